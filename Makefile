@@ -1,0 +1,86 @@
+# `make demo` and `make test` need Python 3.11 or newer and nothing else; both set up .venv on first use.
+#
+#   PYTHON=python3.12   the interpreter .venv is made with
+#   VENV=.venv          another folder for the environment; one that exists is used, a fitting torch in it is kept
+#   PIP_FLAGS=...       added to every `pip install`, e.g. --extra-index-url and the address of PyTorch's CPU builds
+#   WORKERS=2           test processes
+#   ARGS=...            added to the command that a target runs: make test ARGS='-m "not slow"'
+
+PYTHON ?= python3
+VENV ?= .venv
+PIP_FLAGS ?=
+WORKERS ?= 2
+ARGS ?=
+
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input $(PIP_FLAGS)
+TORCH := $(shell sed -n 's/^\(torch==[^ ]*\).*/\1/p' constraints.txt)
+OFFLINE := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1
+MADE := $(VENV)/.made-
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test lint types check bench docs clean
+.DELETE_ON_ERROR:
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 18
+
+install: $(MADE)core ## the package and what it needs, in .venv
+
+demo: $(MADE)core ## a conversation: emotion, cause words, reply
+	@$(BIN)/empatheia demo $(ARGS)
+
+test: $(MADE)dev ## the whole suite; real corpora too where EMPATHEIA_DATA names their folder
+	@$(OFFLINE) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
+
+lint: $(MADE)dev ## ruff: style, names, docstrings, complexity, format
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check --quiet .
+
+types: $(MADE)dev ## pyright
+	@PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright --pythonpath $(BIN)/python
+
+check: lint types test ## all of CI
+
+bench: $(MADE)core ## speed beside a naive loop
+	@for file in generation_speed analyze_speed training_overhead; do $(BIN)/python benchmarks/$$file.py $(ARGS) || exit 1; done
+
+docs: $(MADE)docs ## the documentation as a website in build/site
+	@$(BIN)/python docs/generate_cli.py
+	@$(BIN)/mkdocs build --quiet --strict
+
+clean: ## removes .venv, caches and built files; never runs/
+	@rm -rf .venv build dist .pytest_cache .ruff_cache .hypothesis
+	@find src tests docs examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# A stamp for each step that ended well: a second call is instant, an interrupted one is taken up again.
+$(MADE)venv:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "make: '$(PYTHON)' is missing or older than Python 3.11. Install it (Debian: apt-get install python3 python3-venv)" >&2; \
+	  echo "make: or name one: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)" >&2; exit 1; }
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "make: '$(PYTHON)' cannot make virtual environments (venv or ensurepip is missing)." >&2; \
+	  echo "make: Debian: apt-get install python3-venv, then the same command again." >&2; exit 1; }
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || { echo "Making $(VENV) ..."; $(PYTHON) -m venv $(VENV); }
+	@touch $@
+
+# torch comes first and alone: asked for by another package, pip would fetch its newest build instead.
+$(MADE)torch: $(MADE)venv constraints.txt
+	@echo "Installing $(TORCH), the largest part ..."
+	@$(PIP) "$(TORCH)"
+	@touch $@
+
+$(MADE)core: $(MADE)torch pyproject.toml
+	@echo "Installing empatheia ..."
+	@$(PIP) -c constraints.txt -e .
+	@touch $@
+
+$(MADE)dev: $(MADE)torch pyproject.toml
+	@echo "Installing empatheia with what its tests need ..."
+	@$(PIP) -c constraints.txt -e ".[dev,encoder]"
+	@touch $@ $(MADE)core
+
+$(MADE)docs: $(MADE)core
+	@echo "Installing what the documentation needs ..."
+	@$(PIP) -c constraints.txt -e ".[docs]"
+	@touch $@

@@ -1,0 +1,28 @@
+"""A conversation that is going on: the model answers the last turn with the earlier ones in view."""
+
+from empatheia import Decoding, Dialogue, Listener
+
+listener = Listener.load("default")
+
+dialogue = Dialogue.of(
+    "My sister and I have not spoken for two years.",
+    "That sounds painful. What happened between you?",
+    "We argued about our parents' house. Yesterday she called me out of the blue.",
+)
+
+for strategy in ("greedy", "beam", "sample"):
+    reply = listener.respond(dialogue, decoding=Decoding(strategy=strategy, seed=7))
+    print(f"{strategy:<7}", reply.text)
+
+understanding = reply.understanding
+print("\nbefore answering it saw", understanding.emotion, "in")
+for span in understanding.causes:
+    turn = understanding.turns[span.turn]
+    print(f"  turn {span.turn} ({turn.role}), characters {span.start}-{span.end}: {span.of(understanding.turns)!r}")
+
+# Turn by turn, as a program with a chat window would:
+print()
+conversation = listener.converse()
+for text in ("I start my first job on Monday.", "What if nobody there likes me?"):
+    print("you     ", text)
+    print("listener", conversation.say(text).text)

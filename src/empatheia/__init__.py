@@ -1,0 +1,68 @@
+"""empatheia: understands what a person feels and why, and answers accordingly.
+
+    >>> import empatheia
+    >>> understanding = empatheia.analyze("I lost my grandmother last week.")  # doctest: +SKIP
+    >>> understanding.emotion, [cause.of(understanding.turns) for cause in understanding.causes]  # doctest: +SKIP
+
+Names are imported when first used: ``import empatheia`` takes no torch.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from empatheia.dialogue import Dialogue, Example, Reply, Span, Turn, Understanding
+    from empatheia.errors import EmpatheiaError
+    from empatheia.listener import Conversation, Decoding, Listener, analyze, respond
+
+_HOMES = {
+    "Conversation": "empatheia.listener",
+    "Decoding": "empatheia.listener",
+    "Dialogue": "empatheia.dialogue",
+    "EmpatheiaError": "empatheia.errors",
+    "Example": "empatheia.dialogue",
+    "Listener": "empatheia.listener",
+    "Reply": "empatheia.dialogue",
+    "Span": "empatheia.dialogue",
+    "Turn": "empatheia.dialogue",
+    "Understanding": "empatheia.dialogue",
+    "analyze": "empatheia.listener",
+    "respond": "empatheia.listener",
+}
+
+__all__ = [
+    "Conversation",
+    "Decoding",
+    "Dialogue",
+    "EmpatheiaError",
+    "Example",
+    "Listener",
+    "Reply",
+    "Span",
+    "Turn",
+    "Understanding",
+    "__version__",
+    "analyze",
+    "respond",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            return version("empatheia")
+        except PackageNotFoundError:  # run from a source folder that is not installed
+            return "0+source"
+    if name not in _HOMES:
+        raise AttributeError(f"module 'empatheia' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

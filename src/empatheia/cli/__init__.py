@@ -1,0 +1,161 @@
+"""The command line: ``empatheia COMMAND``.
+
+Each command lives in a file of its own, which is imported only when the command runs: ``empatheia --help`` knows
+names and one-line helps from the table below and imports nothing heavy. Results go to stdout, everything else to
+stderr. Exit codes: 0 ok, 1 the input or a model cannot be used, 2 usage or configuration, 3 data, weights or an
+optional package are missing, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from empatheia.errors import EmpatheiaError
+from empatheia.registry import nearest
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    # name: (where its function or sub-application is, one line of help)
+    "analyze": ("empatheia.cli.analyze:analyze", "Say what is felt and which words caused it: text, stdin or file."),
+    "respond": ("empatheia.cli.respond:respond", "Answer a conversation with one empathetic reply."),
+    "chat": ("empatheia.cli.chat:chat", "Talk with a model, turn by turn."),
+    "demo": ("empatheia.cli.demo:demo", "Run the main job on a short conversation with the bundled model."),
+    "models": ("empatheia.cli.models:app", "List models and show their cards."),
+    "data": ("empatheia.cli.data:app", "Get, show and count corpora."),
+    "train": ("empatheia.cli.train:train", "Train one or more recipes, resuming where they stopped."),
+    "evaluate": ("empatheia.cli.evaluate:evaluate", "Score a run and print it beside the published row."),
+    "doctor": ("empatheia.cli.doctor:doctor", "Say what is installed, what is missing and how to get it."),
+}
+HELP_FLAGS = {"help_option_names": ["-h", "--help"]}
+
+
+class LazyGroup(TyperGroup):
+    """A group whose commands are entries of ``COMMANDS`` until one of them is called."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Names in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """A stand-in that knows its help line; None for an unknown name."""
+        if cmd_name not in COMMANDS:
+            return None
+        return TyperCommand(cmd_name, help=COMMANDS[cmd_name][1], rich_markup_mode=None)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """Imports the command that is about to run."""
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            ctx.fail(f"no such command {name!r}.{nearest(name, list(COMMANDS))} Known: {', '.join(COMMANDS)}.")
+        name, _, rest = super().resolve_command(ctx, args)
+        return name, load_command(str(name)), rest
+
+
+def load_command(name: str) -> Any:
+    """Imports the command behind a name of ``COMMANDS``.
+
+    Raises:
+        MissingDependencyError: A package the command needs is not installed.
+    """
+    module, _, attribute = COMMANDS[name][0].partition(":")
+    try:
+        target = getattr(import_module(module), attribute)
+    except ModuleNotFoundError as error:
+        from empatheia.errors import MissingDependencyError
+
+        raise MissingDependencyError(
+            f"the command {name!r} needs the module {error.name!r}, which is not installed."
+            " Install the package anew: pip install --upgrade empatheia"
+        ) from error
+    if isinstance(target, typer.Typer):
+        return typer.main.get_group(target)
+    wrapper = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings=HELP_FLAGS)
+    wrapper.command(name, context_settings=HELP_FLAGS)(target)
+    return typer.main.get_command(wrapper)
+
+
+app = typer.Typer(
+    cls=LazyGroup, add_completion=False, rich_markup_mode=None, context_settings=HELP_FLAGS, no_args_is_help=False
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"empatheia {version('empatheia')}")
+        raise typer.Exit()
+
+
+@app.callback()
+def _root(
+    version: bool = typer.Option(False, "--version", callback=_print_version, is_eager=True, help="Print the version."),
+) -> None:
+    """Understand what a person feels and why, and answer accordingly.
+
+    Try: empatheia demo
+    """
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Runs the command line and exits; errors become one line on stderr (``EMPATHEIA_DEBUG=1`` shows the traceback)."""
+    args = list(sys.argv[1:] if argv is None else argv) or ["--help"]
+    with contextlib.suppress(AttributeError, ValueError):
+        sys.stdout.reconfigure(errors="replace")  # pyright: ignore[reportAttributeAccessIssue]
+        sys.stderr.reconfigure(errors="replace")  # pyright: ignore[reportAttributeAccessIssue]
+    try:
+        code = typer.main.get_group(app).main(args, prog_name="empatheia", standalone_mode=False)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        code = _leave_pipe()
+    except KeyboardInterrupt:
+        code = 130
+    except Exception as error:
+        if os.environ.get("EMPATHEIA_DEBUG"):
+            raise
+        code = _report(error)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _leave_pipe() -> int:
+    """The reader went away (``| head``): drop what is buffered, so that nothing is said at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+def _report(error: Exception) -> int:
+    """Prints ``error: ...`` on one line and gives the exit code."""
+    if isinstance(error, typer.Abort):
+        return 130
+    if type(error).__name__ == "NoArgsIsHelpError":
+        typer.echo(str(getattr(error, "message", error)) or error.ctx.get_help(), err=True)  # pyright: ignore
+        return 2
+    if hasattr(error, "format_message"):  # usage errors of typer
+        context = getattr(error, "ctx", None)
+        remedy = f" Try '{context.command_path} --help'." if context is not None else ""
+        message, code = error.format_message().rstrip(". ") + "." + remedy, 2  # pyright: ignore
+    elif isinstance(error, EmpatheiaError):
+        message, code = str(error), error.exit_code
+    elif isinstance(error, OSError):
+        message, code = _os_message(error), 1
+    else:
+        message, code = f"unexpected {type(error).__name__}: {error} (EMPATHEIA_DEBUG=1 shows where)", 1
+    typer.echo("error: " + " ".join(message.split()), err=True)
+    return code
+
+
+def _os_message(error: OSError) -> str:
+    where = f" {error.filename}" if error.filename else ""
+    if error.errno == errno.ENOSPC:
+        return f"no space left on the device while writing{where}. Free some space or choose another place, and run again."
+    if error.errno == errno.EACCES:
+        return f"no permission for{where}. Choose a place you may read or write."
+    return f"{error.strerror or error}{where}."

@@ -1,0 +1,186 @@
+"""``empatheia analyze``: emotions and cause words of texts, of stdin, or of a file with thousands of rows."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from itertools import chain, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from empatheia.cli.rows import Row, looks_like_file, read_lines, read_rows
+from empatheia.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from empatheia.cli.results import ResultFile
+    from empatheia.dialogue import Understanding
+    from empatheia.listener import Listener
+
+ROWS_PER_CHUNK = 2048
+Sink = Callable[[Row, "Understanding | str"], None]
+
+
+def analyze(
+    texts: Annotated[list[str], typer.Argument(metavar="TEXT...|-|FILE", help="Texts, '-' for stdin, or one file.")],
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line on stdout.")] = False,
+    column: Annotated[str | None, typer.Option(help="CSV column or JSON field with the text.")] = None,
+    model: Annotated[str, typer.Option(help="Name or folder of a model.")] = "default",
+    batch_size: Annotated[int, typer.Option(min=1, help="Most texts in one batch.")] = 64,
+    out: Annotated[Path | None, typer.Option(help="Write .jsonl or .csv here, whole or not at all.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="With --out: go on where a stopped run was.")] = False,
+) -> None:
+    r"""Say what is felt and which words caused it.
+
+    A file is CSV/TSV (a column text, utterance, ...), JSON lines (strings, or objects with text or turns) or plain
+    text, one item a line. A bad row is reported with its number and the others are processed; the exit code is 1
+    only if no row could be used.
+
+    \b
+    empatheia analyze "My dog died last week."
+    printf 'I passed!\n' | empatheia analyze --json -
+    empatheia analyze posts.csv --column body --out posts.emotions.csv --resume
+    """
+    from empatheia.listener import Listener
+
+    if resume and out is None:
+        raise ConfigError("--resume needs --out FILE: without a file there is nothing to go on from.")
+    if texts != ["-"] and not (len(texts) == 1 and looks_like_file(texts[0])):
+        if out is None:
+            _show_texts(Listener.load(model), texts, as_json, batch_size)
+            return
+        rows: Iterator[Row] = (Row(number, text) for number, text in enumerate(texts, 1))
+        total: int | None = len(texts)
+    elif texts == ["-"]:
+        rows, total = read_lines(sys.stdin.buffer), None
+    else:
+        rows, total = read_rows(Path(texts[0]), column), _count_lines(Path(texts[0]))
+    first = list(islice(rows, 1))  # a missing file or column is reported before a model is loaded
+    if not first:
+        raise DataError(f"{'stdin' if texts == ['-'] else texts[0]} holds no rows; nothing to analyse.")
+    _run(Listener.load(model), chain(first, rows), total, as_json, batch_size, out, resume)
+
+
+def _show_texts(listener: Listener, texts: list[str], as_json: bool, batch_size: int) -> None:
+    from empatheia.cli.output import print_json, print_lines, understanding_lines
+
+    for place, understanding in enumerate(listener.analyze(texts, batch_size=batch_size)):
+        if as_json:
+            print_json(understanding.to_dict())
+            continue
+        print_lines([*([[("", "")]] if place else []), *understanding_lines(understanding)])
+
+
+def _run(
+    listener: Listener, rows: Iterator[Row], total: int | None, as_json: bool, batch_size: int, out: Path | None, resume: bool
+) -> None:
+    """Analyses rows chunk by chunk, in constant memory."""
+    from empatheia.cli.output import print_json, print_lines, row_line, say
+    from empatheia.cli.results import ResultFile
+
+    bad: list[int] = []
+    n_good = 0
+    with ExitStack() as stack:
+        file = stack.enter_context(ResultFile(out, resume)) if out is not None else None
+        if file is not None and file.n_done:
+            rows = _after(rows, file, listener.name)
+            say(f"going on after row {file.n_done:,} of {file.partial}")
+        advance = stack.enter_context(progress_bar(total, file.n_done if file else 0))
+        while chunk := list(islice(rows, ROWS_PER_CHUNK)):
+            for row, result in _analyzed(listener, chunk, batch_size, advance):
+                if isinstance(result, str):
+                    bad.append(row.number)
+                    say(f"row {row.number}: {result}")
+                else:
+                    n_good += 1
+                if file is not None or as_json:
+                    (file.write if file is not None else print_json)(_record(row, result))
+                elif not isinstance(result, str):
+                    print_lines([row_line(row.number, result)])
+            if file is not None:
+                file.flush()
+        n_done = file.n_done if file is not None else 0
+    if bad or out is not None:
+        where = f"; written to {out}" if out is not None else ""
+        listed = ", ".join(map(str, bad[:10])) + (" ..." if len(bad) > 10 else "")
+        say(f"{n_done + n_good + len(bad):,} rows, {len(bad):,} bad{f' ({listed})' if bad else ''}{where}")
+    if bad and not n_good and not n_done:
+        raise DataError("no row could be used; see the messages above.")
+
+
+def _analyzed(
+    listener: Listener, chunk: list[Row], batch_size: int, advance: Callable[[int], None]
+) -> Iterator[tuple[Row, Understanding | str]]:
+    """Each row of a chunk with its understanding, or with what is wrong with it."""
+    from empatheia.listener import as_dialogue
+
+    faults: dict[int, str] = {}
+    good: list[Any] = []
+    for row in chunk:
+        try:
+            if row.error is not None or row.item is None:
+                raise DataError(row.error or "is empty.")
+            good.append(as_dialogue(row.item))
+        except DataError as error:
+            faults[row.number] = str(error)
+    advance(len(faults))
+    results = iter(listener.analyze(good, batch_size=batch_size, progress=advance))
+    for row in chunk:
+        yield row, faults[row.number] if row.number in faults else next(results)
+
+
+def _record(row: Row, result: Understanding | str) -> dict[str, Any]:
+    identity = {} if row.id is None else {"id": row.id}
+    content = {"error": result} if isinstance(result, str) else result.to_dict()
+    return {"row": row.number, **identity, **content}
+
+
+def _after(rows: Iterator[Row], file: ResultFile, model: str) -> Iterator[Row]:
+    """The rows not yet in a partial result, after checking that it is of this input and this model.
+
+    Raises:
+        DataError: It is of another one.
+    """
+    last = file.last_record or {}
+    remedy = f"Delete {file.partial} to start anew, or run without --resume."
+    if last.get("model", model) != model:
+        raise DataError(f"{file.partial} was made with the model {last['model']!r}, not {model!r}. {remedy}")
+    for row in rows:
+        if row.number < file.n_done:
+            continue
+        text = row.item if isinstance(row.item, str) else row.item.turns[-1].text if row.item else None
+        if row.number == file.n_done and ("error" in last or last["turns"][-1]["text"] == text):
+            return rows
+        break
+    raise DataError(f"{file.partial} has {file.n_done:,} rows of another input. {remedy}")
+
+
+def _count_lines(path: Path) -> int | None:
+    """Lines of a file, for the progress bar; None when it cannot be read (the reader will say why)."""
+    try:
+        with path.open("rb") as stream:
+            return sum(block.count(b"\n") for block in iter(lambda: stream.read(1 << 20), b""))
+    except OSError:
+        return None
+
+
+def progress_bar(total: int | None, done: int) -> Any:
+    """A context that gives ``advance(n)``; draws on stderr if that is a terminal."""
+    from contextlib import contextmanager
+
+    @contextmanager
+    def bar() -> Iterator[Callable[[int], None]]:
+        if not sys.stderr.isatty():
+            yield lambda n: None
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        columns = (TextColumn("analyzing"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+            task = progress.add_task("analyzing", total=total, completed=done)
+            yield lambda n: progress.advance(task, n)
+
+    return bar()

@@ -1,0 +1,99 @@
+"""``empatheia chat``: a conversation, turn by turn, words as they come."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from empatheia.cli.respond import Shown
+
+if TYPE_CHECKING:
+    from empatheia.listener import Conversation
+
+HELP = "/quit leaves, /reset forgets the conversation, /help shows this; everything else is said to the listener."
+
+
+def chat(
+    strategy: Annotated[str, typer.Option(help="greedy, sample, or beam (not streamed).")] = "greedy",
+    top_k: Annotated[int, typer.Option(help="Sample from the k most probable pieces; 0 = all.")] = 20,
+    temperature: Annotated[float, typer.Option(help="Sampling temperature, above 0.")] = 0.9,
+    seed: Annotated[int, typer.Option(help="Of sampling.")] = 0,
+    show: Annotated[Shown, typer.Option(help="analysis: also emotions and causes of each turn.")] = Shown.reply,
+    model: Annotated[str, typer.Option(help="Name or folder of a model.")] = "default",
+) -> None:
+    r"""Talk with a model.
+
+    Reads stdin to its end when that is not a terminal: one line in, one reply out. Commands inside: /quit, /reset, /help.
+
+    \b
+    empatheia chat --show analysis
+    printf 'I failed my exam.\nI studied for weeks.\n' | empatheia chat
+    """
+    from empatheia.cli.output import say
+    from empatheia.errors import EmpatheiaError
+    from empatheia.listener import Decoding, Listener
+
+    settings = Decoding(strategy=strategy, top_k=top_k, temperature=temperature, seed=seed)  # pyright: ignore
+    conversation = Listener.load(model).converse(decoding=settings)
+    is_terminal = sys.stdin.isatty()
+    if is_terminal:
+        say(f"{conversation.listener.name} listens. {HELP}")
+    for line in _lines(is_terminal):
+        text = line.strip()
+        if text == "/quit":
+            return
+        if text == "/reset":
+            conversation.reset()
+            say("the conversation is forgotten.")
+        elif text == "/help" or not text:
+            say(HELP)
+        elif text.startswith("/") and text[1:].isalpha():
+            say(f"no such command {text!r}. {HELP}")
+        else:
+            try:
+                _answer(conversation, text, show is Shown.analysis, is_terminal)
+            except EmpatheiaError as error:
+                say(f"error: {error}")
+
+
+def _answer(conversation: Conversation, text: str, with_analysis: bool, is_terminal: bool) -> None:
+    """Streams one reply to stdout."""
+    from empatheia.cli.output import print_lines, say, understanding_lines, visible
+
+    stream = conversation.stream(text)
+    if with_analysis:
+        print_lines(understanding_lines(stream.understanding, top=3))
+    elif stream.understanding.uncertain:
+        say(f"uncertain: {'; '.join(stream.understanding.uncertain)}")
+    if is_terminal or with_analysis:
+        sys.stdout.write("listener  ")
+    try:
+        for piece in stream:
+            sys.stdout.write(visible(piece))
+            sys.stdout.flush()
+    except KeyboardInterrupt:
+        say("(stopped)")
+    sys.stdout.write("\n")
+    sys.stdout.flush()
+
+
+def _lines(is_terminal: bool) -> Iterator[str]:
+    """What the person says: prompted on a terminal, else the lines of stdin; undecodable bytes are replaced."""
+    if not is_terminal:
+        for raw in sys.stdin.buffer:
+            yield raw.decode("utf-8", "replace")
+        return
+    with suppress(ImportError):
+        import readline  # noqa: F401  (gives input() editing and history)
+    while True:
+        try:
+            yield input("you       ")
+        except EOFError:
+            sys.stdout.write("\n")
+            return
+        except UnicodeDecodeError:
+            sys.stderr.write("error: that was not UTF-8; please say it again.\n")

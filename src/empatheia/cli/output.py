@@ -1,0 +1,150 @@
+"""What commands print: emotion bars, cause words marked in the text, notes on doubtful input.
+
+On a terminal colours and underlines (NO_COLOR drops the colours); elsewhere plain text, with ``[brackets]`` round
+cause words and ASCII bars, so that pipes and logs stay readable.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from typing import IO, Any
+
+from empatheia.dialogue import Reply, Span, Turn, Understanding
+
+Segment = tuple[str, str]  # text and its rich style
+Line = list[Segment]
+
+LABEL_WIDTH = 10
+BAR_WIDTH = 24
+MAX_SHOWN_CHARACTERS = 1200
+_CAUSE = "bold underline yellow"
+_FORMAT_CHARACTERS = frozenset("\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff")
+
+
+def print_json(record: Any, stream: IO[str] | None = None) -> None:
+    """One JSON value on one line; text outside ASCII stays as it is."""
+    stream = stream or sys.stdout
+    stream.write(json.dumps(record, ensure_ascii=False) + "\n")
+
+
+def print_lines(lines: Iterable[Line], stream: IO[str] | None = None) -> None:
+    """Prints styled lines; without a terminal the styles are dropped."""
+    stream = stream or sys.stdout
+    if not stream.isatty():
+        for line in lines:
+            stream.write("".join(text for text, _ in line).rstrip() + "\n")
+        stream.flush()
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(file=stream, highlight=False)
+    for line in lines:
+        console.print(Text.assemble(*line), soft_wrap=False)
+
+
+def say(message: str) -> None:
+    """One line for the person, on stderr."""
+    sys.stderr.write(message + "\n")
+    sys.stderr.flush()
+
+
+def visible(text: str) -> str:
+    """The text with line breaks as blanks and other control characters as ``?``, of the same length."""
+    return "".join(_visible_character(character) for character in text)
+
+
+def _visible_character(character: str) -> str:
+    if character in "\t\r\n\v\f\x85\u2028\u2029":
+        return " "
+    if ord(character) < 32 or 127 <= ord(character) < 160 or character in _FORMAT_CHARACTERS:
+        return "?"
+    return "?" if "\ud800" <= character <= "\udfff" else character
+
+
+def understanding_lines(
+    understanding: Understanding, top: int = 5, is_plain: bool | None = None, show_turns: bool = True
+) -> list[Line]:
+    """The conversation with its cause words marked, the strongest emotions as bars, the causes, and doubts.
+
+    Args:
+        understanding: What to show.
+        top: How many emotions.
+        is_plain: Brackets and ASCII in place of styles; None = unless stdout is a terminal.
+        show_turns: Whether to repeat the conversation.
+    """
+    plain = not sys.stdout.isatty() if is_plain is None else is_plain
+    lines: list[Line] = []
+    if show_turns:
+        for index, turn in enumerate(understanding.turns):
+            spans = [span for span in understanding.causes if span.turn == index]
+            lines.append([_label(turn.role), *marked_turn(turn, spans, plain)])
+    ranked = sorted(understanding.emotions.items(), key=lambda item: -item[1])[:top]
+    for place, (name, probability) in enumerate(ranked):
+        lines.append([_label("feels" if place == 0 else ""), *_bar(name, probability, plain)])
+    for place, span in enumerate(understanding.causes[:5]):
+        score = "" if span.score is None else f" ({span.score:.2f})"
+        text = shortened(visible(span.of(understanding.turns)), 100)
+        lines.append([_label("because" if place == 0 else ""), (text, "yellow"), (score, "dim")])
+    lines += [[_label("uncertain"), (reason, "magenta")] for reason in understanding.uncertain]
+    return lines
+
+
+def reply_lines(reply: Reply) -> list[Line]:
+    """The answer itself."""
+    return [[_label("listener"), (visible(reply.text), "bold green")]]
+
+
+def row_line(number: int, understanding: Understanding) -> Line:
+    """One row of a file: number, emotion, probability, last turn with its cause words marked."""
+    plain = not sys.stdout.isatty()
+    last = len(understanding.turns) - 1
+    spans = [span for span in understanding.causes if span.turn == last]
+    name = understanding.emotion
+    return [
+        (f"{number:>7}  ", "dim"),
+        (f"{name:<12} ", "bold"),
+        (f"{understanding.emotions[name]:.2f}  ", ""),
+        *marked_turn(understanding.turns[last], spans, plain),
+        *([("  (uncertain: " + "; ".join(understanding.uncertain) + ")", "magenta")] if understanding.uncertain else []),
+    ]
+
+
+def marked_turn(turn: Turn, spans: Sequence[Span], is_plain: bool) -> Line:
+    """A turn's text with its cause spans marked; long turns are shown in part."""
+    text = visible(turn.text)
+    segments: Line = []
+    position = 0
+    end = min(len(text), MAX_SHOWN_CHARACTERS)
+    for span in sorted(spans, key=lambda span: span.start):
+        if span.start < position or span.end > end:
+            continue
+        cause = text[span.start : span.end]
+        segments += [(text[position : span.start], ""), (f"[{cause}]" if is_plain else cause, _CAUSE)]
+        position = span.end
+    segments.append((text[position:end], ""))
+    if end < len(text):
+        segments.append((f" ... ({len(text):,} characters)", "dim"))
+    return segments
+
+
+def shortened(text: str, width: int) -> str:
+    """The text, or its start and ``...`` when it is longer than ``width``."""
+    return text if len(text) <= width else text[: width - 3] + "..."
+
+
+def _label(name: str) -> Segment:
+    return (f"{name:<{LABEL_WIDTH}}", "dim")
+
+
+def _bar(name: str, probability: float, is_plain: bool) -> Line:
+    filled = round(probability * BAR_WIDTH)
+    full, empty = ("#", ".") if is_plain else ("█", "░")
+    return [
+        (f"{name:<13}", "bold"),
+        (full * filled, "cyan"),
+        (empty * (BAR_WIDTH - filled), "dim"),
+        (f" {probability:6.1%}", ""),
+    ]

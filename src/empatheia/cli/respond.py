@@ -1,0 +1,66 @@
+"""``empatheia respond``: one reply to a conversation."""
+
+from __future__ import annotations
+
+import sys
+from enum import Enum
+from typing import Annotated
+
+import typer
+
+from empatheia.errors import DataError
+
+
+class Shown(str, Enum):
+    """What to print besides the reply."""
+
+    reply = "reply"
+    analysis = "analysis"
+
+
+def respond(
+    texts: Annotated[list[str], typer.Argument(metavar="TEXT...|-", help="Turns, speaker first; '-' reads lines.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Reply and analysis as one JSON object.")] = False,
+    strategy: Annotated[str, typer.Option(help="greedy, beam or sample.")] = "greedy",
+    num_beams: Annotated[int, typer.Option(help="Width of the beam.")] = 4,
+    top_k: Annotated[int, typer.Option(help="Sample from the k most probable pieces; 0 = all.")] = 20,
+    temperature: Annotated[float, typer.Option(help="Sampling temperature, above 0.")] = 0.9,
+    max_new_tokens: Annotated[int, typer.Option(help="Longest reply, in pieces.")] = 60,
+    seed: Annotated[int, typer.Option(help="Of sampling.")] = 0,
+    show: Annotated[Shown, typer.Option(help="analysis: also emotions and causes.")] = Shown.reply,
+    model: Annotated[str, typer.Option(help="Name or folder of a model.")] = "default",
+) -> None:
+    r"""Answer a conversation.
+
+    Several TEXTs are the turns of one conversation: speaker, listener, speaker ... The last must be the speaker's.
+
+    \b
+    empatheia respond "I finally got the job!"
+    empatheia respond "My dog died." "I am so sorry." "He was fourteen." --strategy beam --show analysis
+    """
+    from empatheia.cli.output import print_json, print_lines, reply_lines, understanding_lines, visible
+    from empatheia.dialogue import Dialogue
+    from empatheia.listener import Decoding, Listener
+
+    if texts == ["-"]:
+        lines = sys.stdin.buffer.read().decode("utf-8", "replace").splitlines()
+        texts = [line for line in lines if line.strip()]
+        if not texts:
+            raise DataError("stdin holds no text; write one turn a line, speaker first.")
+    settings = Decoding(
+        strategy=strategy,  # pyright: ignore[reportArgumentType]
+        num_beams=num_beams,
+        top_k=top_k,
+        temperature=temperature,
+        max_new_tokens=max_new_tokens,
+        seed=seed,
+    )
+    reply = Listener.load(model).respond(Dialogue.of(*texts), decoding=settings)
+    if as_json:
+        print_json(reply.to_dict())
+    elif show is Shown.analysis:
+        print_lines([*understanding_lines(reply.understanding), *reply_lines(reply)])
+    else:
+        print_lines([[(visible(reply.text), "")]])
+        if reply.understanding.uncertain:
+            typer.echo(f"uncertain: {'; '.join(reply.understanding.uncertain)}", err=True)

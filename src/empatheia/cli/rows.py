@@ -1,0 +1,199 @@
+"""Rows of a file or of stdin, one at a time: CSV, TSV, JSON lines, plain text.
+
+A row that cannot be read becomes a :class:`Row` with an ``error`` and its number; the rows after it go on.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from empatheia.dialogue import ROLES, Dialogue, Turn
+from empatheia.errors import DataError
+from empatheia.registry import nearest
+
+SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".txt")
+TEXT_COLUMNS = ("text", "utterance", "sentence", "message", "prompt", "content", "post", "comment", "body", "tweet")
+_CSV_FIELD_LIMIT = 64 * 1024 * 1024
+_MAX_LINES_PER_ROW = 200  # beyond it a quotation mark was opened and never closed
+_FOREIGN_STARTS = {b"PK\x03\x04": "a ZIP or spreadsheet file", b"\x1f\x8b": "a gzip file", b"%PDF": "a PDF"}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of the input.
+
+    Attributes:
+        number: 1-based; in CSV the header does not count, elsewhere it is the line number.
+        item: What to analyse, or None when the row is bad.
+        error: Why it is bad, or None.
+        id: The row's own ``id`` (JSON lines, CSV), or None.
+    """
+
+    number: int
+    item: str | Dialogue | None
+    error: str | None = None
+    id: Any = None
+
+
+def looks_like_file(argument: str) -> bool:
+    """Whether a command-line argument names a row file, present or not: a known suffix and no line break."""
+    return "\n" not in argument and len(argument) < 4096 and Path(argument).suffix.lower() in SUFFIXES
+
+
+def read_rows(path: Path, column: str | None = None) -> Iterator[Row]:
+    """Rows of a file, by its suffix.
+
+    Args:
+        path: ``.csv``, ``.tsv``, ``.jsonl``, ``.ndjson`` or ``.txt``.
+        column: CSV column or JSON field that holds the text; None = the first usual name that is there.
+
+    Raises:
+        DataError: The file is missing, is not text, or has no usable column.
+    """
+    if not path.exists():
+        raise DataError(f"no such file: {path}. Give a text in quotes, '-' for stdin, or an existing file.")
+    if path.is_dir():
+        raise DataError(f"{path} is a folder; give one file with a suffix of {', '.join(SUFFIXES)}.")
+    with path.open("rb") as stream:
+        _refuse_foreign(stream.read(4), path)
+        stream.seek(0)
+        suffix = path.suffix.lower()
+        if suffix in (".csv", ".tsv"):
+            yield from _csv_rows(stream, path, column)
+        elif suffix in (".jsonl", ".ndjson"):
+            yield from _json_rows(stream, column)
+        else:
+            yield from read_lines(stream)
+
+
+def read_lines(stream: BinaryIO) -> Iterator[Row]:
+    """One text a line."""
+    for number, raw in enumerate(stream, 1):
+        try:
+            text = raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            yield Row(number, None, _undecodable(error))
+            continue
+        yield Row(number, text)
+
+
+def _json_rows(stream: BinaryIO, column: str | None) -> Iterator[Row]:
+    for line in read_lines(stream):
+        if line.error is not None or not str(line.item).strip():
+            if line.error is not None:
+                yield line
+            continue
+        try:
+            record = json.loads(str(line.item))
+            identity = record.get("id") if isinstance(record, dict) else None
+            yield Row(line.number, item_of(record, column), None, identity)
+        except (json.JSONDecodeError, RecursionError) as error:
+            yield Row(line.number, None, f"not valid JSON: {error}. Write one object or string per line.")
+        except DataError as error:
+            yield Row(line.number, None, str(error))
+
+
+def item_of(record: Any, column: str | None = None) -> str | Dialogue:
+    """What a JSON value asks to analyse.
+
+    Args:
+        record: A string; an object with a text field; or an object with ``turns``: strings (speaker first,
+            alternating) or objects with ``role`` and ``text``.
+        column: Name of the text field; None = the first usual name that is there.
+
+    Raises:
+        DataError: Nothing of this kind is in it.
+    """
+    if isinstance(record, str):
+        return record
+    if not isinstance(record, dict):
+        raise DataError(f"found a JSON {type(record).__name__}; accepted: a string, or an object with text or turns.")
+    if column is None and "turns" in record:
+        turns = record["turns"]
+        if not isinstance(turns, list) or not turns:
+            raise DataError("field 'turns' must be a list with at least one turn.")
+        return Dialogue(str(record.get("id", "")), tuple(_turn_of(turn, i) for i, turn in enumerate(turns)))
+    name = _choose_column(list(record), column)
+    if not isinstance(record[name], str):
+        raise DataError(f"field {name!r} holds a JSON {type(record[name]).__name__}; accepted: a string.")
+    return record[name]
+
+
+def _turn_of(turn: Any, index: int) -> Turn:
+    if isinstance(turn, str):
+        return Turn(ROLES[index % 2], turn)
+    if isinstance(turn, dict) and isinstance(turn.get("text"), str):
+        return Turn(turn.get("role", ROLES[index % 2]), turn["text"])
+    raise DataError(f"turn {index} is {turn!r:.60}; accepted: a string, or an object with role and text.")
+
+
+def _csv_rows(stream: BinaryIO, path: Path, column: str | None) -> Iterator[Row]:
+    csv.field_size_limit(_CSV_FIELD_LIMIT)
+    lines = (raw.decode("utf-8", "surrogateescape") for raw in stream)
+    header_line = next(lines, "").removeprefix("\ufeff")
+    if not header_line.strip():
+        raise DataError(f"{path} is empty; its first line must name the columns.")
+    delimiter = max("\t" if path.suffix.lower() == ".tsv" else ",;\t", key=header_line.count)
+    header = [name.strip() for name in next(csv.reader([header_line], delimiter=delimiter))]
+    name = _choose_column(header, column, where=f"{path} ")
+    index, id_index = header.index(name), header.index("id") if "id" in header else None
+    reader = csv.reader(lines, delimiter=delimiter)
+    number = 0
+    while True:
+        number += 1
+        first_line = reader.line_num + 2  # the header is line 1
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            yield Row(number, None, f"not readable as CSV: {error} (line {reader.line_num + 1}).")
+            continue
+        last_line = reader.line_num + 1
+        if last_line - first_line > _MAX_LINES_PER_ROW:
+            lost = f"lines {first_line} to {last_line} were read as one row"
+            yield Row(number, None, f"a quotation mark is opened and not closed: {lost}. Close or double it.")
+            continue
+        if not cells:  # a blank line between rows is not a row
+            number -= 1
+            continue
+        if len(cells) <= index:
+            yield Row(number, None, f"has {len(cells)} of {len(header)} columns, so none for {name!r}.")
+            continue
+        try:
+            cells[index].encode("utf-8")
+        except UnicodeEncodeError as error:
+            yield Row(number, None, _undecodable(error))
+            continue
+        identity = cells[id_index] if id_index is not None and id_index < len(cells) else None
+        yield Row(number, cells[index], None, identity)
+
+
+def _choose_column(names: list[str], column: str | None, where: str = "") -> str:
+    found = ", ".join(map(repr, names[:20])) or "none"
+    if column is not None:
+        if column in names:
+            return column
+        raise DataError(f"{where}has no column {column!r}.{nearest(column, names)} Found: {found}.")
+    lowered = {name.lower(): name for name in reversed(names)}
+    for candidate in TEXT_COLUMNS:
+        if candidate in lowered:
+            return lowered[candidate]
+    raise DataError(f"{where}has no text column. Found: {found}. Name the one to read with --column.")
+
+
+def _refuse_foreign(start: bytes, path: Path) -> None:
+    if start[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raise DataError(f"{path} is UTF-16; save it as UTF-8 and run again.")
+    for magic, what in _FOREIGN_STARTS.items():
+        if start.startswith(magic):
+            raise DataError(f"{path} is {what}; save it as CSV, JSON lines or plain text in UTF-8.")
+
+
+def _undecodable(error: UnicodeError) -> str:
+    return f"has bytes that are not UTF-8 (at position {getattr(error, 'start', 0)}); save the file as UTF-8."

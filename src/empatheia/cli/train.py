@@ -1,0 +1,44 @@
+"""``empatheia train``: recipes to run folders, within a time budget, resumable."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+
+def train(
+    recipes: Annotated[list[Path], typer.Argument(help="Recipe files; run in this order.")],
+    size: Annotated[Optional[str], typer.Option(help="smoke, cpu or full.")] = None,  # noqa: UP045
+    budget: Annotated[Optional[float], typer.Option(help="Stop after so many minutes; call again to go on.")] = None,  # noqa: UP045
+    out: Annotated[Path, typer.Option(help="Parent of the run folders.")] = Path("runs"),
+    seed: Annotated[Optional[list[int]], typer.Option(help="Seed; repeat for several runs of each recipe.")] = None,  # noqa: UP045
+    set_: Annotated[Optional[list[str]], typer.Option("--set", help="Override, e.g. model.dropout=0.2.")] = None,  # noqa: UP045
+    evaluate: Annotated[bool, typer.Option(help="Measure on the test split at the end.")] = True,
+    quiet: Annotated[bool, typer.Option(help="No progress bars.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the statuses as JSON.")] = False,
+) -> None:
+    """Train recipes; a run that was stopped or killed goes on where it was.
+
+    Example: empatheia train recipes/gao2021/soft.yaml --size smoke
+    """
+    from empatheia.config import load_recipe
+    from empatheia.training.runner import run_all
+
+    resolved = [
+        load_recipe(path, size=size, overrides=set_ or [], seed=number)
+        for path in recipes
+        for number in (seed or [None])
+    ]
+    statuses = run_all(resolved, out, budget_minutes=budget, show_progress=not quiet, evaluate=evaluate)
+    if as_json:
+        rows = [{"recipe": s.recipe, "folder": str(s.folder), "state": s.state, "record": s.metrics} for s in statuses]
+        typer.echo(json.dumps(rows, ensure_ascii=False))
+        return
+    for status in statuses:
+        typer.echo(f"{status.recipe}: {status.state} ({status.folder})")
+        for stage, facts in status.metrics.get("stages", {}).items():
+            losses = ", ".join(f"{k.removeprefix('eval_')} {v:.4f}" for k, v in facts["valid"].items())
+            typer.echo(f"  {stage}: {facts['steps']} steps; valid {losses or 'not measured'}")

@@ -1,0 +1,273 @@
+"""Recipes: YAML files that determine a run completely, in three sizes, with dotted overrides.
+
+``load_recipe("recipes/gao2021/soft.yaml", size="smoke", overrides=["seed=7", "model.dropout=0.2"])`` merges the
+file, its ``sizes.smoke`` block and the overrides, and validates every key; an unknown key names the nearest one.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from empatheia.errors import ConfigError
+from empatheia.registry import nearest
+
+Size = Literal["smoke", "cpu", "full"]
+SIZES: tuple[Size, ...] = ("smoke", "cpu", "full")
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
+
+
+class DataConfig(_Strict):
+    """Which conversations, which labels."""
+
+    corpus: str = Field("empathetic_dialogues", description="`empathetic_dialogues`, or `sample` (self-written).")
+    roles: tuple[Literal["speaker", "listener"], ...] = Field(("listener",), description="Whose turns are targets.")
+    situations: bool = Field(False, description="Also learn the emotion from the situation texts (no reply).")
+    extra: tuple[str, ...] = Field((), description="Dialogue corpora added to the training replies.")
+    causes: Literal["none", "annotator", "recec", "lexicon", "sample"] = Field(
+        "none", description="Origin of the cause labels."
+    )
+    causes_path: str | None = Field(None, description="Annotation file (`annotator`) or lexicon (`lexicon`).")
+    causes_scope: Literal["prefix", "dialogue"] = Field(
+        "prefix", description="Labels for each prefix's own last turn, or once per conversation (released labels)."
+    )
+    spans: Literal["none", "reccon"] = Field("none", description="Add word-level cause labels from RECCON's spans.")
+    emotion_teacher: str | None = Field(None, description="File of a teacher's emotion distributions.")
+    target: Literal["reply", "none"] = Field("reply", description="Whether the reply is part of an example.")
+    train_limit: int | None = Field(None, description="First so many training dialogues.", ge=1)
+    valid_limit: int | None = Field(None, description="First so many validation dialogues.", ge=1)
+    test_limit: int | None = Field(None, description="First so many test dialogues.", ge=1)
+    max_source: int = Field(256, description="Pieces of context kept; the oldest turns go first.", ge=8)
+    max_target: int = Field(128, description="Pieces of reply kept in training.", ge=4)
+    fold: int = Field(1, description="RECCON fold (annotator).", ge=1, le=3)
+    emotion_labels: Literal["verbatim", "reccon"] = Field(
+        "reccon", description="Emotion words the annotator reads for EmpatheticDialogues."
+    )
+
+
+class TokenizerConfig(_Strict):
+    """How text becomes pieces."""
+
+    kind: Literal["word", "bpe", "hf"] = Field("word", description="Words, own byte-pair pieces, or an encoder's.")
+    min_count: int = Field(1, description="Words seen less often are UNK (`word`).", ge=1)
+    size: int = Field(8000, description="Number of pieces (`bpe`).", ge=300)
+    splits: tuple[str, ...] = Field(("train", "valid", "test"), description="Splits whose text makes the vocabulary.")
+    vectors: str | None = Field(None, description="GloVe/fastText text file to start the word table from.")
+    distil: str | None = Field(None, description="Encoder whose outputs for each piece start the word table.")
+
+
+class StageConfig(_Strict):
+    """One training phase."""
+
+    name: str = Field("train", description="Used in the run folder and the curves.")
+    losses: dict[str, float] = Field(description="Weight of each loss; a loss not named is not computed.")
+    train: tuple[str, ...] = Field(("",), description="Prefixes of the parameters that learn.")
+    freeze: tuple[str, ...] = Field((), description="Prefixes of parameters that do not, even if matched by train.")
+    epochs: float = Field(1.0, gt=0)
+    max_steps: int | None = Field(None, ge=1, description="Stop after so many updates.")
+    batch_tokens: int | None = Field(None, ge=16, description="(n+1) * longest <= this; else `batch_examples`.")
+    batch_examples: int = Field(32, ge=1, description="Examples a batch, when `batch_tokens` is not given.")
+    accumulate: int = Field(1, ge=1, description="Micro-batches an update.")
+    learning_rate: float = Field(5e-4, gt=0)
+    head_learning_rate: float | None = Field(None, gt=0, description="Rate for parameters outside `encoder`.")
+    schedule: Literal["constant", "linear", "cosine", "inverse_sqrt"] = "constant"
+    warmup_steps: int = Field(0, ge=0)
+    weight_decay: float = Field(0.0, ge=0)
+    betas: tuple[float, float] = (0.9, 0.999)
+    eps: float = 1e-8
+    max_grad_norm: float = Field(0.0, ge=0, description="0 = no clipping.")
+    evaluations: int = Field(0, ge=0, description="Validations an epoch; 0 = none.")
+    select: str | None = Field(None, description="Keep the weights with the lowest of this validation loss.")
+    patience: int | None = Field(None, ge=1, description="Stop after so many validations without improvement.")
+    data: dict[str, Any] = Field(default_factory=dict, description="Overrides of `data` for this stage.")
+
+
+class DecodingConfig(_Strict):
+    """How replies are made at evaluation."""
+
+    strategy: Literal["greedy", "beam", "sample"] = "greedy"
+    num_beams: int = Field(5, ge=1)
+    top_k: int = Field(0, ge=0)
+    top_p: float = Field(1.0, gt=0, le=1)
+    temperature: float = Field(1.0, gt=0)
+    max_new_tokens: int = Field(50, ge=1)
+    seed: int = 1024
+
+
+class PublishedRow(_Strict):
+    """The row of a paper's table a run is compared with."""
+
+    paper: str
+    table: str
+    row: str
+
+
+class Recipe(_Strict):
+    """Everything that determines a run."""
+
+    name: str
+    task: Literal["respond", "entail"] = "respond"
+    system: str = Field(description="Registry name of the model.")
+    size: Size = "full"
+    seed: int = 1024
+    note: str = Field("", description="What a reader of the numbers must know.")
+    encoder: str | None = Field(None, description="Pretrained encoder by folder or name; None = from scratch.")
+    model: dict[str, Any] = Field(default_factory=dict, description="Fields of the model's configuration.")
+    tokenizer: TokenizerConfig = TokenizerConfig()  # pyright: ignore[reportCallIssue]
+    data: DataConfig = DataConfig()  # pyright: ignore[reportCallIssue]
+    stages: tuple[StageConfig, ...]
+    decoding: DecodingConfig = DecodingConfig()  # pyright: ignore[reportCallIssue]
+    published: PublishedRow | None = None
+
+    def dump(self) -> str:
+        """The resolved recipe as YAML; :func:`load_recipe` reads it back to an equal one."""
+        return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True, width=110)
+
+
+def merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    """``over`` laid on ``base``: dicts merge, lists of named dicts (stages) merge by name, all else replaces."""
+    out = dict(base)
+    for key, value in over.items():
+        old = out.get(key)
+        if isinstance(value, dict) and isinstance(old, dict):
+            out[key] = merge(old, value)
+        elif _is_named(value) and _is_named(old):
+            by_name = {item["name"]: item for item in value}
+            unknown = set(by_name) - {item["name"] for item in old}
+            if unknown:
+                raise ConfigError(
+                    f"stage {sorted(unknown)[0]!r} is overridden but not defined;"
+                    f" defined: {', '.join(item['name'] for item in old)}."
+                )
+            out[key] = [merge(item, by_name.get(item["name"], {})) for item in old]
+        else:
+            out[key] = value
+    return out
+
+
+def _is_named(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(v, dict) and "name" in v for v in value)
+
+
+def apply_override(tree: dict[str, Any], override: str) -> dict[str, Any]:
+    """Sets ``a.b=value`` in a copy of a recipe tree; a stage is addressed by name: ``stages.joint.epochs=2``.
+
+    Raises:
+        ConfigError: The text has no ``=``, or no such stage.
+    """
+    path, equals, text = override.partition("=")
+    if not equals:
+        raise ConfigError(f"override {override!r} is not of the form key=value.")
+    try:
+        value: Any = yaml.safe_load(text)
+        if isinstance(value, str):  # YAML reads 1e-4 as text
+            value = float(value) if value.replace("e", "", 1).replace("-", "").replace(".", "").isdigit() else value
+    except yaml.YAMLError as problem:
+        raise ConfigError(f"override {override!r}: the value is not valid YAML ({problem}).") from None
+    keys = path.strip().split(".")
+    if keys[0] == "stages" and len(keys) >= 3:
+        return merge(tree, {"stages": [merge({"name": keys[1]}, _nest(keys[2:], value))]})
+    return merge(tree, _nest(keys, value))
+
+
+def _nest(keys: list[str], value: Any) -> dict[str, Any]:
+    for key in reversed(keys):
+        value = {key: value}
+    return value
+
+
+def read_yaml(path: str | Path) -> dict[str, Any]:
+    """A YAML file that holds a mapping.
+
+    Raises:
+        ConfigError: Missing file (names the nearest in that folder), bad YAML (with line), or not a mapping.
+    """
+    path = Path(path)
+    if not path.is_file():
+        folder = path.parent if path.parent.is_dir() else Path()
+        known = [str(p) for p in sorted(folder.rglob("*.yaml"))][:50]
+        raise ConfigError(f"no recipe at {str(path)!r}.{nearest(str(path), known)}")
+    try:
+        tree = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as problem:
+        raise ConfigError(f"{path}: not valid YAML: {' '.join(str(problem).split())}.") from None
+    if not isinstance(tree, dict):
+        raise ConfigError(f"{path}: a recipe is a mapping of keys, found {type(tree).__name__}.")
+    return tree
+
+
+def load_recipe(
+    path: str | Path, size: str | None = None, overrides: list[str] | tuple[str, ...] = (), seed: int | None = None
+) -> Recipe:
+    """Reads, resizes, overrides and validates a recipe.
+
+    Args:
+        path: The YAML file.
+        size: ``smoke``, ``cpu`` or ``full``; None = the file's own ``size`` (``full`` if it has none).
+        overrides: Texts such as ``model.dropout=0.2`` or ``stages.joint.epochs=2``.
+        seed: Shorthand for ``seed=...``.
+
+    Raises:
+        ConfigError: Anything wrong, with the key, what was found, and the nearest accepted key.
+    """
+    tree = read_yaml(path)
+    base = tree.pop("extends", None)
+    if base is not None:
+        parent = read_yaml(Path(path).parent / base)
+        tree = merge(parent, tree)
+    sizes = tree.pop("sizes", {})
+    if not isinstance(sizes, dict) or (unknown := set(sizes) - set(SIZES)):
+        raise ConfigError(f"{path}: `sizes` accepts {', '.join(SIZES)}; found {sorted(unknown)}.")
+    if size is not None and size not in SIZES:
+        raise ConfigError(f"unknown size {size!r}.{nearest(size, list(SIZES))} Accepted: {', '.join(SIZES)}.")
+    size = size or tree.get("size", "full")
+    tree = merge(tree, sizes.get(size) or {})
+    tree["size"] = size
+    for override in overrides:
+        tree = apply_override(tree, override)
+    if seed is not None:
+        tree["seed"] = seed
+    return validate_recipe(tree, str(path))
+
+
+def validate_recipe(tree: dict[str, Any], origin: str) -> Recipe:
+    """A :class:`Recipe` from a plain tree; ``origin`` names the file in errors (see :func:`load_recipe`)."""
+    try:
+        return Recipe.model_validate(tree)
+    except ValidationError as problem:
+        raise ConfigError(f"{origin}: {_explain(problem, tree)}") from None
+
+
+def _explain(problem: ValidationError, tree: dict[str, Any]) -> str:
+    first = problem.errors()[0]
+    where = ".".join(str(part) for part in first["loc"])
+    if first["type"] != "extra_forbidden":
+        return f"{where}: {first['msg']} (found {first.get('input')!r})."
+    model: Any = Recipe
+    for part in first["loc"][:-1]:
+        if isinstance(part, int):
+            continue
+        annotation = model.model_fields[part].annotation
+        args = [a for a in getattr(annotation, "__args__", ()) if isinstance(a, type) and issubclass(a, BaseModel)]
+        model = annotation if isinstance(annotation, type) and issubclass(annotation, BaseModel) else args[0]
+    known = list(model.model_fields)
+    return f"unknown key {where!r}.{nearest(str(first['loc'][-1]), known)} Accepted here: {', '.join(known)}."
+
+
+def validate_model_fields(fields: dict[str, Any], accepted: list[str], origin: str) -> None:
+    """Checks the ``model:`` block of a recipe against a configuration class's own parameters.
+
+    Raises:
+        ConfigError: A key is unknown; names the nearest.
+    """
+    for key in fields:
+        if key not in accepted:
+            raise ConfigError(
+                f"{origin}: unknown key 'model.{key}'.{nearest(key, accepted)} Accepted here: {', '.join(accepted)}."
+            )

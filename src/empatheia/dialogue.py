@@ -1,0 +1,202 @@
+"""Frozen records that flow through the package: a ``Dialogue`` goes in, a ``Reply`` comes out.
+
+No tensors here. Spans are character offsets into a turn's text. Gold and predicted annotations are separate
+records and never share a field with the dialogue they describe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from empatheia.errors import DataError
+
+Role = Literal["speaker", "listener"]
+ROLES: tuple[Role, Role] = ("speaker", "listener")
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One utterance.
+
+    Attributes:
+        role: ``speaker`` (tells what happened to them) or ``listener`` (answers).
+        text: The utterance as written; nothing is lower-cased or normalised.
+    """
+
+    role: Role
+    text: str
+
+    def __post_init__(self) -> None:
+        if self.role not in ROLES:
+            raise DataError(f"unknown role {self.role!r}; accepted: speaker, listener.")
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """What a response model sees and must say: a context that ends with a speaker turn, and the reply.
+
+    Attributes:
+        context: Turns 0..2i of the dialogue.
+        response: The listener's turn 2i+1; None when there is none to learn from.
+        dialogue_id: Id of the dialogue it was cut from.
+        turn_index: Index of the response turn in that dialogue (= number of context turns).
+        emotion: The conversation's label (gold), or None.
+        situation: The speaker's description of the situation (gold), or None.
+    """
+
+    context: tuple[Turn, ...]
+    response: str | None
+    dialogue_id: str = ""
+    turn_index: int = -1
+    emotion: str | None = None
+    situation: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Dialogue:
+    """A conversation.
+
+    Attributes:
+        id: Unique within its source.
+        turns: In order; in EmpatheticDialogues the speaker opens and roles alternate.
+        emotion: Conversation label out of the source's label set, or None.
+        situation: The situation described before the conversation, or None.
+        source: Name and split of the corpus, e.g. ``empathetic_dialogues/test``.
+    """
+
+    id: str
+    turns: tuple[Turn, ...]
+    emotion: str | None = None
+    situation: str | None = None
+    source: str = ""
+
+    @staticmethod
+    def of(*texts: str, id: str = "", emotion: str | None = None) -> Dialogue:
+        """A dialogue whose turns alternate, speaker first: ``Dialogue.of("I lost my job.", "Oh no!", ...)``."""
+        turns = tuple(Turn(ROLES[i % 2], text) for i, text in enumerate(texts))
+        return Dialogue(id=id, turns=turns, emotion=emotion)
+
+    def examples(self, respond_as: Iterable[Role] = ("listener",), max_context_words: int | None = None) -> list[Example]:
+        """One example for each turn after the first whose role is in ``respond_as`` (Gao et al. 2021, 2.1).
+
+        Args:
+            respond_as: Roles whose turns are targets.
+            max_context_words: Examples whose context has more white-space words are left out (Gao: 512).
+        """
+        wanted = set(respond_as)
+        out = []
+        for i in range(1, len(self.turns)):
+            if self.turns[i].role not in wanted:
+                continue
+            context = self.turns[:i]
+            if max_context_words and sum(len(t.text.split()) for t in context) > max_context_words:
+                continue
+            out.append(Example(context, self.turns[i].text, self.id, i, self.emotion, self.situation))
+        return out
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Characters ``[start, end)`` of turn number ``turn`` (0-based), with a score in [0, 1] if a model made it."""
+
+    turn: int
+    start: int
+    end: int
+    score: float | None = None
+
+    def of(self, turns: Sequence[Turn]) -> str:
+        """The text it covers."""
+        return turns[self.turn].text[self.start : self.end]
+
+
+@dataclass(frozen=True, slots=True)
+class CauseAnnotation:
+    """What caused the emotion of one turn.
+
+    Attributes:
+        dialogue_id: The dialogue it belongs to.
+        target: 0-based index of the turn whose emotion is explained.
+        turns: 0-based indices of the causal turns (all <= target unless the source breaks its own rule).
+        spans: Causal spans inside those turns; empty when the source labels whole turns only.
+        annotator: Name and version of what made it, e.g. ``recec/released`` or ``reccon/gold``.
+        probabilities: One causal probability for each turn 0..target when a model made it, else empty.
+        emotion: The target turn's emotion in the source's own labels, or None.
+    """
+
+    dialogue_id: str
+    target: int
+    turns: tuple[int, ...]
+    spans: tuple[Span, ...] = ()
+    annotator: str = ""
+    probabilities: tuple[float, ...] = ()
+    emotion: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Understanding:
+    """What the speaker feels and why, as a model sees it.
+
+    Attributes:
+        emotions: Probability of each of the 32 emotions, in taxonomy order; sums to 1.
+        causes: Cause spans (character offsets into ``turns``), best first.
+        words: Every word of the context as a span with its cause probability, in reading order.
+        turns: The turns the offsets index.
+        uncertain: Reasons to distrust this answer (unknown words, another language, emoji ...); empty if none.
+        model: Name of the model that made it.
+    """
+
+    emotions: Mapping[str, float]
+    causes: tuple[Span, ...]
+    words: tuple[Span, ...]
+    turns: tuple[Turn, ...]
+    uncertain: tuple[str, ...] = ()
+    model: str = ""
+
+    @property
+    def emotion(self) -> str:
+        """The most probable emotion."""
+        return max(self.emotions, key=lambda name: self.emotions[name])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON-ready data; each cause carries its text beside its offsets."""
+        return {
+            "emotion": self.emotion,
+            "emotions": dict(self.emotions),
+            "causes": [_span_dict(span, self.turns) for span in self.causes],
+            "words": [_span_dict(span, self.turns) for span in self.words],
+            "turns": [{"role": turn.role, "text": turn.text} for turn in self.turns],
+            "uncertain": list(self.uncertain),
+            "model": self.model,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A listener's answer and what it rests on.
+
+    Attributes:
+        text: The reply, detokenised.
+        understanding: What the model perceived before it answered.
+        model: Name of the model.
+        decoding: The generation settings that made it (strategy, seed, limits).
+    """
+
+    text: str
+    understanding: Understanding
+    model: str = ""
+    decoding: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON-ready data."""
+        return {
+            "reply": self.text,
+            "understanding": self.understanding.to_dict(),
+            "model": self.model,
+            "decoding": dict(self.decoding),
+        }
+
+
+def _span_dict(span: Span, turns: Sequence[Turn]) -> dict[str, Any]:
+    return {"turn": span.turn, "start": span.start, "end": span.end, "text": span.of(turns), "score": span.score}

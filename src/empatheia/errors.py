@@ -1,0 +1,48 @@
+"""The exceptions a caller can meet; every message says what was found, what is accepted and what to do.
+
+EmpatheiaError                 base; a program that embeds the package catches this one
+├── ConfigError                a recipe, an override or a command line value is wrong
+├── DataError                  a corpus file or a user's input cannot be used
+├── CheckpointError            a model folder is missing, truncated, foreign or does not fit its vocabulary
+├── DecodingError              a generation setting cannot be honoured
+├── MissingResourceError       data or weights are not on this machine (exit code 3)
+└── MissingDependencyError     an optional Python package is not installed (exit code 3)
+"""
+
+from __future__ import annotations
+
+
+class EmpatheiaError(Exception):
+    """Base of all errors raised on purpose by this package."""
+
+    exit_code = 1
+
+
+class ConfigError(EmpatheiaError):
+    """A recipe, an override or a command-line value is wrong."""
+
+    exit_code = 2
+
+
+class DataError(EmpatheiaError):
+    """A corpus file or a user's input cannot be used."""
+
+
+class CheckpointError(EmpatheiaError):
+    """A model folder is missing, truncated, foreign, or does not fit its vocabulary."""
+
+
+class DecodingError(EmpatheiaError):
+    """A generation setting cannot be honoured."""
+
+
+class MissingResourceError(EmpatheiaError):
+    """Data or weights are not on this machine; the message names the command that gets them."""
+
+    exit_code = 3
+
+
+class MissingDependencyError(EmpatheiaError):
+    """An optional package is not installed; the message names the pip command."""
+
+    exit_code = 3

@@ -1,0 +1,77 @@
+"""A conversation with a :class:`Listener`: it remembers the turns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from empatheia.dialogue import Dialogue, Reply, Turn, Understanding
+
+if TYPE_CHECKING:
+    from empatheia.listener.listener import Listener, ReplyStream
+    from empatheia.listener.strategies import Decoding
+
+
+class Conversation:
+    """Turns so far and the listener that answers them.
+
+    Args:
+        listener: Who answers.
+        decoding: How replies are chosen.
+        dialogue: A conversation to go on with; it must end with a listener turn, or be empty.
+    """
+
+    def __init__(self, listener: Listener, decoding: Decoding, dialogue: Dialogue | None = None) -> None:
+        self.listener = listener
+        self.decoding = decoding
+        self.dialogue = dialogue if dialogue is not None else Dialogue("conversation", ())
+
+    def say(self, text: str) -> Reply:
+        """Adds what the speaker says and the listener's reply; a text that cannot be answered changes nothing."""
+        reply = self.listener.respond(self._with(text), decoding=self.decoding)
+        self._remember(text, reply.text)
+        return reply
+
+    def stream(self, text: str) -> ConversationStream:
+        """As :meth:`say`, word by word: iterate over the result; the turns are added as far as it is read."""
+        return ConversationStream(self, text, self.listener.stream(self._with(text), decoding=self.decoding))
+
+    def reset(self) -> None:
+        """Forgets all turns."""
+        self.dialogue = Dialogue(self.dialogue.id, ())
+
+    def _with(self, text: str) -> Dialogue:
+        return Dialogue(self.dialogue.id, (*self.dialogue.turns, Turn("speaker", text)))
+
+    def _remember(self, text: str, answer: str) -> None:
+        turns = (*self.dialogue.turns, Turn("speaker", text), Turn("listener", answer))
+        self.dialogue = Dialogue(self.dialogue.id, turns)
+
+
+class ConversationStream:
+    """A reply on its way; remembers both turns when it ends or is left."""
+
+    def __init__(self, conversation: Conversation, text: str, stream: ReplyStream) -> None:
+        self._conversation = conversation
+        self._text = text
+        self._stream = stream
+
+    @property
+    def understanding(self) -> Understanding:
+        """What was perceived; there before the first word."""
+        return self._stream.understanding
+
+    @property
+    def reply(self) -> Reply | None:
+        """The whole reply once the stream has ended, else None."""
+        return self._stream.reply
+
+    def __iter__(self) -> Iterator[str]:
+        said = ""
+        try:
+            for piece in self._stream:
+                said += piece
+                yield piece
+        finally:
+            if said.strip():
+                self._conversation._remember(self._text, self.reply.text if self.reply else said.strip())

@@ -1,0 +1,70 @@
+"""How well a system understands and answers: strings and numbers in, one ``Score`` with its signature out.
+
+Nothing here sees a model or a tensor. Every metric is an accumulator (``update``, ``compute``, ``a + b``); the name
+of a score says which of the definitions in use it follows, because papers of this field print the same word for
+different numbers. Listing the names imports nothing.
+"""
+
+from __future__ import annotations
+
+from empatheia.registry import Registry
+
+METRICS = Registry(
+    "metrics",
+    {
+        # perplexity.py: likelihood of the gold reply
+        "ppl_token": "empatheia.metrics.perplexity:TokenPerplexity",
+        "ppl_word": "empatheia.metrics.perplexity:WordPerplexity",
+        "ppl_item": "empatheia.metrics.perplexity:ItemPerplexity",
+        "bits_per_character": "empatheia.metrics.perplexity:BitsPerCharacter",
+        # bleu.py: overlap with the gold reply
+        "bleu_corpus_1": "empatheia.metrics.bleu:bleu_corpus_1",
+        "bleu_corpus_2": "empatheia.metrics.bleu:bleu_corpus_2",
+        "bleu_corpus_3": "empatheia.metrics.bleu:bleu_corpus_3",
+        "bleu_corpus_4": "empatheia.metrics.bleu:bleu_corpus_4",
+        "bleu_corpus_4_lc": "empatheia.metrics.bleu:bleu_corpus_4_lc",
+        "bleu_nltk_1": "empatheia.metrics.bleu:bleu_nltk_1",
+        "bleu_nltk_2": "empatheia.metrics.bleu:bleu_nltk_2",
+        "bleu_nltk_3": "empatheia.metrics.bleu:bleu_nltk_3",
+        "bleu_nltk_3_weighted": "empatheia.metrics.bleu:bleu_nltk_3_weighted",
+        "bleu_nltk_4": "empatheia.metrics.bleu:bleu_nltk_4",
+        "bleu_avg": "empatheia.metrics.bleu:AverageBLEU",
+        "bleu_sent_none": "empatheia.metrics.bleu:bleu_sent_none",
+        "bleu_sent_m7": "empatheia.metrics.bleu:bleu_sent_m7",
+        "bleu_sacre": "empatheia.metrics.sacre:SacreBLEU",
+        # distinct.py: variety of the replies
+        "dist_corpus_1": "empatheia.metrics.distinct:dist_corpus_1",
+        "dist_corpus_2": "empatheia.metrics.distinct:dist_corpus_2",
+        "dist_corpus_concat_2": "empatheia.metrics.distinct:dist_corpus_concat_2",
+        "dist_response_1": "empatheia.metrics.distinct:dist_response_1",
+        "dist_response_2": "empatheia.metrics.distinct:dist_response_2",
+        # classification.py: the emotion
+        "accuracy": "empatheia.metrics.classification:Accuracy",
+        "accuracy_top5": "empatheia.metrics.classification:accuracy_top5",
+        "accuracy_batch_mean": "empatheia.metrics.classification:BatchMeanAccuracy",
+        "f1_macro": "empatheia.metrics.classification:f1_macro",
+        "f1_weighted": "empatheia.metrics.classification:f1_weighted",
+        "calibration_error": "empatheia.metrics.classification:CalibrationError",
+        # causes.py: the cause of the emotion
+        "entailment_f1_macro": "empatheia.metrics.causes:entailment_f1_macro",
+        "entailment_f1_positive": "empatheia.metrics.causes:entailment_f1_positive",
+        "entailment_f1_negative": "empatheia.metrics.causes:entailment_f1_negative",
+        "cause_f1_turn": "empatheia.metrics.causes:cause_f1_turn",
+        "cause_f1_word": "empatheia.metrics.causes:cause_f1_word",
+        "cause_recall_top1": "empatheia.metrics.causes:cause_recall_top1",
+        "cause_recall_top3": "empatheia.metrics.causes:cause_recall_top3",
+        "cause_recall_top5": "empatheia.metrics.causes:cause_recall_top5",
+        # spans.py: the cause as an extracted span
+        "span_em_pos": "empatheia.metrics.spans:span_em_pos",
+        "span_f1_pos": "empatheia.metrics.spans:span_f1_pos",
+        "span_f1_neg": "empatheia.metrics.spans:span_f1_neg",
+        "span_f1": "empatheia.metrics.spans:span_f1",
+        "span_lcs_f1": "empatheia.metrics.spans:span_lcs_f1",
+        # agreement.py: the raters
+        "fleiss_kappa": "empatheia.metrics.agreement:FleissKappa",
+        "cohen_kappa": "empatheia.metrics.agreement:CohenKappa",
+        "raw_agreement": "empatheia.metrics.agreement:RawAgreement",
+    },
+)
+
+__all__ = ["METRICS"]

@@ -1,0 +1,223 @@
+"""What all metrics share: accumulation, merging, the score from sums, and one vectorised bootstrap.
+
+A metric turns each item into a row of numbers (its sufficient statistics) and the sum of rows into the score.
+So a concatenation of test sets is an addition, and a bootstrap replicate is one row of ``weights @ statistics``
+(percentile bootstrap over items: Efron 1979; for BLEU: Koehn 2004).
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from empatheia.errors import ConfigError, DataError
+from empatheia.metrics.score import HASH_MODULUS, Score, Signature, hash_sum, package_version, references_hash
+
+__all__ = ["Metric", "Score", "Signature", "bootstrap_weights", "check_same_length", "quantiles", "references_hash"]
+
+CHUNK_CELLS = 4_000_000  # cells of a weight matrix held at once: 32 MB
+
+
+class Metric(ABC):
+    """An accumulator.
+
+    A subclass names its ``columns``, appends one row for each item in ``update``, and maps summed rows to the
+    value in ``value_of``. Objects are plain data and can be pickled between processes.
+
+    Attributes:
+        name: Name of the score; it follows from the settings, so it cannot lie about them.
+        unit: See ``Score.unit``.
+        higher_is_better: Direction.
+        columns: Names of the sufficient statistics.
+        can_bootstrap: False where drawing items with replacement would bias the value.
+    """
+
+    name: str
+    unit: str
+    higher_is_better: bool = True
+    columns: tuple[str, ...]
+    can_bootstrap: bool = True
+
+    def __init__(self) -> None:
+        self._chunks: list[np.ndarray] = []
+        self._hash_sum: int | None = None
+
+    @abstractmethod
+    def value_of(self, sums: np.ndarray) -> np.ndarray:
+        """Scores of summed statistics.
+
+        Args:
+            sums: Shape: (..., n_columns).
+
+        Returns:
+            Shape: (...); NaN where the score is undefined.
+        """
+
+    @abstractmethod
+    def settings(self) -> Mapping[str, object]:
+        """What defines the number; it goes into the signature, and only equal settings can be merged."""
+
+    def parts_of(self, sums: np.ndarray) -> dict[str, Any]:
+        """Numbers behind the value, from the sums over all items. Shape of ``sums``: (n_columns,)."""
+        return {name: float(total) for name, total in zip(self.columns, sums, strict=True)}
+
+    def note_of(self, sums: np.ndarray) -> str:
+        """Why the value is NaN, as a sentence."""
+        return "undefined for these items"
+
+    @property
+    def n_items(self) -> int:
+        """Items seen so far."""
+        return sum(len(chunk) for chunk in self._chunks)
+
+    def statistics(self) -> np.ndarray:
+        """Shape: (n_items, n_columns), one row for each item in the order of the updates."""
+        if len(self._chunks) != 1:
+            self._chunks = [np.concatenate([np.empty((0, len(self.columns))), *self._chunks])]
+        return self._chunks[0]
+
+    def value_at(self, weights: np.ndarray) -> np.ndarray:
+        """Scores of reweighted samples: item i counts ``weights[r, i]`` times in sample r.
+
+        Args:
+            weights: Shape: (n_samples, n_items).
+
+        Returns:
+            Shape: (n_samples,).
+        """
+        return self.value_of(weights @ self.statistics())
+
+    def compute(self, n_resamples: int = 0, seed: int = 0, confidence: float = 0.95) -> Score:
+        """The score of everything seen so far.
+
+        Args:
+            n_resamples: Bootstrap replicates for the interval; 0 for none.
+            seed: Of the bootstrap.
+            confidence: Coverage of the interval, e.g. 0.95.
+
+        Raises:
+            DataError: Nothing was seen.
+        """
+        if self.n_items == 0:
+            raise DataError(f"{self.name}: no items to score; call update() with at least one item first.")
+        sums = self.statistics().sum(axis=0)
+        value = float(self.value_at(np.ones((1, self.n_items)))[0])
+        parts = self.parts_of(sums)
+        if math.isnan(value):
+            parts["note"] = self.note_of(sums)
+        interval = self.interval(n_resamples, seed, confidence) if n_resamples else None
+        signature = self.signature().including(ci=None if interval is None else self._interval_label(n_resamples, confidence))
+        return Score(
+            self.name, value, self.unit, self.n_items, self.higher_is_better, interval, str(signature), parts
+        )
+
+    def interval(
+        self, n_resamples: int = 1000, seed: int = 0, confidence: float = 0.95
+    ) -> tuple[float, float] | None:
+        """Percentile bootstrap interval over items.
+
+        Replicates in which the score is undefined are left out.
+
+        Args:
+            n_resamples: Replicates, at least 2.
+            seed: Of the draws; equal seeds and items give equal intervals.
+            confidence: Coverage between 0 and 1.
+
+        Returns:
+            (low, high) in the metric's unit; None for fewer than two items or when no replicate is defined.
+
+        Raises:
+            ConfigError: ``n_resamples`` or ``confidence`` is out of range.
+        """
+        if n_resamples < 2:
+            raise ConfigError(f"n_resamples is {n_resamples}; a bootstrap needs at least 2, 1000 is usual.")
+        if self.n_items < 2:
+            return None
+        chunks = bootstrap_weights(self.n_items, n_resamples, seed)
+        return quantiles(np.concatenate([self.value_at(weights) for weights in chunks]), confidence)
+
+    def signature(self) -> Signature:
+        """Settings, fingerprint of the references and version of this package."""
+        refs = None if self._hash_sum is None else f"{self._hash_sum:016x}"[:12]
+        return Signature({}).including(**self.settings(), refs=refs, empatheia=package_version())
+
+    def __add__(self, other: Self) -> Self:
+        """The accumulator of both sets of items."""
+        if type(other) is not type(self) or dict(other.settings()) != dict(self.settings()):
+            raise ConfigError(
+                f"cannot add {self.name} ({Signature({}).including(**self.settings())}) and {_describe(other)}:"
+                " only equal metrics with equal settings can be merged."
+            )
+        merged = copy.copy(self)
+        merged._chunks = [*self._chunks, *other._chunks]
+        hashes = [h for h in (self._hash_sum, other._hash_sum) if h is not None]
+        merged._hash_sum = sum(hashes) % HASH_MODULUS if hashes else None
+        return merged
+
+    def __radd__(self, other: object) -> Self:
+        """Lets ``sum(metrics)`` start from 0."""
+        if other == 0:
+            return self
+        return NotImplemented
+
+    def _append(self, rows: np.ndarray | Sequence[Sequence[float]], references: Iterable[object] | None = None) -> None:
+        """Adds one row for each item and, if given, the items' references to the fingerprint."""
+        self._chunks = [*self._chunks, np.asarray(rows, dtype=np.float64).reshape(-1, len(self.columns))]
+        if references is not None:
+            self._hash_sum = ((self._hash_sum or 0) + hash_sum(references)) % HASH_MODULUS
+
+    def _interval_label(self, n_resamples: int, confidence: float) -> str:
+        return f"bootstrap-{n_resamples}-{confidence:g}"
+
+
+def bootstrap_weights(n_items: int, n_resamples: int, seed: int) -> Iterator[np.ndarray]:
+    """How often each item was drawn, in chunks. Shape of a chunk: (n_rows, n_items); every row sums to n_items."""
+    rng = np.random.default_rng(seed)
+    step = max(1, CHUNK_CELLS // n_items)
+    for start in range(0, n_resamples, step):
+        n_rows = min(step, n_resamples - start)
+        drawn = rng.integers(0, n_items, size=(n_rows, n_items))
+        drawn += np.arange(n_rows)[:, None] * n_items  # row r counts in cells [r * n_items, (r + 1) * n_items)
+        counts = np.bincount(drawn.ravel(), minlength=n_rows * n_items)
+        yield counts.reshape(n_rows, n_items).astype(np.float64)
+
+
+def quantiles(values: np.ndarray, confidence: float) -> tuple[float, float] | None:
+    """Central interval of the defined values; None when there is none.
+
+    Raises:
+        ConfigError: ``confidence`` is not between 0 and 1.
+    """
+    if not 0 < confidence < 1:
+        raise ConfigError(f"confidence is {confidence}; accepted: a number between 0 and 1, e.g. 0.95.")
+    defined = values[~np.isnan(values)]
+    if not len(defined):
+        return None
+    tail = (1 - confidence) / 2
+    # "nearest" never interpolates, so an infinite replicate cannot turn a bound into NaN
+    low, high = np.quantile(defined, [tail, 1 - tail], method="nearest" if np.isinf(defined).any() else "linear")
+    return float(low), float(high)
+
+
+def check_same_length(metric: str, **named: Sequence[Any] | np.ndarray) -> int:
+    """Number of items in all the given sequences.
+
+    Raises:
+        DataError: The numbers differ.
+    """
+    sizes = {name: len(values) for name, values in named.items()}
+    if len(set(sizes.values())) > 1:
+        found = ", ".join(f"{size} {name}" for name, size in sizes.items())
+        raise DataError(f"{metric}: got {found}; each item needs exactly one of each.")
+    return next(iter(sizes.values()))
+
+
+def _describe(other: object) -> str:
+    if isinstance(other, Metric):
+        return f"{other.name} ({Signature({}).including(**other.settings())})"
+    return repr(other)

@@ -1,0 +1,267 @@
+"""BLEU (Papineni et al. 2002) in the variants this field prints under one name; percent, higher is better.
+
+All are *cumulative* (BLEU-2 is the geometric mean of 1- and 2-gram precision), on tokens, with one reference.
+
+- ``corpus``: counts pooled over the corpus, no smoothing = Moses ``multi-bleu.perl`` (MoEL, MIME); ``-lc`` is
+  ``lowercase=True``. Also fairseq's scorer (Rashkin et al. 2018).
+- ``nltk``: nltk ``corpus_bleu`` (Gao et al. 2021). The difference: a hypothesis with fewer than n tokens still adds 1
+  to the total of order n, so short replies lower the score.
+- ``avg``: mean of corpus BLEU-1..4 (Rashkin et al. 2018). ``sent``: mean of sentence scores (EmpDG).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+
+from empatheia.errors import ConfigError, MissingDependencyError
+from empatheia.metrics.base import Metric, check_same_length
+from empatheia.metrics.ngrams import Tokens, as_tokens, clipped_matches
+
+Variant = Literal["corpus", "nltk"]
+
+
+def brevity_penalty(hyp_len: np.ndarray, ref_len: np.ndarray) -> np.ndarray:
+    """1 when the hypotheses are at least as long as the references, else exp(1 - ref/hyp); 0 for no tokens."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(hyp_len >= ref_len, 1.0, np.exp(1 - ref_len / hyp_len))
+
+
+class OverlapMetric(Metric):
+    """Per-item counts that every BLEU of this module is made of.
+
+    Args:
+        max_order: Longest n-gram, at least 1.
+        lowercase: Compare lower-cased tokens (Moses ``-lc``).
+        tokenizer: Name of what made the tokens, for the signature; ``space`` when plain strings are passed.
+    """
+
+    unit = "percent"
+
+    def __init__(self, max_order: int = 4, lowercase: bool = False, tokenizer: str = "space") -> None:
+        super().__init__()
+        if max_order < 1:
+            raise ConfigError(f"max_order is {max_order}; accepted: 1 or more, 4 is usual.")
+        self.max_order, self.lowercase, self.tokenizer = max_order, lowercase, tokenizer
+        orders = range(1, max_order + 1)
+        # "short": hypotheses without a single n-gram of that order
+        groups = [f"{group}_{n}" for group in ("match", "total", "short") for n in orders]
+        self.columns = (*groups, "hyp_len", "ref_len")
+
+    def update(self, hypotheses: Sequence[str | Tokens], references: Sequence[str | Tokens]) -> None:
+        """Adds pairs; strings are split at white space, token lists are taken as they are.
+
+        Args:
+            hypotheses: One reply of the system for each item; it may be empty.
+            references: One gold reply for each item.
+
+        Raises:
+            DataError: The numbers differ, or an item is neither a string nor a list of strings.
+        """
+        check_same_length(self.name, hypotheses=hypotheses, references=references)
+        hyps = as_tokens(self.name, hypotheses, self.lowercase)
+        refs = as_tokens(self.name, references, self.lowercase)
+        self._append(self._rows(hyps, refs), references=refs)
+
+    def settings(self) -> Mapping[str, object]:
+        """Tokeniser, casing, order, smoothing."""
+        case = "lc" if self.lowercase else "mixed"
+        return {"tok": self.tokenizer, "case": case, "order": self.max_order, "smooth": "none", "nrefs": 1}
+
+    def _rows(self, hyps: list[list[str]], refs: list[list[str]]) -> np.ndarray:
+        matches, totals = clipped_matches(hyps, refs, self.max_order)
+        lengths = np.array([[len(h), len(r)] for h, r in zip(hyps, refs, strict=True)], dtype=float).reshape(-1, 2)
+        return np.concatenate([matches, totals, totals == 0, lengths], axis=1)
+
+    def _split(self, sums: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Matches, totals, shorts (each (..., max_order)), hypothesis and reference length (each (...))."""
+        n = self.max_order
+        return sums[..., :n], sums[..., n : 2 * n], sums[..., 2 * n : 3 * n], sums[..., -2], sums[..., -1]
+
+    def _cumulative(self, sums: np.ndarray, weights: np.ndarray, pad_short: bool = False) -> np.ndarray:
+        """BLEU in percent. ``weights``: exponents of the precisions, shape (max_order,), positive."""
+        matches, totals, shorts, hyp_len, ref_len = self._split(sums)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            precisions = np.where(totals == 0, np.nan, matches / (totals + shorts * pad_short))
+            mean_log = (np.log(precisions) * weights).sum(axis=-1)
+            values = 100 * brevity_penalty(hyp_len, ref_len) * np.exp(mean_log)
+        values = np.where(hyp_len == 0, 0.0, values)  # no output at all is worth nothing
+        return np.where(ref_len == 0, np.nan, values)
+
+    def parts_of(self, sums: np.ndarray) -> dict[str, Any]:
+        """Precision of each order in percent, brevity penalty, lengths in tokens (corpus totals)."""
+        matches, totals, _, hyp_len, ref_len = self._split(sums)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            precisions = 100 * matches / totals
+        parts: dict[str, Any] = {f"precision_{i + 1}": float(p) for i, p in enumerate(precisions)}
+        parts["brevity_penalty"] = float(brevity_penalty(hyp_len, ref_len)) if hyp_len else 0.0
+        return {**parts, "hyp_len": int(hyp_len), "ref_len": int(ref_len)}
+
+    def note_of(self, sums: np.ndarray) -> str:
+        """Empty references, or replies too short for the order."""
+        _, totals, _, _, ref_len = self._split(sums)
+        if ref_len == 0:
+            return "every reference is empty"
+        order = int(np.flatnonzero(totals == 0)[0]) + 1
+        return f"no reply has {order} tokens, so there is no {order}-gram to score; use a lower order"
+
+
+class BLEU(OverlapMetric):
+    """Corpus BLEU: 0 to 100 percent, higher is better.
+
+    BP * exp(sum_n w_n log p_n), p_n = clipped matches / n-grams of the hypotheses, both pooled over the corpus.
+    An order without a match gives 0 (that is the definition without smoothing); an order without any n-gram in the
+    hypotheses gives NaN, because then the number says nothing.
+
+    Args:
+        max_order: n of BLEU-n.
+        variant: ``corpus`` (Moses, fairseq) or ``nltk``; see the module.
+        weights: Exponents of p_1..p_n, uniform by default. The released code of Gao et al. uses (0.333,) * 3 for
+            BLEU-3, which is not quite a third.
+        lowercase: Compare lower-cased tokens.
+        tokenizer: Name of what made the tokens.
+
+    Example:
+        >>> metric = BLEU(max_order=2)
+        >>> metric.update(["a b c e"], ["a b c d"])
+        >>> round(metric.compute().value, 2)
+        70.71
+        >>> metric.name
+        'bleu_corpus_2'
+    """
+
+    def __init__(
+        self,
+        max_order: int = 4,
+        variant: Variant = "corpus",
+        weights: Sequence[float] | None = None,
+        lowercase: bool = False,
+        tokenizer: str = "space",
+    ) -> None:
+        super().__init__(max_order, lowercase, tokenizer)
+        if variant not in ("corpus", "nltk"):
+            raise ConfigError(f"unknown BLEU variant {variant!r}; accepted: corpus, nltk.")
+        if weights is not None and (len(weights) != max_order or min(weights) <= 0):
+            raise ConfigError(f"weights are {tuple(weights)}; accepted: {max_order} positive numbers, one per order.")
+        self.variant = variant
+        self.weights = tuple(weights) if weights is not None else (1 / max_order,) * max_order
+        suffix = ("_weighted" if weights is not None else "") + ("_lc" if lowercase else "")
+        self.name = f"bleu_{variant}_{max_order}{suffix}"
+
+    def value_of(self, sums: np.ndarray) -> np.ndarray:
+        """BLEU-n in percent."""
+        return self._cumulative(sums, np.array(self.weights), pad_short=self.variant == "nltk")
+
+    def settings(self) -> Mapping[str, object]:
+        """Adds variant and weights."""
+        weights = ",".join(f"{w:.4g}" for w in self.weights)
+        return {**super().settings(), "variant": self.variant, "weights": weights}
+
+
+class AverageBLEU(OverlapMetric):
+    """Mean of cumulative corpus BLEU-1, -2, -3 and -4 (Rashkin et al. 2018): 0 to 100 percent, higher is better.
+
+    Args:
+        lowercase: Compare lower-cased tokens; the paper does not.
+        tokenizer: Name of what made the tokens.
+
+    Example:
+        >>> metric = AverageBLEU()
+        >>> metric.update(["a b c e"], ["a b c d"])
+        >>> round(metric.compute().value, 2)
+        52.18
+    """
+
+    name = "bleu_avg"
+
+    def __init__(self, lowercase: bool = False, tokenizer: str = "space") -> None:
+        super().__init__(4, lowercase, tokenizer)
+
+    def value_of(self, sums: np.ndarray) -> np.ndarray:
+        """Mean over the four orders, in percent."""
+        return np.mean(list(self._by_order(sums)), axis=0)
+
+    def parts_of(self, sums: np.ndarray) -> dict[str, Any]:
+        """Adds the four scores."""
+        scores = {f"bleu_{n}": float(value) for n, value in enumerate(self._by_order(sums), start=1)}
+        return {**scores, **super().parts_of(sums)}
+
+    def _by_order(self, sums: np.ndarray) -> list[np.ndarray]:
+        out = []
+        for n in range(1, 5):
+            inner = BLEU(n)
+            keep = [self.columns.index(column) for column in inner.columns]
+            out.append(inner.value_of(sums[..., keep]))
+        return out
+
+
+class SentenceBLEU(OverlapMetric):
+    """Mean of BLEU-4 over single pairs (EmpDG): 0 to 100 percent, higher is better.
+
+    Unsmoothed, a reply without a matching 4-gram scores 0, and so does one with fewer than four tokens; the share
+    of such items is the part ``zero_share``.
+
+    Args:
+        smoothing: ``none``, or ``m7`` for method 7 of Chen & Cherry (2014) as nltk has it (needs nltk).
+        lowercase: Compare lower-cased tokens.
+        tokenizer: Name of what made the tokens.
+
+    Raises:
+        ConfigError: Unknown smoothing.
+
+    Example:
+        >>> metric = SentenceBLEU()
+        >>> metric.update(["a b c d", "x"], ["a b c d", "y"])
+        >>> metric.compute().value
+        50.0
+    """
+
+    def __init__(
+        self, smoothing: Literal["none", "m7"] = "none", lowercase: bool = False, tokenizer: str = "space"
+    ) -> None:
+        super().__init__(4, lowercase, tokenizer)
+        if smoothing not in ("none", "m7"):
+            raise ConfigError(f"unknown smoothing {smoothing!r}; accepted: none, m7.")
+        self.smoothing = smoothing
+        self.name = f"bleu_sent_{smoothing}"
+        self.columns = ("bleu", "zero", "n_items")
+
+    def value_of(self, sums: np.ndarray) -> np.ndarray:
+        """Mean of the items' scores in percent."""
+        return sums[..., 0] / sums[..., 2]
+
+    def settings(self) -> Mapping[str, object]:
+        """Adds the smoothing."""
+        return {**super().settings(), "smooth": self.smoothing}
+
+    def parts_of(self, sums: np.ndarray) -> dict[str, Any]:
+        """Share of items that score 0, as a fraction."""
+        return {"zero_share": float(sums[1] / sums[2])}
+
+    def _rows(self, hyps: list[list[str]], refs: list[list[str]]) -> np.ndarray:
+        if self.smoothing == "none":
+            scores = np.nan_to_num(self._cumulative(super()._rows(hyps, refs), np.full(4, 0.25)))
+        else:
+            scores = 100 * np.array([_nltk_method7(h, r) for h, r in zip(hyps, refs, strict=True)])
+        return np.stack([scores, scores == 0, np.ones(len(hyps))], axis=1)
+
+
+def _nltk_method7(hypothesis: list[str], reference: list[str]) -> float:
+    try:
+        from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
+    except ImportError as error:
+        raise MissingDependencyError("bleu_sent_m7 needs nltk; install it with: pip install nltk") from error
+    if not hypothesis or not reference:
+        return 0.0
+    return float(sentence_bleu([reference], hypothesis, smoothing_function=SmoothingFunction().method7))  # type: ignore[arg-type]
+
+
+bleu_corpus_1, bleu_corpus_2, bleu_corpus_3, bleu_corpus_4 = (partial(BLEU, n) for n in (1, 2, 3, 4))
+bleu_corpus_4_lc = partial(BLEU, 4, lowercase=True)
+bleu_nltk_1, bleu_nltk_2, bleu_nltk_3, bleu_nltk_4 = (partial(BLEU, n, "nltk") for n in (1, 2, 3, 4))
+bleu_nltk_3_weighted = partial(BLEU, 3, "nltk", (0.333, 0.333, 0.333))
+bleu_sent_none = partial(SentenceBLEU, "none")
+bleu_sent_m7 = partial(SentenceBLEU, "m7")

@@ -1,0 +1,74 @@
+"""N-grams of many token lists at once, as integer arrays; BLEU and Distinct are counts over them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from empatheia.errors import DataError
+
+Tokens = Sequence[str]
+
+
+def as_tokens(metric: str, items: Sequence[str | Tokens], lowercase: bool = False) -> list[list[str]]:
+    """Token lists: a string is split at white space, a list is taken as it is.
+
+    Raises:
+        DataError: ``items`` is one string, or an item is neither a string nor a list of strings.
+    """
+    if isinstance(items, str):
+        raise DataError(f"{metric}: got one string {items[:40]!r}; accepted: a list with one entry for each reply.")
+    out = []
+    for i, item in enumerate(items):
+        tokens = item.split() if isinstance(item, str) else item
+        if not isinstance(tokens, Sequence) or not all(isinstance(token, str) for token in tokens):
+            raise DataError(f"{metric}: item {i} is {item!r}; accepted: a string or a list of string tokens.")
+        out.append([token.lower() for token in tokens] if lowercase else list(tokens))
+    return out
+
+
+def ngram_table(sequences: Sequence[Tokens], max_order: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yields, for each order 1..max_order, every n-gram of every sequence; none crosses a border.
+
+    Yields:
+        ids: Equal n-grams have equal ids, 0..n_types-1. Shape: (n_ngrams,).
+        owners: Index of the sequence each n-gram stands in. Shape: (n_ngrams,).
+    """
+    codes: dict[str, int] = {}
+    tokens = np.array([codes.setdefault(t, len(codes)) for sequence in sequences for t in sequence], dtype=np.int64)
+    lengths = np.array([len(sequence) for sequence in sequences], dtype=np.int64)
+    owners = np.repeat(np.arange(len(sequences)), lengths)  # (n_tokens,)
+    room = np.repeat(np.cumsum(lengths), lengths) - np.arange(len(tokens))  # tokens from here to the sequence's end
+    ids = tokens
+    for order in range(1, max_order + 1):
+        starts = np.flatnonzero(room >= order)
+        if order > 1:
+            keys = ids[starts] * len(codes) + tokens[starts + order - 1]
+            ids = np.zeros(len(tokens), dtype=np.int64)
+            ids[starts] = np.unique(keys, return_inverse=True)[1]
+        yield ids[starts], owners[starts]
+
+
+def clipped_matches(
+    hypotheses: Sequence[Tokens], references: Sequence[Tokens], max_order: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Clipped n-gram matches and n-gram totals of each pair (Papineni et al. 2002, section 2.1.1; one reference).
+
+    Returns:
+        matches: Shape: (n_pairs, max_order).
+        totals: N-grams of the hypothesis. Shape: (n_pairs, max_order).
+    """
+    n = len(hypotheses)
+    matches, totals = np.zeros((n, max_order)), np.zeros((n, max_order))
+    for column, (ids, owners) in enumerate(ngram_table([*hypotheses, *references], max_order)):
+        n_types = int(ids.max()) + 1 if len(ids) else 1
+        of_hypothesis = owners < n
+        pairs = (owners % n if n else owners) * n_types + ids  # one key for each (pair, n-gram)
+        hyp_keys, hyp_counts = np.unique(pairs[of_hypothesis], return_counts=True)
+        ref_keys, ref_counts = np.unique(pairs[~of_hypothesis], return_counts=True)
+        shared, in_hyp, in_ref = np.intersect1d(hyp_keys, ref_keys, assume_unique=True, return_indices=True)
+        clipped = np.minimum(hyp_counts[in_hyp], ref_counts[in_ref])
+        matches[:, column] = np.bincount(shared // n_types, weights=clipped, minlength=n)[:n]
+        totals[:, column] = np.bincount(owners[of_hypothesis], minlength=n)[:n]
+    return matches, totals

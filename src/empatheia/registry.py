@@ -1,0 +1,73 @@
+"""Lazy tables from a name to a class: listing the names imports nothing heavy.
+
+A registry exists only where a string from a recipe, the command line or HTTP must become a thing. Third
+parties add entries through the entry-point group ``empatheia.<kind>``.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any
+
+from empatheia.errors import ConfigError
+
+
+def nearest(name: str, known: Iterator[str] | list[str]) -> str:
+    """Returns a hint such as ``did you mean 'soft'?`` or the empty string when nothing is close."""
+    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f" Did you mean {close[0]!r}?" if close else ""
+
+
+class Registry:
+    """Names to lazily imported objects.
+
+    Args:
+        kind: What the entries are, for messages and for the entry-point group, e.g. ``"responders"``.
+        entries: Name to ``"package.module:attribute"``.
+    """
+
+    def __init__(self, kind: str, entries: Mapping[str, str]) -> None:
+        self.kind = kind
+        self._entries = dict(entries)
+        self._plugins_loaded = False
+
+    def _load_plugins(self) -> None:
+        if self._plugins_loaded:
+            return
+        self._plugins_loaded = True
+        for point in entry_points(group=f"empatheia.{self.kind}"):
+            self._entries.setdefault(point.name, point.value)
+
+    def names(self) -> list[str]:
+        """All names, own entries first, without importing any of them."""
+        self._load_plugins()
+        return list(self._entries)
+
+    def target(self, name: str) -> str:
+        """The ``module:attribute`` a name stands for.
+
+        Raises:
+            ConfigError: The name is unknown; the message lists the nearest and all names.
+        """
+        self._load_plugins()
+        if name not in self._entries:
+            raise ConfigError(
+                f"unknown {self.kind} name {name!r}.{nearest(name, list(self._entries))}"
+                f" Known: {', '.join(sorted(self._entries))}."
+            )
+        return self._entries[name]
+
+    def get(self, name: str) -> Any:
+        """Imports and returns the object behind ``name`` (see :meth:`target` for errors)."""
+        module, _, attribute = self.target(name).partition(":")
+        return getattr(import_module(module), attribute)
+
+    def add(self, name: str, target: str) -> None:
+        """Adds an entry at run time (tests and notebooks; packages use the entry-point group)."""
+        self._entries[name] = target
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.names()

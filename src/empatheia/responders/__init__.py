@@ -1,0 +1,13 @@
+"""Published response systems, one file each, behind one lazy table."""
+
+from empatheia.registry import Registry
+
+RESPONDERS = Registry(
+    "responders",
+    {
+        "transformer": "empatheia.responders.transformer:Transformer",
+        "cause_gated": "empatheia.responders.cause_gated:CauseGated",
+    },
+)
+
+__all__ = ["RESPONDERS"]

@@ -1,0 +1,386 @@
+"""What every encoder-decoder responder shares: word table, decoder, losses and the wiring to ``generate()``.
+
+A system subclasses :class:`Seq2SeqResponder` and brings its own encoder; beams, sampling, caches, saving and
+the Trainer come from transformers. The word table serves encoder, decoder and (transposed) the output layer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from transformers import GenerationMixin, PreTrainedConfig, PreTrainedModel
+from transformers import initialization as init
+from transformers.cache_utils import DynamicCache, EncoderDecoderCache
+from transformers.modeling_outputs import BaseModelOutput
+from transformers.utils import ModelOutput
+
+from empatheia.layers.attention import GateForm
+from empatheia.layers.positions import sinusoidal_positions
+from empatheia.layers.transformer import Decoder
+
+IGNORED = -100
+
+
+class Seq2SeqConfig(PreTrainedConfig):
+    """Sizes every encoder-decoder responder has.
+
+    Args:
+        vocab_size: Pieces in the tokeniser.
+        width: Width of words and states (paper family: 300).
+        n_encoder_layers: Blocks of the encoder.
+        n_decoder_layers: Blocks of the decoder.
+        n_heads: Attention heads.
+        attention_width: Total width of the heads; None = ``width`` rounded up to a multiple of ``n_heads``.
+        ffn_width: Inner width of the feed-forward.
+        dropout: In [0, 1).
+        label_smoothing: Mass spread over the other classes in the word loss (PAD excluded).
+        loss_reduction: ``sum`` adds a reply's token losses (as the equations print), ``mean`` averages over tokens.
+        role_embedding: Add a vector for who speaks to each source position.
+        scale_words: Multiply word vectors by sqrt(width) on input; wanted when they start from small random
+            values instead of GloVe (whose values are large beside the positions').
+    """
+
+    model_type = "empatheia_seq2seq"
+    attribute_map: ClassVar[dict[str, str]] = {"hidden_size": "width", "num_hidden_layers": "n_decoder_layers"}
+
+    def __init__(
+        self,
+        vocab_size: int = 1000,
+        width: int = 300,
+        n_encoder_layers: int = 6,
+        n_decoder_layers: int = 6,
+        n_heads: int = 8,
+        attention_width: int | None = None,
+        ffn_width: int = 1200,
+        dropout: float = 0.1,
+        label_smoothing: float = 0.0,
+        loss_reduction: str = "sum",
+        role_embedding: bool = False,
+        scale_words: bool = False,
+        pad_token_id: int = 0,
+        bos_token_id: int = 4,
+        eos_token_id: int = 5,
+        **kwargs: Any,
+    ) -> None:
+        self.vocab_size = vocab_size
+        self.width = width
+        self.n_encoder_layers = n_encoder_layers
+        self.n_decoder_layers = n_decoder_layers
+        self.n_heads = n_heads
+        self.attention_width = attention_width or -(-width // n_heads) * n_heads
+        self.ffn_width = ffn_width
+        self.dropout = dropout
+        self.label_smoothing = label_smoothing
+        self.loss_reduction = loss_reduction
+        self.role_embedding = role_embedding
+        self.scale_words = scale_words
+        kwargs.setdefault("is_encoder_decoder", True)
+        kwargs.setdefault("decoder_start_token_id", bos_token_id)
+        super().__init__(pad_token_id=pad_token_id, bos_token_id=bos_token_id, eos_token_id=eos_token_id, **kwargs)
+
+    @property
+    def word_scale(self) -> float:
+        """Factor on word vectors where they enter encoder and decoder."""
+        return self.width**0.5 if self.scale_words else 1.0
+
+
+@dataclass
+class ResponderEncoding(BaseModelOutput):
+    """What the encoder hands to every decoding step; each tensor has the batch in front, so beams expand it.
+
+    Attributes:
+        last_hidden_state: Memory of the decoder. Shape: ``(batch, source, width)``.
+        gates: Cause gates. Shape: ``(batch, source)``; None without a cause reasoner.
+        emotion_ids: Predicted emotion. Shape: ``(batch,)``; None when the decoder takes none.
+        emotion_logits: Shape: ``(batch, 32)``; None without an emotion head.
+        cause_logits: Shape: ``(batch, source, 2)``; None without a cause head.
+    """
+
+    gates: Tensor | None = None
+    emotion_ids: Tensor | None = None
+    emotion_logits: Tensor | None = None
+    cause_logits: Tensor | None = None
+
+
+@dataclass
+class ResponderOutput(ModelOutput):
+    """Result of a responder's ``forward``.
+
+    Attributes:
+        loss: Plain sum of ``losses`` (the trainer weights them by the recipe); None without labels.
+        losses: Unweighted means by name.
+        counts: How many items each mean is over.
+        logits: Word scores. Shape: ``(batch, target, vocabulary)``; None when no target was given.
+        emotion_logits: Shape: ``(batch, 32)`` or None.
+        cause_logits: Shape: ``(batch, source, 2)`` or None.
+        past_key_values: Cache of the decoder.
+    """
+
+    loss: Tensor | None = None
+    losses: dict[str, Tensor] | None = None
+    counts: dict[str, Tensor] | None = None
+    logits: Tensor | None = None
+    emotion_logits: Tensor | None = None
+    cause_logits: Tensor | None = None
+    past_key_values: Any = None
+
+
+def word_loss(logits: Tensor, labels: Tensor, pad_id: int, smoothing: float = 0.0) -> Tensor:
+    """Negative log-likelihood of each target piece, smoothed over the other classes except PAD.
+
+    With smoothing s, the target has 1 - s and the V - 2 classes that are neither it nor PAD share s; so the
+    smoothed target sums to 1 and is 0 at PAD (Gao et al.'s and MoEL's code). Ignored positions give 0.
+
+    Args:
+        logits: Shape: ``(batch, target, vocabulary)``.
+        labels: Piece ids, -100 ignored. Shape: ``(batch, target)``.
+        pad_id: Class that never gets mass.
+        smoothing: s in [0, 1).
+
+    Returns:
+        Losses in nats. Shape: ``(batch, target)``.
+    """
+    nll = F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORED, reduction="none")
+    if smoothing:
+        log_z = logits.logsumexp(-1).flatten()
+        V = logits.shape[-1]
+        others = -(logits.sum(-1).flatten() - logits[..., pad_id].flatten() - (V - 1) * log_z) - nll
+        nll = (1.0 - smoothing) * nll + smoothing / (V - 2) * others
+    return nll.view_as(labels) * labels.ne(IGNORED)
+
+
+def smoothed_target(labels: Tensor, vocab_size: int, pad_id: int, smoothing: float) -> Tensor:
+    """The distribution :func:`word_loss` measures against; rows of PAD targets are all zero.
+
+    Args:
+        labels: Piece ids. Shape: ``(n,)``.
+        vocab_size: V.
+        pad_id: Class that never gets mass.
+        smoothing: s in [0, 1).
+
+    Returns:
+        Probabilities. Shape: ``(n, vocab_size)``.
+    """
+    target = torch.full((labels.shape[0], vocab_size), smoothing / (vocab_size - 2))
+    target.scatter_(1, labels[:, None], 1.0 - smoothing)
+    target[:, pad_id] = 0.0
+    target[labels == pad_id] = 0.0
+    return target
+
+
+class Seq2SeqResponder(PreTrainedModel, GenerationMixin):
+    """Encoder of the system's own, shared decoder.
+
+    A subclass sets ``config_class`` and ``features`` and implements :meth:`build_encoder`; the encoder owns
+    ``words`` (the shared table) and returns a :class:`ResponderEncoding`.
+    """
+
+    config_class = Seq2SeqConfig
+    base_model_prefix = "responder"
+    main_input_name = "input_ids"
+    accepts_loss_kwargs = False
+    gate_form: GateForm | None = None
+    features: ClassVar[tuple[str, ...]] = ("input_ids", "attention_mask", "labels")
+    _supports_cache_class = True
+
+    def __init__(self, config: Seq2SeqConfig) -> None:
+        super().__init__(config)
+        self.encoder = self.build_encoder(config)
+        self.decoder = Decoder(
+            config.n_decoder_layers,
+            config.width,
+            config.n_heads,
+            config.attention_width,
+            config.ffn_width,
+            config.dropout,
+            self.decoder_gate_form(config),
+        )
+        self.dropout = nn.Dropout(config.dropout)
+        self.post_init()
+
+    def build_encoder(self, config: Any) -> nn.Module:
+        """The system's encoder."""
+        raise TypeError(f"{type(self).__name__} must say what its encoder is.")
+
+    def decoder_gate_form(self, config: Any) -> GateForm | None:
+        """Form of the decoder's gated attention; None for a plain decoder."""
+        return None
+
+    def _init_weights(self, module: nn.Module) -> None:
+        if isinstance(module, nn.Linear):
+            init.xavier_uniform_(module.weight)
+            if module.bias is not None:
+                init.zeros_(module.bias)
+        elif isinstance(module, nn.Embedding):
+            init.normal_(module.weight, std=self.config.width**-0.5)
+        elif isinstance(module, nn.LayerNorm):
+            init.ones_(module.weight)
+            init.zeros_(module.bias)
+
+    def get_encoder(self, *args: Any, **kwargs: Any) -> nn.Module:
+        """The module ``generate()`` runs once per context."""
+        return self.encoder
+
+    def get_input_embeddings(self) -> nn.Module:
+        """The word table."""
+        return self.encoder.words
+
+    def set_input_embeddings(self, value: nn.Module) -> None:
+        """Replaces the word table."""
+        self.encoder.words = value
+
+    @torch.no_grad()
+    def load_word_vectors(self, matrix: Tensor, found: Tensor) -> None:
+        """Starts the word table(s) from given vectors.
+
+        Args:
+            matrix: Shape: ``(vocabulary, width)``.
+            found: Rows to overwrite. Shape: ``(vocabulary,)``, bool.
+        """
+        for table in self.word_tables():
+            if table.weight.shape == matrix.shape:
+                table.weight[found] = matrix[found].to(table.weight.dtype)
+
+    def word_tables(self) -> list[nn.Embedding]:
+        """Tables that word vectors may start."""
+        return [self.encoder.words]
+
+    def decoder_inputs(self, ids: Tensor, encoding: ResponderEncoding, first_position: int) -> Tensor:
+        """Embeds decoder pieces: words + positions.
+
+        Args:
+            ids: Shape: ``(batch, target)``.
+            encoding: The encoder's output (a subclass may add a condition from it).
+            first_position: Position of the first column.
+
+        Returns:
+            Tensor of shape ``(batch, target, width)``.
+        """
+        words = self.encoder.words(ids) * self.config.word_scale
+        positions = torch.arange(first_position, first_position + ids.shape[1], device=ids.device)
+        return words + sinusoidal_positions(positions, self.config.width, words.dtype)
+
+    def encoding_losses(self, encoding: ResponderEncoding, **labels: Tensor | None) -> dict[str, Tensor]:
+        """Losses of the encoder's heads, unweighted means by name."""
+        return {}
+
+    @classmethod
+    def count_items(cls, batch: dict[str, Tensor], config: Any) -> dict[str, Tensor]:
+        """How many items each loss of ``batch`` is a mean over, without running the model."""
+        counts: dict[str, Tensor] = {}
+        if (labels := batch.get("labels")) is not None:
+            kept = labels.ne(IGNORED)
+            counts["words"] = kept.any(-1).sum() if config.loss_reduction == "sum" else kept.sum()
+        return counts
+
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        role_ids: Tensor | None = None,
+        labels: Tensor | None = None,
+        emotion_labels: Tensor | None = None,
+        cause_labels: Tensor | None = None,
+        emotion_teacher: Tensor | None = None,
+        decoder_input_ids: Tensor | None = None,
+        encoder_outputs: ResponderEncoding | None = None,
+        past_key_values: EncoderDecoderCache | None = None,
+        use_cache: bool | None = None,
+        return_dict: bool | None = None,
+    ) -> ResponderOutput:
+        """Encodes a context and scores a reply.
+
+        Args:
+            input_ids: ``[CLS] U_1 [SEP] ...``. Shape: ``(batch, source)``.
+            attention_mask: True = keep. Shape: ``(batch, source)``.
+            role_ids: 0 none, 1 speaker, 2 listener. Shape: ``(batch, source)``.
+            labels: Reply pieces with EOS, -100 padding. Shape: ``(batch, target)``. Without it and without
+                ``decoder_input_ids`` only the encoder runs.
+            emotion_labels: Shape: ``(batch,)``, -100 unknown. Only the loss reads it.
+            cause_labels: Shape: ``(batch, source)``, -100 unsupervised. Only the loss reads it.
+            emotion_teacher: A teacher's emotion distribution, all-zero rows where there is none; only the loss
+                reads it. Shape: ``(batch, 32)``.
+            decoder_input_ids: Pieces so far, from BOS. Shape: ``(batch, target)``.
+            encoder_outputs: Given during generation.
+            past_key_values: Given during generation.
+            use_cache: Whether to fill ``past_key_values``.
+            return_dict: Accepted for the library's sake; the result is always a :class:`ResponderOutput`.
+
+        Returns:
+            Losses (when labels are given), word scores and the encoder's side outputs.
+        """
+        encoding = encoder_outputs
+        if encoding is None:
+            encoding = self.encoder(input_ids=input_ids, attention_mask=attention_mask, role_ids=role_ids)
+        losses = self.encoding_losses(
+            encoding,
+            input_ids=input_ids,
+            attention_mask=attention_mask,
+            emotion_labels=emotion_labels,
+            cause_labels=cause_labels,
+            emotion_teacher=emotion_teacher,
+        )
+        logits = None
+        if decoder_input_ids is None and labels is not None:
+            decoder_input_ids = self.shift_right(labels)
+        if decoder_input_ids is not None:
+            if use_cache and past_key_values is None:
+                past_key_values = EncoderDecoderCache(DynamicCache(), DynamicCache())
+            past = past_key_values.get_seq_length() if past_key_values is not None else 0
+            states = self.dropout(self.decoder_inputs(decoder_input_ids, encoding, int(past)))
+            states = self.decoder(
+                states, encoding.last_hidden_state, attention_mask, encoding.gates, past_key_values
+            )
+            logits = F.linear(states, self.encoder.words.weight)  # (batch, target, vocabulary)
+        if labels is not None and logits is not None:
+            nll = word_loss(logits, labels, self.config.pad_token_id, self.config.label_smoothing)
+            kept = labels.ne(IGNORED)
+            n = kept.any(-1).sum() if self.config.loss_reduction == "sum" else kept.sum()
+            losses["words"] = nll.sum() / n.clamp_min(1)
+        batch = {
+            "labels": labels,
+            "emotion_labels": emotion_labels,
+            "cause_labels": cause_labels,
+            "emotion_teacher": emotion_teacher,
+        }
+        counts = self.count_items({k: v for k, v in batch.items() if v is not None}, self.config) if losses else {}
+        return ResponderOutput(
+            loss=sum(losses.values()) if losses else None,  # pyright: ignore[reportArgumentType]
+            losses=losses or None,
+            counts=counts or None,
+            logits=logits,
+            emotion_logits=encoding.emotion_logits,
+            cause_logits=encoding.cause_logits,
+            past_key_values=past_key_values,
+        )
+
+    def shift_right(self, labels: Tensor) -> Tensor:
+        """Decoder inputs for teacher forcing: BOS, then the labels without their last column."""
+        shifted = labels.new_full(labels.shape, self.config.pad_token_id)
+        shifted[:, 0] = self.config.decoder_start_token_id
+        shifted[:, 1:] = labels[:, :-1].masked_fill(labels[:, :-1].eq(IGNORED), self.config.pad_token_id)
+        return shifted
+
+    def prepare_inputs_for_generation(
+        self,
+        input_ids: Tensor,
+        past_key_values: EncoderDecoderCache | None = None,
+        attention_mask: Tensor | None = None,
+        encoder_outputs: ResponderEncoding | None = None,
+        use_cache: bool | None = None,
+        **kwargs: Any,
+    ) -> dict[str, Any]:
+        """Inputs of one decoding step: all pieces without a cache, only the newest with one."""
+        if past_key_values is not None and (past := past_key_values.get_seq_length()) > 0:
+            input_ids = input_ids[:, past:]
+        return {
+            "decoder_input_ids": input_ids,
+            "past_key_values": past_key_values,
+            "attention_mask": attention_mask,
+            "encoder_outputs": encoder_outputs,
+            "use_cache": use_cache,
+        }

@@ -1,0 +1,281 @@
+"""Measures a responder: teacher-forced likelihood, emotion and causes from its own predictions, decoded replies.
+
+No gold label enters the model: emotion and gates are the model's own in all three parts, so perplexity is "without
+gold labels". Words are counted by the family's preprocessing (lower-case, contractions expanded, NLTK tokens) plus
+one end mark a reply, whatever pieces the model scores.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import GenerationConfig
+from transformers.trainer_utils import set_seed
+
+from empatheia.config import DecodingConfig
+from empatheia.corpora import empathetic_dialogues, recec
+from empatheia.dialogue import Example
+from empatheia.errors import EmpatheiaError
+from empatheia.metrics import METRICS
+from empatheia.metrics.score import Score
+from empatheia.responders.seq2seq import word_loss
+from empatheia.text.batching import TokenBatchSampler
+from empatheia.text.collation import Collator, EncodedExample, encode_examples
+from empatheia.text.tokenizer import DialogueTokenizer
+
+N_RESAMPLES = 1000
+
+
+@dataclass
+class Measured:
+    """Per-item results of one pass, in the order of the items.
+
+    Attributes:
+        nll: Nats of each gold reply. Shape: ``(n,)``.
+        n_tokens: Scored pieces. Shape: ``(n,)``.
+        emotion_probabilities: Shape: ``(n, 32)``; None without an emotion head.
+        cause_probabilities: One array for each item, ``(source,)``; None without a cause head.
+    """
+
+    nll: np.ndarray
+    n_tokens: np.ndarray
+    emotion_probabilities: np.ndarray | None
+    cause_probabilities: list[np.ndarray] | None
+
+
+def batches_of(items: Sequence[EncodedExample], max_tokens: int, key: Callable[[EncodedExample], int]) -> list[list[int]]:
+    """Length-sorted batches of at most ``max_tokens`` padded pieces."""
+    return [list(b) for b in TokenBatchSampler([key(item) for item in items], max_tokens, shuffle=False, seed=0)]
+
+
+@torch.inference_mode()
+def measure(model: Any, items: Sequence[EncodedExample], pad_id: int, max_tokens: int = 6000) -> Measured:
+    """Teacher-forced pass over items.
+
+    Args:
+        model: A responder; put into evaluation mode.
+        items: With ``labels`` for the likelihood (items without count 0 nats over 0 pieces).
+        pad_id: Padding piece.
+        max_tokens: Padded pieces a batch.
+    """
+    model.eval()
+    n = len(items)
+    nll, n_tokens = np.zeros(n), np.zeros(n, dtype=int)
+    emotions: list[np.ndarray | None] = [None] * n
+    causes: list[np.ndarray | None] = [None] * n
+    collate = Collator(("input_ids", "attention_mask", "role_ids", "labels"), pad_id)
+    for indices in batches_of(items, max_tokens, lambda item: max(len(item.input_ids), len(item.labels or ()))):
+        batch = {k: v.to(model.device) for k, v in collate([items[i] for i in indices]).items()}
+        output = model(**batch)
+        if output.logits is not None:
+            losses = word_loss(output.logits, batch["labels"], pad_id)
+            sums, counts = losses.double().sum(-1).cpu().numpy(), batch["labels"].ne(-100).sum(-1).cpu().numpy()
+        for row, i in enumerate(indices):
+            if output.logits is not None:
+                nll[i], n_tokens[i] = sums[row], counts[row]
+            if output.emotion_logits is not None:
+                emotions[i] = output.emotion_logits[row].double().softmax(-1).cpu().numpy()
+            if output.cause_logits is not None:
+                probabilities = output.cause_logits[row, : len(items[i].input_ids)].softmax(-1)[:, 1]
+                causes[i] = probabilities.cpu().numpy()
+    return Measured(
+        nll,
+        n_tokens,
+        np.stack(emotions) if n and emotions[0] is not None else None,  # pyright: ignore
+        causes if n and causes[0] is not None else None,  # pyright: ignore
+    )
+
+
+@torch.inference_mode()
+def generate(
+    model: Any,
+    items: Sequence[EncodedExample],
+    tokenizer: DialogueTokenizer,
+    decoding: DecodingConfig,
+    *,
+    batch_size: int = 64,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[str]:
+    """Replies as space-joined lower-case words (what the metrics read), in the order of the items.
+
+    Args:
+        model: A responder.
+        items: Contexts; their labels are not read.
+        tokenizer: The model's tokeniser.
+        decoding: Strategy and limits; sampling is seeded once, so it depends on the batch size.
+        batch_size: Contexts decoded at once.
+        progress: Called with (done, all) after each batch.
+    """
+    model.eval()
+    set_seed(decoding.seed)
+    settings: dict[str, Any] = {"max_new_tokens": decoding.max_new_tokens, "do_sample": decoding.strategy == "sample"}
+    if decoding.strategy == "sample":
+        settings |= {"top_k": decoding.top_k or 0, "top_p": decoding.top_p, "temperature": decoding.temperature}
+    elif decoding.strategy == "beam":
+        settings |= {"num_beams": decoding.num_beams}
+    config = GenerationConfig(
+        **settings,
+        pad_token_id=tokenizer.pad_id,
+        bos_token_id=tokenizer.bos_id,
+        eos_token_id=tokenizer.eos_id,
+        decoder_start_token_id=tokenizer.bos_id,
+    )
+    replies = [""] * len(items)
+    collate = Collator(("input_ids", "attention_mask", "role_ids"), tokenizer.pad_id)
+    order = sorted(range(len(items)), key=lambda i: (len(items[i].input_ids), i))
+    for start in range(0, len(order), batch_size):
+        indices = order[start : start + batch_size]
+        batch = {k: v.to(model.device) for k, v in collate([items[i] for i in indices]).items()}
+        produced = model.generate(**batch, generation_config=config)
+        for i, ids in zip(indices, produced.tolist(), strict=True):
+            replies[i] = tokenizer.decode(ids, raw=True)
+        if progress is not None:
+            progress(min(start + batch_size, len(order)), len(order))
+    return replies
+
+
+def evaluate_responder(task: Any, split: str, outputs: Path | None) -> dict[str, Any]:
+    """All foundation metrics of a responder run on a split of its corpus.
+
+    Args:
+        task: A ``RespondTask``.
+        split: ``valid`` or ``test``.
+        outputs: File for one JSON line a reply (context ids, hypothesis, reference, emotion); None writes none.
+
+    Returns:
+        Name to ``Score.to_dict()``, plus ``decoding`` facts.
+    """
+    recipe, tokenizer, model = task.recipe, task.tokenizer, task.model
+    examples = [e for e in task.examples(task.recipe.data, split) if e.response is not None]
+    root = empathetic_dialogues.sample_root() if recipe.data.corpus == "sample" else None
+    try:
+        gold_causes = {note.dialogue_id: note for note in recec.load(split, root=root).annotations}
+    except EmpatheiaError:
+        gold_causes = {}
+    return evaluate_model(
+        model, tokenizer, examples, task.layout(recipe.data), recipe.decoding, gold_causes, outputs, recipe.data.max_target
+    )
+
+
+def evaluate_model(
+    model: Any,
+    tokenizer: DialogueTokenizer,
+    examples: Sequence[Example],
+    layout: Any,
+    decoding: DecodingConfig,
+    gold_causes: dict[str, Any],
+    outputs: Path | None = None,
+    max_target: int = 128,
+    cause_threshold: float = 0.5,
+) -> dict[str, Any]:
+    """See :func:`evaluate_responder`; this one takes the parts, so that a bundled model can be measured too."""
+    from empatheia.taxonomy import EMOTIONS
+
+    index = {name: i for i, name in enumerate(EMOTIONS)}
+    items = encode_examples(
+        examples, tokenizer, layout, causes=None, emotion_index=index, cause_key="prefix", max_target=max_target
+    )
+    measured = measure(model, items, tokenizer.pad_id)
+    begun = time.perf_counter()
+    replies = generate(model, items, tokenizer, decoding)
+    seconds = time.perf_counter() - begun
+    references = [tokenizer.decode(item.labels, raw=True) for item in items]
+    scores: list[Score] = likelihood_scores(measured, items, examples, tokenizer)
+    scores += reply_scores(replies, references)
+    gold = [item.emotion_label for item in items]
+    if measured.emotion_probabilities is not None and all(label >= 0 for label in gold):
+        scores += emotion_scores(measured.emotion_probabilities, gold)
+    if measured.cause_probabilities is not None and gold_causes:
+        scores += turn_cause_scores(measured.cause_probabilities, items, gold_causes, cause_threshold)
+    if outputs is not None:
+        with outputs.open("w", encoding="utf-8") as file:
+            for i, (item, reply, reference) in enumerate(zip(items, replies, references, strict=True)):
+                row = {"id": item.dialogue_id, "turn": item.turn_index, "hyp": reply, "ref": reference}
+                if measured.emotion_probabilities is not None:
+                    row |= {"emotion": EMOTIONS[gold[i]], "predicted": EMOTIONS[measured.emotion_probabilities[i].argmax()]}
+                file.write(json.dumps(row, ensure_ascii=False) + "\n")
+    result: dict[str, Any] = {score.name: score.to_dict() for score in scores}
+    result["decoding"] = {
+        **decoding.model_dump(),
+        "replies": len(replies),
+        "replies_per_second": round(len(replies) / max(seconds, 1e-9), 1),
+        "mean_words": round(sum(len(r.split()) for r in replies) / max(1, len(replies)), 2),
+        "distinct_replies": len(set(replies)),
+    }
+    return result
+
+
+def likelihood_scores(
+    measured: Measured, items: Sequence[EncodedExample], examples: Sequence[Example], tokenizer: DialogueTokenizer
+) -> list[Score]:
+    """Token, per-word and item-level perplexity without gold labels."""
+    name = f"{tokenizer.kind}-{len(tokenizer)}"
+    words = [item.n_target_words for item in items]
+    scores = []
+    for metric_name in ("ppl_token", "ppl_word", "ppl_item"):
+        metric = METRICS.get(metric_name)(tokenizer=name, words="family+eos", gold_labels=False)
+        metric.update(measured.nll, measured.n_tokens, n_words=words, references=[e.response or "" for e in examples])
+        scores.append(metric.compute(n_resamples=N_RESAMPLES))
+    return scores
+
+
+def reply_scores(replies: Sequence[str], references: Sequence[str]) -> list[Score]:
+    """BLEU and Distinct variants on lower-case word tokens."""
+    scores = []
+    for name in ("bleu_nltk_1", "bleu_nltk_2", "bleu_nltk_3", "bleu_nltk_4", "bleu_avg"):
+        metric = METRICS.get(name)()
+        metric.update([r.split() for r in replies], [r.split() for r in references])
+        scores.append(metric.compute(n_resamples=N_RESAMPLES if name in ("bleu_nltk_2", "bleu_nltk_4") else 0))
+    for name in ("dist_corpus_1", "dist_corpus_2"):
+        metric = METRICS.get(name)()
+        metric.update([r.split() for r in replies])
+        scores.append(metric.compute(n_resamples=N_RESAMPLES))
+    return scores
+
+
+def emotion_scores(probabilities: np.ndarray, gold: Sequence[int]) -> list[Score]:
+    """Top-1 and top-5 accuracy, macro F1, calibration."""
+    scores = []
+    accuracy = METRICS.get("accuracy")()
+    accuracy.update(probabilities.argmax(-1), gold)
+    scores.append(accuracy.compute(n_resamples=N_RESAMPLES))
+    for name in ("accuracy_top5", "calibration_error"):
+        metric = METRICS.get(name)()
+        metric.update(probabilities, gold)
+        scores.append(metric.compute())
+    macro = METRICS.get("f1_macro")()
+    macro.update(probabilities.argmax(-1), gold)
+    scores.append(macro.compute())
+    return scores
+
+
+def turn_cause_scores(
+    probabilities: Sequence[np.ndarray], items: Sequence[EncodedExample], gold: dict[str, Any], threshold: float
+) -> list[Score]:
+    """Turn-level precision, recall, F1 against RecEC's labels of the same conversation.
+
+    A turn is called a cause when the mean probability of its pieces reaches the threshold. RecEC explains the
+    conversation's last speaker turn, so only the example whose context ends there is compared.
+    """
+    predicted, truth = [], []
+    for item, values in zip(items, probabilities, strict=True):
+        note = gold.get(item.dialogue_id)
+        if note is None or item.turn_index - 1 != note.target:
+            continue
+        turns = np.asarray(item.turn_ids)
+        for turn in sorted({t for t in item.turn_ids if t >= 0}):
+            predicted.append(int(values[turns == turn].mean() >= threshold))
+            truth.append(int(turn in note.turns))
+    if not truth:
+        return []
+    metric = METRICS.get("cause_f1_turn")()
+    metric.update(predicted, truth)
+    return [metric.compute(n_resamples=0 if math.isnan(len(truth)) else N_RESAMPLES)]

@@ -1,0 +1,374 @@
+"""The responders' task: a system on EmpatheticDialogues, with its tokeniser, cause labels and extra corpora."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+from transformers import AutoConfig, GenerationConfig, PreTrainedModel
+
+from empatheia.config import DataConfig, Recipe, StageConfig, validate_model_fields
+from empatheia.corpora import conversations, empathetic_dialogues, lexicons, reccon, recec
+from empatheia.corpora.annotations import read_annotations
+from empatheia.dialogue import CauseAnnotation, Dialogue, Example, Span, Turn
+from empatheia.errors import ConfigError
+from empatheia.resources import resolve_model
+from empatheia.responders import RESPONDERS
+from empatheia.taxonomy import EMOTIONS
+from empatheia.text.collation import Collator, EncodedExample, Layout, encode_examples
+from empatheia.text.tokenizer import DialogueTokenizer
+from empatheia.text.vectors import distil_vectors, load_vectors
+from empatheia.text.words import tokenize_words
+from empatheia.training.runner import save_folder, stage_data_config
+from empatheia.training.stages import StageData
+
+logger = logging.getLogger(__name__)
+EMOTION_INDEX = {name: i for i, name in enumerate(EMOTIONS)}
+SPLITS = ("train", "valid", "test")
+_LOSS_FEATURES = {"words": "labels", "emotion": "emotion_labels", "cause": "cause_labels"}
+
+
+class RespondTask:
+    """Builds a responder from a recipe and everything it learns from."""
+
+    def __init__(self, recipe: Recipe, folder: Path) -> None:
+        self.recipe = recipe
+        self.folder = folder
+        model_class = RESPONDERS.get(recipe.system)
+        self._dialogues: dict[tuple[str, str, int | None], list[Dialogue]] = {}
+        self.tokenizer = self._make_tokenizer()
+        validate_model_fields(recipe.model, accepted_fields(model_class.config_class), f"recipe {recipe.name!r}")
+        self.model = self._make_model(model_class)
+        self._record: dict[str, Any] = {}
+
+    # -- parts -----------------------------------------------------------------------------------------------
+
+    def _make_tokenizer(self) -> DialogueTokenizer:
+        place = self.folder / "tokenizer"
+        if place.is_dir():
+            return DialogueTokenizer.from_pretrained(place)
+        settings = self.recipe.tokenizer
+        if settings.kind == "hf":
+            tokenizer = DialogueTokenizer.from_hf(resolve_model(str(self.recipe.encoder)))
+        elif settings.kind == "bpe":
+            tokenizer = DialogueTokenizer.train_bpe(self._texts(), size=settings.size)
+        else:
+            tokenizer = DialogueTokenizer.train_words(self._texts(), min_count=settings.min_count)
+        save_folder(place, tokenizer.save_pretrained)
+        return tokenizer
+
+    def _texts(self) -> Iterable[str]:
+        """Vocabulary text in the family's order: contexts and targets, then situations, split by split."""
+        for split in self.recipe.tokenizer.splits:
+            dialogues = self.dialogues(self.recipe.data, split)
+            for dialogue in dialogues:
+                yield from (turn.text for turn in dialogue.turns)
+            yield from (dialogue.situation for dialogue in dialogues if dialogue.situation)
+            if split == "train":
+                names = {name for stage in self.recipe.stages for name in self._stage_config(stage).extra}
+                for name in sorted(names):
+                    for dialogue in conversations.load(name):
+                        yield from (turn.text for turn in dialogue.turns)
+
+    def _make_model(self, model_class: type[PreTrainedModel]) -> PreTrainedModel:
+        recipe = self.recipe
+        fields = dict(recipe.model)
+        encoder_folder = None
+        if recipe.encoder is not None:
+            encoder_folder = str(resolve_model(recipe.encoder))
+            fields["encoder_config"] = AutoConfig.from_pretrained(encoder_folder).to_dict()
+        config = model_class.config_class(
+            vocab_size=len(self.tokenizer),
+            pad_token_id=self.tokenizer.pad_id,
+            bos_token_id=self.tokenizer.bos_id,
+            eos_token_id=self.tokenizer.eos_id,
+            **fields,
+        )
+        model: Any = model_class(config)
+        if encoder_folder is not None:
+            model.load_encoder(encoder_folder)
+        start = self._word_vectors(config.width)
+        if start is not None:
+            model.load_word_vectors(*start)
+        return model
+
+    def _word_vectors(self, width: int) -> tuple[Tensor, Tensor] | None:
+        settings = self.recipe.tokenizer
+        pieces = self.tokenizer.piece_texts()
+        if settings.vectors:
+            matrix, found = load_vectors(settings.vectors, pieces, width)
+            logger.info("word vectors: %d of %d pieces found in %s", int(found.sum()), len(pieces), settings.vectors)
+            return torch.from_numpy(matrix), torch.from_numpy(found)
+        if settings.distil:
+            matrix = torch.from_numpy(distil_vectors(resolve_model(settings.distil), pieces, width=width))
+            scale = 1.0 if not getattr(self.recipe, "model", {}).get("scale_words") else width**-0.5
+            matrix = matrix / matrix[matrix.norm(dim=-1) > 0].std() * max(scale, width**-0.5)
+            return matrix, matrix.norm(dim=-1) > 0
+        return None
+
+    # -- data ------------------------------------------------------------------------------------------------
+
+    def _stage_config(self, stage: StageConfig) -> DataConfig:
+        return stage_data_config(self.recipe, stage.data) if stage.data else self.recipe.data
+
+    def dialogues(self, data: DataConfig, split: str) -> list[Dialogue]:
+        """The conversations of a split, limited as the recipe says."""
+        limit = getattr(data, f"{split}_limit")
+        key = (data.corpus, split, limit)
+        if key not in self._dialogues:
+            root = empathetic_dialogues.sample_root() if data.corpus == "sample" else None
+            loaded = list(empathetic_dialogues.load(split, root=root).dialogues)
+            self._dialogues[key] = loaded[:limit] if limit else loaded
+        return self._dialogues[key]
+
+    def examples(self, data: DataConfig, split: str) -> list[Example]:
+        """What a split teaches: replies, then (training only) situations and extra corpora."""
+        examples = []
+        for dialogue in self.dialogues(data, split):
+            examples += dialogue.examples(data.roles, max_context_words=512)
+        if split == "train":
+            if data.situations:
+                examples += [
+                    Example((Turn("speaker", d.situation),), None, d.id, -1, d.emotion)
+                    for d in self.dialogues(data, split)
+                    if d.situation and d.situation.strip()
+                ]
+            for name in data.extra:
+                for dialogue in conversations.load(name):
+                    examples += _short_memory(dialogue.examples(("listener", "speaker")))
+        if data.target == "none":
+            examples = [replace(example, response=None) for example in examples]
+        return examples
+
+    def causes(self, data: DataConfig, split: str) -> Mapping[Any, CauseAnnotation] | None:
+        """Cause labels by (dialogue, target turn), or by dialogue for the released ones."""
+        if data.causes == "annotator":
+            if not data.causes_path:
+                raise ConfigError(f"recipe {self.recipe.name!r}: data.causes=annotator needs data.causes_path.")
+            notes = read_annotations(data.causes_path)
+        elif data.causes in ("recec", "sample"):
+            root = empathetic_dialogues.sample_root() if data.causes == "sample" else None
+            if split == "train" and root is None:
+                raise ConfigError(
+                    "RecEC's train labels were never released in a form that can be had; use data.causes=annotator."
+                )
+            notes = recec.load(split, root=root).annotations
+        elif data.causes == "lexicon":
+            return _LexiconCauses(lexicons.load_words(data.causes_path), self.dialogues(data, split))
+        else:
+            return None
+        if data.causes_scope == "dialogue":
+            latest: dict[str, CauseAnnotation] = {}
+            for note in notes:
+                if note.dialogue_id not in latest or note.target > latest[note.dialogue_id].target:
+                    latest[note.dialogue_id] = note
+            return latest
+        return {(note.dialogue_id, note.target): note for note in notes}
+
+    def layout(self, data: DataConfig) -> Layout:
+        """How contexts become pieces."""
+        return Layout(max_source=data.max_source, variant=self.recipe.model.get("variant", "paper"))
+
+    def encode(self, data: DataConfig, split: str, *, with_extras: bool = True) -> list[EncodedExample]:
+        """Encoded items of a split; RECCON's word labels come behind the conversations' own."""
+        has_spans = data.spans != "none"
+        items = encode_examples(
+            self.examples(data, split),
+            self.tokenizer,
+            self.layout(data),
+            causes=self.causes(data, split),
+            emotion_index=EMOTION_INDEX,
+            cause_key=data.causes_scope,
+            level="span" if has_spans or data.causes == "lexicon" else "turn",
+            max_target=data.max_target,
+        )
+        if data.spans == "reccon" and with_extras and split != "test":
+            items += self.reccon_items(split, data)
+        return items
+
+    def reccon_items(self, split: str, data: DataConfig) -> list[EncodedExample]:
+        """Word-level cause items from RECCON's spans: no emotion label (other label set), no reply."""
+        root = reccon.sample_root() if data.corpus == "sample" else None
+        examples, causes = reccon_examples(split, root)
+        return encode_examples(
+            examples, self.tokenizer, self.layout(data), causes=causes, emotion_index={}, cause_key="prefix", level="span"
+        )
+
+    def stage_data(self, stage: StageConfig) -> StageData:
+        """Items of a stage, with only the features its losses need."""
+        data = self._stage_config(stage)
+        wanted = {_LOSS_FEATURES[name] for name in stage.losses if name in _LOSS_FEATURES}
+        features = tuple(
+            f for f in self.model.features if f in wanted or f not in (*_LOSS_FEATURES.values(), "emotion_teacher")
+        )
+        train, valid = self.encode(data, "train"), self.encode(data, "valid")
+        if "words" not in stage.losses or len(stage.losses) == 1:
+            train, valid = _useful(train, wanted), _useful(valid, wanted)
+        collate: Any = Collator(features, self.tokenizer.pad_id)
+        if data.emotion_teacher and "emotion_teacher" in stage.losses:
+            collate = _TeacherCollator(collate, data.emotion_teacher)
+        self._record[stage.name] = {"train": len(train), "valid": len(valid), "checksum": _checksum(train)}
+        return StageData(train, _lengths(train), valid, _lengths(valid), collate)
+
+    # -- results ---------------------------------------------------------------------------------------------
+
+    def read_weights(self, folder: Path) -> dict[str, Tensor]:
+        """Weights saved after a stage."""
+        return load_file(folder / "model.safetensors")
+
+    def save(self, folder: Path) -> None:
+        """The model folder a user loads: weights, tokeniser, generation settings, description."""
+        write_model_folder(folder, self.model, self.tokenizer, self.recipe, self.layout(self.recipe.data))
+
+    def evaluate(self, split: str, outputs: Path | None) -> dict[str, Any]:
+        """All metrics of the recipe on a split."""
+        from empatheia.training.evaluation import evaluate_responder
+
+        return evaluate_responder(self, split, outputs)
+
+    def data_record(self) -> dict[str, Any]:
+        """Item counts and checksums by stage."""
+        return self._record
+
+
+class _TeacherCollator:
+    """Adds a teacher's emotion distribution to each item of a batch; zeros where there is none.
+
+    The file (safetensors) holds ``probabilities`` (n, 32) and its metadata the keys ``dialogue_id#turn_index``.
+    """
+
+    def __init__(self, inner: Collator, path: str) -> None:
+        from safetensors import safe_open
+
+        self.inner = inner
+        with safe_open(path, "pt") as file:
+            self.table = file.get_tensor("probabilities").float()
+            keys = json.loads(file.metadata()["keys"])
+        self.rows = {key: i for i, key in enumerate(keys)}
+
+    def __call__(self, items: list[EncodedExample]) -> dict[str, Tensor]:
+        batch = self.inner(items)
+        teacher = torch.zeros(len(items), self.table.shape[1])
+        for i, item in enumerate(items):
+            row = self.rows.get(f"{item.dialogue_id}#{item.turn_index}")
+            if row is not None:
+                teacher[i] = self.table[row]
+        batch["emotion_teacher"] = teacher
+        return batch
+
+
+class _LexiconCauses(dict):
+    """Cause spans = words of a lexicon (Gao's ablation vs eLex), for every prefix of every dialogue."""
+
+    def __init__(self, words: set[str], dialogues: Iterable[Dialogue]) -> None:
+        super().__init__()
+        for dialogue in dialogues:
+            spans: list[Span] = []
+            for i, turn in enumerate(dialogue.turns):
+                spans += [Span(i, w.start, w.end) for w in tokenize_words(turn.text) if w.text in words]
+                covered = tuple(sorted({span.turn for span in spans}))
+                self[dialogue.id, i] = CauseAnnotation(dialogue.id, i, covered, tuple(spans), "lexicon")
+
+
+def reccon_examples(split: str, root: Path | None) -> tuple[list[Example], dict[Any, CauseAnnotation]]:
+    """RECCON targets as contexts: the target's speaker is the speaker, the history ends with the target.
+
+    Returns:
+        Examples without replies, and their cause annotations by (example id, target turn).
+    """
+    corpus = reccon.load(split, root=root)
+    by_id = {dialogue.id: dialogue for dialogue in corpus.dialogues}
+    examples, causes = [], {}
+    for note in corpus.annotations:
+        history = by_id[note.dialogue_id].turns[: note.target + 1]
+        if not any(span.turn <= note.target for span in note.spans):
+            continue
+        teller = history[-1].role
+        turns = tuple(Turn("speaker" if turn.role == teller else "listener", turn.text) for turn in history)
+        name = f"reccon/{note.dialogue_id}/{note.target}"
+        examples.append(Example(turns, None, name, note.target + 1))
+        causes[name, note.target] = replace(note, dialogue_id=name)
+    return examples, causes
+
+
+def write_model_folder(
+    folder: Path, model: Any, tokenizer: DialogueTokenizer, recipe: Recipe, layout: Layout, **extra: Any
+) -> None:
+    """Everything a user needs to load a responder again, in one folder."""
+    decoding = recipe.decoding
+    model.generation_config = GenerationConfig(
+        max_new_tokens=decoding.max_new_tokens,
+        do_sample=False,
+        pad_token_id=tokenizer.pad_id,
+        bos_token_id=tokenizer.bos_id,
+        eos_token_id=tokenizer.eos_id,
+        decoder_start_token_id=tokenizer.bos_id,
+    )
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    meta = {
+        "format": 1,
+        "system": recipe.system,
+        "name": recipe.name,
+        "size": recipe.size,
+        "seed": recipe.seed,
+        "note": recipe.note,
+        "layout": {"max_source": layout.max_source, "variant": layout.variant},
+        "emotions": list(EMOTIONS),
+        "cause_threshold": 0.5,
+        "temperature": 1.0,
+        "licence": "CC BY-NC 4.0",
+        **extra,
+    }
+    (folder / "empatheia.json").write_text(json.dumps(meta, indent=2), encoding="utf-8")
+    (folder / "recipe.yaml").write_text(recipe.dump(), encoding="utf-8")
+
+
+def accepted_fields(config_class: type) -> list[str]:
+    """Parameters of a configuration class and its parents that a recipe may set."""
+    names: list[str] = []
+    for parent in config_class.__mro__:
+        if parent.__module__.startswith("empatheia") and "__init__" in vars(parent):
+            names += [p for p in inspect.signature(parent.__init__).parameters if p not in ("self", "kwargs")]
+    variant = getattr(config_class, "variant_fields", None)
+    names += list(variant("paper")) if variant else []
+    hidden = ("vocab_size", "pad_token_id", "bos_token_id", "eos_token_id", "encoder_config")
+    return [name for name in dict.fromkeys(names) if name not in hidden]
+
+
+def _short_memory(examples: list[Example], n_turns: int = 3) -> list[Example]:
+    """Extra corpora have long dialogues: keep the last turns only."""
+    return [replace(example, context=example.context[-n_turns:]) for example in examples]
+
+
+def _useful(items: list[EncodedExample], wanted: set[str]) -> list[EncodedExample]:
+    """Items that carry at least one of the wanted labels."""
+
+    def carries(item: EncodedExample) -> bool:
+        return (
+            ("labels" in wanted and item.labels is not None)
+            or ("emotion_labels" in wanted and item.emotion_label >= 0)
+            or ("cause_labels" in wanted and item.cause_labels is not None and any(c >= 0 for c in item.cause_labels))
+        )
+
+    return [item for item in items if carries(item)]
+
+
+def _lengths(items: list[EncodedExample]) -> list[int]:
+    return [max(len(item.input_ids), len(item.labels or ())) for item in items]
+
+
+def _checksum(items: list[EncodedExample]) -> str:
+    digest = hashlib.sha256()
+    for item in items:
+        digest.update(repr((item.input_ids, item.labels, item.emotion_label, item.cause_labels)).encode())
+    return digest.hexdigest()[:16]

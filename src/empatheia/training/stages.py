@@ -1,0 +1,171 @@
+"""Runs one stage of a recipe: resumes from its last complete checkpoint, stops at a deadline, keeps curves."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+from transformers import EarlyStoppingCallback, PreTrainedModel, TrainingArguments
+from transformers.trainer_utils import set_seed
+
+from empatheia.config import StageConfig
+from empatheia.errors import ConfigError
+from empatheia.registry import nearest
+from empatheia.text.batching import BucketBatchSampler, TokenBatchSampler
+from empatheia.training.trainer import CurveWriter, EmpatheiaTrainer, RunClock, last_checkpoint
+
+
+@dataclass
+class StageData:
+    """What a stage learns from.
+
+    Attributes:
+        train: Encoded training items.
+        train_lengths: Length of each, in pieces (the longer of source and target).
+        valid: Encoded validation items (may be empty).
+        valid_lengths: Likewise.
+        collator: Items to a batch of tensors.
+    """
+
+    train: Sequence[Any]
+    train_lengths: Sequence[int]
+    valid: Sequence[Any]
+    valid_lengths: Sequence[int]
+    collator: Callable[[list[Any]], dict[str, Any]]
+
+
+@dataclass
+class StageResult:
+    """How a stage ended: ``finished`` False means the deadline came first and a checkpoint waits."""
+
+    finished: bool
+    steps: int
+    metrics: dict[str, float]
+    seconds: dict[str, float]
+
+
+def choose_parameters(model: nn.Module, train: Sequence[str], freeze: Sequence[str]) -> int:
+    """Lets the parameters whose names start with a prefix of ``train`` learn, except those of ``freeze``.
+
+    Returns:
+        How many numbers learn.
+
+    Raises:
+        ConfigError: A prefix matches no parameter.
+    """
+    names = [name for name, _ in model.named_parameters()]
+    for prefix in (*train, *freeze):
+        if not any(name.startswith(prefix) for name in names):
+            tops = sorted({".".join(name.split(".")[:2]) for name in names})
+            raise ConfigError(f"no parameter starts with {prefix!r}.{nearest(prefix, tops)} There are: {', '.join(tops)}.")
+    for name, parameter in model.named_parameters():
+        learns = any(name.startswith(p) for p in train) and not any(name.startswith(p) for p in freeze)
+        parameter.requires_grad_(learns)
+    return sum(p.numel() for p in model.parameters() if p.requires_grad)
+
+
+def run_stage(
+    model: PreTrainedModel,
+    stage: StageConfig,
+    data: StageData,
+    *,
+    folder: Path,
+    curves: Path,
+    seed: int,
+    deadline: float | None = None,
+    save_seconds: float = 60.0,
+    show_progress: bool = True,
+) -> StageResult:
+    """Trains ``model`` in place.
+
+    Args:
+        model: Learns in place.
+        stage: Schedule.
+        data: Items.
+        folder: Where checkpoints go; emptied when the stage is finished.
+        curves: The run's ``curves.jsonl``.
+        seed: Of data order and dropout.
+        deadline: ``time.monotonic()`` value at which to save and stop.
+        save_seconds: Longest stretch a kill may lose.
+        show_progress: Progress bar on stderr.
+
+    Raises:
+        ConfigError: No training item, or a prefix in the stage matches nothing.
+    """
+    if not len(data.train):
+        raise ConfigError(f"stage {stage.name!r} has no training item; look at the recipe's data block.")
+    choose_parameters(model, stage.train, stage.freeze)
+    sampler: Any
+    if stage.batch_tokens:
+        sampler = TokenBatchSampler(data.train_lengths, stage.batch_tokens, shuffle=True, seed=seed)
+    else:
+        sampler = BucketBatchSampler(data.train_lengths, stage.batch_examples, shuffle=True, seed=seed)
+    eval_tokens = stage.batch_tokens or max(data.valid_lengths, default=1) * stage.batch_examples
+    eval_batches = list(TokenBatchSampler(data.valid_lengths, eval_tokens, shuffle=False, seed=0)) if data.valid else []
+
+    steps_per_epoch = max(1, math.ceil(len(sampler) / stage.accumulate))
+    evaluates = bool(stage.evaluations and eval_batches)
+    arguments = TrainingArguments(
+        output_dir=str(folder),
+        num_train_epochs=stage.epochs,
+        max_steps=stage.max_steps or -1,
+        per_device_train_batch_size=stage.batch_examples,
+        gradient_accumulation_steps=stage.accumulate,
+        learning_rate=stage.learning_rate,
+        lr_scheduler_type=stage.schedule,
+        warmup_steps=stage.warmup_steps,
+        max_grad_norm=stage.max_grad_norm,
+        logging_steps=max(1, min(50, steps_per_epoch // 20)),
+        logging_first_step=True,
+        eval_strategy="steps" if evaluates else "no",
+        eval_steps=max(1, steps_per_epoch // stage.evaluations) if evaluates else None,
+        save_strategy="best" if stage.select and evaluates else "no",
+        load_best_model_at_end=bool(stage.select and evaluates),
+        metric_for_best_model=f"eval_{stage.select}" if stage.select and evaluates else None,
+        greater_is_better=False if stage.select and evaluates else None,
+        save_total_limit=None,
+        remove_unused_columns=False,
+        report_to="none",
+        seed=seed,
+        data_seed=seed,
+        disable_tqdm=not show_progress,
+        dataloader_num_workers=0,
+        dataloader_pin_memory=False,
+        ddp_find_unused_parameters=True,
+        use_cpu=next(model.parameters()).device.type == "cpu",
+    )
+    clock = RunClock(deadline, save_seconds)
+    callbacks: list[Any] = [clock, CurveWriter(curves, stage.name)]
+    if stage.patience and stage.select and evaluates:
+        callbacks.append(EarlyStoppingCallback(stage.patience))
+    set_seed(seed)
+    trainer = EmpatheiaTrainer(
+        model=model,
+        args=arguments,
+        stage=stage,
+        sampler=sampler,
+        eval_batches=eval_batches,
+        train_dataset=data.train,
+        eval_dataset=data.valid if eval_batches else None,
+        data_collator=data.collator,
+        callbacks=callbacks,
+    )
+    clock.trainer = trainer
+    checkpoint = last_checkpoint(folder)
+    trainer.train(resume_from_checkpoint=checkpoint)
+    finished = not clock.was_stopped
+    metrics = {}
+    if finished:
+        if eval_batches:
+            metrics = trainer.evaluate()
+        if trainer.is_world_process_zero():
+            for path in folder.glob("checkpoint-*"):
+                shutil.rmtree(path, ignore_errors=True)
+    for parameter in model.parameters():
+        parameter.requires_grad_(True)
+    return StageResult(finished, trainer.state.global_step, metrics, trainer.seconds)

@@ -1,0 +1,49 @@
+"""A task turns a recipe into a model, its data and its measurements; the runner knows nothing else of either."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Protocol
+
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from empatheia.config import Recipe, StageConfig
+from empatheia.training.stages import StageData
+
+
+class Task(Protocol):
+    """What the runner asks of a task."""
+
+    model: PreTrainedModel
+
+    def stage_data(self, stage: StageConfig) -> StageData:
+        """Training and validation items of a stage."""
+        ...
+
+    def read_weights(self, folder: Path) -> dict[str, Tensor]:
+        """Weights saved after a stage."""
+        ...
+
+    def save(self, folder: Path) -> None:
+        """Writes the model folder a user loads."""
+        ...
+
+    def evaluate(self, split: str, outputs: Path | None) -> dict[str, Any]:
+        """Scores by name, JSON-ready."""
+        ...
+
+    def data_record(self) -> dict[str, Any]:
+        """Counts and checksums of what was learnt from."""
+        ...
+
+
+def make_task(recipe: Recipe, folder: Path) -> Task:
+    """The task a recipe names, with the model built and its data read."""
+    if recipe.task == "entail":
+        from empatheia.training.entailing import EntailTask
+
+        return EntailTask(recipe, folder)
+    from empatheia.training.responding import RespondTask
+
+    return RespondTask(recipe, folder)

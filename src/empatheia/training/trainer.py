@@ -1,0 +1,329 @@
+"""The one Trainer subclass: weighted multi-loss training that means the same under accumulation and processes.
+
+Every model's ``forward`` returns unweighted mean losses by name and how many items each is over; this trainer
+re-normalises each by its count over all micro-batches of an update and all processes. So accumulating 4 batches,
+or two processes with half the batch each, logs and learns the same as one large batch.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils.data import DataLoader
+from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+from empatheia.config import StageConfig
+
+MARKER = "complete.json"
+
+
+class EpochBatches:
+    """Batches of every epoch, split over processes, the same number each epoch.
+
+    A sampler that packs by length gives slightly different numbers of batches each epoch; the Trainer counts
+    steps once. So epochs with fewer batches than the fullest one have their largest batches halved.
+
+    Args:
+        sampler: Yields lists of indices; has ``set_epoch``.
+        n_epochs: Epochs the run may see.
+        rank: This process.
+        world_size: Number of processes.
+    """
+
+    def __init__(self, sampler: Any, n_epochs: int, rank: int = 0, world_size: int = 1) -> None:
+        self.sampler = sampler
+        self.rank = rank
+        self.world_size = world_size
+        self.epoch = 0
+        fullest = 0
+        for epoch in range(max(1, n_epochs)):
+            sampler.set_epoch(epoch)
+            fullest = max(fullest, len(sampler))
+        self.n_batches = -(-fullest // world_size) * world_size
+
+    def set_epoch(self, epoch: int) -> None:
+        """Chooses the epoch whose order the next iteration gives."""
+        self.epoch = epoch
+
+    def __len__(self) -> int:
+        return self.n_batches // self.world_size
+
+    def __iter__(self) -> Iterator[list[int]]:
+        self.sampler.set_epoch(self.epoch)
+        batches = [list(batch) for batch in self.sampler]
+        while len(batches) < self.n_batches:
+            largest = max(range(len(batches)), key=lambda i: len(batches[i]))
+            batch = batches[largest]
+            if len(batch) < 2:  # fewer examples than processes: repeat one
+                batches.append(list(batch))
+                continue
+            batches[largest] = batch[::2]
+            batches.append(batch[1::2])
+        yield from batches[self.rank : self.n_batches : self.world_size]
+
+
+class EpochLoader(DataLoader):
+    """A DataLoader that tells its batch sampler which epoch it is."""
+
+    def set_epoch(self, epoch: int) -> None:
+        """Forwards the epoch to the batch sampler."""
+        self.batch_sampler.set_epoch(epoch)  # pyright: ignore[reportOptionalMemberAccess]
+
+
+class EmpatheiaTrainer(Trainer):
+    """Trains any model of this package by a recipe's stage.
+
+    Args:
+        stage: Loss weights, schedule, optimiser.
+        sampler: Batch sampler over the training set (see ``text.batching``).
+        eval_batches: Lists of indices that partition the validation set.
+        **kwargs: As transformers' Trainer.
+    """
+
+    loss_is_scaled_for_ga = True
+
+    def __init__(
+        self, *, stage: StageConfig, sampler: Any, eval_batches: Iterable[list[int]] = (), **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.stage = stage
+        self.sampler = sampler
+        self.eval_batches = list(eval_batches)
+        self._sums: dict[str, Tensor] = {}
+        self._updates = 0
+        self.seconds = {"total": 0.0, "forward_backward": 0.0, "update": 0.0}
+        self._since = 0.0
+
+    # -- data ------------------------------------------------------------------------------------------------
+
+    def get_train_dataloader(self) -> DataLoader:
+        """Batches by the stage's rule; every process takes its share."""
+        n_epochs = int(self.args.num_train_epochs) + 1
+        batches = EpochBatches(self.sampler, n_epochs, self.args.process_index, self.args.world_size)
+        return EpochLoader(self.train_dataset, batch_sampler=batches, collate_fn=self.data_collator)  # pyright: ignore
+
+    def get_batch_samples(
+        self, epoch_iterator: Iterator, num_batches: int, device: torch.device
+    ) -> tuple[list, dict[str, Tensor] | None]:
+        """The micro-batches of one update, and the items each loss has over all of them and all processes."""
+        batches = []
+        for _ in range(num_batches):
+            try:
+                batches.append(next(epoch_iterator))
+            except StopIteration:
+                break
+        totals: dict[str, Tensor] = {}
+        model = self.accelerator.unwrap_model(self.model)
+        for batch in batches:
+            for name, count in model.count_items(batch, model.config).items():
+                totals[name] = totals.get(name, torch.zeros((), dtype=torch.long)) + count
+        if self.args.world_size > 1:
+            names = sorted(self.stage.losses)
+            mine = torch.stack([totals.get(name, torch.zeros((), dtype=torch.long)) for name in names]).to(device)
+            summed = self.accelerator.reduce(mine, reduction="sum")
+            totals = dict(zip(names, summed.cpu(), strict=True))  # pyright: ignore
+        return batches, totals
+
+    # -- loss ------------------------------------------------------------------------------------------------
+
+    def compute_loss(
+        self,
+        model: nn.Module,
+        inputs: dict[str, Any],
+        return_outputs: bool = False,
+        num_items_in_batch: Any = None,
+    ) -> Any:
+        """Weighted sum of the stage's losses, each a mean over the whole update.
+
+        Raises:
+            ConfigError: The stage names a loss the model does not give.
+        """
+        outputs = model(**inputs)
+        losses, counts = outputs.losses or {}, outputs.counts or {}
+        loss: Any = 0.0
+        for name, weight in self.stage.losses.items():
+            if name not in losses:
+                continue
+            share = 1.0
+            if num_items_in_batch is not None:
+                total = num_items_in_batch.get(name, counts[name]).to(losses[name].device)
+                share = counts[name] / total.clamp_min(1) * self.args.world_size
+                self._sums[name] = self._sums.get(name, 0.0) + (losses[name].detach() * share).float()
+            loss = loss + weight * share * losses[name]
+        return (loss, outputs) if return_outputs else loss
+
+    def training_step(self, model: nn.Module, inputs: dict[str, Any], num_items_in_batch: Any = None) -> Tensor:
+        """Forward and backward of one micro-batch, timed."""
+        start = time.perf_counter()
+        loss = super().training_step(model, inputs, num_items_in_batch)
+        self.seconds["forward_backward"] += time.perf_counter() - start
+        return loss
+
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        """Adds each loss's mean since the last log, by name."""
+        if "loss" in logs and self._sums:
+            steps = max(1, self.state.global_step - self._updates)
+            for name, value in self._sums.items():
+                mean = self.accelerator.gather(value.reshape(1).to(self.args.device)).mean().item() / steps
+                logs[f"loss_{name}"] = round(mean, 6)
+            self._sums, self._updates = {}, self.state.global_step
+        super().log(logs, start_time)
+
+    # -- optimiser -------------------------------------------------------------------------------------------
+
+    def create_optimizer(self, model: Any = None) -> torch.optim.Optimizer:
+        """AdamW over the parameters that learn; heads outside ``encoder`` may have their own rate."""
+        if self.optimizer is None:
+            stage = self.stage
+            groups: dict[float, list[nn.Parameter]] = {}
+            for name, parameter in self.model.named_parameters():
+                if parameter.requires_grad:
+                    in_encoder = name.startswith("encoder.") or ".pretrained." in name
+                    rate = stage.learning_rate if in_encoder else stage.head_learning_rate or stage.learning_rate
+                    groups.setdefault(rate, []).append(parameter)
+            self.optimizer = torch.optim.AdamW(
+                [{"params": params, "lr": rate} for rate, params in groups.items()],
+                betas=stage.betas,
+                eps=stage.eps,
+                weight_decay=stage.weight_decay,
+                fused=True,
+            )
+        return self.optimizer
+
+    # -- validation ------------------------------------------------------------------------------------------
+
+    def evaluate(self, eval_dataset: Any = None, ignore_keys: Any = None, metric_key_prefix: str = "eval") -> dict:
+        """Item-weighted mean of each of the stage's losses over the validation set."""
+        dataset = self.eval_dataset if eval_dataset is None else eval_dataset
+        model = self.accelerator.unwrap_model(self.model)
+        was_training = model.training
+        model.eval()
+        sums: dict[str, float] = {}
+        n: dict[str, int] = {}
+        with torch.inference_mode():
+            for indices in self.eval_batches:
+                batch = self._prepare_inputs(self.data_collator([dataset[i] for i in indices]))
+                outputs = model(**batch)
+                for name, value in (outputs.losses or {}).items():
+                    count = int(outputs.counts[name])
+                    sums[name] = sums.get(name, 0.0) + value.item() * count
+                    n[name] = n.get(name, 0) + count
+        model.train(was_training)
+        metrics = {f"{metric_key_prefix}_{name}": sums[name] / max(1, n[name]) for name in sums}
+        metrics[f"{metric_key_prefix}_loss"] = sum(
+            weight * metrics.get(f"{metric_key_prefix}_{name}", 0.0) for name, weight in self.stage.losses.items()
+        )
+        self.log(metrics)
+        self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
+        return metrics
+
+    # -- checkpoints -----------------------------------------------------------------------------------------
+
+    def _save_checkpoint(self, model: nn.Module, trial: Any) -> None:
+        super()._save_checkpoint(model, trial)
+        if self.args.should_save:
+            folder = Path(self.args.output_dir) / f"checkpoint-{self.state.global_step}"
+            (folder / MARKER).write_text(json.dumps({"step": self.state.global_step}), encoding="utf-8")
+            for other in Path(self.args.output_dir).glob("checkpoint-*"):
+                if other != folder and str(other) != self.state.best_model_checkpoint:
+                    shutil.rmtree(other, ignore_errors=True)
+
+
+def last_checkpoint(folder: Path) -> str | None:
+    """The newest checkpoint that was written completely; broken ones (killed while saving) are removed."""
+    complete = []
+    for path in folder.glob("checkpoint-*"):
+        if (path / MARKER).is_file():
+            complete.append((int(path.name.rsplit("-", 1)[1]), path))
+        else:
+            shutil.rmtree(path, ignore_errors=True)
+    return str(max(complete)[1]) if complete else None
+
+
+class RunClock(TrainerCallback):
+    """Saves once a minute, stops at the deadline, and measures the time outside forward, backward and update.
+
+    Args:
+        deadline: ``time.monotonic()`` value at which to save and stop; None = none.
+        save_seconds: Longest stretch of work a kill may lose.
+    """
+
+    def __init__(self, deadline: float | None = None, save_seconds: float = 60.0) -> None:
+        self.deadline = deadline
+        self.save_seconds = save_seconds
+        self.saved = time.monotonic()
+        self.was_stopped = False
+        self.trainer: EmpatheiaTrainer | None = None
+        self._begun = self._step = 0.0
+
+    def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+        """Starts the clock."""
+        self._begun = time.perf_counter()
+
+    def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """The update begins."""
+        self._step = time.perf_counter()
+
+    def on_optimizer_step(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """The update ends."""
+        if self.trainer is not None:
+            self.trainer.seconds["update"] += time.perf_counter() - self._step
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Stops the clock."""
+        if self.trainer is not None:
+            self.trainer.seconds["total"] += time.perf_counter() - self._begun
+
+    def on_step_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
+    ) -> TrainerControl:
+        """Asks for a checkpoint when one is due, and for a stop at the deadline."""
+        now = time.monotonic()
+        if self.deadline is not None and now >= self.deadline and state.global_step < state.max_steps:
+            self.was_stopped = control.should_training_stop = control.should_save = True
+        elif now - self.saved >= self.save_seconds:
+            control.should_save = True
+        return control
+
+    def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+        """Remembers when the last checkpoint was written."""
+        self.saved = time.monotonic()
+
+
+class CurveWriter(TrainerCallback):
+    """Appends every logged value to ``curves.jsonl`` of the run, without repeating steps after a resume."""
+
+    def __init__(self, path: Path, stage: str) -> None:
+        self.path = path
+        self.stage = stage
+
+    def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+        """Drops lines a killed run wrote after its last checkpoint."""
+        if not state.is_world_process_zero or not self.path.is_file():
+            return
+        kept = []
+        for line in self.path.read_text(encoding="utf-8").splitlines():
+            try:
+                row = json.loads(line)
+            except json.JSONDecodeError:
+                continue
+            if row["stage"] != self.stage or row["step"] <= state.global_step:
+                kept.append(line)
+        self.path.write_text("".join(line + "\n" for line in kept), encoding="utf-8")
+
+    def on_log(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, logs: dict | None = None, **_: Any
+    ) -> None:
+        """Writes one line."""
+        if not state.is_world_process_zero or not logs or "train_runtime" in logs:
+            return
+        row = {"stage": self.stage, "step": state.global_step, "epoch": round(state.epoch or 0.0, 4), **logs}
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")

@@ -1,0 +1,27 @@
+"""The examples run offline with the bundled model and print something worth reading."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).resolve().parents[2] / "examples"
+EXAMPLES = sorted(FOLDER.glob("[0-9]*.py"))
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_example_runs(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", [path.name])
+    runpy.run_path(str(path), run_name="__main__")
+    printed = capsys.readouterr().out
+    assert len(printed.splitlines()) >= 3
+    assert len(path.read_text(encoding="utf-8").splitlines()) < 80
+
+
+def test_there_are_examples():
+    assert len(EXAMPLES) >= 3

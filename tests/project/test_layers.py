@@ -1,0 +1,213 @@
+"""Reads the package's imports and holds the order of docs/design/0001-house.md."""
+
+from __future__ import annotations
+
+import ast
+import graphlib
+import re
+import sys
+import tomllib
+from dataclasses import dataclass
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "src"
+HOUSE = ROOT / "docs" / "design" / "0001-house.md"
+
+FORBIDDEN_NAMES = {"utils", "util", "common", "helpers", "helper", "misc", "base2"}
+NEVER = {  # layer: layers it must not import although the order would allow it
+    "layers": {"taxonomy", "registry", "dialogue", "config", "resources", "metrics", "corpora", "text"},
+    "responders": {"understanding", "decoding"},
+}
+NEVER_FOREIGN = {"metrics": {"torch", "transformers"}}
+
+
+@dataclass(frozen=True)
+class Import:
+    """One import statement's target.
+
+    Attributes:
+        module: Where it stands, e.g. ``empatheia.layers.gates``.
+        target: What it imports, down to the module, e.g. ``empatheia.errors`` or ``torch.nn``.
+        line: Line number.
+        is_lazy: It stands inside a function.
+    """
+
+    module: str
+    target: str
+    line: int
+    is_lazy: bool
+
+    def __str__(self) -> str:
+        return f"{self.module}:{self.line} imports {self.target}"
+
+
+def modules_of(source: Path, package: str = "empatheia") -> dict[str, Path]:
+    """Dotted name to file for all modules of a package."""
+    found = {}
+    for path in sorted((source / package).rglob("*.py")):
+        parts = path.relative_to(source).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def imports_of(source: Path, package: str = "empatheia") -> list[Import]:
+    """Every import statement of a package, those under TYPE_CHECKING and inside functions too."""
+    modules = modules_of(source, package)
+    return [entry for module, path in modules.items() for entry in _imports_of_file(module, path, modules)]
+
+
+def _imports_of_file(module: str, path: Path, modules: dict[str, Path]) -> list[Import]:
+    found = []
+
+    def visit(node: ast.AST, is_lazy: bool) -> None:
+        if isinstance(node, ast.Import):
+            found.extend(Import(module, alias.name, node.lineno, is_lazy) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = _absolute(node, module, path)
+            for alias in node.names:
+                submodule = f"{base}.{alias.name}"
+                is_version = submodule == "empatheia.__version__"
+                if not is_version:
+                    found.append(Import(module, submodule if submodule in modules else base, node.lineno, is_lazy))
+        inside = is_lazy or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        for child in ast.iter_child_nodes(node):
+            visit(child, inside)
+
+    visit(ast.parse(path.read_text(encoding="utf-8")), False)
+    return found
+
+
+def _absolute(node: ast.ImportFrom, module: str, path: Path) -> str:
+    if not node.level:
+        return node.module or ""
+    package = module.split(".") if path.name == "__init__.py" else module.split(".")[:-1]
+    parts = package[: len(package) - node.level + 1]
+    return ".".join([*parts, node.module] if node.module else parts)
+
+
+def layer_of(module: str) -> str:
+    """``empatheia.layers.gates`` is of the layer ``layers``; the package itself of the layer ``empatheia``."""
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 else parts[0]
+
+
+def upward_imports(imports: list[Import], order: list[str]) -> list[str]:
+    """Imports that go up the order; the package's own ``__init__`` stands above all."""
+    rank = {layer: place for place, layer in enumerate([*order, "empatheia"])}
+    own = [entry for entry in imports if entry.target.split(".")[0] == "empatheia"]
+    return [str(entry) for entry in own if rank[layer_of(entry.target)] > rank[layer_of(entry.module)]]
+
+
+def cycle_of(imports: list[Import]) -> list[str]:
+    """A cycle among the imports that run when modules load (and those under TYPE_CHECKING); empty if none."""
+    graph: dict[str, set[str]] = {}
+    for entry in imports:
+        if not entry.is_lazy and entry.target.split(".")[0] == "empatheia":
+            graph.setdefault(entry.module, set()).add(entry.target)
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def house_order() -> list[str]:
+    chain = re.search(r"(?:`\w+`\s*<\s*)+`\w+`", HOUSE.read_text(encoding="utf-8"))
+    assert chain, f"{HOUSE} no longer prints the order as `a` < `b` < ..."
+    return re.findall(r"`(\w+)`", chain.group())
+
+
+@pytest.fixture(scope="module")
+def imports() -> list[Import]:
+    return imports_of(SOURCE)
+
+
+def test_every_module_belongs_to_a_layer_of_the_house():
+    layers = {layer_of(module) for module in modules_of(SOURCE)} - {"empatheia"}
+    assert layers <= set(house_order()), "write the new layer's place into docs/design/0001-house.md"
+
+
+def test_imports_go_down_only(imports: list[Import]):
+    assert upward_imports(imports, house_order()) == []
+
+
+def test_no_import_cycle(imports: list[Import]):
+    assert cycle_of(imports) == []
+
+
+@pytest.mark.parametrize("layer", sorted(NEVER))
+def test_layer_keeps_out_of(layer: str, imports: list[Import]):
+    own = [entry for entry in imports if layer_of(entry.module) == layer and entry.target.startswith("empatheia.")]
+    assert [str(entry) for entry in own if layer_of(entry.target) in NEVER[layer]] == []
+
+
+@pytest.mark.parametrize("layer", sorted(NEVER_FOREIGN))
+def test_layer_needs_no(layer: str, imports: list[Import]):
+    own = [entry for entry in imports if layer_of(entry.module) == layer]
+    assert [str(entry) for entry in own if entry.target.split(".")[0] in NEVER_FOREIGN[layer]] == []
+
+
+def test_what_is_imported_is_a_declared_dependency(imports: list[Import]):
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    core = {_normal(line) for line in project["dependencies"]}
+    extras = {_normal(line) for lines in project["optional-dependencies"].values() for line in lines}
+    homes = packages_distributions()
+    undeclared = []
+    for entry in imports:
+        top = entry.target.split(".")[0]
+        if top == "empatheia" or top in sys.stdlib_module_names:
+            continue
+        allowed = core | extras if entry.is_lazy else core
+        if not {_normal(name) for name in homes.get(top, [top])} & allowed:
+            undeclared.append(str(entry))
+    assert undeclared == []
+
+
+def _normal(requirement: str) -> str:
+    return re.split(r"[^\w.-]", requirement)[0].lower().replace("_", "-")
+
+
+def test_no_file_without_a_subject():
+    assert [str(path) for path in modules_of(SOURCE).values() if path.stem in FORBIDDEN_NAMES] == []
+
+
+def test_folders_are_at_most_two_deep():
+    assert [module for module in modules_of(SOURCE) if module.count(".") > 3] == []
+
+
+def _package(folder: Path, **files: str) -> Path:
+    for name, text in files.items():
+        path = folder / "empatheia" / Path(*name.split("__")).with_suffix(".py")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import empatheia.b",
+        "from empatheia import b",
+        "from empatheia.b import thing",
+        "from . import b",
+        "from .b import thing",
+        "def f():\n    from empatheia.b import thing",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from empatheia.b import thing",
+    ],
+)
+def test_the_check_sees_an_upward_import(statement: str, tmp_path: Path):
+    source = _package(tmp_path, a=statement, b="")
+    assert upward_imports(imports_of(source), ["b", "a"]) == []
+    (found,) = upward_imports(imports_of(source), ["a", "b"])
+    assert found.startswith("empatheia.a:") and "empatheia.b" in found
+
+
+def test_the_check_sees_a_cycle_and_lets_lazy_imports_pass(tmp_path: Path):
+    source = _package(tmp_path, a__x="from empatheia.a.y import z", a__y="def f():\n    import empatheia.a.x")
+    assert cycle_of(imports_of(source)) == []
+    _package(tmp_path, a__y="import empatheia.a.x")
+    assert set(cycle_of(imports_of(source))) == {"empatheia.a.x", "empatheia.a.y"}

@@ -1,0 +1,345 @@
+"""Causal entailment: exact input layouts, padding, saving, learning, spans and the published pair counts."""
+
+import json
+import subprocess
+import sys
+from collections import namedtuple
+
+import pytest
+import torch
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import AutoModel, BertConfig, BertModel, DistilBertConfig, PreTrainedTokenizerFast, RobertaConfig
+
+from empatheia.dialogue import CauseAnnotation, Dialogue, Span, Turn
+from empatheia.errors import CheckpointError, ConfigError, DataError
+from empatheia.understanding import UNDERSTANDERS
+from empatheia.understanding.cause_entailment import (
+    CauseEntailment,
+    CauseEntailmentConfig,
+    EntailmentCollator,
+    EntailmentDataset,
+    EntailmentItem,
+    annotate,
+    best_run,
+    best_threshold,
+    encode_joint,
+    encode_pairs,
+    evaluate_pairs,
+    items_from_dialogue,
+    items_from_reccon,
+    pair_text,
+    token_batches,
+)
+
+WORDS = "[PAD] [UNK] [CLS] [SEP] joy anger a b c d e f < SEP > /".split()
+Pair = namedtuple("Pair", "dialogue_id target candidate label")
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    core = Tokenizer(models.WordLevel({word: i for i, word in enumerate(WORDS)}, unk_token="[UNK]"))
+    core.pre_tokenizer = pre_tokenizers.Whitespace()
+    special = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]"}
+    return PreTrainedTokenizerFast(tokenizer_object=core, **{f"{key}_token": value for key, value in special.items()})
+
+
+def small_encoder(kind=BertConfig):
+    sizes = {"vocab_size": len(WORDS), "pad_token_id": 0}
+    if kind is DistilBertConfig:
+        return DistilBertConfig(dim=32, n_layers=2, n_heads=4, hidden_dim=64, **sizes)
+    sizes |= {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
+    return kind(max_position_embeddings=80, **sizes)
+
+
+def build(kind=BertConfig, seed=0, **fields):
+    torch.manual_seed(seed)
+    encoder = small_encoder(kind).to_dict()
+    return CauseEntailment(CauseEntailmentConfig(encoder_config=encoder, head_width=16, **fields)).eval()
+
+
+def item(*texts, labels=None, spans=None, emotion="joy", id="x"):
+    speakers = tuple("AB"[i % 2] for i in range(len(texts)))
+    return EntailmentItem(id, len(texts) - 1, texts, speakers, emotion, labels, spans)
+
+
+@pytest.fixture
+def items():
+    return [
+        item("a b", "c", "d e f", labels=(1, 0, 1), spans=(Span(0, 0, 1), Span(2, 2, 5)), id="x"),
+        item("b", labels=(1,), spans=(Span(0, 0, 1),), emotion="anger", id="y"),
+        item("c d", "a", labels=(0, -100), spans=(), id="z"),
+        item("e", "f f", "a b", "c c c c", labels=(0, 0, 1, 0), spans=(), id="w"),
+    ]
+
+
+def test_pair_text_is_the_published_format():
+    assert pair_text("joy", "U t", "U i") == "joy <SEP> U t <SEP> U i"
+    assert pair_text("joy", "U t", "U i", "U i U t") == "joy <SEP> U t <SEP> U i <SEP> U i U t"
+    assert pair_text("joy", "U t", "U i", separator="[SEP]") == "joy [SEP] U t [SEP] U i"
+
+
+@pytest.mark.parametrize(("separator", "piece"), [("literal", "< SEP >"), ("native", "[SEP]")])
+def test_pair_dataset_holds_one_row_for_each_supervised_turn(tokenizer, items, separator, piece):
+    config = CauseEntailmentConfig(small_encoder(), form="pair", separator=separator)
+    data = EntailmentDataset(items, tokenizer, config)
+    assert [row["labels"] for row in data] == [[1], [0], [1], [1], [0], [0], [0], [1], [0]]
+    text = tokenizer.decode(data[1]["input_ids"])
+    assert text == f"joy {piece} d e f {piece} c {piece} a b c d e f"
+    assert data.lengths == [len(row["input_ids"]) for row in data]
+
+
+def test_pairs_are_cut_on_the_right_and_their_length_follows_the_context(tokenizer):
+    assert encode_pairs(["a b c d"], tokenizer, 3, [1]) == [{"input_ids": [6, 7, 8], "labels": [1]}]
+    assert CauseEntailmentConfig(small_encoder(), form="pair").max_pieces == 512
+    assert CauseEntailmentConfig(small_encoder(), form="pair", context=False).max_pieces == 300
+    with pytest.raises(ValueError):
+        encode_pairs(["a", "b"], tokenizer, 3, [1])
+
+
+def test_joint_layout(tokenizer, items):
+    row = encode_joint(items[:1], tokenizer, span_supervision="causal")[0]
+    assert tokenizer.convert_ids_to_tokens(row["input_ids"]) == "[CLS] joy [SEP] a b [SEP] c [SEP] d e f [SEP]".split()
+    assert row["turn_ids"] == [-1, -1, -1, 0, 0, 0, 1, 1, 2, 2, 2, 2]
+    assert row["token_type_ids"] == [0, 0, 0, 1, 1, 1, 0, 0, 1, 1, 1, 1]
+    assert row["offsets"][3:6] == [(0, 1), (2, 3), (0, 0)]
+    assert row["labels"] == [1, 0, 1] and row["first_turn"] == 0
+    assert row["span_labels"] == [-100] * 3 + [1, 0, -100, -100, -100, 0, 1, 1, -100]
+    history = encode_joint(items[:1], tokenizer, span_supervision="history")[0]
+    assert history["span_labels"] == [-100] * 3 + [1, 0, -100, 0, -100, 0, 1, 1, -100]
+
+
+def test_causal_turn_without_a_located_span_is_not_supervised(tokenizer, items):
+    row = encode_joint(items[3:], tokenizer, span_supervision="causal")[0]
+    assert set(row["span_labels"]) == {-100}
+
+
+def test_long_histories_lose_their_oldest_turns(tokenizer, items):
+    row = encode_joint(items[:1], tokenizer, max_length=9)[0]
+    assert tokenizer.convert_ids_to_tokens(row["input_ids"]) == "[CLS] joy [SEP] c [SEP] d e f [SEP]".split()
+    assert row["first_turn"] == 1 and row["labels"] == [0, 1] and row["turn_ids"] == [-1, -1, -1, 0, 0, 1, 1, 1, 1]
+    row = encode_joint(items[:1], tokenizer, max_length=6)[0]  # the target alone is cut on the right
+    assert tokenizer.convert_ids_to_tokens(row["input_ids"]) == "[CLS] joy [SEP] d e [SEP]".split()
+    model = build(max_pieces=9)
+    note = annotate(model, tokenizer, items[:1], threshold=0.0)[0]
+    assert note.probabilities[0] == 0.0 and len(note.probabilities) == 3
+    with pytest.raises(ConfigError, match="max_length 4"):
+        encode_joint(items[:1], tokenizer, max_length=4)
+
+
+@pytest.mark.parametrize("kind", [BertConfig, RobertaConfig, DistilBertConfig])
+@pytest.mark.parametrize("fields", [{"spans": True}, {"form": "pair"}])
+def test_batch_equals_singles_and_padding_content_does_not_matter(tokenizer, items, kind, fields):
+    model = build(kind, max_pieces=70, **fields)
+    data = EntailmentDataset(items, tokenizer, model.config)
+    collate = EntailmentCollator(tokenizer, model.config.form)
+    batch = collate(list(data))
+    assert set(batch) <= set(model.features)
+    with torch.no_grad():
+        whole = model(**batch)
+        noise = {key: value.clone() for key, value in batch.items()}
+        noise["input_ids"][~batch["attention_mask"]] = 9
+        for key in ("turn_ids", "token_type_ids"):
+            if key in noise:
+                noise[key][~batch["attention_mask"]] = 1
+        torch.testing.assert_close(model(**noise).turn_logits, whole.turn_logits, rtol=0, atol=0)
+        for i, row in enumerate(data):
+            single = model(**collate([row]))
+            turns = single.turn_logits.shape[1]
+            torch.testing.assert_close(single.turn_logits[0], whole.turn_logits[i, :turns], rtol=0, atol=1e-5)
+            if single.piece_logits is not None:
+                n = data.lengths[i]
+                torch.testing.assert_close(single.piece_logits[0], whole.piece_logits[i, :n], rtol=0, atol=1e-5)
+
+
+def test_losses_are_means_with_counts(tokenizer, items):
+    model = build(spans=True, positive_weight=3.0)
+    batch = EntailmentCollator(tokenizer)(list(EntailmentDataset(items, tokenizer, model.config)))
+    output = model(**batch)
+    assert output.turn_logits.shape == batch["labels"].shape == (4, 4)
+    assert output.piece_logits.shape == batch["input_ids"].shape
+    assert {name: int(n) for name, n in output.counts.items()} == {"entailment": 9, "span": 6}
+    p, y = output.turn_logits.sigmoid(), batch["labels"]
+    by_hand = sum(
+        -3 * p[r, c].log() if y[r, c] else -(1 - p[r, c]).log() for r in range(4) for c in range(4) if y[r, c] >= 0
+    )
+    torch.testing.assert_close(output.losses["entailment"], by_hand / 9)
+    torch.testing.assert_close(output.loss, output.losses["entailment"] + output.losses["span"])
+    assert model(**{k: v for k, v in batch.items() if not k.endswith("labels")}).loss is None
+    assert (output.turn_logits[1, 1:] == -1e4).all()
+
+
+def test_every_parameter_learns(tokenizer, items):
+    model = build(spans=True)
+    model(**EntailmentCollator(tokenizer)(list(EntailmentDataset(items, tokenizer, model.config)))).loss.backward()
+    assert [name for name, p in model.named_parameters() if p.grad is None] == []
+    frozen = build(freeze_word_embeddings=True)
+    assert not frozen.get_input_embeddings().weight.requires_grad
+    groups = frozen.parameter_groups(1e-5, 1e-3, 0.1)
+    assert {(g["lr"], g["weight_decay"]) for g in groups} == {(1e-5, 0.1), (1e-5, 0.0), (1e-3, 0.1), (1e-3, 0.0)}
+    assert sum(len(g["params"]) for g in groups) == sum(p.requires_grad for p in frozen.parameters())
+
+
+@pytest.mark.parametrize("fields", [{"spans": True}, {"form": "pair", "max_pieces": 70}])
+def test_learns_eight_items(tokenizer, fields):
+    """The cause is the turn that holds an 'a'."""
+    turns = ["a b", "c d", "e a", "f", "b b", "a", "d c", "e e"]
+    data = []
+    for i in range(8):
+        texts = tuple(turns[(i + j) % 8] for j in range(1 + i % 4))
+        labels = tuple(int("a" in text) for text in texts)
+        spans = tuple(Span(j, t.index("a"), t.index("a") + 1) for j, t in enumerate(texts) if "a" in t)
+        data.append(item(*texts, labels=labels, spans=spans, id=str(i)))
+    model = build(dropout=0.0, **fields)
+    batch = EntailmentCollator(tokenizer, model.config.form)(list(EntailmentDataset(data, tokenizer, model.config)))
+    optimiser = torch.optim.Adam(model.parameters(), 5e-3)
+    first = None
+    for _ in range(60):
+        loss = model(**batch).loss
+        first = loss.item() if first is None else first
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    assert loss.item() < 0.1 * first
+    for note, gold in zip(annotate(model, tokenizer, data), data, strict=True):
+        assert tuple(int(i in note.turns) for i in range(len(gold.texts))) == gold.labels
+        if model.config.spans:
+            assert [gold.texts[s.turn][s.start : s.end] for s in note.spans] == ["a"] * sum(gold.labels)
+
+
+def test_annotate_keeps_order_and_does_not_depend_on_the_batches(tokenizer, items):
+    model = build(spans=True)
+    seen = []
+    whole = annotate(model, tokenizer, items, progress=lambda done, total: seen.append((done, total)))
+    assert seen[-1] == (4, 4)
+    small = annotate(model, tokenizer, items, batch_tokens=1)
+    assert [note.dialogue_id for note in whole] == list("xyzw")
+    for a, b in zip(whole, small, strict=True):
+        assert a.probabilities == pytest.approx(b.probabilities, abs=2e-4)
+        assert a.probabilities == tuple(round(p, 4) for p in a.probabilities)
+        assert a.annotator == f"cause_entailment/joint-{model.fingerprint()}"
+    assert annotate(model, tokenizer, items, threshold=0.0)[0].turns == (0, 1, 2)
+    assert annotate(model, tokenizer, items, threshold=1.1)[0].turns == ()
+    assert annotate(model, tokenizer, []) == []
+    pair = annotate(build(form="pair", max_pieces=70), tokenizer, items)
+    assert [len(note.probabilities) for note in pair] == [3, 1, 2, 4]
+
+
+def test_fingerprint_follows_weights_and_reading(tokenizer):
+    assert build().fingerprint() == build().fingerprint()
+    assert len({build().fingerprint(), build(seed=1).fingerprint(), build(max_pieces=99).fingerprint()}) == 3
+
+
+def test_saved_model_is_bit_equal_in_a_new_process(tokenizer, items, tmp_path):
+    model = build(spans=True)
+    model.save_pretrained(tmp_path)
+    row = EntailmentCollator(tokenizer)(list(EntailmentDataset(items, tokenizer, model.config)))
+    torch.save(row, tmp_path / "batch.pt")
+    code = f"""
+import json, torch
+from empatheia.understanding.cause_entailment import CauseEntailment
+model = CauseEntailment.from_pretrained({str(tmp_path)!r}).eval()
+with torch.no_grad():
+    output = model(**torch.load({str(tmp_path / "batch.pt")!r}))
+print(json.dumps([output.turn_logits.tolist(), output.piece_logits.tolist(), model.fingerprint()]))
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    turns, pieces, fingerprint = json.loads(run.stdout.strip().splitlines()[-1])
+    with torch.no_grad():
+        output = model(**row)
+    assert turns == output.turn_logits.tolist() and pieces == output.piece_logits.tolist()
+    assert fingerprint == model.fingerprint()
+    assert isinstance(AutoModel.from_pretrained(tmp_path), CauseEntailment)
+
+
+def test_from_encoder_loads_the_encoder(tokenizer, tmp_path):
+    torch.manual_seed(3)
+    encoder = BertModel(small_encoder())
+    encoder.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    model, loaded = CauseEntailment.from_encoder(str(tmp_path), spans=True)
+    assert loaded.convert_tokens_to_ids("joy") == tokenizer.convert_tokens_to_ids("joy")
+    for name, tensor in model.encoder.state_dict().items():
+        torch.testing.assert_close(tensor, encoder.state_dict()[name], rtol=0, atol=0)
+    assert not any("pooler" in name for name in model.state_dict())
+    with pytest.raises(CheckpointError, match="cannot read an encoder"):
+        CauseEntailment.from_encoder(str(tmp_path / "nothing"))
+
+
+def test_fold_one_items_and_pair_scores():
+    dialogue = Dialogue.of("a", "b", "c", "d", id="x")
+    gold = [
+        CauseAnnotation("x", 2, (0, 2, 2, 3), (Span(0, 0, 1), Span(3, 0, 1)), emotion="joy"),
+        CauseAnnotation("x", 1, (), emotion="anger"),
+    ]
+    both = items_from_reccon([dialogue], gold)
+    assert both[0].labels == (1, 0, 1) and both[0].spans == (Span(0, 0, 1),) and both[0].emotion == "joy"
+    assert both[1].labels == (0, 0)
+    assert len(items_from_reccon([dialogue], gold, with_latent=False)) == 1
+    with pytest.raises(DataError, match="unknown dialogue 'q'"):
+        items_from_reccon([dialogue], [CauseAnnotation("q", 0, (0,))])
+
+    made = [CauseAnnotation("x", 2, (), probabilities=(0.9, 0.6, 0.2)), CauseAnnotation("x", 1, (), probabilities=(0.1, 0.1))]
+    pairs = [Pair("x", 2, 0, 1), Pair("x", 2, 2, 1), Pair("x", 2, 2, 1), Pair("x", 2, 1, 0)]
+    pairs += [Pair("x", 1, 0, 0), Pair("x", 1, 1, 0)]
+    scores = evaluate_pairs(made, pairs)  # by hand: 1 hit, 2 misses, 1 false alarm, 2 right rejections
+    assert (scores.n_positive, scores.n_negative) == (3, 3)
+    assert scores.positive_f1 == pytest.approx(100 * 2 / 5) and scores.negative_f1 == pytest.approx(100 * 4 / 7)
+    assert scores.macro_f1 == pytest.approx((scores.positive_f1 + scores.negative_f1) / 2)
+    assert scores.precision == pytest.approx(50) and scores.recall == pytest.approx(100 / 3)
+    assert best_threshold(made, pairs).macro_f1 > scores.macro_f1
+    with pytest.raises(DataError, match="candidate 3"):
+        evaluate_pairs(made, [Pair("x", 2, 3, 0)])
+
+
+def test_items_of_a_conversation():
+    dialogue = Dialogue.of("a", "b", "c", "d", "e", id="x", emotion="furious")
+    prefixes = items_from_dialogue(dialogue)
+    assert [i.target for i in prefixes] == [0, 2] and prefixes[1].texts == ("a", "b", "c")
+    assert prefixes[1].speakers == ("speaker", "listener", "speaker") and prefixes[0].emotion == "furious"
+    assert [i.target for i in items_from_dialogue(dialogue, per_prefix=False)] == [4]
+    assert items_from_dialogue(dialogue, emotion_map={"furious": "anger"})[0].emotion == "anger"
+    assert items_from_dialogue(Dialogue("y", (Turn("listener", "hi"),)), "joy") == []
+    with pytest.raises(DataError, match="'furious' is not in the map"):
+        items_from_dialogue(dialogue, emotion_map={"sad": "sadness"})
+    with pytest.raises(DataError, match="no emotion label"):
+        items_from_dialogue(Dialogue.of("a", "b", id="x"))
+
+
+def test_best_run_against_brute_force():
+    generator = torch.Generator().manual_seed(0)
+    for n in range(1, 9):
+        for _ in range(20):
+            scores = torch.randn(n, generator=generator).tolist()
+            start, end = best_run(scores)
+            sums = {(i, j): sum(scores[i:j]) for i in range(n) for j in range(i + 1, n + 1)}
+            if max(scores) > 0:
+                assert sum(scores[start:end]) == pytest.approx(max(sums.values()))
+            else:
+                assert (start, end) == (0, n)
+
+
+def test_token_batches_hold_each_index_once_within_the_budget():
+    lengths = [5, 30, 7, 7, 1, 12]
+    batches = list(token_batches(lengths, 24))
+    assert sorted(i for batch in batches for i in batch) == list(range(6))
+    assert all(len(batch) == 1 or len(batch) * max(lengths[i] for i in batch) <= 24 for batch in batches)
+
+
+def test_bad_settings_are_refused(tokenizer, items):
+    for fields, message in (
+        ({"form": "both"}, "form is 'both'"),
+        ({"separator": "x"}, "separator is 'x'"),
+        ({"form": "pair", "spans": True}, "spans=true needs form=joint"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            CauseEntailmentConfig(small_encoder(), **fields)
+    with pytest.raises(ConfigError, match="model_type"):
+        CauseEntailment(CauseEntailmentConfig({"hidden_size": 3}))
+    with pytest.raises(DataError, match="needs 2 texts"):
+        EntailmentItem("x", 1, ("a",), ("A",), "joy")
+    with pytest.raises(DataError, match="turn_ids"):
+        build()(torch.ones(1, 3, dtype=torch.long), torch.ones(1, 3))
+
+
+def test_registry_names_the_model():
+    assert UNDERSTANDERS.get("cause_entailment") is CauseEntailment
