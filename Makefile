@@ -13,7 +13,7 @@ WORKERS ?= 2
 ARGS ?=
 
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input $(PIP_FLAGS)
+PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check --no-input $(PIP_FLAGS)
 TORCH := $(shell sed -n 's/^\(torch==[^ ]*\).*/\1/p' constraints.txt)
 OFFLINE := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1
 MADE := $(VENV)/.made-

@@ -1,6 +1,7 @@
 """A table of messages: which emotions are there, and which messages should a person look at first?"""
 
 import csv
+import tempfile
 from collections import Counter
 from pathlib import Path
 
@@ -15,7 +16,7 @@ MESSAGES = [
 ]
 WORRYING = {"angry", "furious", "annoyed", "disappointed", "afraid", "anxious", "terrified", "devastated"}
 
-path = Path("messages.csv")
+path = Path(tempfile.mkdtemp()) / "messages.csv"
 with path.open("w", newline="", encoding="utf-8") as file:
     writer = csv.writer(file)
     writer.writerows([("id", "text"), *MESSAGES])
@@ -39,4 +40,4 @@ for row, result in sorted(zip(rows, results, strict=True), key=lambda pair: -urg
     print(f"{urgency(result):4.0%}  message {row['id']}: {result.emotion} because of: {causes}")
 
 # The same from the shell, in constant memory and with bad rows reported:
-#   empatheia analyze messages.csv --out messages.emotions.csv
+#   empatheia analyze messages.csv --column text --out messages.emotions.csv

@@ -33,7 +33,7 @@ class Import:
         module: Where it stands, e.g. ``empatheia.layers.gates``.
         target: What it imports, down to the module, e.g. ``empatheia.errors`` or ``torch.nn``.
         line: Line number.
-        is_lazy: It stands inside a function.
+        is_lazy: It does not run when the module loads: it stands inside a function or under TYPE_CHECKING.
     """
 
     module: str
@@ -73,12 +73,16 @@ def _imports_of_file(module: str, path: Path, modules: dict[str, Path]) -> list[
                 is_version = submodule == "empatheia.__version__"
                 if not is_version:
                     found.append(Import(module, submodule if submodule in modules else base, node.lineno, is_lazy))
-        inside = is_lazy or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        inside = is_lazy or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) or _is_typing(node)
         for child in ast.iter_child_nodes(node):
             visit(child, inside)
 
     visit(ast.parse(path.read_text(encoding="utf-8")), False)
     return found
+
+
+def _is_typing(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
 
 
 def _absolute(node: ast.ImportFrom, module: str, path: Path) -> str:
@@ -103,10 +107,10 @@ def upward_imports(imports: list[Import], order: list[str]) -> list[str]:
 
 
 def cycle_of(imports: list[Import]) -> list[str]:
-    """A cycle among the imports that run when modules load (and those under TYPE_CHECKING); empty if none."""
+    """A cycle among the imports that run when modules load; empty if there is none."""
     graph: dict[str, set[str]] = {}
     for entry in imports:
-        if not entry.is_lazy and entry.target.split(".")[0] == "empatheia":
+        if not entry.is_lazy and entry.target.split(".")[0] == "empatheia" and entry.target != entry.module:
             graph.setdefault(entry.module, set()).add(entry.target)
     try:
         graphlib.TopologicalSorter(graph).prepare()

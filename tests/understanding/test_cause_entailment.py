@@ -8,10 +8,17 @@ from collections import namedtuple
 import pytest
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import AutoModel, BertConfig, BertModel, DistilBertConfig, PreTrainedTokenizerFast, RobertaConfig
+from transformers import (
+    AutoModel,
+    BertConfig,
+    BertModel,
+    DistilBertConfig,
+    PreTrainedTokenizerFast,
+    RobertaConfig,
+)
 
 from empatheia.dialogue import CauseAnnotation, Dialogue, Span, Turn
-from empatheia.errors import CheckpointError, ConfigError, DataError
+from empatheia.errors import CheckpointError, ConfigError, DataError, MissingResourceError
 from empatheia.understanding import UNDERSTANDERS
 from empatheia.understanding.cause_entailment import (
     CauseEntailment,
@@ -30,8 +37,26 @@ from empatheia.understanding.cause_entailment import (
     pair_text,
     token_batches,
 )
+from empatheia.understanding.entailment_items import item_pair_texts
 
-WORDS = "[PAD] [UNK] [CLS] [SEP] joy anger a b c d e f < SEP > /".split()
+WORDS = [
+    "[PAD]",
+    "[UNK]",
+    "[CLS]",
+    "[SEP]",
+    "joy",
+    "anger",
+    "a",
+    "b",
+    "c",
+    "d",
+    "e",
+    "f",
+    "<",
+    "SEP",
+    ">",
+    "/",
+]
 Pair = namedtuple("Pair", "dialogue_id target candidate label")
 
 
@@ -40,7 +65,9 @@ def tokenizer():
     core = Tokenizer(models.WordLevel({word: i for i, word in enumerate(WORDS)}, unk_token="[UNK]"))
     core.pre_tokenizer = pre_tokenizers.Whitespace()
     special = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]"}
-    return PreTrainedTokenizerFast(tokenizer_object=core, **{f"{key}_token": value for key, value in special.items()})
+    return PreTrainedTokenizerFast(
+        tokenizer_object=core, **{f"{key}_token": value for key, value in special.items()}
+    )
 
 
 def small_encoder(kind=BertConfig):
@@ -98,7 +125,20 @@ def test_pairs_are_cut_on_the_right_and_their_length_follows_the_context(tokeniz
 
 def test_joint_layout(tokenizer, items):
     row = encode_joint(items[:1], tokenizer, span_supervision="causal")[0]
-    assert tokenizer.convert_ids_to_tokens(row["input_ids"]) == "[CLS] joy [SEP] a b [SEP] c [SEP] d e f [SEP]".split()
+    assert tokenizer.convert_ids_to_tokens(row["input_ids"]) == [
+        "[CLS]",
+        "joy",
+        "[SEP]",
+        "a",
+        "b",
+        "[SEP]",
+        "c",
+        "[SEP]",
+        "d",
+        "e",
+        "f",
+        "[SEP]",
+    ]
     assert row["turn_ids"] == [-1, -1, -1, 0, 0, 0, 1, 1, 2, 2, 2, 2]
     assert row["token_type_ids"] == [0, 0, 0, 1, 1, 1, 0, 0, 1, 1, 1, 1]
     assert row["offsets"][3:6] == [(0, 1), (2, 3), (0, 0)]
@@ -115,10 +155,24 @@ def test_causal_turn_without_a_located_span_is_not_supervised(tokenizer, items):
 
 def test_long_histories_lose_their_oldest_turns(tokenizer, items):
     row = encode_joint(items[:1], tokenizer, max_length=9)[0]
-    assert tokenizer.convert_ids_to_tokens(row["input_ids"]) == "[CLS] joy [SEP] c [SEP] d e f [SEP]".split()
-    assert row["first_turn"] == 1 and row["labels"] == [0, 1] and row["turn_ids"] == [-1, -1, -1, 0, 0, 1, 1, 1, 1]
+    assert tokenizer.convert_ids_to_tokens(row["input_ids"]) == [
+        "[CLS]",
+        "joy",
+        "[SEP]",
+        "c",
+        "[SEP]",
+        "d",
+        "e",
+        "f",
+        "[SEP]",
+    ]
+    assert (
+        row["first_turn"] == 1
+        and row["labels"] == [0, 1]
+        and row["turn_ids"] == [-1, -1, -1, 0, 0, 1, 1, 1, 1]
+    )
     row = encode_joint(items[:1], tokenizer, max_length=6)[0]  # the target alone is cut on the right
-    assert tokenizer.convert_ids_to_tokens(row["input_ids"]) == "[CLS] joy [SEP] d e [SEP]".split()
+    assert tokenizer.convert_ids_to_tokens(row["input_ids"]) == ["[CLS]", "joy", "[SEP]", "d", "e", "[SEP]"]
     model = build(max_pieces=9)
     note = annotate(model, tokenizer, items[:1], threshold=0.0)[0]
     assert note.probabilities[0] == 0.0 and len(note.probabilities) == 3
@@ -148,7 +202,9 @@ def test_batch_equals_singles_and_padding_content_does_not_matter(tokenizer, ite
             torch.testing.assert_close(single.turn_logits[0], whole.turn_logits[i, :turns], rtol=0, atol=1e-5)
             if single.piece_logits is not None:
                 n = data.lengths[i]
-                torch.testing.assert_close(single.piece_logits[0], whole.piece_logits[i, :n], rtol=0, atol=1e-5)
+                torch.testing.assert_close(
+                    single.piece_logits[0], whole.piece_logits[i, :n], rtol=0, atol=1e-5
+                )
 
 
 def test_losses_are_means_with_counts(tokenizer, items):
@@ -160,7 +216,10 @@ def test_losses_are_means_with_counts(tokenizer, items):
     assert {name: int(n) for name, n in output.counts.items()} == {"entailment": 9, "span": 6}
     p, y = output.turn_logits.sigmoid(), batch["labels"]
     by_hand = sum(
-        -3 * p[r, c].log() if y[r, c] else -(1 - p[r, c]).log() for r in range(4) for c in range(4) if y[r, c] >= 0
+        -3 * p[r, c].log() if y[r, c] else -(1 - p[r, c]).log()
+        for r in range(4)
+        for c in range(4)
+        if y[r, c] >= 0
     )
     torch.testing.assert_close(output.losses["entailment"], by_hand / 9)
     torch.testing.assert_close(output.loss, output.losses["entailment"] + output.losses["span"])
@@ -170,12 +229,19 @@ def test_losses_are_means_with_counts(tokenizer, items):
 
 def test_every_parameter_learns(tokenizer, items):
     model = build(spans=True)
-    model(**EntailmentCollator(tokenizer)(list(EntailmentDataset(items, tokenizer, model.config)))).loss.backward()
+    model(
+        **EntailmentCollator(tokenizer)(list(EntailmentDataset(items, tokenizer, model.config)))
+    ).loss.backward()
     assert [name for name, p in model.named_parameters() if p.grad is None] == []
     frozen = build(freeze_word_embeddings=True)
     assert not frozen.get_input_embeddings().weight.requires_grad
     groups = frozen.parameter_groups(1e-5, 1e-3, 0.1)
-    assert {(g["lr"], g["weight_decay"]) for g in groups} == {(1e-5, 0.1), (1e-5, 0.0), (1e-3, 0.1), (1e-3, 0.0)}
+    assert {(g["lr"], g["weight_decay"]) for g in groups} == {
+        (1e-5, 0.1),
+        (1e-5, 0.0),
+        (1e-3, 0.1),
+        (1e-3, 0.0),
+    }
     assert sum(len(g["params"]) for g in groups) == sum(p.requires_grad for p in frozen.parameters())
 
 
@@ -190,7 +256,9 @@ def test_learns_eight_items(tokenizer, fields):
         spans = tuple(Span(j, t.index("a"), t.index("a") + 1) for j, t in enumerate(texts) if "a" in t)
         data.append(item(*texts, labels=labels, spans=spans, id=str(i)))
     model = build(dropout=0.0, **fields)
-    batch = EntailmentCollator(tokenizer, model.config.form)(list(EntailmentDataset(data, tokenizer, model.config)))
+    batch = EntailmentCollator(tokenizer, model.config.form)(
+        list(EntailmentDataset(data, tokenizer, model.config))
+    )
     optimiser = torch.optim.Adam(model.parameters(), 5e-3)
     first = None
     for _ in range(60):
@@ -278,12 +346,17 @@ def test_fold_one_items_and_pair_scores():
     with pytest.raises(DataError, match="unknown dialogue 'q'"):
         items_from_reccon([dialogue], [CauseAnnotation("q", 0, (0,))])
 
-    made = [CauseAnnotation("x", 2, (), probabilities=(0.9, 0.6, 0.2)), CauseAnnotation("x", 1, (), probabilities=(0.1, 0.1))]
+    made = [
+        CauseAnnotation("x", 2, (), probabilities=(0.9, 0.6, 0.2)),
+        CauseAnnotation("x", 1, (), probabilities=(0.1, 0.1)),
+    ]
     pairs = [Pair("x", 2, 0, 1), Pair("x", 2, 2, 1), Pair("x", 2, 2, 1), Pair("x", 2, 1, 0)]
     pairs += [Pair("x", 1, 0, 0), Pair("x", 1, 1, 0)]
     scores = evaluate_pairs(made, pairs)  # by hand: 1 hit, 2 misses, 1 false alarm, 2 right rejections
     assert (scores.n_positive, scores.n_negative) == (3, 3)
-    assert scores.positive_f1 == pytest.approx(100 * 2 / 5) and scores.negative_f1 == pytest.approx(100 * 4 / 7)
+    assert scores.positive_f1 == pytest.approx(100 * 2 / 5) and scores.negative_f1 == pytest.approx(
+        100 * 4 / 7
+    )
     assert scores.macro_f1 == pytest.approx((scores.positive_f1 + scores.negative_f1) / 2)
     assert scores.precision == pytest.approx(50) and scores.recall == pytest.approx(100 / 3)
     assert best_threshold(made, pairs).macro_f1 > scores.macro_f1
@@ -325,6 +398,13 @@ def test_token_batches_hold_each_index_once_within_the_budget():
     assert all(len(batch) == 1 or len(batch) * max(lengths[i] for i in batch) <= 24 for batch in batches)
 
 
+@pytest.mark.parametrize("kind", [BertConfig, RobertaConfig, DistilBertConfig])
+def test_without_dropout_training_mode_is_deterministic(tokenizer, items, kind):
+    model = build(kind, dropout=0.0, encoder_dropout=0.0).train()
+    batch = EntailmentCollator(tokenizer)(encode_joint(items, tokenizer))
+    assert torch.equal(model(**batch).turn_logits, model(**batch).turn_logits)
+
+
 def test_bad_settings_are_refused(tokenizer, items):
     for fields, message in (
         ({"form": "both"}, "form is 'both'"),
@@ -343,3 +423,24 @@ def test_bad_settings_are_refused(tokenizer, items):
 
 def test_registry_names_the_model():
     assert UNDERSTANDERS.get("cause_entailment") is CauseEntailment
+
+
+@pytest.mark.real_data
+def test_items_and_scores_cover_the_published_test_pairs(tokenizer):
+    """Poria et al. (2021), fold 1: 1,894 positive and 5,330 negative test pairs."""
+    reccon = pytest.importorskip("empatheia.corpora.reccon")
+    try:
+        corpus = reccon.load("test")
+    except MissingResourceError as error:
+        pytest.skip(str(error))
+    items = items_from_reccon(corpus.dialogues, corpus.annotations)
+    oracle = [CauseAnnotation(i.dialogue_id, i.target, (), probabilities=i.labels) for i in items]
+    pairs = reccon.pairs(corpus, fold=1)
+    scores = evaluate_pairs(oracle, pairs)
+    assert (scores.n_positive, scores.n_negative, scores.macro_f1) == (1894, 5330, 100.0)
+    texts = {
+        text
+        for item in items
+        for text in item_pair_texts(item, CauseEntailmentConfig(form="pair"), tokenizer)
+    }
+    assert {pair.text() for pair in pairs} == texts

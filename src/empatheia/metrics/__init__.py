@@ -1,8 +1,8 @@
 """How well a system understands and answers: strings and numbers in, one ``Score`` with its signature out.
 
-Nothing here sees a model or a tensor. Every metric is an accumulator (``update``, ``compute``, ``a + b``); the name
-of a score says which of the definitions in use it follows, because papers of this field print the same word for
-different numbers. Listing the names imports nothing.
+Nothing here sees a model or a tensor. Every metric is an accumulator (``update``, ``compute``, ``a + b``);
+the name of a score says which of the definitions in use it follows, because papers of this field print the
+same word for different numbers. Listing the names imports nothing.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What all metrics share: accumulation, merging, the score from sums, and one vectorised bootstrap.
 
 A metric turns each item into a row of numbers (its sufficient statistics) and the sum of rows into the score.
-So a concatenation of test sets is an addition, and a bootstrap replicate is one row of ``weights @ statistics``
+So a concatenation of test sets is an addition, and a bootstrap replicate is a row of ``weights @ statistics``
 (percentile bootstrap over items: Efron 1979; for BLEU: Koehn 2004).
 """
 
@@ -18,7 +18,15 @@ import numpy as np
 from empatheia.errors import ConfigError, DataError
 from empatheia.metrics.score import HASH_MODULUS, Score, Signature, hash_sum, package_version, references_hash
 
-__all__ = ["Metric", "Score", "Signature", "bootstrap_weights", "check_same_length", "quantiles", "references_hash"]
+__all__ = [
+    "Metric",
+    "Score",
+    "Signature",
+    "bootstrap_weights",
+    "check_same_length",
+    "quantiles",
+    "references_hash",
+]
 
 CHUNK_CELLS = 4_000_000  # cells of a weight matrix held at once: 32 MB
 
@@ -111,7 +119,9 @@ class Metric(ABC):
         if math.isnan(value):
             parts["note"] = self.note_of(sums)
         interval = self.interval(n_resamples, seed, confidence) if n_resamples else None
-        signature = self.signature().including(ci=None if interval is None else self._interval_label(n_resamples, confidence))
+        signature = self.signature().including(
+            ci=None if interval is None else self._interval_label(n_resamples, confidence)
+        )
         return Score(
             self.name, value, self.unit, self.n_items, self.higher_is_better, interval, str(signature), parts
         )
@@ -150,7 +160,7 @@ class Metric(ABC):
         """The accumulator of both sets of items."""
         if type(other) is not type(self) or dict(other.settings()) != dict(self.settings()):
             raise ConfigError(
-                f"cannot add {self.name} ({Signature({}).including(**self.settings())}) and {_describe(other)}:"
+                f"cannot add {_describe(self)} and {_describe(other)}:"
                 " only equal metrics with equal settings can be merged."
             )
         merged = copy.copy(self)
@@ -165,7 +175,9 @@ class Metric(ABC):
             return self
         return NotImplemented
 
-    def _append(self, rows: np.ndarray | Sequence[Sequence[float]], references: Iterable[object] | None = None) -> None:
+    def _append(
+        self, rows: np.ndarray | Sequence[Sequence[float]], references: Iterable[object] | None = None
+    ) -> None:
         """Adds one row for each item and, if given, the items' references to the fingerprint."""
         self._chunks = [*self._chunks, np.asarray(rows, dtype=np.float64).reshape(-1, len(self.columns))]
         if references is not None:
@@ -176,13 +188,13 @@ class Metric(ABC):
 
 
 def bootstrap_weights(n_items: int, n_resamples: int, seed: int) -> Iterator[np.ndarray]:
-    """How often each item was drawn, in chunks. Shape of a chunk: (n_rows, n_items); every row sums to n_items."""
+    """How often each item was drawn, in chunks of shape (n_rows, n_items); every row sums to n_items."""
     rng = np.random.default_rng(seed)
     step = max(1, CHUNK_CELLS // n_items)
     for start in range(0, n_resamples, step):
         n_rows = min(step, n_resamples - start)
         drawn = rng.integers(0, n_items, size=(n_rows, n_items))
-        drawn += np.arange(n_rows)[:, None] * n_items  # row r counts in cells [r * n_items, (r + 1) * n_items)
+        drawn += np.arange(n_rows)[:, None] * n_items  # row r counts in its own n_items cells
         counts = np.bincount(drawn.ravel(), minlength=n_rows * n_items)
         yield counts.reshape(n_rows, n_items).astype(np.float64)
 
@@ -200,7 +212,8 @@ def quantiles(values: np.ndarray, confidence: float) -> tuple[float, float] | No
         return None
     tail = (1 - confidence) / 2
     # "nearest" never interpolates, so an infinite replicate cannot turn a bound into NaN
-    low, high = np.quantile(defined, [tail, 1 - tail], method="nearest" if np.isinf(defined).any() else "linear")
+    method = "nearest" if np.isinf(defined).any() else "linear"
+    low, high = np.quantile(defined, [tail, 1 - tail], method=method)
     return float(low), float(high)
 
 

@@ -4,8 +4,8 @@ All are *cumulative* (BLEU-2 is the geometric mean of 1- and 2-gram precision), 
 
 - ``corpus``: counts pooled over the corpus, no smoothing = Moses ``multi-bleu.perl`` (MoEL, MIME); ``-lc`` is
   ``lowercase=True``. Also fairseq's scorer (Rashkin et al. 2018).
-- ``nltk``: nltk ``corpus_bleu`` (Gao et al. 2021). The difference: a hypothesis with fewer than n tokens still adds 1
-  to the total of order n, so short replies lower the score.
+- ``nltk``: nltk ``corpus_bleu`` (Gao et al. 2021). The difference: a hypothesis with fewer than n tokens
+  still adds 1 to the total of order n, so short replies lower the score.
 - ``avg``: mean of corpus BLEU-1..4 (Rashkin et al. 2018). ``sent``: mean of sentence scores (EmpDG).
 """
 
@@ -25,7 +25,7 @@ Variant = Literal["corpus", "nltk"]
 
 
 def brevity_penalty(hyp_len: np.ndarray, ref_len: np.ndarray) -> np.ndarray:
-    """1 when the hypotheses are at least as long as the references, else exp(1 - ref/hyp); 0 for no tokens."""
+    """1 when hypotheses are at least as long as references, else exp(1 - ref/hyp); 0 for no tokens."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(hyp_len >= ref_len, 1.0, np.exp(1 - ref_len / hyp_len))
 
@@ -73,8 +73,8 @@ class OverlapMetric(Metric):
 
     def _rows(self, hyps: list[list[str]], refs: list[list[str]]) -> np.ndarray:
         matches, totals = clipped_matches(hyps, refs, self.max_order)
-        lengths = np.array([[len(h), len(r)] for h, r in zip(hyps, refs, strict=True)], dtype=float).reshape(-1, 2)
-        return np.concatenate([matches, totals, totals == 0, lengths], axis=1)
+        lengths = [list(map(len, hyps)), list(map(len, refs))]
+        return np.concatenate([matches, totals, totals == 0, np.array(lengths).T], axis=1)
 
     def _split(self, sums: np.ndarray) -> tuple[np.ndarray, ...]:
         """Matches, totals, shorts (each (..., max_order)), hypothesis and reference length (each (...))."""
@@ -112,15 +112,15 @@ class OverlapMetric(Metric):
 class BLEU(OverlapMetric):
     """Corpus BLEU: 0 to 100 percent, higher is better.
 
-    BP * exp(sum_n w_n log p_n), p_n = clipped matches / n-grams of the hypotheses, both pooled over the corpus.
-    An order without a match gives 0 (that is the definition without smoothing); an order without any n-gram in the
-    hypotheses gives NaN, because then the number says nothing.
+    BP * exp(sum_n w_n log p_n), p_n = clipped matches / n-grams of the hypotheses, pooled over the corpus.
+    An order without a match gives 0 (that is the definition without smoothing); an order without any n-gram
+    in the hypotheses gives NaN, because then the number says nothing.
 
     Args:
         max_order: n of BLEU-n.
         variant: ``corpus`` (Moses, fairseq) or ``nltk``; see the module.
-        weights: Exponents of p_1..p_n, uniform by default. The released code of Gao et al. uses (0.333,) * 3 for
-            BLEU-3, which is not quite a third.
+        weights: Exponents of p_1..p_n, uniform by default. The released code of Gao et al. uses (0.333,) * 3
+            for BLEU-3, which is not quite a third.
         lowercase: Compare lower-cased tokens.
         tokenizer: Name of what made the tokens.
 
@@ -145,7 +145,7 @@ class BLEU(OverlapMetric):
         if variant not in ("corpus", "nltk"):
             raise ConfigError(f"unknown BLEU variant {variant!r}; accepted: corpus, nltk.")
         if weights is not None and (len(weights) != max_order or min(weights) <= 0):
-            raise ConfigError(f"weights are {tuple(weights)}; accepted: {max_order} positive numbers, one per order.")
+            raise ConfigError(f"weights are {tuple(weights)}; accepted: {max_order} positive numbers.")
         self.variant = variant
         self.weights = tuple(weights) if weights is not None else (1 / max_order,) * max_order
         suffix = ("_weighted" if weights is not None else "") + ("_lc" if lowercase else "")
@@ -162,7 +162,7 @@ class BLEU(OverlapMetric):
 
 
 class AverageBLEU(OverlapMetric):
-    """Mean of cumulative corpus BLEU-1, -2, -3 and -4 (Rashkin et al. 2018): 0 to 100 percent, higher is better.
+    """Mean of cumulative corpus BLEU-1, -2, -3 and -4 (Rashkin et al. 2018): 0 to 100, higher is better.
 
     Args:
         lowercase: Compare lower-cased tokens; the paper does not.
@@ -201,8 +201,8 @@ class AverageBLEU(OverlapMetric):
 class SentenceBLEU(OverlapMetric):
     """Mean of BLEU-4 over single pairs (EmpDG): 0 to 100 percent, higher is better.
 
-    Unsmoothed, a reply without a matching 4-gram scores 0, and so does one with fewer than four tokens; the share
-    of such items is the part ``zero_share``.
+    Unsmoothed, a reply without a matching 4-gram scores 0, and so does one with fewer than four tokens; the
+    share of such items is the part ``zero_share``.
 
     Args:
         smoothing: ``none``, or ``m7`` for method 7 of Chen & Cherry (2014) as nltk has it (needs nltk).
@@ -256,7 +256,8 @@ def _nltk_method7(hypothesis: list[str], reference: list[str]) -> float:
         raise MissingDependencyError("bleu_sent_m7 needs nltk; install it with: pip install nltk") from error
     if not hypothesis or not reference:
         return 0.0
-    return float(sentence_bleu([reference], hypothesis, smoothing_function=SmoothingFunction().method7))  # type: ignore[arg-type]
+    smoothing = SmoothingFunction().method7
+    return float(sentence_bleu([reference], hypothesis, smoothing_function=smoothing))  # type: ignore
 
 
 bleu_corpus_1, bleu_corpus_2, bleu_corpus_3, bleu_corpus_4 = (partial(BLEU, n) for n in (1, 2, 3, 4))

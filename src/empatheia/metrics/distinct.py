@@ -2,15 +2,16 @@
 
 Papers print three numbers under this name: distinct n-grams over *all* replies / all n-grams (Gao et al. as a
 fraction, CEM and IMAGINE in percent), the mean of that ratio over single replies (EmpDG's second number), and
-EmpDG's released code, whose bigrams are two words *joined without a space*, so that "a bc" and "ab c" collide. N-grams never
-cross a reply; nothing is padded. All depend on how much was generated: compare equal test sets only.
+that of EmpDG's released code, whose bigrams are two words *joined without a space* ("a bc" and "ab c"
+collide). N-grams never cross a reply; nothing is padded. All depend on how much was generated: compare equal
+test sets.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import cached_property, partial
+from functools import partial
 from statistics import NormalDist
 from typing import Any, Literal, Self
 
@@ -47,11 +48,12 @@ class _Distinct(Metric):
 class CorpusDistinct(_Distinct):
     """Distinct n-grams / n-grams over all replies: (0, 1] or (0, 100], higher is better.
 
-    Interval: the ratio is not a sum over replies. Drawing replies with replacement repeats some of them and so counts
-    about a third fewer different replies; it would put the interval *below* the value. Instead the delete-one
-    jackknife is used: leaving out reply i removes exactly the n-gram types found nowhere else, so all n leave-one-out
-    values are exact and cheap. The interval is value ± z * jackknife standard error; by the Efron-Stein inequality
-    (1981) that error is on average not too small. It needs no random numbers: ``n_resamples`` and ``seed`` are unused.
+    Interval: the ratio is not a sum over replies. Drawing replies with replacement repeats some and misses
+    about a third of them; it would put the interval *below* the value. Instead the delete-one jackknife is
+    used: leaving out reply i removes exactly the n-gram types found nowhere else, so all n leave-one-out
+        values are
+    exact and cheap. The interval is value ± z * jackknife standard error; by the Efron-Stein inequality
+    (1981) that error is on average not too small. No random numbers: ``n_resamples`` and ``seed`` are unused.
 
     Args:
         order: n of Distinct-n.
@@ -82,6 +84,7 @@ class CorpusDistinct(_Distinct):
         self.concat = concat
         self.name = f"dist_corpus_{'concat_' if concat else ''}{order}"
         self._replies: list[list[str]] = []
+        self._cache: tuple[np.ndarray, np.ndarray] | None = None
 
     def update(self, responses: Sequence[str | Tokens]) -> None:
         """Adds replies; strings are split at white space, token lists are taken as they are.
@@ -91,21 +94,22 @@ class CorpusDistinct(_Distinct):
         """
         replies = as_tokens(self.name, responses, self.lowercase)
         self._replies = [*self._replies, *replies]
-        self.__dict__.pop("_types", None)
+        self._cache = None
         self._append([[max(0, len(reply) - self.order + 1)] for reply in replies])
 
-    @cached_property
     def _types(self) -> tuple[np.ndarray, np.ndarray]:
-        """Each n-gram type once for each reply it stands in: its id and the reply's index, both (n_entries,)."""
-        replies: Sequence[Tokens] = self._replies
-        order = self.order
-        if self.concat:
-            replies = [["".join(r[i : i + order]) for i in range(len(r) - order + 1)] for r in replies]
-            order = 1
-        ids, owners = list(ngram_table(replies, order))[-1]
-        n_types = int(ids.max(initial=0)) + 1
-        entries = np.unique(owners * n_types + ids)
-        return entries % n_types, entries // n_types
+        """Each n-gram type once for each reply it stands in: its id and the reply's index."""
+        if self._cache is None:
+            replies: Sequence[Tokens] = self._replies
+            order = self.order
+            if self.concat:
+                replies = [["".join(r[i : i + order]) for i in range(len(r) - order + 1)] for r in replies]
+                order = 1
+            ids, owners = list(ngram_table(replies, order))[-1]
+            n_types = int(ids.max(initial=0)) + 1
+            entries = np.unique(owners * n_types + ids)
+            self._cache = entries % n_types, entries // n_types
+        return self._cache
 
     def value_of(self, sums: np.ndarray) -> np.ndarray:
         """Not a function of sums."""
@@ -113,7 +117,7 @@ class CorpusDistinct(_Distinct):
 
     def value_at(self, weights: np.ndarray) -> np.ndarray:
         """The ratio over the replies whose weight is positive, n-grams counted by weight."""
-        ids, owners = self._types
+        ids, owners = self._types()
         totals = weights @ self.statistics()[:, 0]
         n_types = np.empty(len(weights))
         seen = np.zeros(int(ids.max(initial=0)) + 1, dtype=bool)
@@ -135,7 +139,7 @@ class CorpusDistinct(_Distinct):
         total = counts.sum()
         if n < 2 or counts.max() == total:  # no leave-one-out value, or one of them is 0/0
             return None
-        ids, owners = self._types
+        ids, owners = self._types()
         only_here = np.bincount(ids)[ids] == 1
         lost = np.bincount(owners[only_here], minlength=n)  # types that vanish with reply i
         n_types = len(np.unique(ids))
@@ -150,7 +154,7 @@ class CorpusDistinct(_Distinct):
 
     def parts_of(self, sums: np.ndarray) -> dict[str, Any]:
         """Counts of types and of n-grams, mean reply length in tokens, number of different replies."""
-        ids, _ = self._types
+        ids, _ = self._types()
         return {
             "types": len(np.unique(ids)),
             "ngrams": int(sums[0]),
@@ -162,7 +166,7 @@ class CorpusDistinct(_Distinct):
         """The accumulator of both sets of replies."""
         merged = super().__add__(other)
         merged._replies = [*self._replies, *other._replies]
-        merged.__dict__.pop("_types", None)
+        merged._cache = None
         return merged
 
     def _interval_label(self, n_resamples: int, confidence: float) -> str:
@@ -172,13 +176,13 @@ class CorpusDistinct(_Distinct):
 class ResponseDistinct(_Distinct):
     """Mean over replies of distinct n-grams / n-grams of the reply: (0, 1] or (0, 100], higher is better.
 
-    It measures repetition inside a reply, not variety of the system: always giving the same short reply scores 100.
+    It measures repetition inside a reply, not variety of the system: one same short reply always scores 100.
 
     Args:
         order: n of Distinct-n.
         unit: ``percent`` or ``fraction``.
-        short: What a reply without an n-gram of this order counts: ``skip`` leaves it out of the mean, ``zero`` is
-            the released code of EmpDG and CEM. The part ``n_short`` says how many there were.
+        short: What a reply without an n-gram of this order counts: ``skip`` leaves it out of the mean,
+            ``zero`` is the released code of EmpDG and CEM. The part ``n_short`` says how many there were.
         lowercase: Count lower-cased tokens.
         tokenizer: Name of what made the tokens.
 

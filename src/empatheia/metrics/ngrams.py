@@ -18,7 +18,7 @@ def as_tokens(metric: str, items: Sequence[str | Tokens], lowercase: bool = Fals
         DataError: ``items`` is one string, or an item is neither a string nor a list of strings.
     """
     if isinstance(items, str):
-        raise DataError(f"{metric}: got one string {items[:40]!r}; accepted: a list with one entry for each reply.")
+        raise DataError(f"{metric}: got one string {items[:40]!r}; accepted: a list of replies.")
     out = []
     for i, item in enumerate(items):
         tokens = item.split() if isinstance(item, str) else item
@@ -36,10 +36,11 @@ def ngram_table(sequences: Sequence[Tokens], max_order: int) -> Iterator[tuple[n
         owners: Index of the sequence each n-gram stands in. Shape: (n_ngrams,).
     """
     codes: dict[str, int] = {}
-    tokens = np.array([codes.setdefault(t, len(codes)) for sequence in sequences for t in sequence], dtype=np.int64)
+    flat = [codes.setdefault(token, len(codes)) for sequence in sequences for token in sequence]
+    tokens = np.array(flat, dtype=np.int64)
     lengths = np.array([len(sequence) for sequence in sequences], dtype=np.int64)
     owners = np.repeat(np.arange(len(sequences)), lengths)  # (n_tokens,)
-    room = np.repeat(np.cumsum(lengths), lengths) - np.arange(len(tokens))  # tokens from here to the sequence's end
+    room = np.repeat(np.cumsum(lengths), lengths) - np.arange(len(tokens))  # tokens left here
     ids = tokens
     for order in range(1, max_order + 1):
         starts = np.flatnonzero(room >= order)
@@ -53,7 +54,7 @@ def ngram_table(sequences: Sequence[Tokens], max_order: int) -> Iterator[tuple[n
 def clipped_matches(
     hypotheses: Sequence[Tokens], references: Sequence[Tokens], max_order: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Clipped n-gram matches and n-gram totals of each pair (Papineni et al. 2002, section 2.1.1; one reference).
+    """Clipped n-gram matches and n-gram totals of each pair (Papineni et al. 2002, 2.1.1; one reference).
 
     Returns:
         matches: Shape: (n_pairs, max_order).

@@ -1,7 +1,7 @@
 """Perplexity in the four forms that papers print under one name, from summed negative log likelihoods.
 
-Token-weighted (Rashkin et al. 2018, section 6); item-level geometric mean (released code of MoEL, MIME, EmpDG, KEMP
-and CEM); per word and bits per character, the two that can be compared across tokenisers.
+Token-weighted (Rashkin et al. 2018); item-level geometric mean (released code of MoEL, MIME, EmpDG, KEMP,
+CEM); per word and bits per character, the two that can be compared across tokenisers.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ class Likelihood(Metric):
         """Adds items; an item is one gold reply.
 
         Args:
-            nll_sums: Negative log likelihood of the whole reply in nats, label smoothing off. Shape: (n_items,).
+            nll_sums: Negative log likelihood of the reply in nats, without label smoothing. Shape:
+                (n_items,).
             n_tokens: Scored pieces of the reply, end mark included, padding excluded. Shape: (n_items,).
             n_words: Words of the reply text; only the per-word form needs it.
             n_chars: Characters of the reply text; only bits per character needs it.
@@ -54,7 +55,8 @@ class Likelihood(Metric):
             DataError: Sizes differ, a likelihood is not finite or negative, or a count is not positive.
         """
         given = {"nll_sums": nll_sums, "n_tokens": n_tokens, "n_words": n_words, "n_chars": n_chars}
-        n = check_same_length(self.name, **{name: values for name, values in given.items() if values is not None})
+        present = {name: values for name, values in given.items() if values is not None}
+        n = check_same_length(self.name, **present)
         if references is not None:
             check_same_length(self.name, items=nll_sums, references=references)
         nll = np.asarray(nll_sums, dtype=np.float64)
@@ -70,7 +72,9 @@ class Likelihood(Metric):
             counts[name] = np.zeros(n) if values is None else np.asarray(values, dtype=np.float64)
             if values is not None and n and counts[name].min() <= 0:
                 at = int(counts[name].argmin())
-                raise DataError(f"{self.name}: item {at} has {name} {counts[name][at]:g}; accepted: at least 1.")
+                raise DataError(
+                    f"{self.name}: item {at} has {name} {counts[name][at]:g}; it needs 1 or more."
+                )
         self._require(n_words, n_chars)
         tokens, words, chars = counts["n_tokens"], counts["n_words"], counts["n_chars"]
         self._append(np.stack([nll, tokens, words, chars, nll / tokens, np.ones(n)], axis=1), references)
@@ -131,7 +135,7 @@ class WordPerplexity(Likelihood):
 
     def _require(self, n_words: Numbers | None, n_chars: Numbers | None) -> None:
         if n_words is None:
-            raise ConfigError("ppl_word: n_words is missing; count the words of each gold reply and pass them.")
+            raise ConfigError("ppl_word: n_words is missing; pass the number of words of each gold reply.")
 
 
 class ItemPerplexity(Likelihood):

@@ -16,8 +16,8 @@ from empatheia.metrics.score import Signature, package_version
 class SacreBLEU(OverlapMetric):
     """BLEU-4 of detokenised text, exponential smoothing: 0 to 100 percent, higher is better.
 
-    Comparable between systems with different tokenisers, since the text is tokenised here. sacrebleu cuts it; the
-    counts are ours, so that the shared bootstrap applies.
+    Comparable between systems with different tokenisers, since the text is tokenised here. sacrebleu cuts it;
+    the counts are ours, so that the shared bootstrap applies.
 
     Args:
         tokenize: A tokeniser of sacrebleu that works offline: ``13a``, ``intl``, ``char``, ``none``.
@@ -31,7 +31,7 @@ class SacreBLEU(OverlapMetric):
         >>> metric = SacreBLEU()
         >>> metric.update(["I am sorry to hear that."], ["I am so sorry to hear that."])
         >>> round(metric.compute().value, 2)
-        59.69
+        61.3
     """
 
     name = "bleu_sacre"
@@ -41,9 +41,10 @@ class SacreBLEU(OverlapMetric):
         try:
             from sacrebleu.metrics.bleu import BLEU as Reference
         except ImportError as error:
-            raise MissingDependencyError("bleu_sacre needs sacrebleu; install it with: pip install sacrebleu") from error
+            raise MissingDependencyError("bleu_sacre needs sacrebleu; run: pip install sacrebleu") from error
         if tokenize not in Reference.TOKENIZERS:
-            raise ConfigError(f"unknown tokeniser {tokenize!r}; sacrebleu knows: {', '.join(sorted(Reference.TOKENIZERS))}.")
+            known = ", ".join(sorted(Reference.TOKENIZERS))
+            raise ConfigError(f"unknown tokeniser {tokenize!r}; sacrebleu knows: {known}.")
         self._reference = Reference(lowercase=lowercase, tokenize=tokenize)
 
     def update(self, hypotheses: Sequence[str | Tokens], references: Sequence[str | Tokens]) -> None:
@@ -72,12 +73,12 @@ class SacreBLEU(OverlapMetric):
         return np.where(ref_len == 0, np.nan, values)
 
     def settings(self) -> Mapping[str, object]:
-        """sacrebleu's own entries."""
+        """The library's own entries."""
         case = "lc" if self.lowercase else "mixed"
         return {"nrefs": 1, "case": case, "eff": "no", "tok": self.tokenizer, "smooth": "exp"}
 
     def signature(self) -> Signature:
-        """sacrebleu's entries and version, then ours."""
+        """The library's entries and version, then ours."""
         return super().signature().including(version=package_version("sacrebleu"))
 
     def sacrebleu_signature(self) -> str:

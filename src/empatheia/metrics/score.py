@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -117,9 +117,7 @@ class Score:
         if factor is None:
             raise ConfigError(f"{self.name} is in {self.unit} and cannot be expressed in {unit}.")
         interval = None if self.interval is None else (self.interval[0] * factor, self.interval[1] * factor)
-        return Score(
-            self.name, self.value * factor, unit, self.n, self.higher_is_better, interval, self.signature, self.parts
-        )
+        return replace(self, value=self.value * factor, unit=unit, interval=interval)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready data: NaN becomes None, infinity the string ``inf``."""
@@ -143,7 +141,8 @@ class Score:
         """
         missing = {"name", "value", "unit", "n", "higher_is_better"} - set(data)
         if missing:
-            raise DataError(f"not a score: missing {', '.join(sorted(missing))}; found {', '.join(data) or 'nothing'}.")
+            found = ", ".join(data) or "nothing"
+            raise DataError(f"not a score: missing {', '.join(sorted(missing))}; found {found}.")
         interval = data.get("interval")
         return Score(
             name=data["name"],

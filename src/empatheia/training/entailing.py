@@ -13,7 +13,7 @@ from torch import Tensor
 from transformers import AutoTokenizer
 
 from empatheia.config import Recipe, StageConfig, validate_model_fields
-from empatheia.corpora import reccon
+from empatheia.corpora import reccon_pairs, sample
 from empatheia.corpora.reccon import load as load_reccon
 from empatheia.errors import ConfigError
 from empatheia.resources import resolve_model
@@ -48,7 +48,7 @@ class EntailTask:
         self._items: dict[str, list[EntailmentItem]] = {}
 
     def _root(self) -> Path | None:
-        return reccon.sample_root() if self.recipe.data.corpus == "sample" else None
+        return sample.root() if self.recipe.data.corpus == "sample" else None
 
     def items(self, split: str) -> list[EntailmentItem]:
         """Targets of a split with their histories and gold labels."""
@@ -70,22 +70,26 @@ class EntailTask:
         return load_file(folder / "model.safetensors")
 
     def save(self, folder: Path) -> None:
-        """Model and tokenizer; loads with ``CauseEntailment.from_pretrained`` and ``AutoTokenizer``."""
+        """Model (threshold chosen on valid) and tokenizer; loads with ``CauseEntailment.from_pretrained`` and ``AutoTokenizer``."""
+        notes = annotate(self.model, self.tokenizer, self.items("valid"))
+        self.model.config.threshold = best_threshold(notes, self._pairs("valid")).threshold
         self.model.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)
         meta = {"format": 1, "system": "cause_entailment", "name": self.recipe.name, "seed": self.recipe.seed}
         (folder / "empatheia.json").write_text(json.dumps(meta, indent=2), encoding="utf-8")
+
+    def _pairs(self, split: str) -> list[reccon_pairs.Pair]:
+        known = {(item.dialogue_id, item.target) for item in self.items(split)}
+        corpus = load_reccon(split, root=self._root())
+        return [p for p in reccon_pairs.pairs(corpus, fold=1) if (p.dialogue_id, p.target) in known]
 
     def evaluate(self, split: str, outputs: Path | None) -> dict[str, Any]:
         """Pair F1 on fold 1 at threshold 0.5, and at the threshold chosen on the validation pairs."""
         notes = {}
         pairs = {}
         for name in ("valid", split):
-            items = self.items(name)
-            notes[name] = annotate(self.model, self.tokenizer, items)
-            known = {(item.dialogue_id, item.target) for item in items}
-            corpus = load_reccon(name, root=self._root())
-            pairs[name] = [p for p in reccon.pairs(corpus, fold=1) if (p.dialogue_id, p.target) in known]
+            notes[name] = annotate(self.model, self.tokenizer, self.items(name))
+            pairs[name] = self._pairs(name)
         tuned = best_threshold(notes["valid"], pairs["valid"]).threshold
         scores: dict[str, Any] = {}
         for label, threshold in (("0.5", 0.5), ("tuned on valid", tuned)):

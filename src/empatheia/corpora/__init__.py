@@ -1,0 +1,34 @@
+"""Corpora: one file a data set, each giving :class:`~empatheia.dialogue.Dialogue` records.
+
+``CORPORA.get(name)`` is that corpus's ``load(split, root=None, strict=False)``, which returns a ``LoadedCorpus``;
+listing names imports none of them.
+"""
+
+from __future__ import annotations
+
+from empatheia.registry import Registry
+
+CORPORA = Registry(
+    "corpora",
+    {
+        "empathetic_dialogues": "empatheia.corpora.empathetic_dialogues:load",
+        "sample": "empatheia.corpora.sample:load",
+        "recec": "empatheia.corpora.recec:load",
+        "reccon": "empatheia.corpora.reccon:load",
+        "edos": "empatheia.corpora.edos:load",
+        "dailydialog": "empatheia.corpora.conversations:load_dailydialog",
+        "esconv_partial": "empatheia.corpora.conversations:load_esconv_partial",
+        "commonsense_dialogues_valid_test": "empatheia.corpora.conversations:load_commonsense_dialogues_valid_test",
+        "topical_chat_test_partial": "empatheia.corpora.conversations:load_topical_chat_test_partial",
+        "public_domain_plays": "empatheia.corpora.conversations:load_public_domain_plays",
+        "dream": "empatheia.corpora.conversations:load_dream",
+        "meld": "empatheia.corpora.conversations:load_meld",
+        "emorynlp": "empatheia.corpora.conversations:load_emorynlp",
+        "mutual": "empatheia.corpora.conversations:load_mutual",
+        "opensubtitles_cleaned_sample": "empatheia.corpora.conversations:load_opensubtitles_cleaned_sample",
+        "changelog_podcasts": "empatheia.corpora.conversations:load_changelog_podcasts",
+        "schema_guided_dialogue_partial": "empatheia.corpora.conversations:load_schema_guided_dialogue_partial",
+        "switchboard_swda": "empatheia.corpora.conversations:load_switchboard_swda",
+    },
+)
+"""Name to loader; other packages add theirs through the entry-point group ``empatheia.corpora``."""

@@ -1,0 +1,237 @@
+"""Dialogue corpora kept as one JSON object a line: DailyDialog, ESConv, DREAM, Commonsense-Dialogues and others.
+
+Line: ``{"id", "turns": [{"speaker", "text", "label"?}], "split"?, "situation"?, "context"?, "emotion"?}``, in
+``<root>/dialogue_corpora/<name>.jsonl[.gz]`` or ``<root>/dailydialog/*.jsonl[.gz]``. Persons become roles: the first
+to speak is ``speaker``, and the role changes whenever the person does, so with more than two persons ``listener`` is
+whoever answers. ESConv's seeker and the user of Schema-Guided Dialogue are always ``speaker``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from empatheia.corpora.licences import LICENCES, Licence
+from empatheia.corpora.loading import LoadedCorpus, Problem, numbered_lines, report
+from empatheia.dialogue import ROLES, Dialogue, Role, Turn
+from empatheia.errors import ConfigError, DataError
+from empatheia.registry import nearest
+from empatheia.resources import find_corpus_file
+
+__all__ = ["LICENCES", "NAMES", "Licence", "excerpts", "load", "merged", "read"]
+
+FOLDER = "dialogue_corpora"
+GET = "the corpus's own publisher (see `empatheia data list`), then put it there in this form"
+NAMES: dict[str, int] = {
+    "dailydialog": 5_381,
+    "esconv_partial": 586,
+    "commonsense_dialogues_valid_test": 2_315,
+    "topical_chat_test_partial": 80,
+    "public_domain_plays": 22,
+    "dream": 6_444,
+    "meld": 1_344,
+    "emorynlp": 815,
+    "mutual": 7_974,
+    "opensubtitles_cleaned_sample": 4_000,
+    "changelog_podcasts": 197,
+    "schema_guided_dialogue_partial": 5_732,
+    "switchboard_swda": 1_155,
+}
+"""Registered names, with the number of dialogues of the copies this project was developed on."""
+
+_DAILYDIALOG_FILES = {"train": "train_partial.jsonl", "valid": "validation.jsonl", "test": "test.jsonl"}
+_FIXED_ROLES: dict[str, Role] = {"seeker": "speaker", "supporter": "listener", "USER": "speaker", "SYSTEM": "listener"}
+_SPLITS = {"dev": "valid", "val": "valid", "validation": "valid", "train?": "train"}
+_SPLITS |= {"test_freq": "test", "test_rare": "test"}
+
+
+def load(name: str, split: str = "all", root: str | Path | None = None, strict: bool = False) -> LoadedCorpus:
+    """One corpus, or one split of it.
+
+    Args:
+        name: One of ``NAMES``.
+        split: ``all``, or ``train``, ``valid``, ``test`` where the corpus marks them (ESConv also ``failed``).
+        root: Folder of corpora; None = EMPATHEIA_DATA, then the download cache.
+        strict: Raise at the first line that cannot be used.
+
+    Raises:
+        ConfigError: Unknown corpus.
+        MissingResourceError: Its file is not there.
+        DataError: The corpus has no such split, or ``strict`` and a line is bad.
+    """
+    if name not in NAMES:
+        raise ConfigError(f"unknown dialogue corpus {name!r}.{nearest(name, list(NAMES))} Known: {', '.join(NAMES)}.")
+    split = _SPLITS.get(split, split)
+    if name == "dailydialog":
+        return _load_dailydialog(split, root, strict)
+    path = find_corpus_file(FOLDER, f"{name}.jsonl", root, GET)
+    return read(path, name, split, strict)
+
+
+def _load_dailydialog(split: str, root: str | Path | None, strict: bool) -> LoadedCorpus:
+    if split != "all" and split not in _DAILYDIALOG_FILES:
+        raise DataError(f"dailydialog has no split {split!r}; accepted: all, {', '.join(_DAILYDIALOG_FILES)}.")
+    wanted = list(_DAILYDIALOG_FILES) if split == "all" else [split]
+    parts = [read(find_corpus_file("dailydialog", _DAILYDIALOG_FILES[s], root, GET), "dailydialog", s, strict) for s in wanted]
+    notes = ()
+    if "train" in wanted:
+        notes = ("The training part is 3,381 of 11,118 dialogues; 54 are near-duplicates of valid or test ones.",)
+    return LoadedCorpus(
+        "dailydialog",
+        split,
+        parts[0].path,
+        tuple(dialogue for part in parts for dialogue in part),
+        problems=tuple(problem for part in parts for problem in part.problems),
+        notes=notes,
+        turn_labels={id: labels for part in parts for id, labels in part.turn_labels.items()},
+    )
+
+
+def read(path: str | Path, name: str, split: str = "all", strict: bool = False) -> LoadedCorpus:
+    """Any file of this form; a line that cannot be used is reported and left out.
+
+    Raises:
+        DataError: Nothing of this split is in the file, or ``strict`` and a line is bad.
+    """
+    path = Path(path)
+    dialogues: list[Dialogue] = []
+    labels: dict[str, tuple[str, ...]] = {}
+    problems: list[Problem] = []
+    seen: set[str] = set()
+    found: set[str] = set()
+    for number, line in numbered_lines(path):
+        if not line.strip():
+            continue
+        try:
+            record = _record(line)
+            own_split = _SPLITS.get(str(record.get("split") or ""), str(record.get("split") or ""))
+            found.add(own_split)
+            if split != "all" and own_split != split:
+                continue
+            source = f"{name}/{own_split}" if own_split else name
+            dialogue, turn_labels = _dialogue(record, source)
+            if dialogue.id in seen:
+                raise DataError(f"id {dialogue.id!r} was used by an earlier line")
+        except DataError as error:
+            problems.append(Problem(str(path), number, f"{error}; left out"))
+            continue
+        seen.add(dialogue.id)
+        dialogues.append(dialogue)
+        if any(turn_labels):
+            labels[dialogue.id] = turn_labels
+    report(problems, strict)
+    if not dialogues:
+        accepted = ", ".join(["all", *sorted(found - {""})])
+        raise DataError(f"{path}: no dialogue of split {split!r}; accepted: {accepted}.")
+    return LoadedCorpus(name, split, path, tuple(dialogues), problems=tuple(problems), turn_labels=labels)
+
+
+def _record(line: str) -> Mapping[str, Any]:
+    try:
+        record = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise DataError(f"not JSON ({error.msg} at column {error.colno})") from error
+    if not isinstance(record, dict):
+        raise DataError(f"{type(record).__name__}, expected an object")
+    for key in ("id", "turns"):
+        if not record.get(key):
+            raise DataError(f"no {key!r}")
+    return record
+
+
+def _dialogue(record: Mapping[str, Any], source: str) -> tuple[Dialogue, tuple[str, ...]]:
+    """A dialogue and one label a turn (``label``, or DailyDialog's ``emotion``).
+
+    Raises:
+        DataError: A turn has no text.
+    """
+    turns: list[Turn] = []
+    labels: list[str] = []
+    previous: Any = None
+    for number, item in enumerate(record["turns"], start=1):
+        text = str(item.get("text") or "").strip() if isinstance(item, dict) else ""
+        if not text:
+            raise DataError(f"turn {number} of {record['id']!r} has no text")
+        person = item.get("speaker")
+        turns.append(Turn(_role(person, previous, turns), text))
+        labels.append(str(item.get("label") or item.get("emotion") or ""))
+        previous = person
+    emotion = str(record.get("emotion") or "") or None
+    situation = str(record.get("situation") or record.get("context") or "").strip() or None
+    return Dialogue(str(record["id"]), tuple(turns), emotion, situation, source), tuple(labels)
+
+
+def _role(person: Any, previous: Any, turns: list[Turn]) -> Role:
+    """See the module's docstring; unknown persons (``?`` or none) take turns."""
+    if person in _FIXED_ROLES:
+        return _FIXED_ROLES[person]
+    if not turns:
+        return "speaker"
+    last = turns[-1].role
+    same = person == previous and person not in ("?", None, "")
+    return last if same else ROLES[last == "speaker"]
+
+
+def merged(dialogue: Dialogue) -> Dialogue:
+    """The dialogue with neighbouring turns of one role joined by a blank, so that roles alternate."""
+    turns: list[Turn] = []
+    for turn in dialogue.turns:
+        if turns and turns[-1].role == turn.role:
+            turns[-1] = Turn(turn.role, f"{turns[-1].text} {turn.text}")
+        else:
+            turns.append(turn)
+    return Dialogue(dialogue.id, tuple(turns), dialogue.emotion, dialogue.situation, dialogue.source)
+
+
+def excerpts(dialogue: Dialogue, max_turns: int = 8) -> Iterator[Dialogue]:
+    """The dialogue in consecutive pieces of at most ``max_turns``; each starts with ``speaker``, one-turn rests go.
+
+    Long plays and episodes become conversations of a size that response models read; ids end in ``#0``, ``#1`` ...
+
+    Raises:
+        ConfigError: ``max_turns`` is below 2.
+    """
+    if max_turns < 2:
+        raise ConfigError(f"max_turns is {max_turns}; accepted: 2 or more.")
+    if len(dialogue.turns) <= max_turns and dialogue.turns[0].role == "speaker":
+        yield dialogue
+        return
+    turns = merged(dialogue).turns
+    start = number = 0
+    while start < len(turns):
+        piece = turns[start : start + max_turns]
+        if piece[0].role == "listener":
+            start += 1
+            continue
+        if len(piece) > 1:
+            yield Dialogue(
+                f"{dialogue.id}#{number}", tuple(piece), dialogue.emotion, dialogue.situation, dialogue.source
+            )
+            number += 1
+        start += max_turns
+
+
+def _loader(name: str) -> Callable[..., LoadedCorpus]:
+    def load_one(split: str = "all", root: str | Path | None = None, strict: bool = False) -> LoadedCorpus:
+        return load(name, split, root, strict)
+
+    load_one.__name__ = f"load_{name}"
+    load_one.__doc__ = f"``load({name!r}, ...)``: see :func:`load`."
+    return load_one
+
+
+load_dailydialog = _loader("dailydialog")
+load_esconv_partial = _loader("esconv_partial")
+load_commonsense_dialogues_valid_test = _loader("commonsense_dialogues_valid_test")
+load_topical_chat_test_partial = _loader("topical_chat_test_partial")
+load_public_domain_plays = _loader("public_domain_plays")
+load_dream = _loader("dream")
+load_meld = _loader("meld")
+load_emorynlp = _loader("emorynlp")
+load_mutual = _loader("mutual")
+load_opensubtitles_cleaned_sample = _loader("opensubtitles_cleaned_sample")
+load_changelog_podcasts = _loader("changelog_podcasts")
+load_schema_guided_dialogue_partial = _loader("schema_guided_dialogue_partial")
+load_switchboard_swda = _loader("switchboard_swda")

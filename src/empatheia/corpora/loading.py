@@ -1,0 +1,142 @@
+"""What every corpus loader returns, and how text files are opened and their faults reported."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import logging
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from empatheia.dialogue import CauseAnnotation, Dialogue
+from empatheia.errors import DataError
+
+SPLITS = ("train", "valid", "test")
+_SPLIT_NAMES = {"train": "train", "valid": "valid", "validation": "valid", "dev": "valid", "val": "valid", "test": "test"}
+_LOGGED = 5
+
+logger = logging.getLogger("empatheia.corpora")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A place in a corpus file that could not be used.
+
+    Attributes:
+        path: The file.
+        line: 1-based line, or 0 when the fault is not in one line.
+        reason: What is wrong and what was left out because of it.
+    """
+
+    path: str
+    line: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.reason}" if self.line else f"{self.path}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedCorpus(Sequence[Dialogue]):
+    """One split of a corpus; as a sequence, its dialogues.
+
+    Attributes:
+        name: Corpus name, e.g. ``empathetic_dialogues``.
+        split: ``train``, ``valid``, ``test`` or ``all``.
+        path: The file it was read from.
+        dialogues: In file order.
+        annotations: Causes by the source, in file order (empty where the source has none).
+        problems: Every row that was left out, with file, line and reason.
+        notes: What a reader should know: known gaps, repaired spellings, differences from published counts.
+        candidates: (dialogue id, turn index) to the reply candidates listed for that turn.
+        turn_labels: Dialogue id to one label a turn (emotion, strategy or act), "" where a turn has none.
+        latent: (dialogue id, target index) of targets with a cause outside the conversation (RECCON's ``b``).
+    """
+
+    name: str
+    split: str
+    path: Path
+    dialogues: tuple[Dialogue, ...]
+    annotations: tuple[CauseAnnotation, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    notes: tuple[str, ...] = ()
+    candidates: Mapping[tuple[str, int], tuple[str, ...]] = field(default_factory=dict)
+    turn_labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    latent: frozenset[tuple[str, int]] = frozenset()
+
+    def __len__(self) -> int:
+        return len(self.dialogues)
+
+    def __getitem__(self, index: int) -> Dialogue:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return self.dialogues[index]
+
+    def __iter__(self) -> Iterator[Dialogue]:
+        return iter(self.dialogues)
+
+    def by_id(self) -> dict[str, Dialogue]:
+        """Dialogues by their ids."""
+        return {dialogue.id: dialogue for dialogue in self.dialogues}
+
+    def annotations_of(self) -> dict[str, tuple[CauseAnnotation, ...]]:
+        """Annotations by dialogue id."""
+        grouped: dict[str, list[CauseAnnotation]] = {}
+        for note in self.annotations:
+            grouped.setdefault(note.dialogue_id, []).append(note)
+        return {key: tuple(values) for key, values in grouped.items()}
+
+
+def canonical_split(split: str, accepted: Sequence[str] = SPLITS) -> str:
+    """``train``, ``valid`` or ``test`` for any usual name of a split.
+
+    Raises:
+        DataError: The corpus has no such split.
+    """
+    name = _SPLIT_NAMES.get(split.strip().lower(), split)
+    if name not in accepted:
+        raise DataError(f"unknown split {split!r}; accepted: {', '.join(accepted)}.")
+    return name
+
+
+def read_text(path: Path) -> str:
+    """The text of a UTF-8 file, plain or gzip (told by its first bytes, not its name).
+
+    Raises:
+        DataError: The file is not UTF-8, or a damaged or truncated gzip file.
+    """
+    raw = path.read_bytes()
+    if raw[:2] == b"\x1f\x8b":
+        try:
+            raw = gzip.decompress(raw)
+        except (OSError, EOFError, zlib.error) as error:
+            raise DataError(f"{path}: damaged or truncated gzip file ({error}). Get the file again.") from error
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw[: error.start].count(b"\n") + 1
+        byte = raw[error.start]
+        raise DataError(f"{path}:{line}: byte 0x{byte:02x} is not UTF-8. Convert the file to UTF-8.") from error
+
+
+def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Lines with their 1-based numbers; only line feeds end a line, a carriage return before one is dropped."""
+    for number, line in enumerate(io.StringIO(read_text(path), newline="\n"), start=1):
+        yield number, line.rstrip("\r\n")
+
+
+def report(problems: Sequence[Problem], strict: bool) -> None:
+    """Logs the problems of a file, or raises the first when ``strict``.
+
+    Raises:
+        DataError: ``strict`` and there is a problem.
+    """
+    if not problems:
+        return
+    if strict:
+        more = f" ({len(problems) - 1} more)" if len(problems) > 1 else ""
+        raise DataError(f"{problems[0]}{more}")
+    for problem in problems[:_LOGGED]:
+        logger.warning("%s", problem)
+    if len(problems) > _LOGGED:
+        logger.warning("... and %d more problems in %s", len(problems) - _LOGGED, problems[0].path)

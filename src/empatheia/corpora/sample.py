@@ -1,0 +1,35 @@
+"""The bundled sample: self-written conversations in the corpora's official formats, laid out like a data folder.
+
+Free of third-party text, so it travels with the package: demos, tests and smoke runs need nothing else. Numbers
+measured on it say nothing about the real corpora.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from empatheia.corpora import empathetic_dialogues
+from empatheia.corpora.loading import LoadedCorpus, canonical_split
+
+NAME = "sample"
+
+
+def root() -> Path:
+    """The folder with ``empatheticdialogues/``, ``recec/`` and ``reccon/`` samples; give it as ``root`` to a loader."""
+    return Path(__file__).parent / "samples"
+
+
+def load(split: str, root: str | Path | None = None, strict: bool = False) -> LoadedCorpus:
+    """One split of the sample in EmpatheticDialogues form.
+
+    Args:
+        split: ``train``, ``valid`` or ``test``.
+        root: Ignored unless given; then a folder with the same layout.
+        strict: Raise at the first row that cannot be used.
+
+    Raises:
+        DataError: A row is bad and ``strict``.
+    """
+    name = canonical_split(split)
+    base = Path(root) if root is not None else Path(__file__).parent / "samples"
+    return empathetic_dialogues.read(base / empathetic_dialogues.FOLDER / f"{name}.csv", name, strict)

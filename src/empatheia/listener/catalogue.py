@@ -1,0 +1,123 @@
+"""The models on this machine: bundled, in EMPATHEIA_MODELS, and what their folders say about themselves."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import empatheia
+from empatheia.errors import CheckpointError, MissingResourceError
+from empatheia.listener.checkpoint import MANIFEST, Manifest, read_json, read_manifest
+from empatheia.resources import resolve_model
+
+DEFAULT = "default"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelEntry:
+    """One model folder.
+
+    Attributes:
+        name: By which ``Listener.load`` finds it.
+        title: What the model calls itself.
+        system: Name in ``RESPONDERS``, or ``?``.
+        licence: Of the weights.
+        megabytes: Of the folder, in 10^6 bytes.
+        folder: Where it is.
+        origin: ``bundled``, ``EMPATHEIA_MODELS`` or ``folder``.
+        numbers: Metric name to value, from ``card.json``; empty without one.
+        fault: Why it cannot be used, or empty.
+    """
+
+    name: str
+    title: str
+    system: str
+    licence: str
+    megabytes: float
+    folder: str
+    origin: str = "folder"
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    fault: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON-ready data."""
+        return {**{name: getattr(self, name) for name in self.__dataclass_fields__}, "numbers": dict(self.numbers)}
+
+
+def bundled_root() -> Path:
+    """The folder of bundled models inside the package."""
+    return Path(empatheia.__file__).parent / "pretrained"
+
+
+def known_models() -> list[ModelEntry]:
+    """Bundled models, then those in EMPATHEIA_MODELS, by name; loads none of them."""
+    roots = [("bundled", bundled_root())]
+    if mirror := os.environ.get("EMPATHEIA_MODELS", "").strip():
+        roots.append(("EMPATHEIA_MODELS", Path(mirror).expanduser()))
+    entries = []
+    for origin, root in roots:
+        for manifest in sorted(root.glob(f"*/{MANIFEST}")) + sorted(root.glob(f"*/*/{MANIFEST}")):
+            entries.append(describe_model(manifest.parent, manifest.parent.relative_to(root).as_posix(), origin))
+    return entries
+
+
+def find_model(name: str | Path) -> Path:
+    """The folder of a model (see :func:`empatheia.resources.resolve_model`).
+
+    Raises:
+        MissingResourceError: It is not on this machine and cannot be fetched.
+        CheckpointError: The name is a file.
+    """
+    path = Path(name).expanduser()
+    if path.is_file():
+        raise CheckpointError(f"{name} is a file; give the model folder that holds it: {path.absolute().parent}.")
+    if str(name) == DEFAULT and not path.is_dir() and not (bundled_root() / DEFAULT / MANIFEST).is_file():
+        mirror = os.environ.get("EMPATHEIA_MODELS", "").strip()
+        if not mirror or not (Path(mirror).expanduser() / DEFAULT).is_dir():
+            raise MissingResourceError(
+                "this installation has no bundled model. Reinstall with: pip install --force-reinstall empatheia,"
+                " or name a model folder with --model."
+            )
+    return resolve_model(name)
+
+
+def describe_model(folder: Path, name: str, origin: str = "folder") -> ModelEntry:
+    """What a folder says about itself; faults are told, not raised."""
+    manifest, fault = None, ""
+    try:
+        manifest = read_manifest(folder)
+    except CheckpointError as error:
+        fault = str(error)
+    size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+    return ModelEntry(
+        name=name,
+        title=_said(manifest, "name"),
+        system=_said(manifest, "system"),
+        licence=_said(manifest, "licence"),
+        megabytes=round(size / 1e6, 1),
+        folder=str(folder),
+        origin=origin,
+        numbers=_numbers(folder / "card.json"),
+        fault=fault,
+    )
+
+
+def _said(manifest: Manifest | None, name: str) -> str:
+    return str(getattr(manifest, name) or "?") if manifest is not None else "?"
+
+
+def _numbers(path: Path) -> dict[str, float]:
+    """``metrics`` of a card: each a number, or an object with ``value``."""
+    try:
+        metrics = read_json(path).get("metrics", {})
+    except CheckpointError:
+        return {}
+    numbers = {}
+    for name, score in (metrics.items() if isinstance(metrics, dict) else ()):
+        value = score.get("value") if isinstance(score, dict) else score
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            numbers[str(name)] = float(value)
+    return numbers

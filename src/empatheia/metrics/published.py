@@ -1,0 +1,289 @@
+"""The numbers that papers printed, and ours beside them.
+
+``published_results.csv`` is our transcription of the tables of five papers: one printed number a line, with
+its table, setting, spread and any inconsistency found in the paper itself (column ``notes``).
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from types import MappingProxyType
+
+from empatheia.errors import ConfigError, DataError
+from empatheia.metrics.score import Score
+from empatheia.registry import nearest
+
+# The papers' keys, and their numbers in the file's column "seed"
+PAPERS = MappingProxyType(
+    {"kim2021": "000", "gao2021": "001", "imagine": "002", "rashkin2018": "003", "meed2": "004"}
+)
+
+NO_DEFINITION = "the paper does not define it"
+# (paper, printed metric) -> (our score, unit in print), or the reason why no score of ours is that number
+DEFINITIONS: Mapping[tuple[str, str], tuple[str, str] | str] = MappingProxyType(
+    {
+        ("gao2021", "BLEU"): ("bleu_nltk_4", "percent"),
+        ("gao2021", "Dist-1"): ("dist_corpus_1", "fraction"),
+        ("gao2021", "Dist-2"): ("dist_corpus_2", "fraction"),
+        ("gao2021", "Accuracy"): ("accuracy", "percent"),
+        ("gao2021", "Fleiss kappa"): ("fleiss_kappa", "kappa"),
+        ("imagine", "PPL"): ("ppl_item", "perplexity"),
+        ("imagine", "BLEU-2"): NO_DEFINITION,
+        ("imagine", "Distinct-1"): ("dist_corpus_1", "percent"),
+        ("imagine", "Distinct-2"): ("dist_corpus_2", "percent"),
+        ("imagine", "ACC"): ("accuracy", "percent"),
+        ("rashkin2018", "PPL"): ("ppl_token", "perplexity"),
+        ("rashkin2018", "AVG BLEU"): ("bleu_avg", "percent"),
+        ("rashkin2018", "Acc"): ("accuracy", "fraction"),
+        ("meed2", "PPL"): ("ppl_token", "perplexity"),
+        ("meed2", "Distinct-1"): ("dist_corpus_1", "fraction"),
+        ("meed2", "Distinct-2"): ("dist_corpus_2", "fraction"),
+        ("meed2", "SES"): "the sentence encoder is not named in the paper",
+        ("meed2", "weighted precision"): ("precision_weighted", "fraction"),
+        ("meed2", "weighted recall"): ("recall_weighted", "fraction"),
+        ("meed2", "weighted F1"): ("f1_weighted", "fraction"),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """One printed number.
+
+    Attributes:
+        paper: Key of the paper, see ``PAPERS``.
+        table: E.g. ``Table 2``.
+        dataset: Test set, as the paper calls it.
+        setting: What kind of evaluation, e.g. ``automatic; mean and std of 5 seeds``.
+        row: System, as printed.
+        metric: Metric, as printed.
+        value: The number, in the unit of print.
+        std: Printed spread, or None.
+        higher_is_better: Direction, or None for plain facts.
+        decimals: Decimals of the printed value.
+        notes: Inconsistencies, definitions.
+    """
+
+    paper: str
+    table: str
+    dataset: str
+    setting: str
+    row: str
+    metric: str
+    value: float
+    std: float | None
+    higher_is_better: bool | None
+    decimals: int
+    notes: str = ""
+
+    def __str__(self) -> str:
+        spread = "" if self.std is None else f" ± {self.std:.{self.decimals}f}"
+        return f"{self.value:.{self.decimals}f}{spread}"
+
+
+@cache
+def read_published(path: str | Path | None = None) -> tuple[Published, ...]:
+    """All printed numbers, in file order.
+
+    Args:
+        path: Another file with the same columns; None for the one shipped with the package.
+
+    Raises:
+        DataError: A line has an unknown paper or no number.
+    """
+    source = files("empatheia.metrics").joinpath("published_results.csv") if path is None else Path(path)
+    keys = {number: paper for paper, number in PAPERS.items()}
+    out = []
+    for line, row in enumerate(csv.DictReader(source.read_text(encoding="utf-8").splitlines()), start=2):
+        try:
+            paper, value = keys[row["seed"]], float(row["value"])
+        except (KeyError, ValueError, TypeError) as error:
+            raise DataError(f"published numbers, line {line}: {row} has no known paper or value.") from error
+        better = {"true": True, "false": False}.get(row["higher_is_better"])
+        decimals = len(row["value"].partition(".")[2])
+        std = float(row["std"]) if row["std"] else None
+        place = (row["paper_table"], row["dataset"], row["setting"], row["model"], row["metric"])
+        out.append(Published(paper, *place, value, std, better, decimals, row["notes"] or ""))
+    return tuple(out)
+
+
+def published(paper: str, table: str, row: str, setting: str = "", dataset: str = "") -> dict[str, Published]:
+    """The printed numbers of one row.
+
+    Args:
+        paper: ``gao2021``, ``imagine``, ``rashkin2018``, ``meed2`` or ``kim2021``.
+        table: ``Table 2``, or just ``2``.
+        row: System as printed, e.g. ``Ours(Soft)``.
+        setting: Words that the setting must contain, e.g. ``run 1`` or ``candidates=ED+DD``.
+        dataset: Words that the test set's name must contain, e.g. ``EDOS``.
+
+    Returns:
+        Printed metric name to number, in printed order.
+
+    Raises:
+        ConfigError: Nothing matches, or a metric matches twice because a setting or dataset must be chosen.
+
+    Example:
+        >>> print(published("gao2021", "Table 2", "Ours(Soft)")["BLEU"])
+        1.774 ± 0.063
+    """
+    numbers = [number for number in read_published() if number.paper == paper]
+    _require(paper, list(PAPERS), "paper")
+    table = f"Table {table}" if table.isdigit() else table
+    _require(table, [number.table for number in numbers], f"table of {paper}")
+    numbers = [number for number in numbers if number.table == table]
+    _require(row, [number.row for number in numbers], f"row of {paper}, {table}")
+    numbers = [number for number in numbers if number.row == row]
+    chosen = [number for number in numbers if setting in number.setting and dataset in number.dataset]
+    if not chosen or len({number.metric for number in chosen}) < len(chosen):
+        found = sorted({f"dataset {n.dataset!r}, setting {n.setting!r}" for n in chosen or numbers})
+        trouble = "nothing matches" if not chosen else "a metric is printed more than once; choose by"
+        raise ConfigError(
+            f"{paper}, {table}, {row}: {trouble} setting={setting!r}, dataset={dataset!r};"
+            f" known: {'; '.join(found)}."
+        )
+    return {number.metric: number for number in chosen}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Our number beside a printed one.
+
+    Attributes:
+        metric: Metric as printed.
+        ours: Our value in the unit of print; NaN when there is none.
+        interval: Our interval in the unit of print, or None.
+        printed: The printed number.
+        difference: ours - printed; NaN when they cannot be compared.
+        verdict: ``reached`` (at least as good at the printed precision), ``within published spread`` (worse
+            by no more than the printed deviation), ``below`` (worse), or ``not comparable: reason``.
+        score: Name of our score, or an empty string.
+    """
+
+    metric: str
+    ours: float
+    interval: tuple[float, float] | None
+    printed: Published
+    difference: float
+    verdict: str
+    score: str = ""
+
+
+def compare(
+    scores: Iterable[Score] | Mapping[str, Score],
+    row: Mapping[str, Published],
+    not_comparable: Mapping[str, str] = MappingProxyType({}),
+) -> list[Verdict]:
+    """Sets our scores beside a published row.
+
+    Args:
+        scores: Ours. An iterable is matched by score name through ``DEFINITIONS``; a mapping from printed
+            metric names to scores is taken at its word.
+        row: What :func:`published` returned.
+        not_comparable: Printed metric to the reason why ours is a different number all the same, e.g.
+            ``{"PPL": "other vocabulary"}``.
+
+    Returns:
+        One verdict for each printed metric, in printed order.
+
+    Example:
+        >>> ours = Score("accuracy", 42.9, "percent", 5259, True)
+        >>> row = published("gao2021", "Table 2", "Ours(Soft)")
+        >>> [v.verdict for v in compare([ours], row) if v.metric == "Accuracy"]
+        ['reached']
+    """
+    by_metric: dict[str, Score] | None = None
+    by_name: dict[str, Score] = {}
+    if isinstance(scores, Mapping):
+        by_metric = {str(metric): score for metric, score in scores.items()}
+    else:
+        by_name = {score.name: score for score in scores}
+    out = []
+    for metric, printed in row.items():
+        definition = DEFINITIONS.get((printed.paper, metric), "no score of this package measures it")
+        reason = not_comparable.get(metric, "")
+        score: Score | None = None
+        if by_metric is not None:
+            score = by_metric.get(metric)
+            reason = reason or ("" if score else "not measured")
+        elif isinstance(definition, str):
+            reason = reason or definition
+        else:
+            score = by_name.get(definition[0])
+            reason = reason or ("" if score else f"{definition[0]} was not measured")
+        unit = definition[1] if isinstance(definition, tuple) else None
+        out.append(_verdict(metric, score, printed, unit, reason))
+    return out
+
+
+def _verdict(metric: str, score: Score | None, printed: Published, unit: str | None, reason: str) -> Verdict:
+    if score is None:
+        return Verdict(metric, math.nan, None, printed, math.nan, f"not comparable: {reason}")
+    if unit and {unit, score.unit} <= {"percent", "fraction"}:
+        score = score.in_unit(unit)
+    if math.isnan(score.value):
+        reason = reason or f"ours is undefined ({score.parts.get('note', 'no value')})"
+    if reason:
+        return Verdict(
+            metric, score.value, score.interval, printed, math.nan, f"not comparable: {reason}", score.name
+        )
+    difference = score.value - printed.value
+    upward = score.higher_is_better if printed.higher_is_better is None else printed.higher_is_better
+    shortfall = -difference if upward else difference
+    rounding = 0.5 * 10**-printed.decimals + 1e-12
+    if shortfall <= rounding:
+        verdict = "reached"
+    elif printed.std is not None and shortfall <= printed.std + rounding:
+        verdict = "within published spread"
+    else:
+        verdict = "below"
+    return Verdict(metric, score.value, score.interval, printed, difference, verdict, score.name)
+
+
+HEADER = ("metric", "ours", "interval", "published", "difference", "verdict")
+
+
+def to_markdown(verdicts: Iterable[Verdict]) -> str:
+    """A Markdown table, one verdict a line."""
+    lines = [HEADER, ("---", "---:", "---:", "---:", "---:", "---"), *map(_cells, verdicts)]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def to_text(verdicts: Iterable[Verdict]) -> str:
+    """A plain table with aligned columns."""
+    lines = [HEADER, *map(_cells, verdicts)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(HEADER))]
+    padded = (
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines
+    )
+    return "\n".join(line.rstrip() for line in padded)
+
+
+def _cells(verdict: Verdict) -> tuple[str, ...]:
+    decimals = verdict.printed.decimals
+
+    def show(value: float, sign: str = "") -> str:
+        return "-" if math.isnan(value) else f"{value:{sign}.{decimals}f}"
+
+    interval = verdict.interval
+    between = "-" if interval is None else f"{show(interval[0])} to {show(interval[1])}"
+    return (
+        verdict.metric,
+        show(verdict.ours),
+        between,
+        str(verdict.printed),
+        show(verdict.difference, "+"),
+        verdict.verdict,
+    )
+
+
+def _require(name: str, known: list[str], kind: str) -> None:
+    if name not in known:
+        names = list(dict.fromkeys(known))
+        raise ConfigError(f"unknown {kind}: {name!r}.{nearest(name, names)} Known: {', '.join(names)}.")

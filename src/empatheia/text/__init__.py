@@ -1,0 +1,1 @@
+"""Text to pieces and back, with character offsets: words, tokenisers, vectors, batches."""

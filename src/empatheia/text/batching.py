@@ -1,0 +1,110 @@
+"""Batch samplers that keep sequences of like length together: a fixed number of examples, or of padded tokens.
+
+The token rule is Gao et al.'s released code: a batch of n takes another example while
+``(n + 1) * max(source, target length) <= limit`` (specification, check 22).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+
+from empatheia.errors import ConfigError
+
+
+class _LengthSampler:
+    """Shuffles into pools, sorts each pool by length, cuts it into batches, shuffles the batches.
+
+    Deterministic for a seed and an epoch; every example comes exactly once an epoch.
+    """
+
+    def __init__(self, lengths: Sequence[int], *, shuffle: bool, seed: int, pool_size: int) -> None:
+        self.lengths = list(lengths)
+        self.shuffle = shuffle
+        self.seed = seed
+        self.pool_size = max(1, pool_size)
+        self.epoch = 0
+
+    def set_epoch(self, epoch: int) -> None:
+        """Chooses the epoch whose batches the next iteration gives."""
+        self.epoch = epoch
+
+    def _cut(self, indices: list[int]) -> list[list[int]]:
+        raise TypeError("a sampler must say how it cuts a pool into batches.")
+
+    def batches(self) -> list[list[int]]:
+        """The batches of the current epoch, in order."""
+        indices = list(range(len(self.lengths)))
+        if not self.shuffle:
+            return self._cut(sorted(indices, key=lambda i: (self.lengths[i], i)))
+        rng = random.Random(f"{self.seed}/{self.epoch}")
+        rng.shuffle(indices)
+        out: list[list[int]] = []
+        for start in range(0, len(indices), self.pool_size):
+            out += self._cut(sorted(indices[start : start + self.pool_size], key=lambda i: self.lengths[i]))
+        rng.shuffle(out)
+        return out
+
+    def __iter__(self) -> Iterator[list[int]]:
+        return iter(self.batches())
+
+    def __len__(self) -> int:
+        return len(self.batches())
+
+
+class TokenBatchSampler(_LengthSampler):
+    """Batches of at most ``max_tokens`` padded tokens.
+
+    Args:
+        lengths: Tokens of each example (the longer of source and target).
+        max_tokens: Limit; an example longer than it gets a batch of its own.
+        shuffle: Random order; False sorts all by length.
+        seed: Of the order.
+        bucket: How many average batches a pool holds.
+    """
+
+    def __init__(
+        self, lengths: Sequence[int], max_tokens: int, *, shuffle: bool = True, seed: int = 0, bucket: int = 50
+    ) -> None:
+        if max_tokens < 1:
+            raise ConfigError(f"max_tokens is {max_tokens}; accepted: at least 1.")
+        mean = max(1.0, sum(lengths) / max(1, len(lengths)))
+        super().__init__(lengths, shuffle=shuffle, seed=seed, pool_size=int(bucket * max(1.0, max_tokens / mean)))
+        self.max_tokens = max_tokens
+
+    def _cut(self, indices: list[int]) -> list[list[int]]:
+        out: list[list[int]] = []
+        batch: list[int] = []
+        longest = 0
+        for i in indices:
+            longest = max(longest, self.lengths[i])
+            if batch and (len(batch) + 1) * longest > self.max_tokens:
+                out.append(batch)
+                batch, longest = [], self.lengths[i]
+            batch.append(i)
+        if batch:
+            out.append(batch)
+        return out
+
+
+class BucketBatchSampler(_LengthSampler):
+    """Batches of ``batch_size`` examples of like length.
+
+    Args:
+        lengths: Tokens of each example.
+        batch_size: Examples a batch; the last of a pool may be smaller.
+        shuffle: Random order; False sorts all by length.
+        seed: Of the order.
+        bucket: How many batches a pool holds.
+    """
+
+    def __init__(
+        self, lengths: Sequence[int], batch_size: int, *, shuffle: bool = True, seed: int = 0, bucket: int = 50
+    ) -> None:
+        if batch_size < 1:
+            raise ConfigError(f"batch_size is {batch_size}; accepted: at least 1.")
+        super().__init__(lengths, shuffle=shuffle, seed=seed, pool_size=bucket * batch_size)
+        self.batch_size = batch_size
+
+    def _cut(self, indices: list[int]) -> list[list[int]]:
+        return [indices[i : i + self.batch_size] for i in range(0, len(indices), self.batch_size)]

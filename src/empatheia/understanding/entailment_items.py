@@ -1,0 +1,376 @@
+"""Questions for the cause annotator and their features: items, input layouts, dataset and collator.
+
+Layouts: the published pair text (Poria et al. 2021, subtask 2) and our joint sequence; the model is in
+``cause_entailment``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from transformers import PreTrainedTokenizerBase
+
+from empatheia.dialogue import CauseAnnotation, Dialogue, Span
+from empatheia.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from empatheia.understanding.cause_entailment import CauseEntailmentConfig
+
+IGNORED = -100
+LITERAL_SEPARATOR = "<SEP>"
+
+
+@dataclass(frozen=True, slots=True)
+class EntailmentItem:
+    """One target turn with its history.
+
+    Attributes:
+        dialogue_id: The dialogue it is from.
+        target: 0-based index of the target turn.
+        texts: Turns 0..target.
+        speakers: Who says each of them.
+        emotion: Emotion of the target turn, as the model shall read it.
+        labels: For each turn 1 causal, 0 not, -100 not supervised; None when unknown.
+        spans: Gold causal spans in those turns; None when unknown.
+    """
+
+    dialogue_id: str
+    target: int
+    texts: tuple[str, ...]
+    speakers: tuple[str, ...]
+    emotion: str
+    labels: tuple[int, ...] | None = None
+    spans: tuple[Span, ...] | None = None
+
+    def __post_init__(self) -> None:
+        sizes = {len(self.texts), len(self.speakers), self.target + 1, len(self.labels or self.texts)}
+        if len(sizes) != 1:
+            raise DataError(
+                f"item {self.dialogue_id!r}: target {self.target} needs {self.target + 1} texts, speakers and"
+                f" labels; found {len(self.texts)}, {len(self.speakers)} and"
+                f" {'none' if self.labels is None else len(self.labels)}."
+            )
+
+
+def items_from_reccon(
+    dialogues: Iterable[Dialogue], annotations: Iterable[CauseAnnotation], with_latent: bool = True
+) -> list[EntailmentItem]:
+    """Fold 1 as items: every annotated target supervises its whole history (positives C, negatives H - C).
+
+    Args:
+        dialogues: RECCON dialogues.
+        annotations: Their gold annotations; evidence after the target is ignored.
+        with_latent: Keep targets without a cause in their history: all turns negative. The released fold 1
+            has them (5330 = 5266 + 64 negatives in the test part), though the paper says they were dropped.
+
+    Raises:
+        DataError: An annotation is of a dialogue that was not given.
+    """
+    by_id = {dialogue.id: dialogue for dialogue in dialogues}
+    items = []
+    for note in annotations:
+        if note.dialogue_id not in by_id:
+            raise DataError(
+                f"annotation of unknown dialogue {note.dialogue_id!r}; {len(by_id)} dialogues were given."
+            )
+        history = by_id[note.dialogue_id].turns[: note.target + 1]
+        causes = {turn for turn in note.turns if 0 <= turn <= note.target}
+        if not causes and not with_latent:
+            continue
+        items.append(
+            EntailmentItem(
+                dialogue_id=note.dialogue_id,
+                target=note.target,
+                texts=tuple(turn.text for turn in history),
+                speakers=tuple(turn.role for turn in history),
+                emotion=note.emotion or "neutral",
+                labels=tuple(int(i in causes) for i in range(len(history))),
+                spans=tuple(span for span in note.spans if span.turn <= note.target),
+            )
+        )
+    return items
+
+
+def items_from_dialogue(
+    dialogue: Dialogue,
+    emotion: str | None = None,
+    per_prefix: bool = True,
+    emotion_map: Mapping[str, str] | None = None,
+) -> list[EntailmentItem]:
+    """Unlabelled items of a conversation such as those of EmpatheticDialogues.
+
+    Args:
+        dialogue: The conversation.
+        emotion: Emotion of the speaker; None = the conversation's label.
+        per_prefix: True: for each listener turn the last speaker turn before it is a target, so no label
+            knows the future. False: one item, target = the last speaker turn (as the released annotation
+            was made).
+        emotion_map: From the label to the word the model shall read (e.g. 32 labels to RECCON's 6);
+            None = verbatim.
+
+    Raises:
+        DataError: There is no emotion, or the map lacks it.
+    """
+    label = emotion or dialogue.emotion
+    if label is None:
+        raise DataError(f"dialogue {dialogue.id!r} has no emotion label; pass emotion=.")
+    if emotion_map is not None:
+        if label not in emotion_map:
+            raise DataError(f"emotion {label!r} is not in the map; it has: {', '.join(sorted(emotion_map))}.")
+        label = emotion_map[label]
+    roles = [turn.role for turn in dialogue.turns]
+    spoken = [i for i, role in enumerate(roles) if role == "speaker"]
+    if per_prefix:
+        answered = (
+            max((i for i in spoken if i < j), default=None) for j, r in enumerate(roles) if r == "listener"
+        )
+        targets = sorted({target for target in answered if target is not None})
+    else:
+        targets = spoken[-1:]
+    texts = tuple(turn.text for turn in dialogue.turns)
+    return [EntailmentItem(dialogue.id, t, texts[: t + 1], tuple(roles[: t + 1]), label) for t in targets]
+
+
+def pair_text(
+    emotion: str, target: str, candidate: str, context: str | None = None, separator: str = LITERAL_SEPARATOR
+) -> str:
+    """The pair form's published input: ``emotion <SEP> U_t <SEP> U_i``, with context also ``<SEP> H(U_t)``.
+
+    >>> pair_text("anger", "Stop it !", "I ate your cake .")
+    'anger <SEP> Stop it ! <SEP> I ate your cake .'
+    """
+    fields = [emotion, target, candidate] + ([] if context is None else [context])
+    return f" {separator} ".join(fields)
+
+
+def encode_pairs(
+    texts: Sequence[str],
+    tokenizer: PreTrainedTokenizerBase,
+    max_length: int,
+    labels: Sequence[int] | None = None,
+) -> list[dict[str, Any]]:
+    """Pieces of pair-form texts, cut on the right; ``labels`` (if given) become one-turn label lists."""
+    if not texts:
+        return []
+    rows = tokenizer(list(texts), truncation=True, max_length=max_length)["input_ids"]
+    features: list[dict[str, Any]] = [{"input_ids": row} for row in rows]
+    for feature, label in zip(features, labels or [], strict=bool(labels)):
+        feature["labels"] = [label]
+    return features
+
+
+def encode_joint(
+    items: Sequence[EntailmentItem],
+    tokenizer: PreTrainedTokenizerBase,
+    max_length: int = 512,
+    span_supervision: str | None = None,
+) -> list[dict[str, Any]]:
+    """``[CLS] emotion [SEP] U_0 [SEP] ... U_t [SEP]`` with turn numbers, speaker types and labels.
+
+    When the sequence is longer than ``max_length`` the oldest turns go first; a target that does not fit
+    alone is cut on the right. Turn ids then count from the first kept turn, whose index is ``first_turn``.
+
+    Args:
+        items: Targets with their histories.
+        tokenizer: A fast tokenizer with a CLS (or BOS) and a SEP (or EOS) piece.
+        max_length: Most pieces.
+        span_supervision: ``causal`` or ``history`` adds ``span_labels`` over the pieces of those turns.
+
+    Returns:
+        One dict for each item: ``input_ids``, ``token_type_ids``, ``turn_ids``, ``offsets`` (characters in
+        the turn's text, (0, 0) for special pieces), ``first_turn``; if known ``labels``, ``span_labels``.
+
+    Raises:
+        ConfigError: The tokenizer has no CLS or SEP piece.
+    """
+    cls_id: Any = tokenizer.cls_token_id if tokenizer.cls_token_id is not None else tokenizer.bos_token_id
+    sep_id: Any = tokenizer.sep_token_id if tokenizer.sep_token_id is not None else tokenizer.eos_token_id
+    if cls_id is None or sep_id is None:
+        raise ConfigError("the tokenizer has no CLS/BOS or no SEP/EOS piece; the joint form needs both.")
+    unique = list(dict.fromkeys(text for item in items for text in (item.emotion, *item.texts)))
+    cut = _tokenize(unique, tokenizer)
+    return [_encode_item(item, cut, cls_id, sep_id, max_length, span_supervision) for item in items]
+
+
+_Pieces = tuple[list[int], list[tuple[int, int]]]
+
+
+def _tokenize(texts: list[str], tokenizer: PreTrainedTokenizerBase) -> dict[str, _Pieces]:
+    if not texts:
+        return {}
+    batch = tokenizer(texts, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+    return {
+        text: (ids, [tuple(pair) for pair in offsets])
+        for text, ids, offsets in zip(texts, batch["input_ids"], batch["offset_mapping"], strict=True)
+    }
+
+
+def _encode_item(
+    item: EntailmentItem,
+    cut: dict[str, _Pieces],
+    cls_id: int,
+    sep_id: int,
+    max_length: int,
+    supervision: str | None,
+) -> dict[str, Any]:
+    head = [cls_id, *cut[item.emotion][0], sep_id]
+    room = max_length - len(head)
+    if room < 2:
+        raise ConfigError(
+            f"max_length {max_length} leaves no room beside the emotion {item.emotion!r}; use 32 or more."
+        )
+    first = len(item.texts)
+    while first > 0 and len(cut[item.texts[first - 1]][0]) + 1 <= room:
+        first -= 1
+        room -= len(cut[item.texts[first]][0]) + 1
+    if first == len(item.texts):  # not even the target fits
+        first -= 1
+    ids, offsets = list(head), [(0, 0)] * len(head)
+    turn_ids, types = [-1] * len(head), [0] * len(head)
+    for index in range(first, len(item.texts)):
+        pieces, where = cut[item.texts[index]]
+        pieces, where = pieces[: max_length - len(ids) - 1], where[: max_length - len(ids) - 1]
+        ids += [*pieces, sep_id]
+        offsets += [*where, (0, 0)]
+        turn_ids += [index - first] * (len(pieces) + 1)
+        types += [int(item.speakers[index] == item.speakers[item.target])] * (len(pieces) + 1)
+    feature: dict[str, Any] = {
+        "input_ids": ids,
+        "token_type_ids": types,
+        "turn_ids": turn_ids,
+        "offsets": offsets,
+        "first_turn": first,
+    }
+    if item.labels is not None:
+        feature["labels"] = list(item.labels[first:])
+    if supervision and item.labels is not None and item.spans is not None:
+        feature["span_labels"] = _span_labels(item, feature, supervision)
+    return feature
+
+
+def _span_labels(item: EntailmentItem, feature: dict[str, Any], supervision: str) -> list[int]:
+    """1 for pieces that overlap a gold span, 0 for the others of supervised turns, -100 elsewhere.
+
+    A causal turn whose span could not be located in its text is not supervised.
+    """
+    assert item.labels is not None and item.spans is not None
+    spans: dict[int, list[Span]] = {}
+    for span in item.spans:
+        spans.setdefault(span.turn, []).append(span)
+    labels = []
+    for turn_id, (start, end) in zip(feature["turn_ids"], feature["offsets"], strict=True):
+        turn = turn_id + feature["first_turn"]
+        if turn_id < 0 or start == end or item.labels[turn] == IGNORED:
+            labels.append(IGNORED)
+        elif item.labels[turn] == 1:
+            inside = any(span.start < end and start < span.end for span in spans.get(turn, ()))
+            labels.append(int(inside) if turn in spans else IGNORED)
+        else:
+            labels.append(0 if supervision == "history" else IGNORED)
+    return labels
+
+
+def item_pair_texts(
+    item: EntailmentItem, config: CauseEntailmentConfig, tokenizer: PreTrainedTokenizerBase
+) -> list[str]:
+    """Pair-form texts of an item, one for each turn of its history."""
+    separator = _separator(config, tokenizer)
+    context = " ".join(item.texts) if config.context else None
+    return [pair_text(item.emotion, item.texts[-1], text, context, separator) for text in item.texts]
+
+
+def _separator(config: CauseEntailmentConfig, tokenizer: PreTrainedTokenizerBase) -> str:
+    if config.separator == "literal":
+        return LITERAL_SEPARATOR
+    native = tokenizer.sep_token or tokenizer.eos_token
+    if native is None:
+        raise ConfigError(
+            "separator=native, but the tokenizer has no SEP or EOS piece; use separator=literal."
+        )
+    return str(native)
+
+
+class EntailmentDataset(Sequence[dict[str, Any]]):
+    """Encoded items in memory: one row for each target (joint form) or for each supervised turn (pair form).
+
+    Args:
+        items: Targets with labels.
+        tokenizer: The encoder's tokenizer.
+        config: The model's configuration: form, lengths, span supervision.
+
+    Attributes:
+        lengths: Pieces in each row, for length-bucketed batches.
+    """
+
+    def __init__(
+        self,
+        items: Sequence[EntailmentItem],
+        tokenizer: PreTrainedTokenizerBase,
+        config: CauseEntailmentConfig,
+    ) -> None:
+        if config.form == "joint":
+            supervision = config.span_supervision if config.spans else None
+            self.rows = encode_joint(items, tokenizer, config.max_pieces, supervision)
+        else:
+            chosen = [
+                (text, label)
+                for item in items
+                for text, label in zip(
+                    item_pair_texts(item, config, tokenizer),
+                    item.labels or [IGNORED] * len(item.texts),
+                    strict=True,
+                )
+                if label != IGNORED
+            ]
+            texts, labels = [text for text, _ in chosen], [label for _, label in chosen]
+            self.rows = encode_pairs(texts, tokenizer, config.max_pieces, labels)
+        self.lengths = [len(row["input_ids"]) for row in self.rows]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        return self.rows[index]
+
+
+class EntailmentCollator:
+    """Pads rows into one batch that holds only what ``CauseEntailment.forward`` names.
+
+    Args:
+        tokenizer: Gives the pad piece.
+        form: ``joint`` or ``pair``.
+    """
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, form: str = "joint") -> None:
+        self.pad_id: Any = tokenizer.pad_token_id or 0
+        self.form = form
+
+    def __call__(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, Tensor]:
+        """Shapes: (batch, source) for pieces, (batch, max_turns) for ``labels``."""
+        batch = {
+            "input_ids": _pad([row["input_ids"] for row in rows], self.pad_id),
+            "attention_mask": _pad([[1] * len(row["input_ids"]) for row in rows], 0).bool(),
+        }
+        if self.form == "joint":
+            batch["token_type_ids"] = _pad([row["token_type_ids"] for row in rows], 0)
+            batch["turn_ids"] = _pad([row["turn_ids"] for row in rows], -1)
+        for key in ("labels", "span_labels"):
+            if any(key in row for row in rows):
+                blank = "turn_ids" if key == "span_labels" else None
+                batch[key] = _pad(
+                    [row.get(key) or [IGNORED] * (len(row[blank]) if blank else 1) for row in rows], IGNORED
+                )
+        if "labels" in batch and self.form == "joint":
+            missing = int(batch["turn_ids"].max()) + 1 - batch["labels"].shape[1]
+            batch["labels"] = F.pad(batch["labels"], (0, max(missing, 0)), value=IGNORED)
+        return batch
+
+
+def _pad(rows: Sequence[Sequence[int]], value: int) -> Tensor:
+    width = max(len(row) for row in rows)
+    return torch.tensor([[*row, *([value] * (width - len(row)))] for row in rows], dtype=torch.long)
