@@ -2,7 +2,7 @@
 
     >>> import empatheia
     >>> understanding = empatheia.analyze("I lost my grandmother last week.")  # doctest: +SKIP
-    >>> understanding.emotion, [cause.of(understanding.turns) for cause in understanding.causes]  # doctest: +SKIP
+    >>> [cause.of(understanding.turns) for cause in understanding.causes]  # doctest: +SKIP
 
 Names are imported when first used: ``import empatheia`` takes no torch.
 """

@@ -1,8 +1,8 @@
 """Label sets of the field, their orders, their aliases, and the tables between them.
 
 The 32 emotions are those of EmpatheticDialogues (Rashkin et al. 2019), which gives them no integer ids; the 8
-response intents and ``neutral`` are those of Welivita and Pu (2020), in the order MEED2 uses (Xie and Pu 2021).
-Every model folder stores the order it was trained with: an index means nothing without it.
+response intents and ``neutral`` are those of Welivita and Pu (2020), in the order MEED2 uses (Xie and Pu
+2021). Every model folder stores the order it was trained with: an index means nothing without it.
 """
 
 from __future__ import annotations
@@ -39,15 +39,17 @@ ORDERS: MappingProxyType[str, tuple[str, ...]] = MappingProxyType(
         "alphabetical": EMOTIONS,
         # The 32-line list in the repository of Gao et al. (2021).
         "gao2021": _words(
-            "sentimental afraid proud faithful terrified joyful angry sad jealous grateful prepared embarrassed"
-            " excited annoyed lonely ashamed guilty surprised nostalgic confident furious disappointed caring"
-            " trusting disgusted anticipating anxious hopeful content impressed apprehensive devastated"
+            "sentimental afraid proud faithful terrified joyful angry sad jealous grateful prepared"
+            " embarrassed excited annoyed lonely ashamed guilty surprised nostalgic confident furious"
+            " disappointed caring trusting disgusted anticipating anxious hopeful content impressed"
+            " apprehensive devastated"
         ),
         # MoEL's emotion map, reused by EmpDG, MIME, KEMP and CEM.
         "moel": _words(
             "surprised excited annoyed proud angry sad grateful lonely impressed afraid disgusted confident"
-            " terrified hopeful anxious disappointed joyful prepared guilty furious nostalgic jealous anticipating"
-            " embarrassed content devastated sentimental caring trusting ashamed apprehensive faithful"
+            " terrified hopeful anxious disappointed joyful prepared guilty furious nostalgic jealous"
+            " anticipating embarrassed content devastated sentimental caring trusting ashamed apprehensive"
+            " faithful"
         ),
         # Kim et al. (2021), label list of the generative emotion estimator.
         "kim2021": EMOTIONS,
@@ -59,7 +61,8 @@ ORDERS: MappingProxyType[str, tuple[str, ...]] = MappingProxyType(
 
 POSITIVE_EMOTIONS: frozenset[str] = frozenset(
     _words(
-        "confident joyful grateful impressed proud excited trusting hopeful faithful prepared content surprised caring"
+        "confident joyful grateful impressed proud excited trusting hopeful faithful prepared content"
+        " surprised caring"
     )
 )
 """The 13 positive emotions of MIME (Majumder et al. 2020)."""
@@ -101,8 +104,8 @@ _RECCON_STRAYS = {
 }
 
 _TO_RECCON = {
-    "happiness": "anticipating caring confident content excited faithful grateful hopeful impressed joyful nostalgic"
-    " prepared proud trusting",
+    "happiness": "anticipating caring confident content excited faithful grateful hopeful impressed joyful"
+    " nostalgic prepared proud trusting",
     "surprise": "surprised",
     "anger": "angry annoyed furious jealous",
     "sadness": "ashamed devastated disappointed embarrassed guilty lonely sad sentimental",
@@ -114,8 +117,8 @@ EMOTION_TO_RECCON: MappingProxyType[str, str] = MappingProxyType(
 )
 """Each of the 32 emotions to the nearest of RECCON's six. Ours: Gao et al. (2021) do not say what they used.
 
-Close calls: ``nostalgic`` goes to happiness and ``sentimental`` to sadness; shame, guilt and embarrassment go to
-sadness, ``jealous`` to anger, ``impressed`` to happiness.
+Close calls: ``nostalgic`` goes to happiness and ``sentimental`` to sadness; shame, guilt and embarrassment go
+to sadness, ``jealous`` to anger, ``impressed`` to happiness.
 """
 
 _ALIASES = {
@@ -197,7 +200,9 @@ def order(name: str) -> tuple[str, ...]:
         DataError: The source is unknown.
     """
     if name not in ORDERS:
-        raise DataError(f"unknown label order {name!r}.{_nearest(name, list(ORDERS))} Known: {', '.join(ORDERS)}.")
+        raise DataError(
+            f"unknown label order {name!r}.{_nearest(name, list(ORDERS))} Known: {', '.join(ORDERS)}."
+        )
     return ORDERS[name]
 
 

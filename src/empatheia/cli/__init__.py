@@ -1,9 +1,9 @@
 """The command line: ``empatheia COMMAND``.
 
-Each command lives in a file of its own, which is imported only when the command runs: ``empatheia --help`` knows
-names and one-line helps from the table below and imports nothing heavy. Results go to stdout, everything else to
-stderr. Exit codes: 0 ok, 1 the input or a model cannot be used, 2 usage or configuration, 3 data, weights or an
-optional package are missing, 130 interrupted.
+Each command lives in a file of its own, imported only when it runs: ``empatheia --help`` knows names and
+one-line helps from the table below and imports nothing heavy. Results go to stdout, all else to stderr. Exit
+codes: 0 ok, 1 the input or a model cannot be used, 2 usage or configuration, 3 data, weights or an optional
+package are missing, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ from empatheia.registry import nearest
 
 COMMANDS: dict[str, tuple[str, str]] = {
     # name: (where its function or sub-application is, one line of help)
-    "analyze": ("empatheia.cli.analyze:analyze", "Say what is felt and which words caused it: text, stdin or file."),
+    "analyze": (
+        "empatheia.cli.analyze:analyze",
+        "Say what is felt and which words caused it: text, stdin or file.",
+    ),
     "respond": ("empatheia.cli.respond:respond", "Answer a conversation with one empathetic reply."),
     "chat": ("empatheia.cli.chat:chat", "Talk with a model, turn by turn."),
     "demo": ("empatheia.cli.demo:demo", "Run the main job on a short conversation with the bundled model."),
@@ -54,7 +57,9 @@ class LazyGroup(TyperGroup):
         """Imports the command that is about to run."""
         name = args[0]
         if name not in COMMANDS and not name.startswith("-"):
-            ctx.fail(f"no such command {name!r}.{nearest(name, list(COMMANDS))} Known: {', '.join(COMMANDS)}.")
+            ctx.fail(
+                f"no such command {name!r}.{nearest(name, list(COMMANDS))} Known: {', '.join(COMMANDS)}."
+            )
         name, _, rest = super().resolve_command(ctx, args)
         return name, load_command(str(name)), rest
 
@@ -83,7 +88,11 @@ def load_command(name: str) -> Any:
 
 
 app = typer.Typer(
-    cls=LazyGroup, add_completion=False, rich_markup_mode=None, context_settings=HELP_FLAGS, no_args_is_help=False
+    cls=LazyGroup,
+    add_completion=False,
+    rich_markup_mode=None,
+    context_settings=HELP_FLAGS,
+    no_args_is_help=False,
 )
 
 
@@ -97,7 +106,9 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def _root(
-    version: bool = typer.Option(False, "--version", callback=_print_version, is_eager=True, help="Print the version."),
+    version: bool = typer.Option(
+        False, "--version", callback=_print_version, is_eager=True, help="Print the version."
+    ),
 ) -> None:
     """Understand what a person feels and why, and answer accordingly.
 
@@ -106,7 +117,7 @@ def _root(
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Runs the command line and exits; errors become one line on stderr (``EMPATHEIA_DEBUG=1`` shows the traceback)."""
+    """Runs the command line and exits; an error is one line on stderr (EMPATHEIA_DEBUG=1: the traceback)."""
     args = list(sys.argv[1:] if argv is None else argv) or ["--help"]
     with contextlib.suppress(AttributeError, ValueError):
         sys.stdout.reconfigure(errors="replace")  # pyright: ignore[reportAttributeAccessIssue]
@@ -155,7 +166,7 @@ def _report(error: Exception) -> int:
 def _os_message(error: OSError) -> str:
     where = f" {error.filename}" if error.filename else ""
     if error.errno == errno.ENOSPC:
-        return f"no space left on the device while writing{where}. Free some space or choose another place, and run again."
+        return f"no space left on the device while writing{where}. Free some space or choose another place."
     if error.errno == errno.EACCES:
         return f"no permission for{where}. Choose a place you may read or write."
     return f"{error.strerror or error}{where}."

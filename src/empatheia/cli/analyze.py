@@ -24,19 +24,23 @@ Sink = Callable[[Row, "Understanding | str"], None]
 
 
 def analyze(
-    texts: Annotated[list[str], typer.Argument(metavar="TEXT...|-|FILE", help="Texts, '-' for stdin, or one file.")],
+    texts: Annotated[
+        list[str], typer.Argument(metavar="TEXT...|-|FILE", help="Texts, '-' for stdin, or one file.")
+    ],
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line on stdout.")] = False,
     column: Annotated[str | None, typer.Option(help="CSV column or JSON field with the text.")] = None,
     model: Annotated[str, typer.Option(help="Name or folder of a model.")] = "default",
     batch_size: Annotated[int, typer.Option(min=1, help="Most texts in one batch.")] = 64,
     out: Annotated[Path | None, typer.Option(help="Write .jsonl or .csv here, whole or not at all.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="With --out: go on where a stopped run was.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="With --out: go on where a stopped run was.")
+    ] = False,
 ) -> None:
     r"""Say what is felt and which words caused it.
 
-    A file is CSV/TSV (a column text, utterance, ...), JSON lines (strings, or objects with text or turns) or plain
-    text, one item a line. A bad row is reported with its number and the others are processed; the exit code is 1
-    only if no row could be used.
+    A file is CSV/TSV (a column text, utterance, ...), JSON lines (strings, or objects with text or turns) or
+    plain text, one item a line. A bad row is reported with its number and the others are processed; the exit
+    code is 1 only if no row could be used.
 
     \b
     empatheia analyze "My dog died last week."
@@ -74,7 +78,13 @@ def _show_texts(listener: Listener, texts: list[str], as_json: bool, batch_size:
 
 
 def _run(
-    listener: Listener, rows: Iterator[Row], total: int | None, as_json: bool, batch_size: int, out: Path | None, resume: bool
+    listener: Listener,
+    rows: Iterator[Row],
+    total: int | None,
+    as_json: bool,
+    batch_size: int,
+    out: Path | None,
+    resume: bool,
 ) -> None:
     """Analyses rows chunk by chunk, in constant memory."""
     from empatheia.cli.output import print_json, print_lines, row_line, say

@@ -14,7 +14,7 @@ from empatheia.cli.respond import Shown
 if TYPE_CHECKING:
     from empatheia.listener import Conversation
 
-HELP = "/quit leaves, /reset forgets the conversation, /help shows this; everything else is said to the listener."
+HELP = "/quit leaves, /reset forgets the conversation, /help shows this; all else is said to the listener."
 
 
 def chat(
@@ -22,12 +22,15 @@ def chat(
     top_k: Annotated[int, typer.Option(help="Sample from the k most probable pieces; 0 = all.")] = 20,
     temperature: Annotated[float, typer.Option(help="Sampling temperature, above 0.")] = 0.9,
     seed: Annotated[int, typer.Option(help="Of sampling.")] = 0,
-    show: Annotated[Shown, typer.Option(help="analysis: also emotions and causes of each turn.")] = Shown.reply,
+    show: Annotated[
+        Shown, typer.Option(help="analysis: also emotions and causes of each turn.")
+    ] = Shown.reply,
     model: Annotated[str, typer.Option(help="Name or folder of a model.")] = "default",
 ) -> None:
     r"""Talk with a model.
 
-    Reads stdin to its end when that is not a terminal: one line in, one reply out. Commands inside: /quit, /reset, /help.
+    Reads stdin to its end when that is not a terminal: one line in, one reply out. Commands inside: /quit,
+    /reset, /help.
 
     \b
     empatheia chat --show analysis
@@ -82,7 +85,7 @@ def _answer(conversation: Conversation, text: str, with_analysis: bool, is_termi
 
 
 def _lines(is_terminal: bool) -> Iterator[str]:
-    """What the person says: prompted on a terminal, else the lines of stdin; undecodable bytes are replaced."""
+    """What the person says: prompted on a terminal, else the lines of stdin; bad bytes are replaced."""
     if not is_terminal:
         for raw in sys.stdin.buffer:
             yield raw.decode("utf-8", "replace")

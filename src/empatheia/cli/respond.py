@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from enum import Enum
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -11,7 +11,7 @@ import typer
 from empatheia.errors import DataError
 
 
-class Shown(str, Enum):
+class Shown(StrEnum):
     """What to print besides the reply."""
 
     reply = "reply"
@@ -19,7 +19,9 @@ class Shown(str, Enum):
 
 
 def respond(
-    texts: Annotated[list[str], typer.Argument(metavar="TEXT...|-", help="Turns, speaker first; '-' reads lines.")],
+    texts: Annotated[
+        list[str], typer.Argument(metavar="TEXT...|-", help="Turns, speaker first; '-' reads lines.")
+    ],
     as_json: Annotated[bool, typer.Option("--json", help="Reply and analysis as one JSON object.")] = False,
     strategy: Annotated[str, typer.Option(help="greedy, beam or sample.")] = "greedy",
     num_beams: Annotated[int, typer.Option(help="Width of the beam.")] = 4,
@@ -32,7 +34,8 @@ def respond(
 ) -> None:
     r"""Answer a conversation.
 
-    Several TEXTs are the turns of one conversation: speaker, listener, speaker ... The last must be the speaker's.
+    Several TEXTs are the turns of one conversation: speaker, listener, speaker ... The last must be the
+    speaker's.
 
     \b
     empatheia respond "I finally got the job!"

@@ -1,6 +1,6 @@
 """Result files that are whole or absent: rows go to ``NAME.partial``, which takes the name when all are in.
 
-With ``resume`` an interrupted run leaves its ``.partial`` behind and the next one continues after its last row.
+With ``resume`` an interrupted run leaves its ``.partial`` behind and the next one goes on after its last row.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class ResultFile:
 
     def _finish(self) -> None:
         if self.path.suffix.lower() != ".csv":
-            os.replace(self.partial, self.path)
+            self.partial.replace(self.path)
             return
         table = self.path.with_name(self.path.name + ".table.partial")
         try:
@@ -81,7 +81,7 @@ class ResultFile:
                 writer = csv.DictWriter(stream, CSV_COLUMNS)
                 writer.writeheader()
                 writer.writerows(flat(record) for record in _records(self.partial))
-            os.replace(table, self.path)
+            table.replace(self.path)
         finally:
             table.unlink(missing_ok=True)
         self.partial.unlink()
@@ -104,7 +104,11 @@ class ResultFile:
 
 def flat(record: dict[str, Any]) -> dict[str, Any]:
     """A result row as CSV cells: the strongest emotion, the last turn, causes joined by ``|``."""
-    cells: dict[str, Any] = {"row": record["row"], "id": record.get("id", ""), "error": record.get("error", "")}
+    cells: dict[str, Any] = {
+        "row": record["row"],
+        "id": record.get("id", ""),
+        "error": record.get("error", ""),
+    }
     if "emotions" in record:
         cells["text"] = record["turns"][-1]["text"]
         cells["emotion"] = record["emotion"]

@@ -17,7 +17,18 @@ from empatheia.errors import DataError
 from empatheia.registry import nearest
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".txt")
-TEXT_COLUMNS = ("text", "utterance", "sentence", "message", "prompt", "content", "post", "comment", "body", "tweet")
+TEXT_COLUMNS = (
+    "text",
+    "utterance",
+    "sentence",
+    "message",
+    "prompt",
+    "content",
+    "post",
+    "comment",
+    "body",
+    "tweet",
+)
 _CSV_FIELD_LIMIT = 64 * 1024 * 1024
 _MAX_LINES_PER_ROW = 200  # beyond it a quotation mark was opened and never closed
 _FOREIGN_STARTS = {b"PK\x03\x04": "a ZIP or spreadsheet file", b"\x1f\x8b": "a gzip file", b"%PDF": "a PDF"}
@@ -112,7 +123,9 @@ def item_of(record: Any, column: str | None = None) -> str | Dialogue:
     if isinstance(record, str):
         return record
     if not isinstance(record, dict):
-        raise DataError(f"found a JSON {type(record).__name__}; accepted: a string, or an object with text or turns.")
+        raise DataError(
+            f"found a JSON {type(record).__name__}; accepted: a string, or an object with text or turns."
+        )
     if column is None and "turns" in record:
         turns = record["turns"]
         if not isinstance(turns, list) or not turns:

@@ -1,7 +1,7 @@
 """Corpora: one file a data set, each giving :class:`~empatheia.dialogue.Dialogue` records.
 
-``CORPORA.get(name)`` is that corpus's ``load(split, root=None, strict=False)``, which returns a ``LoadedCorpus``;
-listing names imports none of them.
+``CORPORA.get(name)`` is that corpus's ``load(split, root=None, strict=False)``, which returns a
+``LoadedCorpus``; listing names imports none of them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ CORPORA = Registry(
         "edos": "empatheia.corpora.edos:load",
         "dailydialog": "empatheia.corpora.conversations:load_dailydialog",
         "esconv_partial": "empatheia.corpora.conversations:load_esconv_partial",
-        "commonsense_dialogues_valid_test": "empatheia.corpora.conversations:load_commonsense_dialogues_valid_test",
+        "commonsense_dialogues_valid_test": "empatheia.corpora.conversations:load_commonsense_dialogues",
         "topical_chat_test_partial": "empatheia.corpora.conversations:load_topical_chat_test_partial",
         "public_domain_plays": "empatheia.corpora.conversations:load_public_domain_plays",
         "dream": "empatheia.corpora.conversations:load_dream",
@@ -27,8 +27,30 @@ CORPORA = Registry(
         "mutual": "empatheia.corpora.conversations:load_mutual",
         "opensubtitles_cleaned_sample": "empatheia.corpora.conversations:load_opensubtitles_cleaned_sample",
         "changelog_podcasts": "empatheia.corpora.conversations:load_changelog_podcasts",
-        "schema_guided_dialogue_partial": "empatheia.corpora.conversations:load_schema_guided_dialogue_partial",
+        "schema_guided_dialogue_partial": "empatheia.corpora.conversations:load_schema_guided_dialogue",
         "switchboard_swda": "empatheia.corpora.conversations:load_switchboard_swda",
     },
 )
 """Name to loader; other packages add theirs through the entry-point group ``empatheia.corpora``."""
+
+CORPORA_FILES = {
+    "empathetic_dialogues": "empatheticdialogues/train.csv",
+    "recec": "recec/test_with_cause.jsonl",
+    "reccon": "reccon/dailydialog_train.json",
+    "edos": "edos/1_mturk_groundtruth_labels_9K.csv",
+    "dailydialog": "dailydialog/train_partial.jsonl",
+}
+"""A file that shows a corpus is there; the others are ``dialogue_corpora/<name>.jsonl``."""
+
+_OFFICIAL_SPLITS = {
+    "empathetic_dialogues": ("train", "valid", "test"),
+    "sample": ("train", "valid", "test"),
+    "reccon": ("train", "valid", "test"),
+    "dailydialog": ("train", "valid", "test"),
+    "recec": ("valid", "test"),
+}
+
+
+def splits_of(name: str) -> tuple[str, ...]:
+    """Splits that make up a corpus: its official ones, or ``all`` where they play no part here."""
+    return _OFFICIAL_SPLITS.get(name, ("all",))

@@ -1,9 +1,10 @@
-"""Dialogue corpora kept as one JSON object a line: DailyDialog, ESConv, DREAM, Commonsense-Dialogues and others.
+"""Dialogue corpora kept as one JSON object a line: DailyDialog, ESConv, DREAM and others.
 
 Line: ``{"id", "turns": [{"speaker", "text", "label"?}], "split"?, "situation"?, "context"?, "emotion"?}``, in
-``<root>/dialogue_corpora/<name>.jsonl[.gz]`` or ``<root>/dailydialog/*.jsonl[.gz]``. Persons become roles: the first
-to speak is ``speaker``, and the role changes whenever the person does, so with more than two persons ``listener`` is
-whoever answers. ESConv's seeker and the user of Schema-Guided Dialogue are always ``speaker``.
+``<root>/dialogue_corpora/<name>.jsonl[.gz]`` or ``<root>/dailydialog/*.jsonl[.gz]``. Persons become roles:
+the first to speak is ``speaker``, and the role changes whenever the person does, so with more than two
+persons ``listener`` is whoever answers. ESConv's seeker and the user of Schema-Guided Dialogue are always
+``speaker``.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from empatheia.errors import ConfigError, DataError
 from empatheia.registry import nearest
 from empatheia.resources import find_corpus_file
 
-__all__ = ["LICENCES", "NAMES", "Licence", "excerpts", "load", "merged", "read"]
+__all__ = ["EXPECTED", "LICENCES", "NAMES", "Licence", "excerpts", "load", "merged", "read"]
 
 FOLDER = "dialogue_corpora"
 GET = "the corpus's own publisher (see `empatheia data list`), then put it there in this form"
-NAMES: dict[str, int] = {
+EXPECTED: dict[str, int] = {
     "dailydialog": 5_381,
     "esconv_partial": 586,
     "commonsense_dialogues_valid_test": 2_315,
@@ -39,20 +40,31 @@ NAMES: dict[str, int] = {
     "schema_guided_dialogue_partial": 5_732,
     "switchboard_swda": 1_155,
 }
-"""Registered names, with the number of dialogues of the copies this project was developed on."""
+"""Number of dialogues in the copies this project was developed on."""
+NAMES = tuple(EXPECTED)
+"""Registered names."""
 
 _DAILYDIALOG_FILES = {"train": "train_partial.jsonl", "valid": "validation.jsonl", "test": "test.jsonl"}
-_FIXED_ROLES: dict[str, Role] = {"seeker": "speaker", "supporter": "listener", "USER": "speaker", "SYSTEM": "listener"}
+_FIXED_ROLES: dict[str, Role] = {
+    "seeker": "speaker",
+    "supporter": "listener",
+    "USER": "speaker",
+    "SYSTEM": "listener",
+}
 _SPLITS = {"dev": "valid", "val": "valid", "validation": "valid", "train?": "train"}
 _SPLITS |= {"test_freq": "test", "test_rare": "test"}
 
 
-def load(name: str, split: str = "all", root: str | Path | None = None, strict: bool = False) -> LoadedCorpus:
+def load(
+    name: str, split: str | None = None, root: str | Path | None = None, strict: bool = False
+) -> LoadedCorpus:
     """One corpus, or one split of it.
 
     Args:
         name: One of ``NAMES``.
-        split: ``all``, or ``train``, ``valid``, ``test`` where the corpus marks them (ESConv also ``failed``).
+        split: None = what one may learn from: DailyDialog's training part, all of every other corpus (no
+            other serves as a test set here); ``all``; or ``train``, ``valid``, ``test`` where the corpus
+            marks them (ESConv also ``failed``).
         root: Folder of corpora; None = EMPATHEIA_DATA, then the download cache.
         strict: Raise at the first line that cannot be used.
 
@@ -62,7 +74,11 @@ def load(name: str, split: str = "all", root: str | Path | None = None, strict: 
         DataError: The corpus has no such split, or ``strict`` and a line is bad.
     """
     if name not in NAMES:
-        raise ConfigError(f"unknown dialogue corpus {name!r}.{nearest(name, list(NAMES))} Known: {', '.join(NAMES)}.")
+        raise ConfigError(
+            f"unknown dialogue corpus {name!r}.{nearest(name, list(NAMES))} Known: {', '.join(NAMES)}."
+        )
+    if split is None:
+        split = "train" if name == "dailydialog" else "all"
     split = _SPLITS.get(split, split)
     if name == "dailydialog":
         return _load_dailydialog(split, root, strict)
@@ -72,12 +88,20 @@ def load(name: str, split: str = "all", root: str | Path | None = None, strict: 
 
 def _load_dailydialog(split: str, root: str | Path | None, strict: bool) -> LoadedCorpus:
     if split != "all" and split not in _DAILYDIALOG_FILES:
-        raise DataError(f"dailydialog has no split {split!r}; accepted: all, {', '.join(_DAILYDIALOG_FILES)}.")
+        raise DataError(
+            f"dailydialog has no split {split!r}; accepted: all, {', '.join(_DAILYDIALOG_FILES)}."
+        )
     wanted = list(_DAILYDIALOG_FILES) if split == "all" else [split]
-    parts = [read(find_corpus_file("dailydialog", _DAILYDIALOG_FILES[s], root, GET), "dailydialog", s, strict) for s in wanted]
+    parts = [
+        read(find_corpus_file("dailydialog", _DAILYDIALOG_FILES[s], root, GET), "dailydialog", s, strict)
+        for s in wanted
+    ]
     notes = ()
     if "train" in wanted:
-        notes = ("The training part is 3,381 of 11,118 dialogues; 54 are near-duplicates of valid or test ones.",)
+        notes = (
+            "The training part is 3,381 of 11,118 dialogues; 54 are near-duplicates of valid or test ones.",
+            "It holds the text of 120 of RECCON's 225 test dialogues and 11 of its 47 validation dialogues.",
+        )
     return LoadedCorpus(
         "dailydialog",
         split,
@@ -186,9 +210,10 @@ def merged(dialogue: Dialogue) -> Dialogue:
 
 
 def excerpts(dialogue: Dialogue, max_turns: int = 8) -> Iterator[Dialogue]:
-    """The dialogue in consecutive pieces of at most ``max_turns``; each starts with ``speaker``, one-turn rests go.
+    """Consecutive pieces of at most ``max_turns``; each starts with ``speaker``, one-turn rests go.
 
-    Long plays and episodes become conversations of a size that response models read; ids end in ``#0``, ``#1`` ...
+    Long plays and episodes become conversations of a size that response models read; ids end in ``#0``,
+    ``#1`` ...
 
     Raises:
         ConfigError: ``max_turns`` is below 2.
@@ -214,7 +239,9 @@ def excerpts(dialogue: Dialogue, max_turns: int = 8) -> Iterator[Dialogue]:
 
 
 def _loader(name: str) -> Callable[..., LoadedCorpus]:
-    def load_one(split: str = "all", root: str | Path | None = None, strict: bool = False) -> LoadedCorpus:
+    def load_one(
+        split: str | None = None, root: str | Path | None = None, strict: bool = False
+    ) -> LoadedCorpus:
         return load(name, split, root, strict)
 
     load_one.__name__ = f"load_{name}"
@@ -224,7 +251,7 @@ def _loader(name: str) -> Callable[..., LoadedCorpus]:
 
 load_dailydialog = _loader("dailydialog")
 load_esconv_partial = _loader("esconv_partial")
-load_commonsense_dialogues_valid_test = _loader("commonsense_dialogues_valid_test")
+load_commonsense_dialogues = _loader("commonsense_dialogues_valid_test")
 load_topical_chat_test_partial = _loader("topical_chat_test_partial")
 load_public_domain_plays = _loader("public_domain_plays")
 load_dream = _loader("dream")
@@ -233,5 +260,5 @@ load_emorynlp = _loader("emorynlp")
 load_mutual = _loader("mutual")
 load_opensubtitles_cleaned_sample = _loader("opensubtitles_cleaned_sample")
 load_changelog_podcasts = _loader("changelog_podcasts")
-load_schema_guided_dialogue_partial = _loader("schema_guided_dialogue_partial")
+load_schema_guided_dialogue = _loader("schema_guided_dialogue_partial")
 load_switchboard_swda = _loader("switchboard_swda")

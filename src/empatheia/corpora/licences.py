@@ -1,8 +1,8 @@
 """What each corpus may be used for: its licence, and whether weights trained on it may be given away.
 
-The rule: released weights carry a non-commercial licence. Corpora under attribution, non-commercial or public-domain
-terms fit; share-alike terms would dictate another licence, and texts without a stated licence give no permission.
-Every corpus may be read, counted and used for experiments by whoever holds it lawfully.
+The rule: released weights carry a non-commercial licence. Corpora under attribution, non-commercial or
+public-domain terms fit; share-alike terms would dictate another licence, and texts without a stated licence
+give no permission. Every corpus may be read, counted and used for experiments by whoever holds it lawfully.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Licence:
         licence: As its publisher states it.
         may_train_released_weights: Whether weights trained on it may be published by this project.
         reason: Why, in one sentence.
-        home: Where the corpus comes from.
+        home: Who made it or where it is published.
         share_alike: The licence asks for the same licence on what is derived; the model card must say so.
     """
 
@@ -34,7 +34,10 @@ class Licence:
 
 LICENCES: dict[str, Licence] = {
     "empathetic_dialogues": Licence(
-        "CC BY-NC 4.0", True, "Non-commercial like the weights; the author is named.", "Rashkin et al. 2019, Meta"
+        "CC BY-NC 4.0",
+        True,
+        "Non-commercial like the weights; the author is named.",
+        "Rashkin et al. 2019, Meta",
     ),
     "sample": Licence("MIT", True, "Written for this package.", "bundled"),
     "recec": Licence(
@@ -63,28 +66,52 @@ LICENCES: dict[str, Licence] = {
         "CC BY-NC 4.0", True, "Non-commercial like the weights.", "Zhou et al. 2021, Amazon"
     ),
     "topical_chat_test_partial": Licence(
-        "CDLA-Sharing 1.0", True, "Results of computation on the data are free of its terms.", "Gopalakrishnan et al. 2019"
+        "CDLA-Sharing 1.0",
+        True,
+        "Results of computation on the data are free of its terms.",
+        "Gopalakrishnan et al. 2019",
     ),
     "public_domain_plays": Licence("public domain", True, "No rights reserved.", "Project Gutenberg"),
     "dream": Licence("non-commercial research", True, "Non-commercial like the weights.", "Sun et al. 2019"),
     "meld": Licence(
-        "GPL-3.0 repository; text of a TV series", False, "The series' text is not the publisher's.", "Poria et al. 2019"
+        "GPL-3.0 repository; text of a TV series",
+        False,
+        "The series' text is not the publisher's.",
+        "Poria et al. 2019",
     ),
     "emorynlp": Licence(
-        "GPL-3.0 repository; text of a TV series", False, "The series' text is not the publisher's.", "Zahiri and Choi 2018"
+        "GPL-3.0 repository; text of a TV series",
+        False,
+        "The series' text is not the publisher's.",
+        "Zahiri and Choi 2018",
     ),
     "mutual": Licence("none stated", False, "No licence, so no permission.", "Cui et al. 2020"),
     "opensubtitles_cleaned_sample": Licence(
-        "none stated; film subtitles", False, "No licence, so no permission.", "Lison and Tiedemann 2016, OPUS"
+        "none stated; film subtitles",
+        False,
+        "No licence, so no permission.",
+        "Lison and Tiedemann 2016, OPUS",
     ),
     "changelog_podcasts": Licence(
-        "CC BY-SA 4.0", False, "Share-alike does not combine with non-commercial weights.", "Changelog Media", True
+        "CC BY-SA 4.0",
+        False,
+        "Share-alike does not combine with non-commercial weights.",
+        "Changelog Media",
+        True,
     ),
     "schema_guided_dialogue_partial": Licence(
-        "CC BY-SA 4.0", False, "Share-alike does not combine with non-commercial weights.", "Rastogi et al. 2020", True
+        "CC BY-SA 4.0",
+        False,
+        "Share-alike does not combine with non-commercial weights.",
+        "Rastogi et al. 2020",
+        True,
     ),
     "switchboard_swda": Licence(
-        "CC BY-NC-SA 3.0", False, "Share-alike without a later version's compatibility.", "Stolcke et al. 2000", True
+        "CC BY-NC-SA 3.0",
+        False,
+        "Share-alike without a later version's compatibility.",
+        "Stolcke et al. 2000",
+        True,
     ),
 }
 """By registered corpus name."""
@@ -98,6 +125,7 @@ def licence(name: str) -> Licence:
     """
     if name not in LICENCES:
         raise ConfigError(
-            f"no licence on record for corpus {name!r}.{nearest(name, list(LICENCES))} Known: {', '.join(LICENCES)}."
+            f"no licence on record for corpus {name!r}.{nearest(name, list(LICENCES))}"
+            f" Known: {', '.join(LICENCES)}."
         )
     return LICENCES[name]

@@ -14,7 +14,14 @@ from empatheia.dialogue import CauseAnnotation, Dialogue
 from empatheia.errors import DataError
 
 SPLITS = ("train", "valid", "test")
-_SPLIT_NAMES = {"train": "train", "valid": "valid", "validation": "valid", "dev": "valid", "val": "valid", "test": "test"}
+_SPLIT_NAMES = {
+    "train": "train",
+    "valid": "valid",
+    "validation": "valid",
+    "dev": "valid",
+    "val": "valid",
+    "test": "test",
+}
 _LOGGED = 5
 
 logger = logging.getLogger("empatheia.corpora")
@@ -87,6 +94,16 @@ class LoadedCorpus(Sequence[Dialogue]):
         return {key: tuple(values) for key, values in grouped.items()}
 
 
+def sample_root() -> Path:
+    """The bundled self-written samples, laid out like a data folder; give it as ``root`` to a loader."""
+    return Path(__file__).parent / "samples"
+
+
+def is_sample(path: Path) -> bool:
+    """Whether a file is one of the bundled samples, whose counts are not the published ones."""
+    return path.resolve().is_relative_to(sample_root().resolve())
+
+
 def canonical_split(split: str, accepted: Sequence[str] = SPLITS) -> str:
     """``train``, ``valid`` or ``test`` for any usual name of a split.
 
@@ -110,17 +127,21 @@ def read_text(path: Path) -> str:
         try:
             raw = gzip.decompress(raw)
         except (OSError, EOFError, zlib.error) as error:
-            raise DataError(f"{path}: damaged or truncated gzip file ({error}). Get the file again.") from error
+            raise DataError(
+                f"{path}: damaged or truncated gzip file ({error}). Get the file again."
+            ) from error
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
         byte = raw[error.start]
-        raise DataError(f"{path}:{line}: byte 0x{byte:02x} is not UTF-8. Convert the file to UTF-8.") from error
+        raise DataError(
+            f"{path}:{line}: byte 0x{byte:02x} is not UTF-8. Convert the file to UTF-8."
+        ) from error
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Lines with their 1-based numbers; only line feeds end a line, a carriage return before one is dropped."""
+    """Lines with their 1-based numbers; only a line feed (or carriage return and line feed) ends one."""
     for number, line in enumerate(io.StringIO(read_text(path), newline="\n"), start=1):
         yield number, line.rstrip("\r\n")
 

@@ -1,14 +1,16 @@
 """RECCON's two tasks as items: (target, candidate) pairs and span questions, in the three published folds.
 
-Poria et al. (2021), sections 4 and 5. Fold 1 takes negatives from the target's own history and is the only fold
-that trains a usable annotator; folds 2 and 3 take them from other dialogues and are here for comparison. Rules that
-the paper leaves open were settled by the released counts:
+Poria et al. (2021), sections 4 and 5. Fold 1 takes negatives from the target's own history and is the only
+fold that trains a usable annotator; folds 2 and 3 take them from other dialogues and are here for comparison.
+Rules that the paper leaves open were settled by the released counts:
 
 - every numbered span entry is a positive item, so a turn with two spans counts twice;
-- a target whose cause is only latent keeps its whole history as negatives in fold 1 (the paper says it was dropped;
+- a target whose cause is only latent keeps its whole history as negatives in fold 1 (the paper says it was
+dropped;
   its 838 valid and 5,330 test negatives are only reached with them);
 - evidence after the target (two entries in train) gives no positive: 7,269 and 20,646 items remain there;
-- folds 2 and 3 have four negatives for each annotated target: 800 and 4,396 as published, and 18,248 in train,
+- folds 2 and 3 have four negatives for each annotated target: 800 and 4,396 as published, and 18,248 in
+train,
   printed as 18,428 in the paper (7,269 + 18,248 = 25,517 rows in the released file).
 """
 
@@ -31,8 +33,9 @@ class Pair:
     """Does the candidate hold a cause of the target's emotion?
 
     Attributes:
-        id: ``<corpus>_<dialogue>_utt_<t>_<true|impossible>_cause_utt_<i>[_span_<k>]``, turns counted from 1, k from
-            0 in the target's own list of spans. A candidate of another dialogue is ``..._cause_<dialogue>_utt_<i>``.
+        id: ``<corpus>_<dialogue>_utt_<t>_<true|impossible>_cause_utt_<i>[_span_<k>]``, turns counted from 1,
+            k from 0 in the target's own list of spans. A candidate of another dialogue is
+            ``..._cause_<dialogue>_utt_<i>``.
         dialogue_id: Dialogue of the target.
         target: 0-based index of the target turn.
         candidate: 0-based index of the candidate turn, in ``candidate_dialogue_id``.
@@ -65,7 +68,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class SpanItem:
-    """A SQuAD-style question; for negatives ``answer`` is empty (the released files hold a placeholder there).
+    """A SQuAD-style question; a negative has an empty answer (released files: a placeholder).
 
     Attributes:
         id: Of the pair it was made from.
@@ -89,7 +92,8 @@ def pairs(
 ) -> list[Pair]:
     """The items of a fold: positives and negatives, target by target.
 
-    Folds 2 and 3 were drawn at random by their authors without a published seed: here they follow ``seed`` and are
+    Folds 2 and 3 were drawn at random by their authors without a published seed: here they follow ``seed``
+        and are
     the same on every machine, but not the released draw.
 
     Args:
@@ -125,7 +129,8 @@ def span_items(
     Args:
         corpus: One split.
         fold: See :func:`pairs`.
-        with_context: The history is the context and the question names the evidence; else the candidate alone.
+        with_context: The history is the context and the question names the evidence; else the candidate
+            alone.
         seed: Of the draw in folds 2 and 3.
         per_target: Negatives for each annotated target in folds 2 and 3.
     """
@@ -140,8 +145,10 @@ def _texts(dialogue: Dialogue, end: int) -> tuple[str, ...]:
     return tuple(turn.text for turn in dialogue.turns[: end + 1])
 
 
-def _positives(dialogue: Dialogue, note: CauseAnnotation, prefix: str, without_target: bool) -> Iterator[Pair]:
-    """One item for each span in the history; folds 2 and 3 take the target out of the context if it holds no cause."""
+def _positives(
+    dialogue: Dialogue, note: CauseAnnotation, prefix: str, without_target: bool
+) -> Iterator[Pair]:
+    """One item for each span in the history; ``without_target`` drops a target that is not the cause."""
     history = _texts(dialogue, note.target)
     for k, span in enumerate(note.spans):
         if span.turn > note.target:
@@ -184,7 +191,8 @@ def _own_negatives(dialogue: Dialogue, note: CauseAnnotation, prefix: str) -> It
 class _Draw:
     """Seeded draws of utterances from other dialogues; fold 3 prefers those with the target's emotion.
 
-    Where a rare emotion has too few utterances elsewhere (10 of 800 draws in valid), fold 3 fills up with any.
+    Where a rare emotion has too few utterances elsewhere (10 of 800 draws in valid), fold 3 fills up with
+    any.
     """
 
     def __init__(self, corpus: LoadedCorpus, seed: int, matched: bool) -> None:
@@ -221,7 +229,7 @@ class _Draw:
             )
 
     def _draw(self, pool: list[tuple[str, int]], own: str, n: int, chosen: list[tuple[str, int]]) -> None:
-        """Adds distinct places of ``pool`` outside dialogue ``own`` until ``chosen`` has ``n`` or none is left."""
+        """Adds places of ``pool`` outside dialogue ``own`` until ``chosen`` has ``n`` or none is left."""
         for _ in range(20 * n):
             if len(chosen) >= n or not pool:
                 return
@@ -236,7 +244,8 @@ def _span_item(pair: Pair, with_context: bool) -> SpanItem:
     evidence = f" The evidence utterance is {pair.candidate_text}" if with_context else ""
     question = (
         f"The target utterance is {pair.target_text}{evidence}"
-        f" What is the causal span from context that is relevant to the target utterance's emotion {pair.emotion} ?"
+        " What is the causal span from context that is relevant to the target utterance's emotion"
+        f" {pair.emotion} ?"
     )
     context = " ".join(pair.context) if with_context else pair.candidate_text
     if not pair.label:

@@ -1,22 +1,21 @@
-"""The bundled sample: self-written conversations in the corpora's official formats, laid out like a data folder.
+"""The bundled sample: self-written conversations in official formats, laid out like a data folder.
 
-Free of third-party text, so it travels with the package: demos, tests and smoke runs need nothing else. Numbers
-measured on it say nothing about the real corpora.
+Free of third-party text, so it travels with the package: demos, tests and smoke runs need nothing else.
+Numbers measured on it say nothing about the real corpora.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from empatheia.corpora import empathetic_dialogues
-from empatheia.corpora.loading import LoadedCorpus, canonical_split
+from empatheia.corpora.loading import LoadedCorpus, canonical_split, sample_root
+
+__all__ = ["NAME", "load", "root", "sample_root"]
 
 NAME = "sample"
-
-
-def root() -> Path:
-    """The folder with ``empatheticdialogues/``, ``recec/`` and ``reccon/`` samples; give it as ``root`` to a loader."""
-    return Path(__file__).parent / "samples"
+root = sample_root
 
 
 def load(split: str, root: str | Path | None = None, strict: bool = False) -> LoadedCorpus:
@@ -31,5 +30,6 @@ def load(split: str, root: str | Path | None = None, strict: bool = False) -> Lo
         DataError: A row is bad and ``strict``.
     """
     name = canonical_split(split)
-    base = Path(root) if root is not None else Path(__file__).parent / "samples"
-    return empathetic_dialogues.read(base / empathetic_dialogues.FOLDER / f"{name}.csv", name, strict)
+    base = Path(root) if root is not None else sample_root()
+    corpus = empathetic_dialogues.read(base / empathetic_dialogues.FOLDER / f"{name}.csv", name, strict)
+    return replace(corpus, name=NAME)

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import empatheia
 from empatheia.errors import CheckpointError, MissingResourceError
 from empatheia.listener.checkpoint import MANIFEST, Manifest, read_json, read_manifest
 from empatheia.resources import resolve_model
@@ -44,12 +43,15 @@ class ModelEntry:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON-ready data."""
-        return {**{name: getattr(self, name) for name in self.__dataclass_fields__}, "numbers": dict(self.numbers)}
+        return {
+            **{name: getattr(self, name) for name in self.__dataclass_fields__},
+            "numbers": dict(self.numbers),
+        }
 
 
 def bundled_root() -> Path:
     """The folder of bundled models inside the package."""
-    return Path(empatheia.__file__).parent / "pretrained"
+    return Path(__file__).parents[1] / "pretrained"
 
 
 def known_models() -> list[ModelEntry]:
@@ -60,7 +62,9 @@ def known_models() -> list[ModelEntry]:
     entries = []
     for origin, root in roots:
         for manifest in sorted(root.glob(f"*/{MANIFEST}")) + sorted(root.glob(f"*/*/{MANIFEST}")):
-            entries.append(describe_model(manifest.parent, manifest.parent.relative_to(root).as_posix(), origin))
+            entries.append(
+                describe_model(manifest.parent, manifest.parent.relative_to(root).as_posix(), origin)
+            )
     return entries
 
 
@@ -73,13 +77,15 @@ def find_model(name: str | Path) -> Path:
     """
     path = Path(name).expanduser()
     if path.is_file():
-        raise CheckpointError(f"{name} is a file; give the model folder that holds it: {path.absolute().parent}.")
+        raise CheckpointError(
+            f"{name} is a file; give the model folder that holds it: {path.absolute().parent}."
+        )
     if str(name) == DEFAULT and not path.is_dir() and not (bundled_root() / DEFAULT / MANIFEST).is_file():
         mirror = os.environ.get("EMPATHEIA_MODELS", "").strip()
         if not mirror or not (Path(mirror).expanduser() / DEFAULT).is_dir():
             raise MissingResourceError(
-                "this installation has no bundled model. Reinstall with: pip install --force-reinstall empatheia,"
-                " or name a model folder with --model."
+                "this installation has no bundled model. Get it with: pip install --force-reinstall"
+                " empatheia, or name a model folder with --model."
             )
     return resolve_model(name)
 
@@ -116,7 +122,7 @@ def _numbers(path: Path) -> dict[str, float]:
     except CheckpointError:
         return {}
     numbers = {}
-    for name, score in (metrics.items() if isinstance(metrics, dict) else ()):
+    for name, score in metrics.items() if isinstance(metrics, dict) else ():
         value = score.get("value") if isinstance(score, dict) else score
         if isinstance(value, int | float) and not isinstance(value, bool):
             numbers[str(name)] = float(value)

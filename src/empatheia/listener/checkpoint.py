@@ -95,7 +95,9 @@ def read_json(path: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise CheckpointError(f"{path} cannot be read: {error}. Fetch or train the model again.") from error
     if not isinstance(record, dict):
-        raise CheckpointError(f"{path} holds a JSON {type(record).__name__}; an object is expected. {_REMEDY}")
+        raise CheckpointError(
+            f"{path} holds a JSON {type(record).__name__}; an object is expected. {_REMEDY}"
+        )
     return record
 
 
@@ -109,7 +111,7 @@ def load_network(folder: Path, manifest: Manifest, n_pieces: int, device: str) -
         device: Any torch device name.
 
     Raises:
-        CheckpointError: The weights are truncated, of another architecture, or do not fit config or vocabulary.
+        CheckpointError: The weights are truncated, foreign, or do not fit the config or the vocabulary.
     """
     import torch
 
@@ -118,18 +120,22 @@ def load_network(folder: Path, manifest: Manifest, n_pieces: int, device: str) -
     try:
         network_class = RESPONDERS.get(manifest.system)
     except ConfigError as error:
-        raise CheckpointError(f"{folder / MANIFEST} names a system this release does not have: {error}") from error
+        raise CheckpointError(
+            f"{folder / MANIFEST} names a system this release does not have: {error}"
+        ) from error
     try:
         target = torch.device(device)
         torch.empty(0, device=target)
     except (RuntimeError, AssertionError) as error:
         reason = str(error).splitlines()[0]
-        raise ConfigError(f"device {device!r} cannot be used here ({reason}). Accepted: cpu, cuda, cuda:0 ...") from error
+        raise ConfigError(
+            f"device {device!r} cannot be used here ({reason}). Accepted: cpu, cuda, cuda:0 ..."
+        ) from error
     wanted, found = network_class.config_class.model_type, read_json(folder / "config.json").get("model_type")
     if found != wanted:
         raise CheckpointError(
-            f"{folder / 'config.json'} is of a foreign architecture, {found!r}; {manifest.system} needs {wanted!r}."
-            f" {_REMEDY}"
+            f"{folder / 'config.json'} is of a foreign architecture, {found!r};"
+            f" {manifest.system} needs {wanted!r}. {_REMEDY}"
         )
     _check_weights(folder / WEIGHTS)
     with _quiet():
@@ -137,12 +143,14 @@ def load_network(folder: Path, manifest: Manifest, n_pieces: int, device: str) -
             network, report = network_class.from_pretrained(folder, output_loading_info=True)
         except (RuntimeError, ValueError, TypeError, OSError, KeyError) as error:
             reason = " ".join(str(error).split())[:200]
-            raise CheckpointError(f"the weights in {folder} do not fit config.json: {reason}. {_REMEDY}") from error
+            raise CheckpointError(
+                f"the weights in {folder} do not fit config.json: {reason}. {_REMEDY}"
+            ) from error
     for what in ("missing_keys", "mismatched_keys", "unexpected_keys"):
         if keys := sorted(map(str, report.get(what) or ())):
             raise CheckpointError(
-                f"{folder / WEIGHTS} does not fit config.json: {len(keys)} {what.replace('_', ' ')}, e.g. {keys[0]}."
-                f" {_REMEDY}"
+                f"{folder / WEIGHTS} does not fit config.json:"
+                f" {len(keys)} {what.replace('_', ' ')}, e.g. {keys[0]}. {_REMEDY}"
             )
     n_rows = network.get_input_embeddings().num_embeddings
     if n_rows != n_pieces:
@@ -161,7 +169,8 @@ def _check_weights(path: Path) -> None:
             n_tensors = len(list(file.keys()))
     except (SafetensorError, OSError) as error:
         raise CheckpointError(
-            f"{path} is truncated or damaged ({path.stat().st_size:,} bytes: {error}). Fetch or train the model again."
+            f"{path} is truncated or damaged ({path.stat().st_size:,} bytes: {error})."
+            " Fetch or train the model again."
         ) from error
     if not n_tensors:
         raise CheckpointError(f"{path} holds no tensors. Fetch or train the model again.")

@@ -27,7 +27,7 @@ class Conversation:
         self.dialogue = dialogue if dialogue is not None else Dialogue("conversation", ())
 
     def say(self, text: str) -> Reply:
-        """Adds what the speaker says and the listener's reply; a text that cannot be answered changes nothing."""
+        """Adds what the speaker says and the listener's reply; a text that is refused changes nothing."""
         reply = self.listener.respond(self._with(text), decoding=self.decoding)
         self._remember(text, reply.text)
         return reply

@@ -9,11 +9,11 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from empatheia.dialogue import Dialogue, Example, Turn
+from empatheia.dialogue import Dialogue, Example, Span, Turn
 from empatheia.errors import DataError
 
 MAX_CHARACTERS = 6000
-"""Characters of a conversation that are read; the newest turns first."""
+"""Characters of a conversation that are read: the newest turns, and the end of a longer last one."""
 MAX_TURNS = 200
 
 _WHITE_CONTROLS = "\t\n\r\v\f\x1c\x1d\x1e\x1f\x85\u2028\u2029"
@@ -29,15 +29,24 @@ class ReadyInput:
 
     Attributes:
         turns: As given; offsets of results index these.
-        example: What is encoded: cleaned, the newest turns; same offsets inside each turn.
-        n_skipped: Turns in front that were left out, to be added to the turn numbers of results.
-        doubts: What was left out or replaced.
+        example: What is encoded: cleaned, the newest turns, the end of a long last turn.
+        n_skipped: Turns in front that were left out; added to the turn numbers of results.
+        shift: Characters left out in front of the last turn; added to its offsets.
+        doubts: What was replaced.
     """
 
     turns: tuple[Turn, ...]
     example: Example
     n_skipped: int
+    shift: int
     doubts: tuple[str, ...]
+
+    def located(self, span: Span) -> Span:
+        """A span of the encoded example as a span of ``turns``."""
+        shift = self.shift if span.turn == len(self.example.context) - 1 else 0
+        if not shift and not self.n_skipped:
+            return span
+        return Span(span.turn + self.n_skipped, span.start + shift, span.end + shift, span.score)
 
 
 def as_dialogue(item: Any) -> Dialogue:
@@ -49,7 +58,9 @@ def as_dialogue(item: Any) -> Dialogue:
     if isinstance(item, str):
         item = Dialogue("", (Turn("speaker", item),))
     if not isinstance(item, Dialogue):
-        raise DataError(f"cannot read a {type(item).__name__}; accepted: a text, a Dialogue, or a list of these.")
+        raise DataError(
+            f"cannot read a {type(item).__name__}; accepted: a text, a Dialogue, or a list of these."
+        )
     if not item.turns:
         raise DataError("the conversation has no turns; give at least one speaker turn.")
     for number, turn in enumerate(item.turns, 1):
@@ -61,14 +72,14 @@ def as_dialogue(item: Any) -> Dialogue:
             raise DataError(f"{what} is {how}; write at least one word.")
     if item.turns[-1].role != "speaker":
         raise DataError(
-            f"the conversation ends with a listener turn (number {len(item.turns)}); there is nothing to answer."
+            f"the conversation ends with a listener turn (number {len(item.turns)}): nobody waits for an answer."
             " End it with what the speaker says."
         )
     return item
 
 
 def readable(text: str) -> str:
-    """The text with every control, direction and surrogate character as a blank: same length, same offsets."""
+    """The text with control, direction and surrogate characters as blanks: same length, same offsets."""
     return _CONTROLS.sub(" ", text.translate(_WHITE))
 
 
@@ -82,24 +93,20 @@ def prepare(item: Any) -> ReadyInput:
         DataError: See :func:`as_dialogue`.
     """
     dialogue = as_dialogue(item)
-    doubts: list[str] = []
-    kept: list[Turn] = []
-    room = MAX_CHARACTERS
-    for turn in reversed(dialogue.turns[-MAX_TURNS:]):
-        text = turn.text
-        if not kept and len(text) > room:
-            text = text[:room]
-            cut = max(text.rfind(" "), room // 2)
-            text = text[:cut]
-            doubts.append(f"long text: only the first {cut:,} of {len(turn.text):,} characters were read")
-        elif len(text) > room:
-            break
-        if _CONTROLS.search(text):
-            doubts.append("control characters were ignored")
-        room -= len(text)
-        kept.append(Turn(turn.role, readable(text)))
-    n_skipped = len(dialogue.turns) - len(kept)
-    if n_skipped:
-        doubts.append(f"long conversation: the first {n_skipped:,} of {len(dialogue.turns):,} turns were not read")
-    example = Example(tuple(reversed(kept)), None, dialogue.id)
-    return ReadyInput(dialogue.turns, example, n_skipped, tuple(dict.fromkeys(doubts)))
+    texts = [readable(turn.text) for turn in dialogue.turns[-MAX_TURNS:]]
+    has_controls = any(_CONTROLS.search(turn.text) for turn in dialogue.turns[-MAX_TURNS:])
+    last = texts[-1].rstrip()
+    shift = max(0, len(last) - MAX_CHARACTERS)
+    if shift:
+        blank = last.find(" ", shift)  # begin with a whole word where there is one near
+        shift = blank + 1 if 0 <= blank < shift + 200 else shift
+    texts[-1] = last[shift:]
+    first, room = len(texts) - 1, MAX_CHARACTERS - len(texts[-1])
+    while first > 0 and len(texts[first - 1]) <= room:
+        first -= 1
+        room -= len(texts[first])
+    n_skipped = len(dialogue.turns) - len(texts) + first
+    turns = dialogue.turns[n_skipped:]
+    context = tuple(Turn(turn.role, text) for turn, text in zip(turns, texts[first:], strict=True))
+    doubts = ("control characters were ignored",) if has_controls else ()
+    return ReadyInput(dialogue.turns, Example(context, None, dialogue.id), n_skipped, shift, doubts)

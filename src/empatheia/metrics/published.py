@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -120,8 +121,8 @@ def published(paper: str, table: str, row: str, setting: str = "", dataset: str 
         paper: ``gao2021``, ``imagine``, ``rashkin2018``, ``meed2`` or ``kim2021``.
         table: ``Table 2``, or just ``2``.
         row: System as printed, e.g. ``Ours(Soft)``.
-        setting: Words that the setting must contain, e.g. ``run 1`` or ``candidates=ED+DD``.
-        dataset: Words that the test set's name must contain, e.g. ``EDOS``.
+        setting: The setting, or whole words of it, e.g. ``run 1`` or ``candidates=ED+DD``.
+        dataset: The test set, or whole words of its name, e.g. ``OS``, which does not match ``EDOS test``.
 
     Returns:
         Printed metric name to number, in printed order.
@@ -140,7 +141,9 @@ def published(paper: str, table: str, row: str, setting: str = "", dataset: str 
     numbers = [number for number in numbers if number.table == table]
     _require(row, [number.row for number in numbers], f"row of {paper}, {table}")
     numbers = [number for number in numbers if number.row == row]
-    chosen = [number for number in numbers if setting in number.setting and dataset in number.dataset]
+    chosen = [n for n in numbers if _matches(setting, n.setting) and _matches(dataset, n.dataset)]
+    exact = [n for n in chosen if setting in ("", n.setting) and dataset in ("", n.dataset)]
+    chosen = exact or chosen
     if not chosen or len({number.metric for number in chosen}) < len(chosen):
         found = sorted({f"dataset {n.dataset!r}, setting {n.setting!r}" for n in chosen or numbers})
         trouble = "nothing matches" if not chosen else "a metric is printed more than once; choose by"
@@ -281,6 +284,11 @@ def _cells(verdict: Verdict) -> tuple[str, ...]:
         show(verdict.difference, "+"),
         verdict.verdict,
     )
+
+
+def _matches(wanted: str, text: str) -> bool:
+    """``wanted`` occurs as whole words; ``+`` joins words, so ``ED`` does not match ``ED+DD``."""
+    return not wanted or re.search(rf"(?<![\w+]){re.escape(wanted)}(?![\w+])", text) is not None
 
 
 def _require(name: str, known: list[str], kind: str) -> None:

@@ -1,1 +1,1 @@
-"""Text to pieces and back, with character offsets: words, tokenisers, vectors, batches."""
+"""Text to pieces and back, with character offsets kept: words, tokenisers, word vectors, batches."""

@@ -21,7 +21,7 @@ from transformers import GenerationConfig
 from transformers.trainer_utils import set_seed
 
 from empatheia.config import DecodingConfig
-from empatheia.corpora import empathetic_dialogues, recec
+from empatheia.corpora import recec, sample
 from empatheia.dialogue import Example
 from empatheia.errors import EmpatheiaError
 from empatheia.metrics import METRICS
@@ -155,7 +155,7 @@ def evaluate_responder(task: Any, split: str, outputs: Path | None) -> dict[str,
     """
     recipe, tokenizer, model = task.recipe, task.tokenizer, task.model
     examples = [e for e in task.examples(task.recipe.data, split) if e.response is not None]
-    root = empathetic_dialogues.sample_root() if recipe.data.corpus == "sample" else None
+    root = sample.root() if recipe.data.corpus == "sample" else None
     try:
         gold_causes = {note.dialogue_id: note for note in recec.load(split, root=root).annotations}
     except EmpatheiaError:

@@ -17,7 +17,7 @@ from torch import Tensor
 from transformers import AutoConfig, GenerationConfig, PreTrainedModel
 
 from empatheia.config import DataConfig, Recipe, StageConfig, validate_model_fields
-from empatheia.corpora import conversations, empathetic_dialogues, lexicons, reccon, recec
+from empatheia.corpora import conversations, empathetic_dialogues, lexicons, reccon, recec, sample
 from empatheia.corpora.annotations import read_annotations
 from empatheia.dialogue import CauseAnnotation, Dialogue, Example, Span, Turn
 from empatheia.errors import ConfigError
@@ -46,6 +46,7 @@ class RespondTask:
         model_class = RESPONDERS.get(recipe.system)
         self._dialogues: dict[tuple[str, str, int | None], list[Dialogue]] = {}
         self.tokenizer = self._make_tokenizer()
+        self.tokenizer.remember()
         validate_model_fields(recipe.model, accepted_fields(model_class.config_class), f"recipe {recipe.name!r}")
         self.model = self._make_model(model_class)
         self._record: dict[str, Any] = {}
@@ -125,7 +126,7 @@ class RespondTask:
         limit = getattr(data, f"{split}_limit")
         key = (data.corpus, split, limit)
         if key not in self._dialogues:
-            root = empathetic_dialogues.sample_root() if data.corpus == "sample" else None
+            root = sample.root() if data.corpus == "sample" else None
             loaded = list(empathetic_dialogues.load(split, root=root).dialogues)
             self._dialogues[key] = loaded[:limit] if limit else loaded
         return self._dialogues[key]
@@ -156,7 +157,7 @@ class RespondTask:
                 raise ConfigError(f"recipe {self.recipe.name!r}: data.causes=annotator needs data.causes_path.")
             notes = read_annotations(data.causes_path)
         elif data.causes in ("recec", "sample"):
-            root = empathetic_dialogues.sample_root() if data.causes == "sample" else None
+            root = sample.root() if data.causes == "sample" else None
             if split == "train" and root is None:
                 raise ConfigError(
                     "RecEC's train labels were never released in a form that can be had; use data.causes=annotator."
@@ -197,7 +198,7 @@ class RespondTask:
 
     def reccon_items(self, split: str, data: DataConfig) -> list[EncodedExample]:
         """Word-level cause items from RECCON's spans: no emotion label (other label set), no reply."""
-        root = reccon.sample_root() if data.corpus == "sample" else None
+        root = sample.root() if data.corpus == "sample" else None
         examples, causes = reccon_examples(split, root)
         return encode_examples(
             examples, self.tokenizer, self.layout(data), causes=causes, emotion_index={}, cause_key="prefix", level="span"

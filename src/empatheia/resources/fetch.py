@@ -1,0 +1,215 @@
+"""Downloads that resume and verify, and archives unpacked safely; nothing but the standard library."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import hashlib
+import shutil
+import tarfile
+import tempfile
+import time
+import zlib
+from collections.abc import Callable
+from http.client import HTTPException, HTTPResponse
+from pathlib import Path, PurePosixPath
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+from empatheia.errors import DataError, MissingResourceError
+from empatheia.resources.lookup import is_offline
+
+Progress = Callable[[int, int | None], None]
+_BLOCK = 1 << 16
+
+
+def download(
+    url: str,
+    dest: str | Path,
+    sha256: str | None = None,
+    size: int | None = None,
+    progress: Progress | None = None,
+    attempts: int = 3,
+    timeout: float = 20.0,
+) -> Path:
+    """Fetches a file, resuming an earlier attempt; ``dest`` appears whole and verified, or not at all.
+
+    What has come so far stays in ``<dest>.part``; the next call asks the server for the rest and starts anew
+    if the server cannot do that or its file has changed.
+
+    Args:
+        url: http or https address.
+        dest: File to write; a file that is there and has the checksum is kept.
+        sha256: Expected checksum (hex).
+        size: Expected number of bytes.
+        progress: Called with bytes so far and the total if known.
+        attempts: How often to try when the connection breaks.
+        timeout: Seconds without any byte before an attempt is given up.
+
+    Raises:
+        MissingResourceError: No network, no such file on the server, the body ended early, or the disk is
+            full.
+        DataError: Checksum or size differ from what was expected; the file is removed.
+    """
+    dest = Path(dest)
+    if dest.is_file() and (sha256 is None or file_sha256(dest) == sha256.lower()):
+        return dest
+    if is_offline():
+        raise MissingResourceError(
+            f"{url} cannot be fetched: the offline switch is on. Unset it, or fetch it elsewhere."
+        )
+    part = dest.with_name(dest.name + ".part")
+    stamp = dest.with_name(dest.name + ".part.tag")
+    fault = ""
+    try:
+        dest.parent.mkdir(parents=True, exist_ok=True)
+        for attempt in range(attempts):
+            if attempt:
+                time.sleep(min(0.2 * 2**attempt, 2.0))
+            fault = _fetch(url, part, stamp, size, progress, timeout)
+            if not fault:
+                break
+        else:
+            raise MissingResourceError(
+                f"{url}: {fault} (tried {attempts} times). Run the same command again to resume."
+            )
+        if sha256 is not None and (found := file_sha256(part)) != sha256.lower():
+            part.unlink()
+            raise DataError(
+                f"{url}: SHA-256 is {found}, expected {sha256.lower()}: damaged, or another version."
+                " It was removed; run again, and report it if the same happens."
+            )
+        part.replace(dest)
+        stamp.unlink(missing_ok=True)
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            raise MissingResourceError(
+                f"no space left for {dest}. Free some or set EMPATHEIA_CACHE elsewhere."
+            ) from error
+        raise MissingResourceError(f"cannot write {dest}: {error.strerror or error}.") from error
+    return dest
+
+
+def _fetch(
+    url: str, part: Path, stamp: Path, size: int | None, progress: Progress | None, timeout: float
+) -> str:
+    """One attempt; returns what went wrong and may be tried again, or "" if the body is complete.
+
+    Raises:
+        MissingResourceError: The server refuses the address.
+        DataError: The body has another size than expected.
+        OSError: Writing failed.
+    """
+    have = part.stat().st_size if part.is_file() else 0
+    headers = {"User-Agent": "empatheia", "Accept-Encoding": "identity"}
+    if have:
+        headers["Range"] = f"bytes={have}-"
+        if stamp.is_file():
+            headers["If-Range"] = stamp.read_text(encoding="utf-8")
+    try:
+        response = urlopen(Request(url, headers=headers), timeout=timeout)
+    except HTTPError as error:
+        if error.code == 416:  # the part is at least as long as the file: take it anew
+            part.unlink(missing_ok=True)
+            return "the server had nothing to resume"
+        if error.code in (408, 429) or error.code >= 500:
+            return f"the server answers {error.code} {error.reason}"
+        raise MissingResourceError(
+            f"{url}: the server answers {error.code} {error.reason}. The address may have moved;"
+            " `empatheia data list` names the origin."
+        ) from error
+    except (OSError, HTTPException, ValueError) as error:
+        return f"cannot be reached ({getattr(error, 'reason', None) or error}); check the network"
+    with response:
+        return _receive(response, have, part, stamp, size, progress)
+
+
+def _receive(
+    response: HTTPResponse, have: int, part: Path, stamp: Path, size: int | None, progress: Progress | None
+) -> str:
+    """Writes a body behind the ``have`` bytes of ``part``, or anew; returns and raises as ``_fetch``."""
+    is_rest = response.status == 206
+    if not is_rest or not (response.headers.get("Content-Range") or "").startswith(f"bytes {have}-"):
+        have = 0
+    length = response.headers.get("Content-Length") or ""
+    total = have + int(length) if length.isdigit() else None
+    if size is not None and total is not None and total != size:
+        part.unlink(missing_ok=True)
+        raise DataError(f"{response.url}: the file has {total:,} bytes, expected {size:,}: another version.")
+    tag = response.headers.get("ETag") or response.headers.get("Last-Modified")
+    if tag and not tag.startswith("W/"):
+        stamp.write_text(tag, encoding="utf-8")
+    else:
+        stamp.unlink(missing_ok=True)
+    expected = size if total is None else total
+    with part.open("ab" if have else "wb") as file:
+        while True:
+            try:
+                block = response.read(_BLOCK)
+            except (OSError, HTTPException) as error:
+                return f"the connection broke after {have:,} bytes ({error})"
+            if not block:
+                break
+            file.write(block)
+            have += len(block)
+            if progress is not None:
+                progress(have, expected)
+    if expected is not None and have < expected:
+        return f"the body ended after {have:,} of {expected:,} bytes"
+    if expected is not None and have > expected:
+        part.unlink(missing_ok=True)
+        raise DataError(f"{response.url}: {have:,} bytes came, expected {expected:,}: another version.")
+    return ""
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file, in hex."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def extract_tar(archive: Path, folder: Path, max_bytes: int = 1 << 30) -> list[Path]:
+    """Unpacks a tar archive of plain files into a folder; each file appears whole or not at all.
+
+    Raises:
+        DataError: The archive is damaged, unpacks to more than ``max_bytes``, or holds a link, a device or a
+            path that leads out of the folder; then nothing is written.
+        MissingResourceError: The disk is full.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    try:
+        with (
+            tarfile.open(archive) as tar,
+            tempfile.TemporaryDirectory(dir=folder, prefix=".unpack-") as scratch,
+        ):
+            members = [member for member in tar.getmembers() if not member.isdir()]
+            for member in members:
+                name = PurePosixPath(member.name)
+                if not member.isreg() or name.is_absolute() or ".." in name.parts or "\\" in member.name:
+                    raise DataError(
+                        f"{archive}: member {member.name!r} is not a plain file below the folder; refused."
+                    )
+            if (total := sum(member.size for member in members)) > max_bytes:
+                raise DataError(f"{archive}: unpacks to {total:,} bytes, at most {max_bytes:,} are accepted.")
+            for number, member in enumerate(members):
+                source = tar.extractfile(member)
+                assert source is not None  # only plain files are left
+                piece = Path(scratch) / str(number)
+                with source, piece.open("wb") as file:
+                    shutil.copyfileobj(source, file)
+                target = folder / member.name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                piece.replace(target)
+                written.append(target)
+    except (tarfile.TarError, EOFError, zlib.error) as error:
+        raise DataError(f"{archive}: damaged archive ({error}). Delete it and get it again.") from error
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            raise MissingResourceError(
+                f"no space left to unpack {archive} in {folder}. Free some and run again."
+            ) from error
+        if isinstance(error, gzip.BadGzipFile):
+            raise DataError(f"{archive}: damaged archive ({error}). Delete it and get it again.") from error
+        raise
+    return written

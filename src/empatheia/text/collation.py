@@ -1,0 +1,298 @@
+"""Examples to pieces with labels, pieces to tensors, and piece scores back to words and spans.
+
+The source is ``[CLS] U_1 [SEP] U_2 [SEP] ...`` (Gao et al. 2021, section 3.1); cause labels of turns or spans are
+aligned to pieces here and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from empatheia.dialogue import CauseAnnotation, Example, Span
+from empatheia.errors import ConfigError
+from empatheia.registry import nearest
+from empatheia.text.tokenizer import DialogueTokenizer, Pieces
+from empatheia.text.words import count_words
+
+IGNORED = -100
+ROLE_IDS = {"speaker": 1, "listener": 2}
+FEATURES = ("input_ids", "attention_mask", "role_ids", "turn_ids", "emotion_labels", "cause_labels", "labels")
+NOT_TENSORS = ("emotion_teacher",)  # added by a collator of the training package
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a context becomes one sequence.
+
+    Attributes:
+        max_source: Most pieces; the oldest turns are dropped first, then the beginning of the last turn.
+        variant: ``paper``: cause labels as annotated, CLS counts as a cause; ``repo``: CLS not, last turn always.
+        supervise_cls: Let the loss see position 0 (equation 4 sums from 1).
+    """
+
+    max_source: int = 256
+    variant: Literal["paper", "repo"] = "paper"
+    supervise_cls: bool = False
+
+
+@dataclass(slots=True)
+class EncodedExample:
+    """An example in pieces; list fields have one entry a source piece.
+
+    Attributes:
+        input_ids: CLS, turns, each closed by SEP.
+        turn_ids: Index of the turn in the example's context, -1 for CLS.
+        role_ids: 0 for CLS, 1 speaker, 2 listener.
+        starts: First character in the turn's text; special pieces have start = end.
+        ends: Character after the last.
+        word_ids: Index of the word within its turn, -1 for special pieces.
+        cause_labels: 1, 0 or -100; None when nothing is known.
+        labels: Reply pieces and EOS; None without a reply.
+        emotion_label: Taxonomy index, -100 unknown.
+        n_target_words: Words of the reply (family rules) + 1 for the end mark.
+        dialogue_id: Where it is from.
+        turn_index: Index of the reply turn there.
+        n_dropped_turns: Old turns that did not fit.
+        was_cut: True when the last turn itself had to be shortened.
+    """
+
+    input_ids: list[int]
+    turn_ids: list[int]
+    role_ids: list[int]
+    starts: list[int]
+    ends: list[int]
+    word_ids: list[int]
+    cause_labels: list[int] | None = None
+    labels: list[int] | None = None
+    emotion_label: int = IGNORED
+    n_target_words: int = 0
+    dialogue_id: str = ""
+    turn_index: int = -1
+    n_dropped_turns: int = 0
+    was_cut: bool = False
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
+def encode_examples(
+    examples: Sequence[Example],
+    tokenizer: DialogueTokenizer,
+    layout: Layout,
+    causes: Mapping[Any, CauseAnnotation] | None = None,
+    emotion_index: Mapping[str, int] | None = None,
+    cause_key: Literal["prefix", "dialogue"] = "prefix",
+    level: Literal["turn", "span"] = "turn",
+    max_target: int | None = None,
+) -> list[EncodedExample]:
+    """Encodes examples; each distinct text is cut once.
+
+    Args:
+        examples: Contexts and replies.
+        tokenizer: Pieces.
+        layout: Sequence form.
+        causes: By ``(dialogue_id, target turn)`` when ``cause_key`` is ``prefix`` (target = last context turn), or by
+            dialogue id: released labels, cut to the turns the prefix holds.
+        emotion_index: Label to number; a label it lacks gives -100.
+        cause_key: See ``causes``.
+        level: ``turn``: every piece of a causal turn and its SEP; ``span``: pieces that overlap a causal span (an
+            annotation without spans then supervises only that its non-causal turns are none).
+        max_target: Reply pieces kept (plus EOS); None keeps all.
+
+    Returns:
+        One item an example, in order.
+    """
+    texts = list(dict.fromkeys(turn.text for example in examples for turn in example.context))
+    replies = list(dict.fromkeys(example.response for example in examples if example.response is not None))
+    pieces = dict(zip(texts, tokenizer.encode_batch(texts), strict=True))
+    targets = dict(zip(replies, tokenizer.encode_batch(replies), strict=True))
+    if tokenizer.kind != "hf" and tokenizer.style == "family":
+        n_words = {reply: max(cut.words, default=-1) + 2 for reply, cut in targets.items()}
+    else:
+        n_words = {reply: count_words(reply) + 1 for reply in replies}
+    out = []
+    for example in examples:
+        item = _encode_context(example, [pieces[turn.text] for turn in example.context], tokenizer, layout)
+        item.emotion_label = (emotion_index or {}).get(example.emotion or "", IGNORED)
+        if causes is not None:
+            key = example.dialogue_id if cause_key == "dialogue" else (example.dialogue_id, len(example.context) - 1)
+            note = causes.get(key)
+            if note is not None:
+                item.cause_labels = cause_labels(item, note, layout, level)
+        if example.response is not None:
+            ids = targets[example.response].ids
+            item.labels = [*(ids if max_target is None else ids[:max_target]), tokenizer.eos_id]
+            item.n_target_words = n_words[example.response]
+        out.append(item)
+    return out
+
+
+def _encode_context(
+    example: Example, turns: list[Pieces], tokenizer: DialogueTokenizer, layout: Layout
+) -> EncodedExample:
+    room = layout.max_source - 1  # CLS
+    first = len(turns)
+    while first > 0 and room - len(turns[first - 1]) - 1 >= 0:
+        first -= 1
+        room -= len(turns[first]) + 1
+    skipped = 0  # beginning of the last turn that does not fit
+    if first == len(turns) and turns:
+        first -= 1
+        skipped = len(turns[first]) + 1 - room
+    item = EncodedExample(
+        [tokenizer.cls_id], [-1], [0], [0], [0], [-1],
+        dialogue_id=example.dialogue_id,
+        turn_index=example.turn_index,
+        n_dropped_turns=first,
+        was_cut=skipped > 0,
+    )  # fmt: skip
+    for index in range(first, len(turns)):
+        turn = turns[index]
+        item.input_ids += [*turn.ids[skipped:], tokenizer.sep_id]
+        item.starts += [*turn.starts[skipped:], turn.ends[-1] if len(turn) else 0]
+        item.ends += [*turn.ends[skipped:], turn.ends[-1] if len(turn) else 0]
+        item.word_ids += [*turn.words[skipped:], -1]
+        n_added = len(turn) - skipped + 1
+        item.turn_ids += [index] * n_added
+        item.role_ids += [ROLE_IDS[example.context[index].role]] * n_added
+    return item
+
+
+def raw_cause_labels(item: EncodedExample, causal_turns: Sequence[int], variant: str = "paper") -> list[int]:
+    """0/1 for every position, CLS included (specification of Gao et al., section 9, check 1).
+
+    Args:
+        item: The encoded context.
+        causal_turns: Indices of causal turns.
+        variant: ``paper``: CLS 1; ``repo`` (generator stage): CLS 0 and the last turn always 1.
+    """
+    causal = set(causal_turns)
+    if variant == "repo":
+        causal.add(max(item.turn_ids))
+    return [int(turn in causal) if turn >= 0 else int(variant == "paper") for turn in item.turn_ids]
+
+
+def cause_labels(
+    item: EncodedExample, note: CauseAnnotation, layout: Layout, level: Literal["turn", "span"] = "turn"
+) -> list[int]:
+    """Supervision of each position: 1, 0 or -100 (see :func:`encode_examples` for ``level``)."""
+    if level == "turn":
+        labels = raw_cause_labels(item, note.turns, layout.variant)
+    else:
+        spans: dict[int, list[Span]] = {}
+        for span in note.spans:
+            spans.setdefault(span.turn, []).append(span)
+        labels = []
+        for turn, start, end, word in zip(item.turn_ids, item.starts, item.ends, item.word_ids, strict=True):
+            if word < 0:
+                labels.append(IGNORED)  # CLS and SEP hold no word
+            elif turn in spans:
+                labels.append(int(any(s.start < end and start < s.end for s in spans[turn])))
+            else:
+                labels.append(IGNORED if turn in note.turns else 0)
+    if not layout.supervise_cls:
+        labels[0] = IGNORED
+    return labels
+
+
+class Collator:
+    """Pads encoded examples into exactly the declared features (shapes on the design page 0001).
+
+    Args:
+        features: Names out of ``FEATURES``.
+        pad_id: Padding piece.
+
+    Raises:
+        ConfigError: A feature nobody builds; names the nearest.
+    """
+
+    def __init__(self, features: Sequence[str], pad_id: int) -> None:
+        for name in features:
+            if name not in FEATURES and name not in NOT_TENSORS:
+                raise ConfigError(
+                    f"no feature {name!r}.{nearest(name, list(FEATURES))} Accepted: {', '.join(FEATURES)}."
+                )
+        self.features = tuple(features)
+        self.pad_id = pad_id
+
+    def __call__(self, items: Sequence[EncodedExample]) -> dict[str, Tensor]:
+        """A batch. Source features: ``(batch, source)``; ``labels``: ``(batch, target)``; emotions: ``(batch,)``."""
+        width = max(len(item.input_ids) for item in items)
+        batch: dict[str, Tensor] = {}
+        for name in self.features:
+            if name == "input_ids":
+                batch[name] = _pad([item.input_ids for item in items], self.pad_id, width)
+            elif name == "attention_mask":
+                lengths = torch.tensor([len(item.input_ids) for item in items])
+                batch[name] = torch.arange(width) < lengths[:, None]
+            elif name == "role_ids":
+                batch[name] = _pad([item.role_ids for item in items], 0, width)
+            elif name == "turn_ids":
+                batch[name] = _pad([item.turn_ids for item in items], -1, width)
+            elif name == "emotion_labels":
+                batch[name] = torch.tensor([item.emotion_label for item in items])
+            elif name == "cause_labels":
+                batch[name] = _pad([item.cause_labels or [] for item in items], IGNORED, width)
+            elif name == "labels":
+                longest = max(1, *(len(item.labels or ()) for item in items), 1)
+                batch[name] = _pad([item.labels or [] for item in items], IGNORED, longest)
+        return batch
+
+
+def _pad(rows: Sequence[Sequence[int]], value: int, width: int) -> Tensor:
+    return torch.tensor([[*row, *([value] * (width - len(row)))] for row in rows], dtype=torch.long)
+
+
+def word_scores(item: EncodedExample, piece_scores: Sequence[float]) -> list[Span]:
+    """Words as spans; a word scores as its best piece.
+
+    Args:
+        item: The encoded context.
+        piece_scores: One number a source piece, e.g. cause probabilities.
+
+    Returns:
+        Spans in reading order; pieces of one word, or of several words over the same characters, become one.
+    """
+    spans: list[Span] = []
+    for turn, word, start, end, score in zip(
+        item.turn_ids, item.word_ids, item.starts, item.ends, piece_scores, strict=False
+    ):
+        if word < 0 or start >= end:
+            continue
+        last = spans[-1] if spans else None
+        if last is not None and last.turn == turn and start < last.end:
+            spans[-1] = Span(turn, min(last.start, start), max(last.end, end), max(last.score or 0.0, float(score)))
+        else:
+            spans.append(Span(turn, start, end, float(score)))
+    return spans
+
+
+def merge_spans(words: Sequence[Span], threshold: float, gap: int = 1) -> list[Span]:
+    """Highlights: runs of words at or above the threshold, best first.
+
+    Args:
+        words: From :func:`word_scores`.
+        threshold: In [0, 1].
+        gap: So many words below the threshold inside a run do not break it.
+
+    Returns:
+        Spans scored by the mean of their words, highest first; ties in reading order.
+    """
+    runs: list[list[Span]] = []
+    since = 0
+    for i, word in enumerate(words):
+        if (word.score or 0.0) < threshold:
+            since += 1
+            continue
+        if runs and runs[-1][-1].turn == word.turn and since <= gap:
+            runs[-1] += words[i - since : i + 1]
+        else:
+            runs.append([word])
+        since = 0
+    merged = [
+        Span(run[0].turn, run[0].start, run[-1].end, sum(w.score or 0.0 for w in run) / len(run)) for run in runs
+    ]
+    return sorted(merged, key=lambda span: (-(span.score or 0.0), span.turn, span.start))

@@ -1,0 +1,188 @@
+"""The official format on hand-made files, and the official counts on the real ones."""
+
+from __future__ import annotations
+
+import gzip
+import logging
+import time
+from collections import Counter
+
+import pytest
+
+from empatheia.corpora import empathetic_dialogues as ed
+from empatheia.dialogue import Turn
+from empatheia.errors import DataError, MissingResourceError
+from empatheia.taxonomy import EMOTIONS
+
+HEADER = "conv_id,utterance_idx,context,prompt,speaker_idx,utterance,selfeval,tags\n"
+GOOD = HEADER + (
+    "hit:0_conv:1,1,sad,My dog_comma_ Rex_comma_ died.,7,  He was 12_comma_ you know. ,5|5|5_2|2|5,\n"
+    'hit:0_conv:1,2,sad,My dog_comma_ Rex_comma_ died.,9,"Oh no" is all I can say.,5|5|5_2|2|5,\n'
+    "hit:1_conv:2,1,joyful,A party!,9,Cake 🎂,,<POLITICAL>\n"
+)
+
+
+def write(tmp_path, content, name="train.csv"):
+    folder = tmp_path / "empatheticdialogues"
+    folder.mkdir(exist_ok=True)
+    raw = content.encode() if isinstance(content, str) else content
+    (folder / name).write_bytes(raw)
+    return tmp_path
+
+
+def test_fields_are_decoded(tmp_path):
+    corpus = ed.load("train", root=write(tmp_path, GOOD))
+    first, second = corpus
+    assert first.id == "hit:0_conv:1"
+    assert first.turns == (Turn("speaker", "He was 12, you know."), Turn("listener", '"Oh no" is all I can say.'))
+    assert (first.emotion, first.situation) == ("sad", "My dog, Rex, died.")
+    assert first.source == "empathetic_dialogues/train"
+    assert second.turns == (Turn("speaker", "Cake 🎂"),)
+    assert corpus.problems == ()
+    assert corpus.notes == ("2 conversations and 3 utterances; the official train split has 19,533 and 84,169.",)
+
+
+@pytest.mark.parametrize("ends", ["\n", "\r\n"])
+@pytest.mark.parametrize("packed", [True, False])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_line_ends_gzip_and_byte_order_mark(tmp_path, ends, packed, mark):
+    raw = (mark + GOOD.replace("\n", ends)).encode()
+    root = write(tmp_path, gzip.compress(raw) if packed else raw, "valid.csv" + (".gz" if packed else ""))
+    assert [d.turns for d in ed.load("validation", root=root)] == [d.turns for d in ed.read(write_plain(tmp_path), "x")]
+
+
+def write_plain(tmp_path):
+    (tmp_path / "plain.csv").write_text(GOOD, encoding="utf-8")
+    return tmp_path / "plain.csv"
+
+
+def test_unicode_line_separators_do_not_end_a_row(tmp_path):
+    root = write(tmp_path, GOOD.replace("Cake 🎂", "Cake\u2028and\x0btea\x85!"))
+    assert ed.load("train", root=root)[1].turns[0].text == "Cake\u2028and\x0btea\x85!"
+
+
+def test_candidates_of_the_ninth_field(tmp_path):
+    rows = HEADER + (
+        "c,1,sad,p,1,Hi,,,\n"
+        "c,2,sad,p,2,Hello_comma_ you,,,Hello_comma_ you|left_pipe_right| blank \n"
+    )
+    corpus = ed.load("test", root=write(tmp_path, rows, "test.csv"))
+    assert corpus.candidates == {("c", 1): ("Hello, you", "left|right", "blank")}
+
+
+def test_wrapped_quotes_are_undone_only_where_certain():
+    assert ed.decode('"She said ""go""_comma_ so I did"') == 'She said "go", so I did'
+    for kept in ('"Go" and "stay"', '"just quoted"', '""', '"""', 'a ""b"" c'):
+        assert ed.decode(kept) == kept
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ("c,2,sad,p,2,a, b, c,,\n", "3: 10 fields, expected 8 or 9"),
+        ("c,2,sad,p\n", "3: 4 fields"),
+        ("\n", "3: 1 fields"),
+        ("c,3,sad,p,1,x,,\n", "3: utterance_idx '3' in 'c', expected 2"),
+        ("c,two,sad,p,1,x,,\n", "3: utterance_idx 'two'"),
+        ("c,2,angry,p,1,x,,\n", "3: context 'angry' differs from 'sad'"),
+        ("c,2,sadd,p,1,x,,\n", "3: unknown emotion or intent 'sadd'.*Did you mean 'sad'"),
+        ("c,2,sad,p,1,   ,,\n", "3: empty utterance 2 in 'c'"),
+        (",1,sad,p,1,x,,\n", "3: empty conv_id"),
+    ],
+)
+def test_bad_rows_are_reported_and_the_rest_is_kept(tmp_path, caplog, row, reason):
+    content = HEADER + "c,1,sad,p,1,Hi,,\n" + row + "d,1,angry,q,1,There,,\nd,2,angry,q,2,Here,,\n"
+    root = write(tmp_path, content)
+    with caplog.at_level(logging.WARNING, "empatheia.corpora"):
+        corpus = ed.load("train", root=root)
+    assert [len(d.turns) for d in corpus] == [1, 2]
+    assert len(corpus.problems) == 1
+    assert corpus.problems[0].line == 3
+    assert "train.csv:3: " in caplog.text
+    with pytest.raises(DataError, match=r"train\.csv:" + reason):
+        ed.load("train", root=root, strict=True)
+
+
+def test_rows_after_a_bad_one_are_reported_too(tmp_path):
+    rows = "".join(f"c,{i},sad,p,1,x{i},,\n" for i in (1, 2, 4, 5))
+    corpus = ed.load("train", root=write(tmp_path, HEADER + rows))
+    assert [t.text for t in corpus[0].turns] == ["x1", "x2"]
+    assert [(p.line, "could not be used" in p.reason) for p in corpus.problems] == [(4, False), (5, True)]
+
+
+def test_conversation_in_two_places(tmp_path):
+    rows = "c,1,sad,p,1,a,,\nd,1,sad,p,1,b,,\nc,2,sad,p,2,c,,\n"
+    corpus = ed.load("train", root=write(tmp_path, HEADER + rows))
+    assert [len(d.turns) for d in corpus] == [1, 1]
+    assert "goes on after another one began" in corpus.problems[0].reason
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", r"train\.csv:1: header is ''"),
+        ("a,b,c\n1,2,3\n", r"header is 'a,b,c'.* empatheia data get empathetic_dialogues"),
+        (HEADER, r"no conversation in this file \(0 rows"),
+        (HEADER + "nonsense\n", r"no conversation in this file \(1 rows"),
+        (HEADER.encode() + b"c,1,sad,p,1,caf\xe9,,\n", r"train\.csv:2: byte 0xe9 is not UTF-8"),
+        (gzip.compress(GOOD.encode())[:-9], "damaged or truncated gzip"),
+    ],
+)
+def test_foreign_and_damaged_files(tmp_path, content, message):
+    with pytest.raises(DataError, match=message):
+        ed.load("train", root=write(tmp_path, content))
+
+
+def test_strict_wants_the_official_counts(tmp_path):
+    with pytest.raises(DataError, match="2 conversations and 3 utterances; the official train split has 19,533"):
+        ed.load("train", root=write(tmp_path, GOOD), strict=True)
+
+
+def test_missing_file_names_the_command(no_data):
+    with pytest.raises(MissingResourceError, match=r"train\.csv.*empatheia data get empathetic_dialogues.*EMPATHEIA_DATA"):
+        ed.load("train")
+    with pytest.raises(DataError, match="unknown split 'trian'; accepted: train, valid, test"):
+        ed.load("trian")
+
+
+# Rashkin et al., specification section 1.3: lengths, corrected for the one conversation known to be missing here.
+LENGTHS = {
+    "train": [2, 5, 20, 15136, 3421, 463, 218, 268],
+    "valid": [1, 1, 0, 2034, 572, 94, 29, 39],
+    "test": [0, 1, 8, 1986, 418, 65, 29, 40],
+}
+PAIRS = {"train": (64_636, 40_254), "valid": (9_308, 5_738), "test": (8_426, 5_259)}
+
+
+@pytest.mark.real_data
+@pytest.mark.parametrize("split", ["train", "valid", "test"])
+def test_official_counts(data_folder, split):
+    started = time.perf_counter()
+    corpus = ed.load(split, root=data_folder, strict=True)
+    assert time.perf_counter() - started < 10  # 1 s on an idle machine
+    lengths = Counter(len(d.turns) for d in corpus)
+    absent = int(split == "train" and len(corpus) == 19_532)
+    lengths[4] += absent
+    assert [lengths[n] for n in range(1, 9)] == LENGTHS[split]
+    assert len(corpus) + absent == ed.OFFICIAL[split][0]
+    every, listener = PAIRS[split]
+    assert sum(len(d.examples()) for d in corpus) + 2 * absent == listener
+    assert sum(len(d.examples(("speaker", "listener"))) for d in corpus) + 3 * absent == every
+    assert corpus.problems == ()
+    assert ("24849" in "".join(corpus.notes)) == bool(absent)
+
+
+@pytest.mark.real_data
+def test_ids_labels_and_shares(data_folder):
+    splits = {s: ed.load(s, root=data_folder) for s in ("train", "valid", "test")}
+    ids = [d.id for c in splits.values() for d in c]
+    numbers = sorted(int(id.rsplit(":", 1)[1]) for id in ids)
+    absent = 24_850 - len(ids)
+    assert numbers == list(range(24_850 - absent))
+    shares = Counter(d.emotion for c in splits.values() for d in c)
+    shares["surprised"] += absent
+    assert set(shares) == set(EMOTIONS)
+    # Rashkin et al. (2018), Table 7, per cent
+    for name, share in {"surprised": 5.15, "excited": 3.77, "joyful": 3.10, "ashamed": 2.53, "faithful": 1.92}.items():
+        assert round(100 * shares[name] / 24_850, 2) == share
+    assert all("_comma_" not in t.text for c in splits.values() for d in c for t in d.turns)

@@ -1,0 +1,143 @@
+"""The transcription of printed numbers, and verdicts beside them."""
+
+import math
+from collections import Counter
+
+import pytest
+
+from empatheia.errors import ConfigError, DataError
+from empatheia.metrics import METRICS
+from empatheia.metrics.published import (
+    DEFINITIONS,
+    PAPERS,
+    Published,
+    compare,
+    published,
+    read_published,
+    to_markdown,
+    to_text,
+)
+from empatheia.metrics.score import Score
+
+
+def row(**changes):
+    facts = {
+        "paper": "gao2021", "table": "Table 2", "dataset": "ED", "setting": "automatic", "row": "X",
+        "metric": "Accuracy", "value": 40.0, "std": 1.0, "higher_is_better": True, "decimals": 1,
+    }  # fmt: skip
+    number = Published(**{**facts, **changes})
+    return {number.metric: number}
+
+
+def verdict(value, **changes):
+    name = changes.pop("score", "accuracy")
+    unit = changes.pop("unit", "percent")
+    score = Score(name, value, unit, 10, changes.get("higher_is_better", True))
+    return compare([score], row(**changes))[0].verdict
+
+
+def test_every_paper_is_there_and_readable():
+    counts = Counter(number.paper for number in read_published())
+    assert set(counts) == set(PAPERS)
+    assert all(math.isfinite(number.value) for number in read_published())
+    assert counts.total() > 1000
+
+
+def test_known_rows():
+    soft = published("gao2021", "Table 2", "Ours(Soft)")
+    assert str(soft["BLEU"]) == "1.774 ± 0.063"
+    assert (soft["Dist-1"].value, soft["Dist-1"].decimals, soft["Accuracy"].std) == (0.017, 3, 0.3)
+    assert published("imagine", "1", "IMAGINE")["Distinct-1"].higher_is_better is True
+    assert published("rashkin2018", "2", "Base (generation)")["PPL"].value == 21.24
+    assert published("kim2021", "README statistics table", "EmoCause")["n_emotions"].value == 32
+
+
+def test_choosing_a_setting():
+    with pytest.raises(ConfigError, match="a metric is printed more than once; choose by setting"):
+        published("gao2021", "Table 7", "MoEL")
+    assert published("gao2021", "Table 7", "MoEL", setting="run 2")["BLEU"].value == 1.61
+    with pytest.raises(ConfigError, match=r"choose by setting='', dataset=''.*EDOS"):
+        published("meed2", "Table 3", "Raw (ED)")
+    assert published("meed2", "Table 3", "Raw (ED)", dataset="OS")["PPL"].value == 793.9  # not EDOS
+    retrieval = ("rashkin2018", "Table 2", "Base (retrieval)")
+    assert list(published(*retrieval, setting="retrieval")) == ["P@1,100"]
+    assert published(*retrieval, setting="candidates=ED")["AVG BLEU"].setting == "retrieval; candidates=ED"
+
+
+def test_unknown_names_are_suggested():
+    with pytest.raises(ConfigError, match=r"unknown paper: 'gao2020'\. Did you mean 'gao2021'"):
+        published("gao2020", "2", "MoEL")
+    with pytest.raises(ConfigError, match="unknown table of gao2021: 'Table 12'"):
+        published("gao2021", "12", "MoEL")
+    with pytest.raises(ConfigError, match=r"unknown row of gao2021, Table 2: 'Soft'.*Ours\(Soft\)"):
+        published("gao2021", "2", "Soft")
+    with pytest.raises(ConfigError, match="nothing matches setting='run 9'"):
+        published("gao2021", "Table 7", "MoEL", setting="run 9")
+
+
+def test_verdicts():
+    assert verdict(41.0) == "reached"
+    assert verdict(39.96) == "reached"  # prints as 40.0
+    assert verdict(39.2) == "within published spread"
+    assert verdict(38.0) == "below"
+    assert verdict(39.2, std=None) == "below"
+
+
+def test_lower_is_better():
+    facts = {"paper": "imagine", "metric": "PPL", "higher_is_better": False, "score": "ppl_item"}
+    assert verdict(39.0, unit="perplexity", **facts) == "reached"
+    assert verdict(40.9, unit="perplexity", **facts) == "within published spread"
+    assert verdict(43.0, unit="perplexity", **facts) == "below"
+
+
+def test_units_are_converted_to_those_of_print():
+    score = Score("dist_corpus_1", 1.9, "percent", 10, True, (1.5, 2.3))
+    dist = compare([score], row(metric="Dist-1", value=0.018, decimals=3, std=0.001))[0]
+    assert (dist.verdict, dist.ours) == ("reached", pytest.approx(0.019))
+    assert dist.interval == pytest.approx((0.015, 0.023))
+    assert dist.difference == pytest.approx(0.001)
+
+
+def test_what_cannot_be_compared_says_why():
+    assert verdict(40.0, paper="imagine", metric="BLEU-2") == "not comparable: the paper does not define it"
+    assert verdict(40.0, metric="F_BERT") == "not comparable: no score of this package measures it"
+    assert verdict(40.0, score="f1_macro") == "not comparable: accuracy was not measured"
+    assert verdict(math.nan) == "not comparable: ours is undefined (no value)"
+    score = Score("accuracy", 50.0, "percent", 10, True)
+    told = compare([score], row(), not_comparable={"Accuracy": "other test set"})[0]
+    assert (told.verdict, told.ours) == ("not comparable: other test set", 50.0)
+    assert math.isnan(told.difference)
+
+
+def test_a_mapping_is_taken_at_its_word():
+    mine = Score("bertscore_f", 0.14, "fraction", 10, True)
+    result = compare({"F_BERT": mine}, row(metric="F_BERT", value=0.136, std=0.003, decimals=3))[0]
+    assert (result.verdict, result.score) == ("reached", "bertscore_f")
+    assert compare({}, row())[0].verdict == "not comparable: not measured"
+
+
+def test_tables():
+    score = Score("accuracy", 42.93, "percent", 5259, True, (41.6, 44.2))
+    verdicts = compare([score], published("gao2021", "Table 2", "Ours(Soft)"))
+    markdown, text = to_markdown(verdicts).splitlines(), to_text(verdicts).splitlines()
+    assert markdown[0] == "| metric | ours | interval | published | difference | verdict |"
+    assert markdown[-1] == "| Accuracy | 42.9 | 41.6 to 44.2 | 42.4 ± 0.3 | +0.5 | reached |"
+    assert len(markdown) == len(verdicts) + 2 and len(text) == len(verdicts) + 1
+    assert (
+        len({line.index("reached") for line in text if "reached" in line} | {text[0].index("verdict")}) == 1
+    )
+
+
+def test_definitions_point_at_printed_metrics_and_existing_scores():
+    printed = {(number.paper, number.metric) for number in read_published()}
+    assert set(DEFINITIONS) <= printed
+    names = {definition[0] for definition in DEFINITIONS.values() if isinstance(definition, tuple)}
+    assert names - {"precision_weighted", "recall_weighted"} <= set(METRICS.names())
+
+
+def test_a_bad_line_is_named(tmp_path):
+    file = tmp_path / "numbers.csv"
+    header = "seed,paper_table,dataset,setting,model,metric,value,std,higher_is_better,notes"
+    file.write_text(f"{header}\n001,Table 2,ED,auto,X,BLEU,high,,true,\n")
+    with pytest.raises(DataError, match="line 2"):
+        read_published(file)

