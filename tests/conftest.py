@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -46,7 +50,7 @@ def build_model_folder(folder: Path, seed: int = 0, **manifest: object) -> Path:
     )
     network = network_class(config)
     with torch.no_grad():  # spread the untrained heads, so that answers differ from input to input
-        network.encoder.reasoner.emotion.weight.mul_(20)
+        network.encoder.reasoner.emotion.weight.mul_(2)
     network.generation_config = GenerationConfig(
         pad_token_id=tokenizer.pad_id,
         bos_token_id=tokenizer.bos_id,
@@ -88,3 +92,31 @@ def listener(tiny_model: Path):
     from empatheia.listener import Listener
 
     return Listener.load(tiny_model)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What a command left."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ended]:
+    """``cli("analyze", "-", stdin="...")`` runs a command in this process, with no terminal."""
+    from empatheia.cli import main
+
+    monkeypatch.setenv("EMPATHEIA_OFFLINE", "1")
+
+    def run(*arguments: str, stdin: str | bytes = "") -> Ended:
+        data = stdin.encode() if isinstance(stdin, str) else stdin
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data), encoding="utf-8"))
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main(arguments)
+        printed = capsys.readouterr()
+        return Ended(int(ended.value.code or 0), printed.out, printed.err)
+
+    return run

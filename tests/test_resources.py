@@ -96,7 +96,9 @@ def server(monkeypatch):
 
 def test_download_verifies_and_reports_progress(server, tmp_path):
     seen = []
-    path = download(server.url, tmp_path / "deep" / "file", SHA, len(BODY), lambda done, total: seen.append((done, total)))
+    path = download(
+        server.url, tmp_path / "deep" / "file", SHA, len(BODY), lambda done, total: seen.append((done, total))
+    )
     assert path.read_bytes() == BODY
     assert seen[-1] == (len(BODY), len(BODY))
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
@@ -159,7 +161,7 @@ def test_wrong_size(server, tmp_path):
 
 def test_missing_on_the_server(server, tmp_path):
     server.status = 404
-    with pytest.raises(MissingResourceError, match="answers 404 .* may have moved"):
+    with pytest.raises(MissingResourceError, match=r"answers 404 .* may have moved"):
         download(server.url, tmp_path / "file")
     assert len(server.requests) == 1  # not tried again
 
@@ -175,7 +177,7 @@ def test_no_network(server, tmp_path):
     url = server.url
     server.shutdown()
     server.server_close()
-    with pytest.raises(MissingResourceError, match="cannot be reached .*check the network"):
+    with pytest.raises(MissingResourceError, match=r"cannot be reached .*check the network"):
         download(url, tmp_path / "file", attempts=1)
 
 
@@ -184,7 +186,7 @@ def test_full_disk(server, tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr("empatheia.resources.fetch._receive", full)
-    with pytest.raises(MissingResourceError, match="no space left for .*EMPATHEIA_CACHE"):
+    with pytest.raises(MissingResourceError, match=r"no space left for .*EMPATHEIA_CACHE"):
         download(server.url, tmp_path / "file")
 
 
@@ -211,7 +213,10 @@ def make_tar(path, entries):
 def test_extract_writes_files_below_the_folder(tmp_path):
     archive = make_tar(tmp_path / "a.tgz", [("corpus/train.csv", b"one"), ("corpus/test.csv", b"two")])
     files = extract_tar(archive, tmp_path / "out")
-    assert [p.relative_to(tmp_path / "out").as_posix() for p in files] == ["corpus/train.csv", "corpus/test.csv"]
+    assert [p.relative_to(tmp_path / "out").as_posix() for p in files] == [
+        "corpus/train.csv",
+        "corpus/test.csv",
+    ]
     assert files[1].read_bytes() == b"two"
     assert [p.name for p in (tmp_path / "out").iterdir()] == ["corpus"]
 
@@ -255,7 +260,9 @@ def test_corpus_file_order_and_message(monkeypatch, tmp_path):
     data, cache = tmp_path / "data", tmp_path / "cache"
     monkeypatch.setenv("EMPATHEIA_DATA", str(data))
     monkeypatch.setenv("EMPATHEIA_CACHE", str(cache))
-    with pytest.raises(MissingResourceError, match=r"no file x\.csv\[\.gz\] in .*data/c, .*cache/data/c.*get it: ask"):
+    with pytest.raises(
+        MissingResourceError, match=r"no file x\.csv\[\.gz\] in .*data/c, .*cache/data/c.*get it: ask"
+    ):
         find_corpus_file("c", "x.csv", get="ask")
     for folder in (cache / "data" / "c", data / "c"):
         folder.mkdir(parents=True)
@@ -311,19 +318,23 @@ def test_model_in_the_hub_cache(offline, monkeypatch):
         (offline / "config.json").write_text("{}")
         return str(offline)
 
-    monkeypatch.setitem(sys.modules, "huggingface_hub", types.SimpleNamespace(snapshot_download=snapshot_download))
+    monkeypatch.setitem(
+        sys.modules, "huggingface_hub", types.SimpleNamespace(snapshot_download=snapshot_download)
+    )
     assert resolve_model("someone/something") == offline
     assert calls == [("someone/something", True)]
 
 
 @pytest.mark.parametrize("name", ["./not/here", "/not/here", "../models", "a b"])
 def test_no_such_folder(offline, name):
-    with pytest.raises(MissingResourceError, match="no model folder .*empatheia models list"):
+    with pytest.raises(MissingResourceError, match=r"no model folder .*empatheia models list"):
         resolve_model(name)
 
 
 def test_offline_model_is_refused_at_once(offline):
-    with pytest.raises(MissingResourceError, match=r"offline switch is on\. .*hf download nobody/nothing .*EMPATHEIA_MODELS"):
+    with pytest.raises(
+        MissingResourceError, match=r"offline switch is on\. .*hf download nobody/nothing .*EMPATHEIA_MODELS"
+    ):
         resolve_model("nobody/nothing")
 
 

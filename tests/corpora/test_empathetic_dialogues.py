@@ -34,12 +34,17 @@ def test_fields_are_decoded(tmp_path):
     corpus = ed.load("train", root=write(tmp_path, GOOD))
     first, second = corpus
     assert first.id == "hit:0_conv:1"
-    assert first.turns == (Turn("speaker", "He was 12, you know."), Turn("listener", '"Oh no" is all I can say.'))
+    assert first.turns == (
+        Turn("speaker", "He was 12, you know."),
+        Turn("listener", '"Oh no" is all I can say.'),
+    )
     assert (first.emotion, first.situation) == ("sad", "My dog, Rex, died.")
     assert first.source == "empathetic_dialogues/train"
     assert second.turns == (Turn("speaker", "Cake 🎂"),)
     assert corpus.problems == ()
-    assert corpus.notes == ("2 conversations and 3 utterances; the official train split has 19,533 and 84,169.",)
+    assert corpus.notes == (
+        "2 conversations and 3 utterances; the official train split has 19,533 and 84,169.",
+    )
 
 
 @pytest.mark.parametrize("ends", ["\n", "\r\n"])
@@ -48,7 +53,9 @@ def test_fields_are_decoded(tmp_path):
 def test_line_ends_gzip_and_byte_order_mark(tmp_path, ends, packed, mark):
     raw = (mark + GOOD.replace("\n", ends)).encode()
     root = write(tmp_path, gzip.compress(raw) if packed else raw, "valid.csv" + (".gz" if packed else ""))
-    assert [d.turns for d in ed.load("validation", root=root)] == [d.turns for d in ed.read(write_plain(tmp_path), "x")]
+    assert [d.turns for d in ed.load("validation", root=root)] == [
+        d.turns for d in ed.read(write_plain(tmp_path), "x")
+    ]
 
 
 def write_plain(tmp_path):
@@ -63,8 +70,7 @@ def test_unicode_line_separators_do_not_end_a_row(tmp_path):
 
 def test_candidates_of_the_ninth_field(tmp_path):
     rows = HEADER + (
-        "c,1,sad,p,1,Hi,,,\n"
-        "c,2,sad,p,2,Hello_comma_ you,,,Hello_comma_ you|left_pipe_right| blank \n"
+        "c,1,sad,p,1,Hi,,,\nc,2,sad,p,2,Hello_comma_ you,,,Hello_comma_ you|left_pipe_right| blank \n"
     )
     corpus = ed.load("test", root=write(tmp_path, rows, "test.csv"))
     assert corpus.candidates == {("c", 1): ("Hello, you", "left|right", "blank")}
@@ -81,6 +87,8 @@ def test_wrapped_quotes_are_undone_only_where_certain():
     [
         ("c,2,sad,p,2,a, b, c,,\n", "3: 10 fields, expected 8 or 9"),
         ("c,2,sad,p\n", "3: 4 fields"),
+        ("c,2,sad,p,1,well, I see,,\n", "3: speaker_idx '1', selfeval ' I see': a comma in a text"),
+        ("c,2,sad,p, q,1,x,,\n", "3: speaker_idx ' q'"),
         ("\n", "3: 1 fields"),
         ("c,3,sad,p,1,x,,\n", "3: utterance_idx '3' in 'c', expected 2"),
         ("c,two,sad,p,1,x,,\n", "3: utterance_idx 'two'"),
@@ -134,18 +142,22 @@ def test_foreign_and_damaged_files(tmp_path, content, message):
 
 
 def test_strict_wants_the_official_counts(tmp_path):
-    with pytest.raises(DataError, match="2 conversations and 3 utterances; the official train split has 19,533"):
+    with pytest.raises(
+        DataError, match="2 conversations and 3 utterances; the official train split has 19,533"
+    ):
         ed.load("train", root=write(tmp_path, GOOD), strict=True)
 
 
 def test_missing_file_names_the_command(no_data):
-    with pytest.raises(MissingResourceError, match=r"train\.csv.*empatheia data get empathetic_dialogues.*EMPATHEIA_DATA"):
+    with pytest.raises(
+        MissingResourceError, match=r"train\.csv.*data get empathetic_dialogues.*EMPATHEIA_DATA"
+    ):
         ed.load("train")
     with pytest.raises(DataError, match="unknown split 'trian'; accepted: train, valid, test"):
         ed.load("trian")
 
 
-# Rashkin et al., specification section 1.3: lengths, corrected for the one conversation known to be missing here.
+# Rashkin et al., specification section 1.3: lengths of the official files.
 LENGTHS = {
     "train": [2, 5, 20, 15136, 3421, 463, 218, 268],
     "valid": [1, 1, 0, 2034, 572, 94, 29, 39],
@@ -183,6 +195,12 @@ def test_ids_labels_and_shares(data_folder):
     shares["surprised"] += absent
     assert set(shares) == set(EMOTIONS)
     # Rashkin et al. (2018), Table 7, per cent
-    for name, share in {"surprised": 5.15, "excited": 3.77, "joyful": 3.10, "ashamed": 2.53, "faithful": 1.92}.items():
+    for name, share in {
+        "surprised": 5.15,
+        "excited": 3.77,
+        "joyful": 3.10,
+        "ashamed": 2.53,
+        "faithful": 1.92,
+    }.items():
         assert round(100 * shares[name] / 24_850, 2) == share
     assert all("_comma_" not in t.text for c in splits.values() for d in c for t in d.turns)

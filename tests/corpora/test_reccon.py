@@ -15,12 +15,18 @@ from empatheia.errors import ConfigError, DataError, MissingResourceError
 def utterance(turn, speaker, text, emotion="neutral", evidence=None, spans=None):
     record = {"turn": turn, "speaker": speaker, "utterance": text, "emotion": emotion}
     if evidence is not None:
-        record |= {"expanded emotion cause evidence": evidence, "expanded emotion cause span": spans, "type": []}
+        record |= {
+            "expanded emotion cause evidence": evidence,
+            "expanded emotion cause span": spans,
+            "type": [],
+        }
     return record
 
 
 DIALOGUE = [
-    utterance(1, "A", "The dog ate the cake . The whole cake !", "sad", [1, 1], ["ate the cake", "The whole cake"]),
+    utterance(
+        1, "A", "The dog ate the cake . The whole cake !", "sad", [1, 1], ["ate the cake", "The whole cake"]
+    ),
     utterance(2, "B", "Oh no ."),
     utterance(3, "A", "It was for you .", "sadness", ["b", 1, 3], ["b", "The dog ate the cake", "for you"]),
     utterance(4, "B", "I feel great today .", "happines", ["b"], ["b"]),
@@ -140,8 +146,14 @@ def changed(position, **fields):
         (changed(1, turn=7), "'tr_1': turn 7, expected 2"),
         (changed(1, emotion="bored"), "unknown RECCON emotion 'bored'"),
         (changed(0, **{"expanded emotion cause span": ["ate the cake"]}), "not two lists of one length"),
-        (changed(0, **{"expanded emotion cause evidence": [1, 9]}), "evidence 9 is neither a turn from 1 to 4 nor 'b'"),
-        (changed(0, **{"expanded emotion cause span": ["ate the cake", "pie"]}), "span 'pie' is not in turn 1"),
+        (
+            changed(0, **{"expanded emotion cause evidence": [1, 9]}),
+            "evidence 9 is neither a turn from 1 to 4 nor 'b'",
+        ),
+        (
+            changed(0, **{"expanded emotion cause span": ["ate the cake", "pie"]}),
+            "span 'pie' is not in turn 1",
+        ),
         ([{k: v for k, v in u.items() if k != "speaker"} for u in DIALOGUE], "utterance 1 has no 'speaker'"),
         (["text"], "utterance 1 is str, expected an object"),
         ([], "expected a one-element list"),

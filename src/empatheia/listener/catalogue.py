@@ -84,8 +84,8 @@ def find_model(name: str | Path) -> Path:
         mirror = os.environ.get("EMPATHEIA_MODELS", "").strip()
         if not mirror or not (Path(mirror).expanduser() / DEFAULT).is_dir():
             raise MissingResourceError(
-                "this installation has no bundled model. Get it with: pip install --force-reinstall"
-                " empatheia, or name a model folder with --model."
+                "this installation has no bundled model. Install the package anew, or name a model folder"
+                " with --model (in Python: Listener.load(folder))."
             )
     return resolve_model(name)
 

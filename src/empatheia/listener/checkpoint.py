@@ -73,7 +73,12 @@ def read_manifest(folder: Path) -> Manifest:
         manifest = Manifest(**{name: value for name, value in record.items() if name in known})
     except TypeError as error:
         raise CheckpointError(f"{path} lacks a field ({error}). {_REMEDY}") from error
-    if sorted(manifest.emotions) != sorted(EMOTIONS):
+    for name in ("system", "name"):
+        if not isinstance(getattr(manifest, name), str):
+            raise CheckpointError(
+                f"{path} has {name} {getattr(manifest, name)!r}; a string is expected. {_REMEDY}"
+            )
+    if sorted(map(str, manifest.emotions)) != sorted(EMOTIONS):
         odd = sorted(set(manifest.emotions) ^ set(EMOTIONS))
         raise CheckpointError(
             f"{path} lists {len(manifest.emotions)} emotions that are not the taxonomy's {len(EMOTIONS)}"
@@ -140,7 +145,9 @@ def load_network(folder: Path, manifest: Manifest, n_pieces: int, device: str) -
     _check_weights(folder / WEIGHTS)
     with _quiet():
         try:
-            network, report = network_class.from_pretrained(folder, output_loading_info=True)
+            network, report = network_class.from_pretrained(
+                folder, dtype=torch.float32, output_loading_info=True
+            )
         except (RuntimeError, ValueError, TypeError, OSError, KeyError) as error:
             reason = " ".join(str(error).split())[:200]
             raise CheckpointError(

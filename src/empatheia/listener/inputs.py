@@ -72,7 +72,7 @@ def as_dialogue(item: Any) -> Dialogue:
             raise DataError(f"{what} is {how}; write at least one word.")
     if item.turns[-1].role != "speaker":
         raise DataError(
-            f"the conversation ends with a listener turn (number {len(item.turns)}): nobody waits for an answer."
+            f"the conversation ends with a listener turn (number {len(item.turns)}), which needs no answer."
             " End it with what the speaker says."
         )
     return item

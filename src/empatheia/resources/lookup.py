@@ -1,9 +1,9 @@
 """Finds corpora and model folders: a path, the environment, the package, a cache, the hub.
 
-EMPATHEIA_DATA      folder of corpora, laid out as docs/data describes
-(``<root>/empatheticdialogues/train.csv`` ...) EMPATHEIA_CACHE     what the package downloads; default
-``$XDG_CACHE_HOME/empatheia`` or ``~/.cache/empatheia`` EMPATHEIA_MODELS    folder of model folders, named by
-model id EMPATHEIA_OFFLINE   1 = never open a connection (HF_HUB_OFFLINE and TRANSFORMERS_OFFLINE do the same)
+EMPATHEIA_DATA      folder of corpora (``<root>/empatheticdialogues/train.csv`` and so on)
+EMPATHEIA_CACHE     what is downloaded; default ``$XDG_CACHE_HOME/empatheia`` or ``~/.cache/empatheia``
+EMPATHEIA_MODELS    folder of model folders, named by model id
+EMPATHEIA_OFFLINE   1 = never open a connection (HF_HUB_OFFLINE and TRANSFORMERS_OFFLINE do the same)
 """
 
 from __future__ import annotations

@@ -8,7 +8,6 @@ one end mark a reply, whatever pieces the model scores.
 from __future__ import annotations
 
 import json
-import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -271,11 +270,87 @@ def turn_cause_scores(
         if note is None or item.turn_index - 1 != note.target:
             continue
         turns = np.asarray(item.turn_ids)
+        flags: list[int] = []
+        gold_flags: list[int] = []
         for turn in sorted({t for t in item.turn_ids if t >= 0}):
-            predicted.append(int(values[turns == turn].mean() >= threshold))
-            truth.append(int(turn in note.turns))
+            flags.append(int(values[turns == turn].mean() >= threshold))
+            gold_flags.append(int(turn in note.turns))
+        predicted.append(flags)
+        truth.append(gold_flags)
     if not truth:
         return []
     metric = METRICS.get("cause_f1_turn")()
     metric.update(predicted, truth)
-    return [metric.compute(n_resamples=0 if math.isnan(len(truth)) else N_RESAMPLES)]
+    return [metric.compute(n_resamples=N_RESAMPLES)]
+
+
+def word_cause_flags(
+    model: Any, tokenizer: DialogueTokenizer, layout: Any, split: str, root: Path | None
+) -> list[tuple[list[float], list[int]]]:
+    """Cause probability and gold flag of every word inside RECCON's causal turns, one entry a causal turn.
+
+    A word is gold when it overlaps a gold span of that turn. Contexts are histories that end with the target turn.
+    """
+    from empatheia.text.collation import word_scores
+    from empatheia.training.responding import reccon_examples
+
+    examples, notes = reccon_examples(split, root)
+    items = encode_examples(examples, tokenizer, layout)
+    measured = measure(model, items, tokenizer.pad_id)
+    if measured.cause_probabilities is None:
+        return []
+    rows = []
+    for example, item, values in zip(examples, items, measured.cause_probabilities, strict=True):
+        note = notes[example.dialogue_id, len(example.context) - 1]
+        words = word_scores(item, values.tolist())
+        for turn in sorted({span.turn for span in note.spans if span.turn < len(example.context)}):
+            spans = [span for span in note.spans if span.turn == turn]
+            inside = [word for word in words if word.turn == turn]
+            if inside:
+                gold = [int(any(s.start < w.end and w.start < s.end for s in spans)) for w in inside]
+                rows.append(([float(word.score or 0.0) for word in inside], gold))
+    return rows
+
+
+def word_cause_scores(rows: Sequence[tuple[list[float], list[int]]], threshold: float) -> dict[str, Any]:
+    """Word-level cause F1 inside causal turns, ours beside marking the whole turn."""
+    if not rows:
+        return {}
+    out: dict[str, Any] = {}
+    for name, predicted in (
+        ("reccon_word_f1", [[int(p >= threshold) for p in values] for values, _ in rows]),
+        ("reccon_word_f1_whole_turn", [[1] * len(values) for values, _ in rows]),
+    ):
+        metric = METRICS.get("cause_f1_word")()
+        metric.update(predicted, [gold for _, gold in rows])
+        out[name] = {**metric.compute(n_resamples=N_RESAMPLES).to_dict(), "name": name}
+    return out
+
+
+def best_word_threshold(rows: Sequence[tuple[list[float], list[int]]]) -> float:
+    """The threshold (0.05, 0.06 ... 0.95) with the best word F1; for validation rows only."""
+    flat = np.concatenate([np.asarray(values) for values, _ in rows])
+    gold = np.concatenate([np.asarray(flags) for _, flags in rows])
+
+    def f1(threshold: float) -> float:
+        hits = ((flat >= threshold) & (gold == 1)).sum()
+        return 2 * hits / max(1, (flat >= threshold).sum() + gold.sum())
+
+    return max((i / 100 for i in range(5, 96)), key=f1)
+
+
+def fit_temperature(logits_or_probabilities: np.ndarray, gold: Sequence[int]) -> float:
+    """Softmax temperature with the lowest negative log-likelihood on validation items (Guo et al. 2017).
+
+    Args:
+        logits_or_probabilities: Probabilities at temperature 1. Shape: ``(n, 32)``.
+        gold: Labels. Shape: ``(n,)``.
+    """
+    log_p = np.log(np.clip(logits_or_probabilities, 1e-30, None))
+
+    def nll(temperature: float) -> float:
+        scaled = log_p / temperature
+        scaled = scaled - np.logaddexp.reduce(scaled, axis=1, keepdims=True)
+        return float(-scaled[np.arange(len(gold)), np.asarray(gold)].mean())
+
+    return round(min((t / 100 for t in range(40, 401)), key=nll), 2)

@@ -1,0 +1,53 @@
+"""``empatheia evaluate``: a run or a model measured, beside the published row."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any, Optional
+
+import typer
+
+
+def evaluate(
+    run: Annotated[str, typer.Argument(help="Run folder, model folder, or a model's name (default).")],
+    split: Annotated[str, typer.Option(help="valid or test.")] = "test",
+    as_json: Annotated[bool, typer.Option("--json", help="Print all scores with their signatures as JSON.")] = False,
+    outputs: Annotated[Optional[Path], typer.Option(help="Write the replies as JSON lines.")] = None,  # noqa: UP045
+) -> None:
+    """Measure a model on a split of its corpus and print it beside the published row.
+
+    Example: empatheia evaluate runs/gao2021/soft/cpu-seed1024
+    """
+    if split not in ("valid", "test"):
+        raise typer.BadParameter(f"unknown split {split!r}; accepted: valid, test.")
+    from empatheia.resources import resolve_model
+    from empatheia.training.packaging import ModelFolder, metric_rows
+
+    folder = Path(run)
+    if (folder / "checkpoint").is_dir():
+        folder = folder / "checkpoint"
+    elif not folder.is_dir():
+        folder = resolve_model(run)
+    model = ModelFolder(folder)
+    metrics = model.evaluate(split, outputs)
+    if as_json:
+        typer.echo(json.dumps({"model": model.meta["name"], "split": split, "metrics": metrics}, ensure_ascii=False))
+        return
+    typer.echo(f"{model.meta['name']} ({model.recipe.size}, seed {model.recipe.seed}), {split}")
+    for label, value, interval, n in metric_rows(metrics):
+        typer.echo(f"  {label:<50} {value:>9}  {f'[{interval}]' if interval else '':<22} n={n}")
+    typer.echo(published_text(model, metrics))
+
+
+def published_text(model: Any, metrics: dict[str, Any]) -> str:
+    """Our scores beside the row the recipe names, or a line that says there is none."""
+    from empatheia.metrics.published import compare, published, to_text
+    from empatheia.metrics.score import Score
+
+    row = model.recipe.published
+    if row is None:
+        return "No published row: this recipe is not a published system."
+    ours = {name: Score.from_dict(value) for name, value in metrics.items() if "value" in value}
+    verdicts = compare(ours, published(row.paper, row.table, row.row))
+    return f"Published: {row.paper}, {row.table}, {row.row}\n{to_text(verdicts)}"

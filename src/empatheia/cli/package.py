@@ -1,0 +1,28 @@
+"""``empatheia package``: a finished run as a model folder to hand on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def package(
+    run: Annotated[Path, typer.Argument(help="Finished run folder of a responder.")],
+    target: Annotated[Path, typer.Argument(help="New model folder.")],
+    name: Annotated[str, typer.Option(help="What the model calls itself.")] = "empatheia-model",
+    description: Annotated[str, typer.Option(help="First paragraph of the model card.")] = "",
+    half: Annotated[bool, typer.Option(help="Store the weights as float16.")] = True,
+) -> None:
+    """Round, calibrate on validation data, measure on test, and write the model card.
+
+    Example: empatheia package runs/default/listener/cpu-seed1024 my-model --name my-model
+    """
+    from empatheia.training.packaging import metric_rows
+    from empatheia.training.packaging import package as make
+
+    card = make(run, target, name, half=half, description=description)
+    typer.echo(f"{target}: {card['parameters']:,} parameters, {card['licence']}")
+    for label, value, interval, n in metric_rows(card["metrics"]):
+        typer.echo(f"  {label:<50} {value:>9}  {f'[{interval}]' if interval else '':<22} n={n}")

@@ -1,0 +1,239 @@
+"""A finished run made into a model folder to hand on: thresholds chosen on validation data, card from the record."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+
+from empatheia.config import Recipe, validate_recipe
+from empatheia.corpora import recec, sample
+from empatheia.corpora.licences import licence
+from empatheia.dialogue import Example
+from empatheia.errors import CheckpointError, EmpatheiaError
+from empatheia.responders import RESPONDERS
+from empatheia.text.collation import Layout, encode_examples
+from empatheia.text.tokenizer import DialogueTokenizer
+from empatheia.training import evaluation
+from empatheia.training.runner import save_folder, write_atomically
+
+
+class ModelFolder:
+    """A responder's folder, opened for measuring.
+
+    Args:
+        folder: What ``write_model_folder`` wrote.
+
+    Raises:
+        CheckpointError: Something is missing in it.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        for name in ("empatheia.json", "config.json", "model.safetensors", "recipe.yaml"):
+            if not (self.folder / name).is_file():
+                raise CheckpointError(
+                    f"{self.folder} has no {name}; give a run folder's checkpoint/ or a model folder."
+                )
+        import yaml
+
+        self.meta = json.loads((self.folder / "empatheia.json").read_text(encoding="utf-8"))
+        self.recipe: Recipe = validate_recipe(
+            yaml.safe_load((self.folder / "recipe.yaml").read_text(encoding="utf-8")), str(self.folder / "recipe.yaml")
+        )
+        self.tokenizer = DialogueTokenizer.from_pretrained(self.folder)
+        self.tokenizer.remember()
+        self.model: Any = RESPONDERS.get(self.meta["system"]).from_pretrained(self.folder, dtype=torch.float32).eval()
+        self.layout = Layout(**self.meta["layout"])
+        self.sample_root = sample.root() if self.recipe.data.corpus == "sample" else None
+
+    def examples(self, split: str) -> list[Example]:
+        """Listener turns of a split of the recipe's corpus."""
+        from empatheia.corpora import empathetic_dialogues
+
+        data = self.recipe.data
+        dialogues = list(empathetic_dialogues.load(split, root=self.sample_root).dialogues)
+        limit = getattr(data, f"{split}_limit")
+        return [e for d in dialogues[:limit] for e in d.examples(("listener",), max_context_words=512)]
+
+    def evaluate(self, split: str = "test", outputs: Path | None = None) -> dict[str, Any]:
+        """All metrics on a split; the same call made the numbers of the card."""
+        try:
+            gold = {note.dialogue_id: note for note in recec.load(split, root=self.sample_root).annotations}
+        except EmpatheiaError:
+            gold = {}
+        result = evaluation.evaluate_model(
+            self.model,
+            self.tokenizer,
+            self.examples(split),
+            self.layout,
+            self.recipe.decoding,
+            gold,
+            outputs,
+            self.recipe.data.max_target,
+            self.meta["cause_threshold"],
+        )
+        if self.recipe.data.spans == "reccon":
+            rows = evaluation.word_cause_flags(self.model, self.tokenizer, self.layout, split, self.sample_root)
+            result |= evaluation.word_cause_scores(rows, self.meta["cause_threshold"])
+        return result
+
+    def calibrate(self) -> dict[str, float]:
+        """Cause threshold and emotion temperature chosen on validation data."""
+        from empatheia.training.responding import EMOTION_INDEX
+
+        chosen: dict[str, float] = {}
+        if self.recipe.data.spans == "reccon":
+            rows = evaluation.word_cause_flags(self.model, self.tokenizer, self.layout, "valid", self.sample_root)
+            if rows:
+                chosen["cause_threshold"] = evaluation.best_word_threshold(rows)
+        items = encode_examples(self.examples("valid"), self.tokenizer, self.layout, emotion_index=EMOTION_INDEX)
+        measured = evaluation.measure(self.model, items, self.tokenizer.pad_id)
+        gold = [item.emotion_label for item in items]
+        if measured.emotion_probabilities is not None and min(gold, default=-1) >= 0:
+            chosen["temperature"] = evaluation.fit_temperature(measured.emotion_probabilities, gold)
+        return chosen
+
+
+def package(run: Path, target: Path, name: str, *, half: bool = True, description: str = "") -> dict[str, Any]:
+    """Makes a model folder from a finished run: weights rounded to 16 bits, calibrated, measured, with its card.
+
+    Args:
+        run: Run folder of a responder.
+        target: New model folder.
+        name: What the model calls itself.
+        half: Store weights as float16 (half the size); they are rounded before anything is measured.
+        description: First paragraph of the card.
+
+    Raises:
+        CheckpointError: The run is not finished.
+    """
+    record_path = run / "metrics.json"
+    if not record_path.is_file():
+        raise CheckpointError(f"{run} has no metrics.json: the run is not finished; go on with `empatheia train`.")
+    record = json.loads(record_path.read_text(encoding="utf-8"))
+
+    def fill(folder: Path) -> None:
+        for path in (run / "checkpoint").iterdir():
+            (folder / path.name).write_bytes(path.read_bytes())
+        if half:
+            weights = load_file(folder / "model.safetensors")
+            weights = {k: v.half() if v.is_floating_point() else v for k, v in weights.items()}
+            save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+        meta_path = folder / "empatheia.json"
+        meta = json.loads(meta_path.read_text(encoding="utf-8")) | {"name": name}
+        meta_path.write_text(json.dumps(meta, indent=2), encoding="utf-8")
+        meta |= ModelFolder(folder).calibrate()
+        meta_path.write_text(json.dumps(meta, indent=2), encoding="utf-8")
+
+    save_folder(target, fill)
+    opened = ModelFolder(target)
+    metrics = opened.evaluate("test")
+    card = {
+        "name": name,
+        "description": description,
+        "recipe": record["recipe"],
+        "size": record["size"],
+        "seed": record["seed"],
+        "note": record["note"],
+        "parameters": record["parameters"],
+        "training_seconds": record["training_seconds"],
+        "environment": record["environment"],
+        "data": record["data"],
+        "licence": opened.meta["licence"],
+        "cause_threshold": opened.meta["cause_threshold"],
+        "temperature": opened.meta["temperature"],
+        "pretraining_corpora": sorted({c for s in opened.recipe.stages for c in s.data.get("extra", ())}),
+        "metrics": metrics,
+    }
+    write_atomically(target / "card.json", json.dumps(card, indent=1, ensure_ascii=False))
+    write_atomically(target / "README.md", card_text(card))
+    return card
+
+
+_CARD_ROWS = (
+    ("accuracy", "Emotion accuracy, 32 classes (%)", 2),
+    ("accuracy_top5", "Emotion accuracy, top 5 (%)", 2),
+    ("ppl_word", "Perplexity per word (family words + end mark)", 2),
+    ("ppl_token", "Perplexity per piece", 2),
+    ("bleu_nltk_4", "BLEU-4, NLTK corpus (%)", 3),
+    ("bleu_nltk_2", "BLEU-2, NLTK corpus (%)", 3),
+    ("dist_corpus_1", "Distinct-1, corpus (%)", 3),
+    ("dist_corpus_2", "Distinct-2, corpus (%)", 3),
+    ("cause_f1_turn", "Cause turns against RecEC's labels, F1 (%)", 2),
+    ("reccon_word_f1", "Cause words inside RECCON's causal turns, F1 (%)", 2),
+    ("reccon_word_f1_whole_turn", "The same, marking the whole turn (%)", 2),
+)
+
+
+def metric_rows(metrics: dict[str, Any]) -> list[tuple[str, str, str, int]]:
+    """Printed rows of measured scores: label, value, 95 % interval, n."""
+    rows = []
+    for key, label, digits in _CARD_ROWS:
+        if key not in metrics:
+            continue
+        score = metrics[key]
+        factor = 100.0 if score["unit"] == "fraction" and "(%)" in label else 1.0
+        low_high = score.get("interval")
+        interval = "" if not low_high else " to ".join(f"{factor * v:.{digits}f}" for v in low_high)
+        rows.append((label, f"{factor * score['value']:.{digits}f}", interval, score["n"]))
+    return rows
+
+
+def card_text(card: dict[str, Any]) -> str:
+    """The model card in Markdown, from the record alone."""
+    environment = card["environment"]
+    lines = [
+        f"# {card['name']}",
+        "",
+        card["description"] or card["note"],
+        "",
+        f"- **Licence of the weights:** {card['licence']} (they were trained on EmpatheticDialogues, CC BY-NC 4.0).",
+        f"- **Recipe:** `{card['recipe']}`, size `{card['size']}`, seed {card['seed']},"
+        f" commit `{environment['commit'][:12]}`.",
+        f"- **Parameters:** {card['parameters']:,}, started from random values; trained"
+        f" {card['training_seconds'] / 60:.0f} minutes on {environment['device']}.",
+        f"- **Thresholds chosen on validation data:** cause words from probability {card['cause_threshold']},"
+        f" emotion temperature {card['temperature']}.",
+        "",
+        "## Data",
+        "",
+        "- EmpatheticDialogues train (CC BY-NC 4.0): replies, emotion labels, situations.",
+        "- RECCON (DailyDialog part) train: cause spans, for the word head.",
+    ]
+    for name in card["pretraining_corpora"]:
+        entry = licence(name)
+        lines.append(f"- {name}: {entry.licence} (replies, pre-training).")
+    lines += [
+        "- Teacher: the word vectors started from the outputs of a pretrained sentence encoder for each piece"
+        " (distilled; no weight of it is inside).",
+        "",
+        "## Numbers",
+        "",
+        "EmpatheticDialogues test, every listener turn, greedy decoding, no gold label given to the model;"
+        " intervals are 95 % bootstrap over items. One seed.",
+        "",
+        "| metric | value | 95 % interval | n |",
+        "|---|---|---|---|",
+    ]
+    lines += [f"| {label} | {value} | {interval} | {n} |" for label, value, interval, n in metric_rows(card["metrics"])]
+    lines += [
+        "",
+        "Words are counted by the family's rules: lower-case, contractions expanded, NLTK tokens, plus one end mark a"
+        " reply; all nats of a reply's pieces are divided by that count, so no word is unknown. `empatheia evaluate"
+        " default` prints these numbers again.",
+        "",
+        "## Failure modes",
+        "",
+        "- Replies are short, often generic, and can miss or invert what happened; they are not advice.",
+        "- The emotion is that of a conversation's label among 32 overlapping ones: angry and furious, afraid and"
+        " terrified are often swapped.",
+        "- Cause words follow RECCON's habits (everyday English dialogues); irony, several causes and long texts fail.",
+        "- English only. Emoji, other languages and unknown words are answered but marked as uncertain.",
+        "- Not a therapist: it does not recognise a crisis. Do not use it on people in distress without supervision.",
+        "",
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,252 @@
+"""``empatheia analyze``: texts, stdin, files with bad rows, results that are whole, resuming."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from empatheia.cli.results import ResultFile
+from empatheia.cli.rows import looks_like_file, read_rows
+from empatheia.errors import DataError
+from empatheia.taxonomy import EMOTIONS
+
+TEXT = "I lost my grandmother last week and I keep her scarf on my desk."
+
+
+def records(text: str) -> list[dict]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_stdin_gives_one_object_a_line(cli, tiny_model):
+    done = cli("analyze", "--json", "-", "--model", str(tiny_model), stdin=f"{TEXT}\nWhat happened then?\n")
+    assert done.code == 0 and done.err == ""
+    first, second = records(done.out)
+    assert list(first["emotions"]) == list(EMOTIONS)
+    assert sum(first["emotions"].values()) == pytest.approx(1.0, abs=1e-9)
+    for cause in (*first["causes"], *first["words"]):
+        assert (
+            TEXT[cause["start"] : cause["end"]] == cause["text"]
+            and cause["turn"] == 0
+            and 0 <= cause["score"] <= 1
+        )
+    assert (first["row"], second["row"]) == (1, 2) and first["turns"] == [{"role": "speaker", "text": TEXT}]
+
+
+def test_texts_and_files_give_the_same(cli, tiny_model, tmp_path):
+    texts = [TEXT, "Hi.", "We moved to a new town, and I don't know anybody."]
+    model = ("--model", str(tiny_model))
+    files = {
+        "a.txt": "\n".join(texts),
+        "a.jsonl": "\n".join(
+            [json.dumps(texts[0]), json.dumps({"text": texts[1]}), json.dumps({"turns": [texts[2]]})]
+        ),
+        "a.csv": 'id,Text\n1,"' + '"\n2,"'.join(texts) + '"\n',
+        "a.tsv": "text\tid\n" + "\n".join(f"{text}\t{i}" for i, text in enumerate(texts)),
+        "b.csv": "\ufefftext;id\r\n" + "\r\n".join(f"{text};{i}" for i, text in enumerate(texts)),
+    }
+    expected = [record["emotions"] for record in records(cli("analyze", *texts, "--json", *model).out)]
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content.encode())
+        done = cli("analyze", str(tmp_path / name), "--json", *model)
+        assert done.code == 0, done.err
+        assert [record["row"] for record in records(done.out)] == [1, 2, 3]
+        for record, emotions in zip(records(done.out), expected, strict=True):
+            assert record["emotions"] == pytest.approx(emotions, abs=1e-5)
+
+
+def test_bad_rows_are_told_and_the_others_processed(cli, tiny_model, tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(
+        b'{"text": "I am proud of my daughter.", "id": "a"}\n'
+        b"{not json}\n"
+        b'{"text": ""}\n'
+        b'{"text": 5}\n'
+        b"[1, 2]\n"
+        b'{"words": "x"}\n'
+        b"\n"
+        b'"caf\xe9"\n'
+        b'{"turns": ["Hi.", "Hello."]}\n'
+        b'{"turns": [{"role": "narrator", "text": "Hi."}]}\n'
+        b'{"turns": [{"role": "speaker", "text": "I hope so."}]}\n'
+    )
+    done = cli("analyze", str(path), "--json", "--model", str(tiny_model))
+    assert done.code == 0
+    rows = {record["row"]: record for record in records(done.out)}
+    assert list(rows) == [1, 2, 3, 4, 5, 6, 8, 9, 10, 11]
+    assert rows[1]["id"] == "a" and "emotions" in rows[1] and "emotions" in rows[11]
+    for number, reason in {
+        2: "not valid JSON", 3: "is empty", 4: "holds a JSON int", 5: "found a JSON list", 6: "no text column",
+        8: "not UTF-8", 9: "listener turn", 10: "unknown role",
+    }.items():  # fmt: skip
+        assert reason in rows[number]["error"] and "emotions" not in rows[number]
+        assert f"row {number}: {rows[number]['error']}\n" in done.err
+    assert "10 rows, 8 bad (2, 3, 4, 5, 6, 8, 9, 10)" in done.err
+    shown = cli("analyze", str(path), "--model", str(tiny_model))
+    assert len(shown.out.splitlines()) == 2 and "row 2" not in shown.out
+
+
+def test_bad_rows_of_a_table(cli, tiny_model, tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_bytes(b'id,text\n1,"We moved,\nto a town"\n2\n\n3,caf\xe9\n4,  \n5,She passed\n')
+    done = cli("analyze", str(path), "--json", "--model", str(tiny_model))
+    rows = {record["row"]: record for record in records(done.out)}
+    assert rows[1]["turns"][0]["text"] == "We moved,\nto a town" and rows[5]["id"] == "5"
+    assert (
+        "1 of 2 columns" in rows[2]["error"]
+        and "not UTF-8" in rows[3]["error"]
+        and "white space" in rows[4]["error"]
+    )
+    assert done.code == 0 and "5 rows, 3 bad (2, 3, 4)" in done.err
+
+
+def test_no_usable_row_is_a_failure(cli, tiny_model):
+    done = cli("analyze", "-", "--json", "--model", str(tiny_model), stdin="\n  \n")
+    assert done.code == 1 and done.err.splitlines()[-1].startswith("error: no row could be used")
+    assert [record["row"] for record in records(done.out)] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        (
+            "a.csv",
+            b"id,words\n1,x\n",
+            r"no text column. Found: 'id', 'words'. Name the one to read with --column",
+        ),
+        ("a.csv", b"", "is empty; its first line must name the columns"),
+        ("a.csv", "text\nhi\n".encode("utf-16"), "UTF-16; save it as UTF-8"),
+        ("a.csv", b"PK\x03\x04zip", "spreadsheet"),
+        ("a.jsonl", b"\x1f\x8bgzip", "gzip"),
+    ],
+)
+def test_files_that_cannot_be_read_at_all(tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError, match=message):
+        list(read_rows(tmp_path / name))
+
+
+def test_the_column_can_be_named(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("text,Body\nno,yes\n")
+    assert [row.item for row in read_rows(path, "Body")] == ["yes"]
+    with pytest.raises(DataError, match=r"no column 'body'. Did you mean 'Body'\? Found: 'text', 'Body'"):
+        list(read_rows(path, "body"))
+    lines = tmp_path / "a.jsonl"
+    lines.write_text('{"post": "yes", "turns": "no"}\n')
+    assert [row.item for row in read_rows(lines, "post")] == ["yes"]
+
+
+def test_an_open_quotation_mark_does_not_swallow_the_file_silently(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text('text\nfirst\n"never closed\n' + "line\n" * 500)
+    rows = list(read_rows(path))
+    assert rows[0].item == "first"
+    assert "quotation mark" in rows[1].error and "lines 3 to 503" in rows[1].error
+
+
+def test_what_looks_like_a_file():
+    assert looks_like_file("posts.csv") and looks_like_file("a b/c.JSONL")
+    assert not looks_like_file("I read posts.csv\nyesterday.csv") and not looks_like_file("I am sad.")
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "csv"])
+def test_out_holds_every_row(cli, tiny_model, tmp_path, suffix):
+    out = tmp_path / f"result.{suffix}"
+    done = cli("analyze", "-", "--out", str(out), "--model", str(tiny_model), stdin=f"{TEXT}\n\nHi, you.\n")
+    assert done.code == 0 and done.out == "" and f"3 rows, 1 bad (2); written to {out}" in done.err
+    assert list(tmp_path.iterdir()) == [out]
+    if suffix == "jsonl":
+        rows = records(out.read_text())
+        assert [row["row"] for row in rows] == [1, 2, 3] and "error" in rows[1]
+    else:
+        with out.open(newline="") as stream:
+            rows = list(csv.DictReader(stream))
+        assert [row["text"] for row in rows] == [TEXT, "", "Hi, you."]
+        assert rows[0]["emotion"] in EMOTIONS and 0 < float(rows[0]["probability"]) <= 1 and rows[1]["error"]
+
+
+class Stopped(BaseException):
+    """Stands for a kill: nothing of ours catches it."""
+
+
+@pytest.mark.parametrize("cut", [0, 30])
+def test_resuming_gives_what_one_run_gives(cli, tiny_model, tmp_path, monkeypatch, cut):
+    import empatheia.cli.analyze as command
+    from empatheia.listener import Listener
+
+    source, out, partial = tmp_path / "a.txt", tmp_path / "result.jsonl", tmp_path / "result.jsonl.partial"
+    source.write_text("\n".join(f"She passed exam {i}." if i % 7 else "" for i in range(1, 41)))
+    arguments = ("analyze", str(source), "--model", str(tiny_model), "--out", str(out))
+    monkeypatch.setattr(command, "ROWS_PER_CHUNK", 8)
+    assert cli(*arguments).code == 0
+    whole = out.read_text()
+    out.unlink()
+    analyze, calls = Listener.analyze, []
+
+    def stop_at_third(self, items, **options):
+        calls.append(len(items))
+        if len(calls) == 3:
+            raise Stopped
+        return analyze(self, items, **options)
+
+    monkeypatch.setattr(Listener, "analyze", stop_at_third)
+    with pytest.raises(Stopped):
+        command.analyze([str(source)], model=str(tiny_model), out=out, resume=True)
+    assert not out.exists() and len(partial.read_text().splitlines()) == 16
+    if cut:  # a kill in the middle of a write
+        partial.write_bytes(partial.read_bytes()[:-cut])
+    calls.clear()
+    monkeypatch.setattr(Listener, "analyze", lambda self, items, **options: analyze(self, items, **options))
+    done = cli(*arguments, "--resume")
+    assert done.code == 0 and f"going on after row {15 if cut else 16}" in done.err
+    assert done.err.splitlines()[-1].startswith("40 rows, ") and not partial.exists()
+    resumed = records(out.read_text())
+    for row, expected in zip(resumed, records(whole), strict=True):
+        assert row["row"] == expected["row"] and row.get("error") == expected.get("error")
+        if "emotions" in row:
+            assert row["emotions"] == pytest.approx(expected["emotions"], abs=1e-5)
+
+
+def test_without_resume_a_stopped_run_leaves_nothing(tiny_model, tmp_path, monkeypatch):
+    import empatheia.cli.analyze as command
+    from empatheia.listener import Listener
+
+    def stop(*args, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Listener, "analyze", stop)
+    source = tmp_path / "a.txt"
+    source.write_text("Hi.\n")
+    with pytest.raises(KeyboardInterrupt):
+        command.analyze([str(source)], model=str(tiny_model), out=tmp_path / "r.jsonl")
+    assert list(tmp_path.iterdir()) == [source]
+
+
+def test_resuming_another_input_or_model_is_refused(cli, tiny_model, tmp_path):
+    out = tmp_path / "r.jsonl"
+    partial = tmp_path / "r.jsonl.partial"
+    arguments = ("analyze", "-", "--model", str(tiny_model), "--out", str(out), "--resume")
+    row = {"row": 1, "turns": [{"role": "speaker", "text": "Other."}], "model": "tiny"}
+    partial.write_text(json.dumps(row) + "\n")
+    done = cli(*arguments, stdin="Hi.\nYes.\n")
+    assert done.code == 1 and "1 rows of another input" in done.err and partial.exists() and not out.exists()
+    partial.write_text(json.dumps(row | {"model": "huge"}) + "\n")
+    assert "was made with the model 'huge', not 'tiny'" in cli(*arguments, stdin="Other.\nYes.\n").err
+
+
+def test_a_result_that_cannot_take_its_name_leaves_the_old_one(tmp_path, monkeypatch):
+    out = tmp_path / "r.jsonl"
+    out.write_text("old")
+    with pytest.raises(ZeroDivisionError), ResultFile(out) as file:
+        file.write({"row": 1})
+        raise ZeroDivisionError
+    assert out.read_text() == "old" and list(tmp_path.iterdir()) == [out]
+
+    def fail(self, target):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", fail)
+    with pytest.raises(OSError, match="No space"), ResultFile(out) as file:
+        file.write({"row": 1})
+    assert out.read_text() == "old" and list(tmp_path.iterdir()) == [out]

@@ -1,0 +1,65 @@
+"""Rendering: plain without a terminal, styled on one, safe with any text."""
+
+import io
+
+import pytest
+
+from empatheia.cli.output import marked_turn, print_lines, understanding_lines, visible
+from empatheia.dialogue import Span, Turn, Understanding
+from empatheia.taxonomy import EMOTIONS
+
+
+def made(text: str, *spans: Span, **fields) -> Understanding:
+    emotions = dict.fromkeys(EMOTIONS, 0.0) | {"sad": 0.75, "lonely": 0.25}
+    return Understanding(emotions, spans, (), (Turn("speaker", text),), **fields)
+
+
+def plain(lines) -> str:
+    stream = io.StringIO()
+    print_lines(lines, stream)
+    return stream.getvalue()
+
+
+def test_plain_text_has_brackets_and_ascii_bars():
+    understanding = made("I lost my dog today.", Span(0, 2, 13, 0.875), uncertain=("emoji",))
+    assert plain(understanding_lines(understanding, top=2)) == (
+        "speaker   I [lost my dog] today.\n"
+        "feels     sad          ##################......  75.0%\n"
+        "          lonely       ######..................  25.0%\n"
+        "because   lost my dog (0.88)\n"
+        "uncertain emoji\n"
+    )
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_gets_colours_unless_told_not_to(monkeypatch: pytest.MonkeyPatch):
+    understanding = made("I lost my dog today.", Span(0, 2, 13, 0.875))
+    monkeypatch.setenv("TERM", "xterm-256color")
+    for name in ("NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    coloured, uncoloured = Terminal(), Terminal()
+    print_lines(understanding_lines(understanding, is_plain=False), coloured)
+    assert "\x1b[1;4;33mlost my dog\x1b[0m" in coloured.getvalue() and "█" in coloured.getvalue()
+    monkeypatch.setenv("NO_COLOR", "1")
+    print_lines(understanding_lines(understanding, is_plain=False), uncoloured)
+    assert "33m" not in uncoloured.getvalue() and "lost my dog" in uncoloured.getvalue()
+
+
+def test_markup_and_control_characters_are_only_text():
+    text = "[red]I\x1b[31m am\u202e sad[/red]\n\x07today\ud800"
+    assert visible(text) == "[red]I?[31m am? sad[/red] ?today?" and len(visible(text)) == len(text)
+    stream = Terminal()
+    print_lines([marked_turn(Turn("speaker", text), [], False)], stream)
+    assert "[red]I?" in stream.getvalue() and "\x07" not in stream.getvalue()
+
+
+def test_long_turns_are_shown_in_part():
+    text = "word " * 1000
+    shown = plain([marked_turn(Turn("speaker", text), [Span(0, 0, 4, 0.5), Span(0, 4000, 4004, 0.5)], True)])
+    assert (
+        shown.startswith("[word] word") and shown.endswith("... (5,000 characters)\n") and len(shown) < 1300
+    )
