@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -35,22 +37,22 @@ def naive_loop(model: torch.nn.Module, data: StageData, stage: StageConfig, n: i
 def main() -> None:
     parser = arguments(__doc__, n=60, n_naive=60)
     parser.add_argument("--recipe", default=str(RECIPE), help="its last stage is timed")
+    parser.add_argument("--size", default="cpu", help="size of the recipe; smoke reads the sample")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
 
-    try:
-        empathetic_dialogues.load("valid")
-        overrides, source = ["data.train_limit=2000"], "EmpatheticDialogues, 2,000 dialogues"
-    except MissingResourceError:
-        overrides, source = SAMPLE, "bundled sample"
-    recipe = load_recipe(options.recipe, size="cpu", overrides=overrides)
+    overrides, source = SAMPLE, "bundled sample"
+    if options.size != "smoke":
+        with contextlib.suppress(MissingResourceError):
+            empathetic_dialogues.load("valid")
+            overrides, source = ["data.train_limit=2000"], "EmpatheticDialogues, 2,000 dialogues"
+    recipe = load_recipe(options.recipe, size=options.size, overrides=overrides)
     changes = {"max_steps": options.n, "evaluations": 0, "select": None, "warmup_steps": 0}
     stage = recipe.stages[-1].model_copy(update=changes)
     recipe = recipe.model_copy(update={"stages": (stage,)})
 
     seen = 0
-
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(sys.stderr):
         task = make_task(recipe, Path(folder))
         data = task.stage_data(stage)
 

@@ -126,7 +126,7 @@ def test_weights_that_do_not_fit_the_config(tiny_copy):
     save_file(weights, path, {"format": "pt"})
     config = json.loads((tiny_copy / "config.json").read_text())
     (tiny_copy / "config.json").write_text(json.dumps(config | {"width": 64}))
-    with pytest.raises(CheckpointError, match="fit config.json"):
+    with pytest.raises(CheckpointError, match=r"fit config\.json"):
         Listener.load(tiny_copy)
     save_file({}, path)
     with pytest.raises(CheckpointError, match="holds no tensors"):
@@ -145,11 +145,11 @@ def test_a_vocabulary_of_another_model(tiny_copy):
     ("change", "message"),
     [
         ({"format": 2}, "format 2; this release reads 1"),
-        ({"system": "cause_gatd"}, "Did you mean 'cause_gated'"),
+        ({"system": "cause_gatd"}, "system this release does not have.*Did you mean 'cause_gated'"),
         ({"emotions": ["sad"]}, "lists 1 emotions"),
         ({"temperature": 0}, "temperature 0; it must be above 0"),
         ({"layout": {"max_sauce": 3}}, "layout this release cannot read"),
-        ({"name": None, "system": None}, "system this release does not have"),
+        ({"name": None, "system": None}, "has system None; a string"),
     ],
 )
 def test_a_manifest_that_says_something_impossible(tiny_copy, change, message):

@@ -108,7 +108,7 @@ def test_seeds_and_settings(listener):
 
 
 def test_sampling_follows_the_distribution():
-    """Gumbel noise and arg max draw from the softmax: frequencies of 4,000 seeds within four standard errors."""
+    """Gumbel noise and arg max draw from the softmax: 4,000 seeds within four standard errors."""
     import torch
 
     from empatheia.listener.strategies import RowNoise

@@ -76,8 +76,8 @@ def test_bad_rows_are_told_and_the_others_processed(cli, tiny_model, tmp_path):
     assert list(rows) == [1, 2, 3, 4, 5, 6, 8, 9, 10, 11]
     assert rows[1]["id"] == "a" and "emotions" in rows[1] and "emotions" in rows[11]
     for number, reason in {
-        2: "not valid JSON", 3: "is empty", 4: "holds a JSON int", 5: "found a JSON list", 6: "no text column",
-        8: "not UTF-8", 9: "listener turn", 10: "unknown role",
+        2: "not valid JSON", 3: "is empty", 4: "holds a JSON int", 5: "found a JSON list",
+        6: "no text column", 8: "not UTF-8", 9: "listener turn", 10: "unknown role",
     }.items():  # fmt: skip
         assert reason in rows[number]["error"] and "emotions" not in rows[number]
         assert f"row {number}: {rows[number]['error']}\n" in done.err
@@ -197,7 +197,7 @@ def test_resuming_gives_what_one_run_gives(cli, tiny_model, tmp_path, monkeypatc
     if cut:  # a kill in the middle of a write
         partial.write_bytes(partial.read_bytes()[:-cut])
     calls.clear()
-    monkeypatch.setattr(Listener, "analyze", lambda self, items, **options: analyze(self, items, **options))
+    monkeypatch.setattr(Listener, "analyze", analyze)
     done = cli(*arguments, "--resume")
     assert done.code == 0 and f"going on after row {15 if cut else 16}" in done.err
     assert done.err.splitlines()[-1].startswith("40 rows, ") and not partial.exists()

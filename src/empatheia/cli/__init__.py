@@ -56,7 +56,7 @@ class LazyGroup(TyperGroup):
         """A stand-in that knows its help line; None for an unknown name."""
         if cmd_name not in COMMANDS:
             return None
-        return TyperCommand(cmd_name, help=COMMANDS[cmd_name][1], rich_markup_mode=None)
+        return TyperCommand(cmd_name, short_help=COMMANDS[cmd_name][1], rich_markup_mode=None)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """Imports the command that is about to run."""
@@ -103,9 +103,9 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
+        from empatheia import __version__
 
-        typer.echo(f"empatheia {version('empatheia')}")
+        typer.echo(f"empatheia {__version__}")
         raise typer.Exit()
 
 

@@ -14,6 +14,7 @@ app = typer.Typer(
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+_TOLD = ("accuracy", "ppl_word", "bleu_nltk_4", "dist_corpus_2", "reccon_word_f1")
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -73,4 +74,5 @@ def show_model(
 
 
 def _numbers(numbers: dict[str, Any]) -> str:
-    return ", ".join(f"{key} {value:.4g}" for key, value in list(numbers.items())[:4])
+    chosen = [key for key in _TOLD if key in numbers] or list(numbers)[:4]
+    return ", ".join(f"{key} {numbers[key]:.4g}" for key in chosen)

@@ -3,7 +3,7 @@
 The rule: released weights carry a non-commercial licence. Corpora under attribution, non-commercial or
 public-domain terms fit; share-alike terms would dictate another licence, and texts without a stated licence
 give no permission. Two entries are let through and flagged ``share_alike``: DailyDialog, and RECCON, whose
-text it is; a model card must name them. Every corpus may be read, counted and used for experiments by whoever holds it lawfully.
+text it is; a model card must name them. Whoever holds a corpus lawfully may read, count and experiment.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ Rules that the paper leaves open were settled by the released counts:
 - a target whose cause is only latent keeps its whole history as negatives in fold 1: the paper says it was
   dropped, but 838 negatives in valid and 5,330 in test are only reached with it;
 - evidence after the target (two entries in train) gives no positive: 7,269 and 20,646 items remain there;
-- folds 2 and 3 have four negatives for each annotated target: 800 in valid, 4,396 in test, 18,248 in train. The
-  printed 18,428 seems to swap two digits: the released file is said to have 25,517 = 7,269 + 18,248 rows.
+- folds 2 and 3 have four negatives for each annotated target: 800 in valid, 4,396 in test, 18,248 in train.
+  The printed 18,428 seems to swap two digits: the released file is said to have 25,517 = 7,269 + 18,248 rows.
 """
 
 from __future__ import annotations
@@ -90,8 +90,8 @@ def pairs(
 ) -> list[Pair]:
     """The items of a fold: positives and negatives, target by target.
 
-    Folds 2 and 3 were drawn at random by their authors without a published seed: here they follow ``seed`` and
-    are the same on every machine, but not the released draw.
+    Folds 2 and 3 were drawn at random by their authors without a published seed: here they follow ``seed``
+    and are the same on every machine, but not the released draw.
 
     Args:
         corpus: One split, from :func:`empatheia.corpora.reccon.load`.

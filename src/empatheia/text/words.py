@@ -16,7 +16,8 @@ from empatheia.errors import ConfigError
 
 Style = Literal["family", "recec", "rashkin"]
 
-# in the order of the released code; plain substring replacement, so "wit's" is expanded as well
+# The released code replaces plain substrings, one entry after the other: "wit's" is expanded as well, and neither
+# "he's", "shouldn't" nor a curly apostrophe is.
 CONTRACTIONS: dict[str, str] = {
     "it's": "it is", "don't": "do not", "doesn't": "does not", "didn't": "did not", "you'd": "you would",
     "you're": "you are", "you'll": "you will", "i'm": "i am", "they're": "they are", "that's": "that is",
@@ -24,14 +25,14 @@ CONTRACTIONS: dict[str, str] = {
     "i'd": "i would", "aren't": "are not", "isn't": "is not", "wasn't": "was not", "weren't": "were not",
     "won't": "will not", "there's": "there is", "there're": "there are",
 }  # fmt: skip
-_CONTRACTION = re.compile("|".join(map(re.escape, CONTRACTIONS)))
-_ABBREVIATIONS = {"mr", "mrs", "ms", "dr", "prof", "st", "vs", "jr", "sr", "e.g", "i.e", "etc", "no"}
-_SENTENCE_END = re.compile(r"[.!?]+[\"')\]]*\s+")
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u200b-\u200f\u2028-\u202e\ufeff]")
-_PLAIN = re.compile(r"[a-z ,.!?\n]*")
-_PLAIN_WORD = re.compile(r"[a-z.]+|[,!?]")
-_NLTK_SPLITS = re.compile(r"\b(?:cannot|gimme|gonna|gotta|lemme|wanna|more|d|whaddya|whatcha)\b|[.][,!?]|[,!?][.]")
+# "no." and "etc." do end sentences: the released tokens of Gao et al. split them 76 and 9 times and never keep them
+_ABBREVIATIONS = {"mr", "mrs", "ms", "dr", "prof", "st", "vs", "jr", "sr", "e.g", "i.e"}
+_SENTENCE_END = re.compile(r"[.!?]+[\"')\]]*\Z")
+_BLANKS = re.compile(r"[^\S ]|[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff\ud800-\udfff]")
 _RASHKIN_MARKS = re.compile(r"([,;:!'?])")
+_SIMPLE = re.compile(r"([a-z0-9]+)([,!?.]?)")
+_NLTK_HALVES = {"cannot", "gimme", "gonna", "gotta", "lemme", "wanna"}
+_LONGEST_CACHED, _MOST_CACHED, _LONGEST_CUT = 40, 100_000, 5000
 
 
 class Word(NamedTuple):
@@ -42,9 +43,17 @@ class Word(NamedTuple):
     end: int
 
 
+_Cut = tuple[tuple[str, int, int], ...]
+_KNOWN: dict[tuple[str, bool], dict[str, _Cut]] = {
+    (style, is_last): {} for style in ("family", "recec") for is_last in (False, True)
+}
+
+
 @lru_cache(maxsize=1)
 def _nltk():  # noqa: ANN202
-    from nltk.tokenize.destructive import NLTKWordTokenizer
+    from nltk.tokenize.destructive import (
+        NLTKWordTokenizer,
+    )  # 1,900 modules come along: not before the first text
 
     return NLTKWordTokenizer()
 
@@ -52,13 +61,16 @@ def _nltk():  # noqa: ANN202
 def tokenize_words(text: str, style: Style = "family") -> list[Word]:
     """Cuts a text into words.
 
+    NLTK's rules never look past a blank, save that a period is cut off only at the end of a sentence. So the text is
+    cut at blanks, and what lies between is looked up: words repeat, and time stays linear.
+
     Args:
-        text: Anything; control and zero-width characters separate words.
+        text: Anything; control, zero-width and surrogate characters count as blanks.
         style: See the module's first lines.
 
     Returns:
-        Words in order. Spans never overlap wrongly and always satisfy ``0 <= start <= end <= len(text)``; the parts
-        of an expanded contraction share its characters ("don't" gives "do" over ``do`` and "not" over ``n't``).
+        Words in order, with ``0 <= start < end <= len(text)`` and spans that never step back. The parts of an expanded
+        contraction share its characters: "don't" gives "do" over ``do`` and "not" over ``n't``.
 
     Raises:
         ConfigError: Unknown style.
@@ -67,7 +79,27 @@ def tokenize_words(text: str, style: Style = "family") -> list[Word]:
         return _rashkin_words(text)
     if style not in ("family", "recec"):
         raise ConfigError(f"unknown word style {style!r}; accepted: family, recec, rashkin.")
-    return [word for start, end in _sentences(text) for word in _sentence_words(text[start:end], start, style)]
+    clean = text if text.isprintable() else _BLANKS.sub(" ", text)  # same length
+    lowered = clean.lower()
+    if len(lowered) != len(
+        clean
+    ):  # "İ" becomes two characters: lower-case inside the chunks, where it is mapped
+        lowered = clean
+    inner, last = _KNOWN[style, False], _KNOWN[style, True]
+    chunks = lowered.split(" ")
+    last_chunk = _last_chunk(chunks)
+    words: list[Word] = []
+    add, make, position = words.append, Word._make, 0
+    for i, chunk in enumerate(chunks):
+        if chunk:
+            is_last = i >= last_chunk
+            cut = (last if is_last else inner).get(chunk)
+            if cut is None:
+                cut = _cut(chunk, style, is_last)
+            for word, start, end in cut:
+                add(make((word, position + start, position + end)))
+        position += len(chunk) + 1
+    return words
 
 
 def count_words(text: str) -> int:
@@ -75,85 +107,86 @@ def count_words(text: str) -> int:
     return len(tokenize_words(text))
 
 
-def _sentences(text: str) -> list[tuple[int, int]]:
-    """Character ranges of sentences: NLTK's word rules split a period only at the end of what they are given."""
-    ranges, start = [], 0
-    for match in _SENTENCE_END.finditer(text):
-        before = text[start : match.start()].rsplit(None, 1)
-        if match.group().startswith(". ") and before and before[-1].lower() in _ABBREVIATIONS:
-            continue
-        ranges.append((start, match.end()))
-        start = match.end()
-    if start < len(text):
-        ranges.append((start, len(text)))
-    return [part for a, b in ranges for part in ((s, min(s + 5000, b)) for s in range(a, b, 5000))]
+def _last_chunk(chunks: list[str]) -> int:
+    """Index of the chunk that ends the text; brackets and quotes may stand apart behind its period."""
+    i = len(chunks) - 1
+    while i > 0 and not chunks[i].strip("])}>'»”’"):
+        i -= 1
+    return i
 
 
-def _plain_words(sentence: str, offset: int) -> list[Word]:
-    """NLTK's result for a sentence of letters, blanks and ``, . ! ?`` only, several times faster."""
-    words = [Word(match.group(), offset + match.start(), offset + match.end()) for match in _PLAIN_WORD.finditer(sentence)]
-    if words and words[-1].text.endswith(".") and len(words[-1].text) > 1:
-        text, start, end = words[-1]
-        words[-1:] = [Word(text[:-1], start, end - 1), Word(".", end - 1, end)]
-    return words
-
-
-def _sentence_words(sentence: str, offset: int, style: Style) -> list[Word]:
-    plain = sentence.lower()
-    if _PLAIN.fullmatch(plain) and ".." not in plain and not _NLTK_SPLITS.search(plain):
-        words = _plain_words(plain, offset)
-        if not any("." in word.text and len(word.text) > 1 and word.text[0] == "." for word in words):
-            return words
-    clean = _CONTROL.sub(" ", sentence)
-    lowered = clean.lower()
-    where: list[tuple[int, int]] | None = None  # span of each character, when it is not its own
-    if len(lowered) != len(clean):
-        pieces = [c.lower() for c in clean]
-        where = [(i, i + 1) for i, piece in enumerate(pieces) for _ in piece]
-        lowered = "".join(pieces)
-    if style == "family" and "'" in lowered and _CONTRACTION.search(lowered):
+def _cut(chunk: str, style: str, is_last: bool) -> _Cut:
+    """Words of what stands between two blanks, with offsets into it; remembered if short."""
+    if len(chunk) > _LONGEST_CUT:
+        return tuple(
+            (word, start + a, start + b)
+            for start in range(0, len(chunk), _LONGEST_CUT)
+            for word, a, b in _cut(
+                chunk[start : start + _LONGEST_CUT], style, is_last and start + _LONGEST_CUT >= len(chunk)
+            )
+        )
+    lowered, where = chunk.lower(), [(i, i + 1) for i in range(len(chunk))]
+    if len(lowered) != len(chunk):
+        lowers = [c.lower() for c in chunk]
+        where = [span for span, lower in zip(where, lowers, strict=True) for _ in lower]
+        lowered = "".join(lowers)
+    ends_sentence = is_last or _ends_sentence(lowered)
+    if style == "family" and "'" in lowered:
         lowered, where = _expand(lowered, where)
     words, position = [], 0
-    for token in _nltk().tokenize(lowered):
-        while position < len(lowered) and lowered[position].isspace():
+    for token in _nltk_words(lowered, ends_sentence):
+        while lowered[position].isspace():
             position += 1
-        if not lowered.startswith(token, position):
-            if token in ("``", "''"):  # NLTK's sign for a double quote
-                width = 1 if lowered[position : position + 1] == '"' else 2
-            else:
-                position = lowered.find(token, position)
-                width = len(token)
-        else:
-            width = len(token)
-        end = position + width
-        if where is None:
-            words.append(Word(token, offset + position, offset + end))
-        else:
-            words.append(Word(token, offset + where[position][0], offset + where[end - 1][1]))
-        position = end
-    return words
+        # NLTK writes `` or '' for a double quote
+        width = 1 if token in ("``", "''") and lowered[position] == '"' else len(token)
+        words.append((token, where[position][0], where[position + width - 1][1]))
+        position += width
+    cut = tuple(words)
+    if len(chunk) <= _LONGEST_CACHED:
+        known = _KNOWN[style, is_last]
+        if len(known) >= _MOST_CACHED:
+            known.clear()
+        known[chunk] = cut
+    return cut
 
 
-def _expand(text: str, where: list[tuple[int, int]] | None) -> tuple[str, list[tuple[int, int]]]:
-    where = where or [(i, i + 1) for i in range(len(text))]
-    parts: list[str] = []
-    spans: list[tuple[int, int]] = []
-    last = 0
-    for match in _CONTRACTION.finditer(text):
-        start, end = match.span()
-        parts.append(text[last:start])
-        spans += where[last:start]
-        long_form = CONTRACTIONS[match.group()]
-        first, _, second = long_form.partition(" ")
-        cut = end - 3 if match.group().endswith("n't") else start + match.group().index("'")
-        left = (where[start][0], where[cut - 1][1]) if second else (where[start][0], where[end - 1][1])
-        right = (where[cut][0], where[end - 1][1])
-        parts.append(long_form)
-        spans += [left] * len(first) + ([(left[1], left[1])] + [right] * len(second) if second else [])
-        last = end
-    parts.append(text[last:])
-    spans += where[last:]
-    return "".join(parts), spans
+def _nltk_words(chunk: str, ends_sentence: bool) -> list[str]:
+    simple = _SIMPLE.fullmatch(chunk)
+    if simple and simple[1] not in _NLTK_HALVES:  # most words: nothing NLTK would look at but the mark
+        if not simple[2] or (simple[2] == "." and not ends_sentence):
+            return [chunk]
+        return [simple[1], simple[2]]
+    # an "x" before and behind gives the rules their mid-sentence context
+    if ends_sentence:
+        return _nltk().tokenize(f"x {chunk}")[1:]
+    return _nltk().tokenize(f"x {chunk} x")[1:-1]
+
+
+def _ends_sentence(chunk: str) -> bool:
+    if not _SENTENCE_END.search(chunk):
+        return False
+    return not (chunk.endswith(".") and chunk[:-1].lstrip("(\"'") in _ABBREVIATIONS)
+
+
+def _expand(text: str, where: list[tuple[int, int]]) -> tuple[str, list[tuple[int, int]]]:
+    """Replaces contractions in the table's order; ``where`` holds the original span of each character."""
+    for short, long in CONTRACTIONS.items():
+        if short not in text:
+            continue
+        cut = len(short) - 3 if short.endswith("n't") else short.index("'")
+        first = 3 if long == "cannot" else long.index(" ")  # NLTK cuts "cannot" into "can" and "not"
+        parts: list[str] = []
+        spans: list[tuple[int, int]] = []
+        done = 0
+        while (at := text.find(short, done)) >= 0:
+            end = at + len(short)
+            left = (where[at][0], where[at + cut - 1][1])
+            right = (where[at + cut][0], where[end - 1][1])
+            parts += [text[done:at], long]
+            spans += [*where[done:at], *([left] * first), *([right] * (len(long) - first))]
+            done = end
+        text, where = "".join([*parts, text[done:]]), spans + where[done:]
+    return text, where
 
 
 def _rashkin_words(text: str) -> list[Word]:
@@ -168,12 +201,21 @@ def _rashkin_words(text: str) -> list[Word]:
     return words
 
 
-_CLOSING = {".", ",", "!", "?", ";", ":", ")", "]", "}", "%", "''", "...", "…"}
-_OPENING = {"(", "[", "{", "$", "#", "``"}
-_SPLIT_PAIRS = {("can", "not"), ("gon", "na"), ("wan", "na"), ("got", "ta"), ("gim", "me"), ("lem", "me")}
-_NAMES = {"i": "I", "god": "God", "christmas": "Christmas", "thanksgiving": "Thanksgiving", "halloween": "Halloween"}
-_TIMES = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday", "january", "february", "april",
-          "june", "july", "august", "september", "october", "november", "december")  # fmt: skip
+_CLOSING = {".", ",", "!", "?", ";", ":", ")", "]", "}", "%", "''", "”", "»", "’", "n't", "'s", "'m", "'d", "'ll",
+            "'re", "'ve"}  # fmt: skip
+_OPENING = {"(", "[", "{", "#", "``", "“", "«", "@"}
+_PAIRS = {("can", "not"), ("gon", "na"), ("wan", "na"), ("got", "ta"), ("gim", "me"), ("lem", "me"), ("'t", "is"),
+          ("'t", "was"), ("more", "'n"), ("d", "'ye")}  # fmt: skip
+_SHOWN = {"i": "I", "``": '"', "''": '"', "god": "God", "tv": "TV"}
+_SHOWN |= {
+    name: name.capitalize()
+    for name in (
+        "mr mr. mrs mrs. ms. dr dr. monday tuesday wednesday thursday friday saturday sunday january february april"
+        " june july august september october november december christmas thanksgiving halloween easter english"
+        " american america"
+    ).split()
+}
+_PAIRED = ('"', "'", "*")
 
 
 def detokenize(words: Iterable[str]) -> str:
@@ -184,22 +226,36 @@ def detokenize(words: Iterable[str]) -> str:
     >>> detokenize(["it", "was", "n't", "fun"])
     "It wasn't fun"
     """
-    out, sentence_start, glue, previous, in_quote = [], True, True, "", False
-    for word in words:
-        shown = _NAMES.get(word, word.capitalize() if word in _TIMES else word)
-        opens = word in _OPENING
-        closes = word in _CLOSING or word == "n't" or (word.startswith("'") and len(word) > 1 and word != "''")
-        if word == '"':
-            opens, closes, in_quote = not in_quote, in_quote, not in_quote
-        if word in ("``", "''"):
-            shown = '"'
-        attached = glue or closes or (previous, word) in _SPLIT_PAIRS
-        if sentence_start and shown[:1].isalpha():
-            shown = shown[:1].upper() + shown[1:]
-            sentence_start = False
-        out.append(shown if attached else " " + shown)
+    tokens = list(words)
+    out: list[str] = []
+    starts_sentence, glue, is_open = True, True, dict.fromkeys(_PAIRED, False)
+    for i, word in enumerate(tokens):
+        before, after = tokens[i - 1] if i else "", tokens[i + 1] if i + 1 < len(tokens) else ""
+        attached, opens = _spacing(word, before, after, is_open)
+        shown = _SHOWN.get(word, word)
+        if starts_sentence and any(c.isalnum() for c in shown):
+            shown, starts_sentence = shown[0].upper() + shown[1:], False
+        out.append(shown if glue or attached else " " + shown)
         glue = opens
-        if word in {".", "!", "?"}:
-            sentence_start = True
-        previous = word
+        starts_sentence = starts_sentence or word in (".", "!", "?")
     return "".join(out)
+
+
+def _spacing(word: str, before: str, after: str, is_open: dict[str, bool]) -> tuple[bool, bool]:
+    """Whether a word is written onto the one before it, and the next one onto it; notes quotes as open or closed."""
+    if word in (":", ";") and after in (")", "(", "d", "p", "/") and before:
+        return False, True  # a smile
+    if word == "(" and before in (":", ";"):
+        return True, False
+    if word == "$":
+        return before[-1:].isdigit() and not after[:1].isdigit(), after[:1].isdigit()
+    if word in _PAIRED and not (
+        word == "'" and not is_open[word] and (not after or before.endswith(("s", "in")))
+    ):
+        is_open[word] = not is_open[word] and after != ""
+        return not is_open[word], is_open[word]
+    is_dots = len(word) > 1 and not word.strip(".…")
+    return word in _CLOSING or word == "'" or is_dots or word == "…" or (
+        before,
+        word,
+    ) in _PAIRS, word in _OPENING
