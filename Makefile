@@ -47,7 +47,7 @@ bench: $(MADE)core ## speed beside a naive loop
 
 docs: $(MADE)docs ## the documentation as a website in build/site
 	@$(BIN)/python docs/generate_cli.py
-	@$(BIN)/mkdocs build --quiet --strict
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 clean: ## removes .venv, caches and built files; never runs/
 	@rm -rf .venv build dist .pytest_cache .ruff_cache .hypothesis

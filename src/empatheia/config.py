@@ -216,11 +216,7 @@ def load_recipe(
     Raises:
         ConfigError: Anything wrong, with the key, what was found, and the nearest accepted key.
     """
-    tree = read_yaml(path)
-    base = tree.pop("extends", None)
-    if base is not None:
-        parent = read_yaml(Path(path).parent / base)
-        tree = merge(parent, tree)
+    tree = _read_tree(Path(path), ())
     sizes = tree.pop("sizes", {})
     if not isinstance(sizes, dict) or (unknown := set(sizes) - set(SIZES)):
         raise ConfigError(f"{path}: `sizes` accepts {', '.join(SIZES)}; found {sorted(unknown)}.")
@@ -234,6 +230,15 @@ def load_recipe(
     if seed is not None:
         tree["seed"] = seed
     return validate_recipe(tree, str(path))
+
+
+def _read_tree(path: Path, below: tuple[Path, ...]) -> dict[str, Any]:
+    """A recipe laid on the one it ``extends``, and that one on its own parent."""
+    if path in below:
+        raise ConfigError(f"{path}: `extends` goes round in a circle: {' -> '.join(map(str, (*below, path)))}.")
+    tree = read_yaml(path)
+    base = tree.pop("extends", None)
+    return tree if base is None else merge(_read_tree(path.parent / base, (*below, path)), tree)
 
 
 def validate_recipe(tree: dict[str, Any], origin: str) -> Recipe:

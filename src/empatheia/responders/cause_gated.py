@@ -333,6 +333,11 @@ class CauseGated(Seq2SeqResponder):
             states = states + self.encoder.emotions(encoding.emotion_ids)[:, None]
         return states
 
+    def encode_heads(self, input_ids: Any, attention_mask: Any, role_ids: Any) -> ResponderEncoding:
+        """The reasoner alone: its pre-training needs no memory for the decoder."""
+        reasoning = self.encoder.reasoner(input_ids, attention_mask)
+        return ResponderEncoding(emotion_logits=reasoning.emotion_logits, cause_logits=reasoning.cause_logits)
+
     def encoding_losses(self, encoding: ResponderEncoding, **labels: Tensor | None) -> dict[str, Tensor]:
         """Reasoner losses (equation 4): ``emotion``, ``cause`` and, with a teacher, ``emotion_teacher``."""
         losses: dict[str, Tensor] = {}

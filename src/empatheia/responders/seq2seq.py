@@ -264,6 +264,10 @@ class Seq2SeqResponder(PreTrainedModel, GenerationMixin):
         positions = torch.arange(first_position, first_position + ids.shape[1], device=ids.device)
         return words + sinusoidal_positions(positions, self.config.width, words.dtype)
 
+    def encode_heads(self, input_ids: Any, attention_mask: Any, role_ids: Any) -> ResponderEncoding:
+        """The encoder's side outputs when no reply is scored; a system that can skips its memory here."""
+        return self.encoder(input_ids=input_ids, attention_mask=attention_mask, role_ids=role_ids)
+
     def encoding_losses(self, encoding: ResponderEncoding, **labels: Tensor | None) -> dict[str, Tensor]:
         """Losses of the encoder's heads, unweighted means by name."""
         return {}
@@ -314,7 +318,9 @@ class Seq2SeqResponder(PreTrainedModel, GenerationMixin):
             Losses (when labels are given), word scores and the encoder's side outputs.
         """
         encoding = encoder_outputs
-        if encoding is None:
+        if encoding is None and labels is None and decoder_input_ids is None:
+            encoding = self.encode_heads(input_ids, attention_mask, role_ids)
+        elif encoding is None:
             encoding = self.encoder(input_ids=input_ids, attention_mask=attention_mask, role_ids=role_ids)
         losses = self.encoding_losses(
             encoding,

@@ -1,4 +1,4 @@
-"""Batch samplers that keep sequences of like length together: a fixed number of examples, or of padded tokens.
+"""Batch samplers that keep sequences of like length together: a fixed number of examples, or of tokens.
 
 The token rule is Gao et al.'s released code: a batch of n takes another example while
 ``(n + 1) * max(source, target length) <= limit`` (specification, check 22).
@@ -24,6 +24,7 @@ class _LengthSampler:
         self.seed = seed
         self.pool_size = max(1, pool_size)
         self.epoch = 0
+        self._made: tuple[int, list[list[int]]] | None = None
 
     def set_epoch(self, epoch: int) -> None:
         """Chooses the epoch whose batches the next iteration gives."""
@@ -34,6 +35,11 @@ class _LengthSampler:
 
     def batches(self) -> list[list[int]]:
         """The batches of the current epoch, in order."""
+        if self._made is None or self._made[0] != self.epoch:
+            self._made = (self.epoch, self._make())
+        return self._made[1]
+
+    def _make(self) -> list[list[int]]:
         indices = list(range(len(self.lengths)))
         if not self.shuffle:
             return self._cut(sorted(indices, key=lambda i: (self.lengths[i], i)))
@@ -46,7 +52,7 @@ class _LengthSampler:
         return out
 
     def __iter__(self) -> Iterator[list[int]]:
-        return iter(self.batches())
+        return iter([list(batch) for batch in self.batches()])
 
     def __len__(self) -> int:
         return len(self.batches())
@@ -64,12 +70,19 @@ class TokenBatchSampler(_LengthSampler):
     """
 
     def __init__(
-        self, lengths: Sequence[int], max_tokens: int, *, shuffle: bool = True, seed: int = 0, bucket: int = 50
+        self,
+        lengths: Sequence[int],
+        max_tokens: int,
+        *,
+        shuffle: bool = True,
+        seed: int = 0,
+        bucket: int = 50,
     ) -> None:
         if max_tokens < 1:
             raise ConfigError(f"max_tokens is {max_tokens}; accepted: at least 1.")
         mean = max(1.0, sum(lengths) / max(1, len(lengths)))
-        super().__init__(lengths, shuffle=shuffle, seed=seed, pool_size=int(bucket * max(1.0, max_tokens / mean)))
+        pool_size = int(bucket * max(1.0, max_tokens / mean))
+        super().__init__(lengths, shuffle=shuffle, seed=seed, pool_size=pool_size)
         self.max_tokens = max_tokens
 
     def _cut(self, indices: list[int]) -> list[list[int]]:
@@ -99,7 +112,13 @@ class BucketBatchSampler(_LengthSampler):
     """
 
     def __init__(
-        self, lengths: Sequence[int], batch_size: int, *, shuffle: bool = True, seed: int = 0, bucket: int = 50
+        self,
+        lengths: Sequence[int],
+        batch_size: int,
+        *,
+        shuffle: bool = True,
+        seed: int = 0,
+        bucket: int = 50,
     ) -> None:
         if batch_size < 1:
             raise ConfigError(f"batch_size is {batch_size}; accepted: at least 1.")

@@ -1,7 +1,7 @@
 """Examples to pieces with labels, pieces to tensors, and piece scores back to words and spans.
 
-The source is ``[CLS] U_1 [SEP] U_2 [SEP] ...`` (Gao et al. 2021, section 3.1); cause labels of turns or spans are
-aligned to pieces here and nowhere else.
+The source is ``[CLS] U_1 [SEP] U_2 [SEP] ...`` (Gao et al. 2021, section 3.1); cause labels of turns or spans
+are aligned to pieces here and nowhere else.
 """
 
 from __future__ import annotations
@@ -30,14 +30,28 @@ class Layout:
     """How a context becomes one sequence.
 
     Attributes:
-        max_source: Most pieces; the oldest turns are dropped first, then the beginning of the last turn.
-        variant: ``paper``: cause labels as annotated, CLS counts as a cause; ``repo``: CLS not, last turn always.
+        max_source: Most pieces, CLS and SEPs included; at least 2.
+        variant: ``paper``: cause labels as annotated, CLS counts as a cause; ``repo``: CLS not, the last turn
+            always.
         supervise_cls: Let the loss see position 0 (equation 4 sums from 1).
+        truncate: What goes when a context is too long. ``oldest``: turns from the front, then the start of
+            the last turn; ``newest``: all behind the first ``max_source`` pieces, as Rashkin et al. do.
+
+    Raises:
+        ConfigError: ``max_source`` has no room for a turn, or an unknown word was given.
     """
 
     max_source: int = 256
     variant: Literal["paper", "repo"] = "paper"
     supervise_cls: bool = False
+    truncate: Literal["oldest", "newest"] = "oldest"
+
+    def __post_init__(self) -> None:
+        if self.max_source < 2:
+            raise ConfigError(f"max_source is {self.max_source}; accepted: at least 2 (CLS and a SEP).")
+        for name, accepted in (("variant", ("paper", "repo")), ("truncate", ("oldest", "newest"))):
+            if getattr(self, name) not in accepted:
+                raise ConfigError(f"{name} is {getattr(self, name)!r}; accepted: {', '.join(accepted)}.")
 
 
 @dataclass(slots=True)
@@ -54,11 +68,11 @@ class EncodedExample:
         cause_labels: 1, 0 or -100; None when nothing is known.
         labels: Reply pieces and EOS; None without a reply.
         emotion_label: Taxonomy index, -100 unknown.
-        n_target_words: Words of the reply (family rules) + 1 for the end mark.
+        n_target_words: Words of the reply as far as it is kept (family rules) + 1 for the end mark.
         dialogue_id: Where it is from.
         turn_index: Index of the reply turn there.
-        n_dropped_turns: Old turns that did not fit.
-        was_cut: True when the last turn itself had to be shortened.
+        n_dropped_turns: Turns that did not fit (the oldest; the newest when the layout truncates there).
+        was_cut: True when a turn that was kept had to be shortened.
     """
 
     input_ids: list[int]
@@ -94,12 +108,12 @@ def encode_examples(
         examples: Contexts and replies.
         tokenizer: Pieces.
         layout: Sequence form.
-        causes: By ``(dialogue_id, target turn)`` when ``cause_key`` is ``prefix`` (target = last context turn), or by
+        causes: By ``(dialogue_id, target turn)`` when ``cause_key`` is ``prefix`` (target = last turn), or by
             dialogue id: released labels, cut to the turns the prefix holds.
         emotion_index: Label to number; a label it lacks gives -100.
         cause_key: See ``causes``.
-        level: ``turn``: every piece of a causal turn and its SEP; ``span``: pieces that overlap a causal span (an
-            annotation without spans then supervises only that its non-causal turns are none).
+        level: ``turn``: every piece of a causal turn and its SEP; ``span``: pieces that overlap a causal span
+            (causal turns without spans are left unsupervised then, and so are CLS and SEP, which hold no word).
         max_target: Reply pieces kept (plus EOS); None keeps all.
 
     Returns:
@@ -109,17 +123,15 @@ def encode_examples(
     replies = list(dict.fromkeys(example.response for example in examples if example.response is not None))
     pieces = dict(zip(texts, tokenizer.encode_batch(texts), strict=True))
     targets = dict(zip(replies, tokenizer.encode_batch(replies), strict=True))
-    if tokenizer.kind != "hf" and tokenizer.style == "family":
-        n_words = {reply: max(cut.words, default=-1) + 2 for reply, cut in targets.items()}
-    else:
-        n_words = {reply: count_words(reply) + 1 for reply in replies}
+    counts_words = tokenizer.kind != "hf" and tokenizer.style == "family"
+    n_words = {reply: _n_words(reply, cut, max_target, counts_words) + 1 for reply, cut in targets.items()}
     out = []
     for example in examples:
         item = _encode_context(example, [pieces[turn.text] for turn in example.context], tokenizer, layout)
         item.emotion_label = (emotion_index or {}).get(example.emotion or "", IGNORED)
         if causes is not None:
-            key = example.dialogue_id if cause_key == "dialogue" else (example.dialogue_id, len(example.context) - 1)
-            note = causes.get(key)
+            prefix = (example.dialogue_id, len(example.context) - 1)
+            note = causes.get(prefix if cause_key == "prefix" else example.dialogue_id)
             if note is not None:
                 item.cause_labels = cause_labels(item, note, layout, level)
         if example.response is not None:
@@ -130,9 +142,21 @@ def encode_examples(
     return out
 
 
+def _n_words(reply: str, pieces: Pieces, max_target: int | None, counts_words: bool) -> int:
+    """Family words of what is kept of a reply; per-word perplexity divides by them."""
+    n_kept = len(pieces) if max_target is None else min(max_target, len(pieces))
+    if not n_kept:
+        return 0
+    if counts_words:  # the pieces know their words
+        return pieces.words[n_kept - 1] + 1
+    return count_words(reply[: pieces.ends[n_kept - 1]])
+
+
 def _encode_context(
     example: Example, turns: list[Pieces], tokenizer: DialogueTokenizer, layout: Layout
 ) -> EncodedExample:
+    if layout.truncate == "newest":
+        return _cut_newest(_join(example, turns, tokenizer, 0, 0), layout.max_source, len(turns))
     room = layout.max_source - 1  # CLS
     first = len(turns)
     while first > 0 and room - len(turns[first - 1]) - 1 >= 0:
@@ -142,6 +166,13 @@ def _encode_context(
     if first == len(turns) and turns:
         first -= 1
         skipped = len(turns[first]) + 1 - room
+    return _join(example, turns, tokenizer, first, skipped)
+
+
+def _join(
+    example: Example, turns: list[Pieces], tokenizer: DialogueTokenizer, first: int, skipped: int
+) -> EncodedExample:
+    """CLS and the turns from ``first`` on, the first of them without its ``skipped`` oldest pieces."""
     item = EncodedExample(
         [tokenizer.cls_id], [-1], [0], [0], [0], [-1],
         dialogue_id=example.dialogue_id,
@@ -151,6 +182,7 @@ def _encode_context(
     )  # fmt: skip
     for index in range(first, len(turns)):
         turn = turns[index]
+        skipped = skipped if index == first else 0
         item.input_ids += [*turn.ids[skipped:], tokenizer.sep_id]
         item.starts += [*turn.starts[skipped:], turn.ends[-1] if len(turn) else 0]
         item.ends += [*turn.ends[skipped:], turn.ends[-1] if len(turn) else 0]
@@ -158,6 +190,17 @@ def _encode_context(
         n_added = len(turn) - skipped + 1
         item.turn_ids += [index] * n_added
         item.role_ids += [ROLE_IDS[example.context[index].role]] * n_added
+    return item
+
+
+def _cut_newest(item: EncodedExample, n_kept: int, n_turns: int) -> EncodedExample:
+    if len(item.input_ids) <= n_kept:
+        return item
+    following = item.turn_ids[n_kept]
+    for pieces in (item.input_ids, item.turn_ids, item.role_ids, item.starts, item.ends, item.word_ids):
+        del pieces[n_kept:]
+    item.was_cut = item.turn_ids[-1] == following
+    item.n_dropped_turns = n_turns - 1 - item.turn_ids[-1]
     return item
 
 
@@ -219,7 +262,15 @@ class Collator:
         self.pad_id = pad_id
 
     def __call__(self, items: Sequence[EncodedExample]) -> dict[str, Tensor]:
-        """A batch. Source features: ``(batch, source)``; ``labels``: ``(batch, target)``; emotions: ``(batch,)``."""
+        """A batch, padded on the right.
+
+        Args:
+            items: At least one.
+
+        Returns:
+            The declared features. Shape: source features ``(batch, source)``, ``labels`` ``(batch, target)``,
+            ``emotion_labels`` ``(batch,)``; int64, but ``attention_mask`` bool (True = keep).
+        """
         width = max(len(item.input_ids) for item in items)
         batch: dict[str, Tensor] = {}
         for name in self.features:
@@ -257,14 +308,18 @@ def word_scores(item: EncodedExample, piece_scores: Sequence[float]) -> list[Spa
         Spans in reading order; pieces of one word, or of several words over the same characters, become one.
     """
     spans: list[Span] = []
+    last_word = -1
     for turn, word, start, end, score in zip(
         item.turn_ids, item.word_ids, item.starts, item.ends, piece_scores, strict=False
     ):
         if word < 0 or start >= end:
             continue
         last = spans[-1] if spans else None
-        if last is not None and last.turn == turn and start < last.end:
-            spans[-1] = Span(turn, min(last.start, start), max(last.end, end), max(last.score or 0.0, float(score)))
+        is_same = last is not None and last.turn == turn and (word == last_word or start < last.end)
+        last_word = word
+        if last is not None and is_same:
+            best = max(last.score or 0.0, float(score))
+            spans[-1] = Span(turn, min(last.start, start), max(last.end, end), best)
         else:
             spans.append(Span(turn, start, end, float(score)))
     return spans
@@ -293,6 +348,7 @@ def merge_spans(words: Sequence[Span], threshold: float, gap: int = 1) -> list[S
             runs.append([word])
         since = 0
     merged = [
-        Span(run[0].turn, run[0].start, run[-1].end, sum(w.score or 0.0 for w in run) / len(run)) for run in runs
+        Span(run[0].turn, run[0].start, run[-1].end, sum(word.score or 0.0 for word in run) / len(run))
+        for run in runs
     ]
     return sorted(merged, key=lambda span: (-(span.score or 0.0), span.turn, span.start))

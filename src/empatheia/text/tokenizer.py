@@ -1,27 +1,33 @@
-"""One tokeniser for turns: words, byte-pair pieces trained here, or a Hugging Face encoder's own, with offsets kept.
+"""One tokeniser for turns: words, byte-pair pieces trained here, or an encoder's own, with offsets kept.
 
-Every piece knows the word it belongs to and the characters of the original text that word came from, so labels and
+Every piece knows the word it belongs to and the characters of the original text it came from, so labels and
 scores move between characters, words and pieces in one place.
 """
 
 from __future__ import annotations
 
 import json
-from collections import Counter
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import AutoTokenizer, PreTrainedTokenizerFast
+from tokenizers import Tokenizer
+from transformers import PreTrainedTokenizerFast
 
 from empatheia.errors import CheckpointError, ConfigError
+from empatheia.text import vocabularies
+from empatheia.text.vocabularies import SPECIALS as SPECIALS
 from empatheia.text.words import Style, detokenize, tokenize_words
 
-SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[BOS]", "[EOS]")
 META = "empatheia_tokenizer.json"
+FORMAT = 1
 Kind = Literal["word", "bpe", "hf"]
+_SURROGATES = re.compile("[\ud800-\udfff]")
+_CLITIC = re.compile(r"(?<=\w) ' (s|t|m|d|ll|re|ve)\b")  # what word pieces leave of "don't": "don ' t"
+_LONGEST_CACHED, _MOST_CACHED = 40, 200_000
+_MOST_SPARE_ROWS = {"word": 128, "bpe": 128, "hf": 1024}  # tables are padded to round sizes
 
 
 @dataclass(slots=True)
@@ -32,7 +38,7 @@ class Pieces:
         ids: Vocabulary indices.
         starts: First character in the original text.
         ends: Character after the last.
-        words: Index of the word a piece belongs to.
+        words: Index of the word a piece belongs to, from 0.
     """
 
     ids: list[int]
@@ -58,6 +64,7 @@ class DialogueTokenizer:
         self._tokenizer = tokenizer
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
+        self._tokenizer.encode_special_tokens = True  # a typed "[SEP]" is text, not a piece that ends a turn
         self.kind: Kind = kind
         self.style: Style = style
         self.pad_id = specials["pad"]
@@ -66,77 +73,45 @@ class DialogueTokenizer:
         self.sep_id = specials["sep"]
         self.bos_id = specials["bos"]
         self.eos_id = specials["eos"]
+        self.usr_id = specials.get("usr")
+        self.sys_id = specials.get("sys")
         self._specials = specials
         self._special_ids = set(specials.values()) - {self.unk_id}
         self._remembered: dict[str, Pieces] | None = None
+        self._word_ids: dict[str, tuple[int, ...]] = {}
+        if kind == "word":
+            ids = set(specials.values())
+            self._word_ids = {word: (i,) for word, i in tokenizer.get_vocab().items() if i not in ids}
 
     # -- making ----------------------------------------------------------------------------------------------
 
     @classmethod
     def train_words(
-        cls, texts: Iterable[str], min_count: int = 1, max_size: int | None = None, style: Style = "family"
+        cls,
+        texts: Iterable[str],
+        min_count: int = 1,
+        max_size: int | None = None,
+        style: Style = "family",
+        *,
+        roles: bool = False,
     ) -> DialogueTokenizer:
-        """A word-level vocabulary.
-
-        With ``min_count=1`` and no ``max_size`` the words keep the order of first sight, as the family's code
-        has it; otherwise the most frequent come first, ties by first sight.
-        """
-        counts: Counter[str] = Counter()
-        for text in texts:
-            counts.update(word.text for word in tokenize_words(text, style))
-        if min_count > 1 or max_size is not None:
-            ordered = [word for word, n in counts.most_common() if n >= min_count]
-        else:
-            ordered = list(counts)
-        ordered = [w for w in ordered if w not in SPECIALS][: None if max_size is None else max_size - len(SPECIALS)]
-        vocabulary = {word: i for i, word in enumerate([*SPECIALS, *ordered])}
-        tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
-        tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()  # pyright: ignore[reportAttributeAccessIssue]
-        return cls(tokenizer, "word", style, _own_specials())
+        """A word-level vocabulary; see :func:`empatheia.text.vocabularies.train_words`."""
+        tokenizer, specials = vocabularies.train_words(texts, min_count, max_size, style, roles)
+        return cls(tokenizer, "word", style, specials)
 
     @classmethod
-    def train_bpe(cls, texts: Iterable[str], size: int = 8000, style: Style = "family") -> DialogueTokenizer:
-        """Byte-level byte-pair pieces inside words: every string can be encoded, and decodes to its words."""
-        tokenizer = Tokenizer(models.BPE())
-        tokenizer.pre_tokenizer = pre_tokenizers.Sequence(  # pyright: ignore[reportAttributeAccessIssue]
-            [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.ByteLevel(add_prefix_space=True, use_regex=False)]
-        )
-        tokenizer.decoder = decoders.ByteLevel()  # pyright: ignore[reportAttributeAccessIssue]
-        trainer = trainers.BpeTrainer(
-            vocab_size=size,
-            special_tokens=list(SPECIALS),
-            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-            show_progress=False,
-        )
-        lines = (" ".join(word.text for word in tokenize_words(text, style)) for text in texts)
-        tokenizer.train_from_iterator(lines, trainer)
-        return cls(tokenizer, "bpe", style, _own_specials())
+    def train_bpe(
+        cls, texts: Iterable[str], size: int = 8000, style: Style = "family", *, roles: bool = False
+    ) -> DialogueTokenizer:
+        """Byte-pair pieces inside words; see :func:`empatheia.text.vocabularies.train_bpe`."""
+        tokenizer, specials = vocabularies.train_bpe(texts, size, style, roles)
+        return cls(tokenizer, "bpe", style, specials)
 
     @classmethod
     def from_hf(cls, folder: str | Path) -> DialogueTokenizer:
-        """An encoder's own fast tokeniser; its CLS and SEP also serve as BOS and EOS if it has no such pieces.
-
-        Raises:
-            CheckpointError: The folder has no fast tokeniser, or it lacks a CLS, SEP or PAD piece.
-        """
-        try:
-            loaded: Any = AutoTokenizer.from_pretrained(str(folder))
-            backend = loaded.backend_tokenizer
-        except (OSError, ValueError, AttributeError) as problem:
-            raise CheckpointError(f"no fast tokeniser in {str(folder)!r} ({problem}); give a folder with tokenizer.json.") from None
-        cls_id = loaded.cls_token_id if loaded.cls_token_id is not None else loaded.bos_token_id
-        sep_id = loaded.sep_token_id if loaded.sep_token_id is not None else loaded.eos_token_id
-        if cls_id is None or sep_id is None or loaded.pad_token_id is None:
-            raise CheckpointError(f"the tokeniser in {str(folder)!r} lacks a CLS, SEP or PAD piece; choose an encoder's.")
-        specials = {
-            "pad": loaded.pad_token_id,
-            "unk": loaded.unk_token_id if loaded.unk_token_id is not None else loaded.pad_token_id,
-            "cls": cls_id,
-            "sep": sep_id,
-            "bos": loaded.bos_token_id if loaded.bos_token_id is not None else cls_id,
-            "eos": loaded.eos_token_id if loaded.eos_token_id is not None else sep_id,
-        }
-        return cls(Tokenizer.from_str(backend.to_str()), "hf", "family", specials)
+        """An encoder's own fast tokeniser; see :func:`empatheia.text.vocabularies.from_hf`."""
+        tokenizer, specials = vocabularies.from_hf(folder)
+        return cls(tokenizer, "hf", "family", specials)
 
     # -- facts -----------------------------------------------------------------------------------------------
 
@@ -146,14 +121,18 @@ class DialogueTokenizer:
     def check_fits(self, vocab_size: int) -> None:
         """Compares with a model's table.
 
+        Args:
+            vocab_size: Rows of the table; a few more than pieces are fine (padding to a round size).
+
         Raises:
-            CheckpointError: A piece would have no row.
+            CheckpointError: A piece would have no row, or far too many rows have none.
         """
-        if len(self) > vocab_size:
-            raise CheckpointError(
-                f"the vocabulary does not match the model: the tokeniser has {len(self)} pieces, the model's table"
-                f" {vocab_size} rows; use the tokeniser that was saved with the model."
-            )
+        if len(self) <= vocab_size < len(self) + _MOST_SPARE_ROWS[self.kind]:
+            return
+        raise CheckpointError(
+            f"a vocabulary that does not match the model: the tokeniser has {len(self)} pieces, the model's"
+            f" table {vocab_size} rows; use the tokeniser that was saved with the model."
+        )
 
     def piece_texts(self) -> list[str]:
         """What each piece stands for, by id: the word, or the piece decoded; special pieces give ''."""
@@ -188,24 +167,52 @@ class DialogueTokenizer:
 
     def _cut(self, texts: Sequence[str]) -> list[Pieces]:
         if self.kind == "hf":
-            return [
-                Pieces(
-                    e.ids,
-                    [start for start, _ in e.offsets],
-                    [end for _, end in e.offsets],
-                    [0 if w is None else w for w in e.word_ids],
-                )
-                for e in self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
-            ]
-        words = [tokenize_words(text, self.style) for text in texts]
-        encoded = self._tokenizer.encode_batch(
-            [[word.text for word in row] for row in words], is_pretokenized=True, add_special_tokens=False
-        )
+            return self._cut_hf(texts)
+        rows = [tokenize_words(text, self.style) for text in texts]
+        ids_of = self._ids_of({word.text for row in rows for word in row})
         out = []
-        for row, e in zip(words, encoded, strict=True):
-            index = e.word_ids
-            out.append(Pieces(e.ids, [row[w].start for w in index], [row[w].end for w in index], index))
+        for row in rows:
+            pieces = Pieces([], [], [], [])
+            ids, starts, ends, index = pieces.ids, pieces.starts, pieces.ends, pieces.words
+            for i, (word, start, end) in enumerate(row):
+                for piece in ids_of[word]:
+                    ids.append(piece)
+                    starts.append(start)
+                    ends.append(end)
+                    index.append(i)
+            out.append(pieces)
         return out
+
+    def _cut_hf(self, texts: Sequence[str]) -> list[Pieces]:
+        texts = [_SURROGATES.sub(" ", text) for text in texts]
+        out = []
+        for text, e in zip(texts, self._tokenizer.encode_batch(texts, add_special_tokens=False), strict=True):
+            starts, ends = [start for start, _ in e.offsets], [end for _, end in e.offsets]
+            for i, (start, end) in enumerate(e.offsets):  # byte-level pieces may hold the blank before a word
+                while start < end and text[start].isspace():
+                    start += 1
+                starts[i] = start
+            out.append(Pieces(e.ids, starts, ends, [0 if word is None else word for word in e.word_ids]))
+        return out
+
+    def _ids_of(self, words: set[str]) -> dict[str, tuple[int, ...]]:
+        """Pieces of each word; words repeat, so they are remembered up to a limit."""
+        missing = sorted(words - self._word_ids.keys())
+        if not missing:
+            return self._word_ids
+        if self.kind == "word":
+            found = dict.fromkeys(missing, (self.unk_id,))
+        else:
+            rows = self._tokenizer.encode_batch(
+                [[_SURROGATES.sub(" ", word)] for word in missing],
+                is_pretokenized=True,
+                add_special_tokens=False,
+            )
+            found = {word: tuple(row.ids) for word, row in zip(missing, rows, strict=True)}
+            short = {word: ids for word, ids in found.items() if len(word) <= _LONGEST_CACHED}
+            if len(self._word_ids) + len(short) <= _MOST_CACHED:
+                self._word_ids.update(short)
+        return {**{word: self._word_ids[word] for word in words - found.keys()}, **found}
 
     # -- pieces to text --------------------------------------------------------------------------------------
 
@@ -213,39 +220,58 @@ class DialogueTokenizer:
         """Text of pieces up to the first EOS.
 
         Args:
-            ids: Pieces; special ones are dropped.
+            ids: Pieces, a list or a tensor; special and negative ones are dropped.
             raw: Space-joined lower-case words (what metrics read) instead of readable text.
         """
-        kept = []
-        for i in ids:
+        return self.decode_batch([ids], raw=raw)[0]
+
+    def decode_batch(self, rows: Sequence[Sequence[int]], *, raw: bool = False) -> list[str]:
+        """:meth:`decode` of each row."""
+        kept = [self._kept(row) for row in rows]
+        if self.kind == "word":
+            all_words = [[self._tokenizer.id_to_token(i) or "[UNK]" for i in row] for row in kept]
+        else:
+            texts = self._tokenizer.decode_batch(kept)
+            if self.kind == "hf":
+                style: Style = "family" if raw else "recec"
+                all_words = [
+                    [word.text for word in tokenize_words(_CLITIC.sub(r"'\1", text), style)] for text in texts
+                ]
+            else:
+                all_words = [text.split() for text in texts]
+        if raw:
+            return [" ".join(words) for words in all_words]
+        return [detokenize(word for word in words if word != "[UNK]") for words in all_words]
+
+    def _kept(self, ids: Any) -> list[int]:
+        kept: list[int] = []
+        for i in ids.tolist() if hasattr(ids, "tolist") else ids:
             if i == self.eos_id and kept:
                 break
             if i not in self._special_ids and i >= 0:
                 kept.append(i)
-        if self.kind == "word":
-            words = [self._tokenizer.id_to_token(i) or "[UNK]" for i in kept]
-        else:
-            text = self._tokenizer.decode(kept)
-            words = [w.text for w in tokenize_words(text, "recec")] if self.kind == "hf" else text.split()
-        if raw:
-            return " ".join(words)
-        return detokenize(word for word in words if word != "[UNK]")
-
-    def decode_batch(self, rows: Sequence[Sequence[int]], *, raw: bool = False) -> list[str]:
-        """:meth:`decode` of each row."""
-        return [self.decode(row, raw=raw) for row in rows]
+        return kept
 
     def known_word_share(self, text: str) -> float:
-        """Share of words the model can have met in training: known words, or words of at most three pieces.
+        """Share of words the model can have met in training.
+
+        A word counts unless a piece of it is UNK or, for ``bpe``, it falls into over four pieces or bytes.
 
         Returns:
             In [0, 1]; 1.0 for a text without words.
         """
         pieces = self.encode(text)
         by_word: dict[int, list[int]] = {}
-        for word, i in zip(pieces.words, pieces.ids, strict=True):
+        n_bytes: dict[int, int] = {}
+        for word, i, start, end in zip(pieces.words, pieces.ids, pieces.starts, pieces.ends, strict=True):
             by_word.setdefault(word, []).append(i)
-        known = [self.unk_id not in ids and len(ids) <= 3 for ids in by_word.values()]
+            n_bytes[word] = (
+                len(text[start:end].encode("utf-8", "replace")) + 1
+            )  # one for the mark of a word's start
+        known = [
+            self.unk_id not in ids and (self.kind != "bpe" or (len(ids) <= 4 and len(ids) < n_bytes[word]))
+            for word, ids in by_word.items()
+        ]
         return sum(known) / len(known) if known else 1.0
 
     # -- files -----------------------------------------------------------------------------------------------
@@ -256,7 +282,13 @@ class DialogueTokenizer:
         folder.mkdir(parents=True, exist_ok=True)
         names = {f"{k}_token": self._tokenizer.id_to_token(v) for k, v in self._specials.items()}
         PreTrainedTokenizerFast(tokenizer_object=self._tokenizer, **names).save_pretrained(folder)
-        meta = {"format": 1, "kind": self.kind, "style": self.style, "specials": self._specials, "size": len(self)}
+        meta = {
+            "format": FORMAT,
+            "kind": self.kind,
+            "style": self.style,
+            "specials": self._specials,
+            "size": len(self),
+        }
         (folder / META).write_text(json.dumps(meta, indent=2), encoding="utf-8")
 
     @classmethod
@@ -269,26 +301,34 @@ class DialogueTokenizer:
         folder = Path(folder)
         for name in (META, "tokenizer.json"):
             if not (folder / name).is_file():
-                raise CheckpointError(f"no {name} in {str(folder)!r}: not a folder this package saved, or incomplete.")
+                raise CheckpointError(
+                    f"no {name} in {str(folder)!r}: not a folder this package saved, or incomplete; copy the"
+                    " whole folder again."
+                )
         try:
             meta = json.loads((folder / META).read_text(encoding="utf-8"))
+            if meta["format"] > FORMAT:
+                raise CheckpointError(
+                    f"the tokeniser in {str(folder)!r} has format {meta['format']}, this version reads up to"
+                    f" {FORMAT}; install a newer empatheia."
+                )
+            check_kind(meta["kind"])
             tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
             made = cls(tokenizer, meta["kind"], meta["style"], meta["specials"])
-        except Exception as problem:
+            size = meta["size"]
+        except CheckpointError:
+            raise
+        except Exception as problem:  # the library raises a bare Exception for a truncated file
             raise CheckpointError(
-                f"the tokeniser in {str(folder)!r} cannot be read ({' '.join(str(problem).split())[:200]});"
+                f"the tokeniser in {str(folder)!r} cannot be read ({vocabularies.short(problem)});"
                 " the file is truncated or foreign: copy the folder again."
             ) from None
-        if len(made) != meta["size"]:
+        if len(made) != size:
             raise CheckpointError(
-                f"the tokeniser in {str(folder)!r} has {len(made)} pieces, its description says {meta['size']};"
+                f"the tokeniser in {str(folder)!r} has {len(made)} pieces, its description says {size};"
                 " the files are of different models: copy the folder again."
             )
         return made
-
-
-def _own_specials() -> dict[str, int]:
-    return {name.strip("[]").lower(): i for i, name in enumerate(SPECIALS)}
 
 
 def check_kind(kind: str) -> None:

@@ -1,13 +1,14 @@
 """Word vectors: GloVe and fastText text files read by path, or distilled from an encoder's outputs.
 
-Distilling encodes each vocabulary entry with a teacher and keeps its output, centred and projected; no weight of the
-teacher is copied.
+Distilling encodes each vocabulary entry with a teacher and keeps its output, centred and projected; no weight
+of the teacher is copied.
 """
 
 from __future__ import annotations
 
 import gzip
-from collections.abc import Sequence
+import zlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,12 +16,15 @@ import numpy as np
 from empatheia.errors import DataError, MissingResourceError
 
 
-def load_vectors(path: str | Path, words: Sequence[str], width: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Vectors of the needed words from a text file (``word v_1 ... v_d`` a line, ``.gz`` too, fastText header allowed).
+def load_vectors(
+    path: str | Path, words: Sequence[str], width: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Vectors of the needed words from a text file with ``word v_1 ... v_d`` on each line.
 
     Args:
-        path: The file; read line by line, only needed words are kept.
-        words: Vocabulary.
+        path: GloVe or fastText (its header line is skipped), ``.gz`` too; read line by line. Only needed
+            words are kept, the first of several lines for one.
+        words: Vocabulary; empty strings are never found.
         width: Expected d; None = the file's.
 
     Returns:
@@ -28,39 +32,62 @@ def load_vectors(path: str | Path, words: Sequence[str], width: int | None = Non
 
     Raises:
         MissingResourceError: No such file.
-        DataError: A line has another number of values (names it), the width differs, or no word was found.
+        DataError: A line has another number of values or holds something that is no finite number (it is
+            named), the archive is truncated, or no word was found.
     """
     path = Path(path)
     if not path.is_file():
         raise MissingResourceError(f"no word vectors at {str(path)!r}; give a GloVe or fastText text file.")
-    index = {word: i for i, word in enumerate(words) if word}
-    rows: dict[int, np.ndarray] = {}
-    opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rt", encoding="utf-8", errors="replace") as file:
-        for number, line in enumerate(file, 1):
-            word, _, values = line.rstrip("\n").partition(" ")
-            if number == 1 and values.strip().isdigit() and word.isdigit():
-                continue  # fastText: number of words and width
-            found = values.split()
-            if width is None:
-                width = len(found)
-            if len(found) != width:
-                # some GloVe releases have words with blanks: the values are the last `width` fields
-                if len(found) > width and _are_numbers(found[-width:]) and not _are_numbers(found[:1]):
-                    continue
-                raise DataError(f"{path}:{number}: {len(found)} values, expected {width}; is it a vector file of that width?")
-            if (row := index.get(word)) is not None and row not in rows:
-                try:
-                    rows[row] = np.array(found, dtype=np.float32)
-                except ValueError:
-                    raise DataError(f"{path}:{number}: the vector of {word!r} holds something that is no number.") from None
-    if not rows:
-        raise DataError(f"{path}: none of {len(words)} vocabulary words has a vector there; is it the right language?")
+    rows_of: dict[str, list[int]] = {}
+    for i, word in enumerate(words):
+        if word:
+            rows_of.setdefault(word, []).append(i)
+    found: dict[str, np.ndarray] = {}
+    for number, line in _lines(path):
+        word, _, values = line.partition(" ")
+        if number == 1 and word.isdigit() and values.isdigit():
+            continue  # fastText: number of words and width
+        width = width or values.count(" ") + 1
+        if values.count(" ") + 1 != width:
+            fields = values.split()
+            if len(fields) > width and _are_numbers(fields[-width:]) and not _are_numbers(fields[:1]):
+                continue  # some GloVe releases have words with blanks in them; no vocabulary has those
+            if len(fields) != width:
+                raise DataError(
+                    f"{path}:{number}: {len(fields)} values, expected {width}; is it a file of that width?"
+                )
+        if word in rows_of and word not in found:
+            found[word] = _vector(values, f"{path}:{number}: the vector of {word!r}")
+    if not found:
+        raise DataError(
+            f"{path}: none of {len(words)} vocabulary words has a vector there; is it the right language?"
+        )
     matrix = np.zeros((len(words), width or 0), dtype=np.float32)
     mask = np.zeros(len(words), dtype=bool)
-    for row, values in rows.items():
-        matrix[row], mask[row] = values, True
+    for word, vector in found.items():
+        matrix[rows_of[word]], mask[rows_of[word]] = vector, True
     return matrix, mask
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    opener = gzip.open if path.suffix == ".gz" else open
+    try:
+        with opener(path, "rt", encoding="utf-8", errors="replace", newline="\n") as file:
+            for number, line in enumerate(file, 1):
+                if line := line.rstrip():
+                    yield number, line
+    except (EOFError, gzip.BadGzipFile, zlib.error) as problem:
+        raise DataError(f"{path}: the archive is truncated or damaged ({problem}); get it again.") from None
+
+
+def _vector(values: str, where: str) -> np.ndarray:
+    try:
+        vector = np.array(values.split(), dtype=np.float32)
+    except ValueError:
+        raise DataError(f"{where} holds something that is no number: {values[:60]!r}.") from None
+    if not np.isfinite(vector).all():
+        raise DataError(f"{where} holds a value that is not finite.")
+    return vector
 
 
 def _are_numbers(fields: Sequence[str]) -> bool:
@@ -74,47 +101,73 @@ def _are_numbers(fields: Sequence[str]) -> bool:
 def distil_vectors(
     encoder_folder: str | Path, words: Sequence[str], *, width: int | None = None, batch_size: int = 256
 ) -> np.ndarray:
-    """Word vectors from a teacher's outputs: mean-pooled states of each entry, centred, reduced by PCA, std 0.1.
+    """Word vectors from a teacher's outputs: mean-pooled states of each entry, centred, PCA, std 0.1.
 
     Args:
-        encoder_folder: A Hugging Face encoder with its tokeniser.
+        encoder_folder: A Hugging Face encoder with its tokeniser; nothing is fetched.
         words: Vocabulary; empty strings get zero rows.
-        width: Columns; at most the teacher's width, None = the teacher's.
+        width: Columns; at most the teacher's width, None = the teacher's. With fewer words than columns the
+            last columns are zero.
         batch_size: Entries a pass.
 
     Returns:
         Shape: ``(len(words), width)``, float32.
 
     Raises:
+        MissingResourceError: No such folder.
         DataError: ``width`` exceeds the teacher's.
     """
-    import torch
-    from transformers import AutoModel, AutoTokenizer
-
-    tokenizer = AutoTokenizer.from_pretrained(str(encoder_folder))
-    model = AutoModel.from_pretrained(str(encoder_folder)).eval()
+    if not Path(encoder_folder).is_dir():
+        raise MissingResourceError(f"no encoder at {str(encoder_folder)!r}; give a folder with its weights.")
     order = sorted((i for i, word in enumerate(words) if word.strip()), key=lambda i: len(words[i]))
-    states = np.zeros((len(words), model.config.hidden_size), dtype=np.float32)
-    with torch.inference_mode():
-        for start in range(0, len(order), batch_size):
-            rows = order[start : start + batch_size]
-            batch = tokenizer([words[i] for i in rows], padding=True, truncation=True, max_length=16, return_tensors="pt")
-            hidden = model(**batch).last_hidden_state
-            mask = batch["attention_mask"].unsqueeze(-1)
-            states[rows] = ((hidden * mask).sum(1) / mask.sum(1)).numpy()
-    used = states[order] - states[order].mean(0)
-    width = width or states.shape[1]
-    if width > states.shape[1]:
-        raise DataError(f"cannot distil {width} columns from a teacher of width {states.shape[1]}; ask for at most that.")
-    _, _, components = np.linalg.svd(used[: 20_000], full_matrices=False)
-    reduced = used @ components[:width].T
+    states = _mean_states(encoder_folder, [words[i] for i in order], batch_size)
+    teacher_width = states.shape[1]
+    width = width or teacher_width
+    if width > teacher_width:
+        raise DataError(
+            f"cannot distil {width} columns from a teacher of width {teacher_width}; ask for at most that."
+        )
     out = np.zeros((len(words), width), dtype=np.float32)
-    out[order] = 0.1 * reduced / reduced.std()
+    if order:
+        states -= states.mean(0)
+        # every k-th entry is enough for the axes and keeps the decomposition small
+        _, _, axes = np.linalg.svd(states[:: max(1, len(order) // 20_000)], full_matrices=False)
+        reduced = states @ axes[:width].T  # (n_words, min(width, number of axes))
+        out[order, : reduced.shape[1]] = 0.1 * reduced / max(float(reduced.std()), 1e-12)
     return out
 
 
+def _mean_states(folder: str | Path, words: Sequence[str], batch_size: int) -> np.ndarray:
+    """Masked mean of the last hidden states. Shape: ``(len(words), teacher width)``, float32."""
+    import torch
+    from transformers import AutoModel, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
+    model = AutoModel.from_pretrained(str(folder), local_files_only=True).eval()
+    states = np.zeros((len(words), model.config.hidden_size), dtype=np.float32)
+    with torch.inference_mode():
+        for start in range(0, len(words), batch_size):
+            some = list(words[start : start + batch_size])
+            batch = tokenizer(some, padding=True, truncation=True, max_length=16, return_tensors="pt")
+            hidden = model(**batch).last_hidden_state  # (batch, pieces, teacher width)
+            mask = batch["attention_mask"].unsqueeze(-1)
+            states[start : start + len(some)] = ((hidden * mask).sum(1) / mask.sum(1)).float().numpy()
+    return states
+
+
 def write_vectors(path: str | Path, words: Sequence[str], matrix: np.ndarray) -> None:
-    """Writes a GloVe-form text file."""
+    """Writes a GloVe-form text file that :func:`load_vectors` reads; entries that are empty are left out.
+
+    Raises:
+        DataError: An entry holds a blank (it could not be read back), or the counts differ.
+    """
+    if len(words) != len(matrix):
+        raise DataError(f"{len(words)} words but {len(matrix)} vectors; give one vector for each word.")
+    for word in words:
+        if word and (word.split() != [word]):
+            raise DataError(
+                f"the entry {word!r} holds a blank and cannot stand in a vector file; leave it out."
+            )
     with Path(path).open("w", encoding="utf-8") as file:
         for word, row in zip(words, matrix, strict=True):
             if word:

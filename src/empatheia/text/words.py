@@ -1,8 +1,8 @@
 """Words as the field counts them, each with the characters of the original text it came from.
 
-``family``: lower-case, common contractions expanded, NLTK words (the code line of MoEL, MIME, EmpDG, KEMP and CEM);
-``recec``: the same without expansion (Gao et al. 2021's released tokens); ``rashkin``: the cased spacing rules of the
-EmpatheticDialogues code.
+``family``: lower-case, common contractions expanded, NLTK words (the code line of MoEL, MIME, EmpDG, KEMP, CEM);
+``recec``: the same without expansion (Gao et al. 2021's released tokens); ``rashkin``: the cased spacing rules
+of the EmpatheticDialogues code (Rashkin et al. 2019).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from empatheia.errors import ConfigError
 
 Style = Literal["family", "recec", "rashkin"]
 
-# The released code replaces plain substrings, one entry after the other: "wit's" is expanded as well, and neither
-# "he's", "shouldn't" nor a curly apostrophe is.
+# The released code replaces plain substrings, one entry after the other: "wit's" is expanded as well; "he's",
+# "shouldn't" and whatever has a curly apostrophe are not.
 CONTRACTIONS: dict[str, str] = {
     "it's": "it is", "don't": "do not", "doesn't": "does not", "didn't": "did not", "you'd": "you would",
     "you're": "you are", "you'll": "you will", "i'm": "i am", "they're": "they are", "that's": "that is",
@@ -25,7 +25,7 @@ CONTRACTIONS: dict[str, str] = {
     "i'd": "i would", "aren't": "are not", "isn't": "is not", "wasn't": "was not", "weren't": "were not",
     "won't": "will not", "there's": "there is", "there're": "there are",
 }  # fmt: skip
-# "no." and "etc." do end sentences: the released tokens of Gao et al. split them 76 and 9 times and never keep them
+# "no." and "etc." do end sentences: Gao et al.'s released tokens split them 76 and 9 times, and never keep them
 _ABBREVIATIONS = {"mr", "mrs", "ms", "dr", "prof", "st", "vs", "jr", "sr", "e.g", "i.e"}
 _SENTENCE_END = re.compile(r"[.!?]+[\"')\]]*\Z")
 _BLANKS = re.compile(r"[^\S ]|[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff\ud800-\udfff]")
@@ -61,16 +61,16 @@ def _nltk():  # noqa: ANN202
 def tokenize_words(text: str, style: Style = "family") -> list[Word]:
     """Cuts a text into words.
 
-    NLTK's rules never look past a blank, save that a period is cut off only at the end of a sentence. So the text is
-    cut at blanks, and what lies between is looked up: words repeat, and time stays linear.
+    NLTK's rules never look past a blank, save that a period is cut off only at the end of a sentence. So the
+    text is cut at blanks, and what lies between is looked up: words repeat, and time stays linear.
 
     Args:
         text: Anything; control, zero-width and surrogate characters count as blanks.
         style: See the module's first lines.
 
     Returns:
-        Words in order, with ``0 <= start < end <= len(text)`` and spans that never step back. The parts of an expanded
-        contraction share its characters: "don't" gives "do" over ``do`` and "not" over ``n't``.
+        Words in order, with ``0 <= start < end <= len(text)`` and spans that never step back. The parts of an
+        expanded contraction share its characters: "don't" gives "do" over ``do`` and "not" over ``n't``.
 
     Raises:
         ConfigError: Unknown style.
@@ -201,20 +201,38 @@ def _rashkin_words(text: str) -> list[Word]:
     return words
 
 
-_CLOSING = {".", ",", "!", "?", ";", ":", ")", "]", "}", "%", "''", "”", "»", "’", "n't", "'s", "'m", "'d", "'ll",
-            "'re", "'ve"}  # fmt: skip
-_OPENING = {"(", "[", "{", "#", "``", "“", "«", "@"}
-_PAIRS = {("can", "not"), ("gon", "na"), ("wan", "na"), ("got", "ta"), ("gim", "me"), ("lem", "me"), ("'t", "is"),
-          ("'t", "was"), ("more", "'n"), ("d", "'ye")}  # fmt: skip
-_SHOWN = {"i": "I", "``": '"', "''": '"', "god": "God", "tv": "TV"}
-_SHOWN |= {
-    name: name.capitalize()
-    for name in (
-        "mr mr. mrs mrs. ms. dr dr. monday tuesday wednesday thursday friday saturday sunday january february april"
-        " june july august september october november december christmas thanksgiving halloween easter english"
-        " american america"
-    ).split()
-}
+_CLOSING = set(
+    [
+        ".",
+        ",",
+        "!",
+        "?",
+        ";",
+        ":",
+        ")",
+        "]",
+        "}",
+        "%",
+        "''",
+        "”",
+        "»",
+        "’",
+        "n't",
+        "'s",
+        "'m",
+        "'d",
+        "'ll",
+        "'re",
+        "'ve",
+    ]
+)
+_OPENING = set(["(", "[", "{", "#", "``", "“", "«", "@"])
+_PAIRS = {("can", "not"), ("gon", "na"), ("wan", "na"), ("got", "ta"), ("gim", "me"), ("lem", "me"),
+          ("'t", "is"), ("'t", "was"), ("more", "'n"), ("d", "'ye")}  # fmt: skip
+_NAMES = """mr mr. mrs mrs. ms. dr dr. monday tuesday wednesday thursday friday saturday sunday january february
+    april june july august september october november december christmas thanksgiving halloween easter english
+    american america god"""
+_SHOWN = {"i": "I", "``": '"', "''": '"', "tv": "TV"} | {name: name.capitalize() for name in _NAMES.split()}
 _PAIRED = ('"', "'", "*")
 
 
@@ -242,7 +260,7 @@ def detokenize(words: Iterable[str]) -> str:
 
 
 def _spacing(word: str, before: str, after: str, is_open: dict[str, bool]) -> tuple[bool, bool]:
-    """Whether a word is written onto the one before it, and the next one onto it; notes quotes as open or closed."""
+    """Whether a word is written onto the one before, and the next onto it; notes quotes as open or closed."""
     if word in (":", ";") and after in (")", "(", "d", "p", "/") and before:
         return False, True  # a smile
     if word == "(" and before in (":", ";"):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from torch import nn
-from transformers import EarlyStoppingCallback, PreTrainedModel, TrainingArguments
+from transformers import EarlyStoppingCallback, PreTrainedModel, PrinterCallback, TrainingArguments
 from transformers.trainer_utils import set_seed
 
 from empatheia.config import StageConfig
@@ -155,6 +155,7 @@ def run_stage(
         data_collator=data.collator,
         callbacks=callbacks,
     )
+    trainer.remove_callback(PrinterCallback)  # stdout belongs to the command's result; curves go to curves.jsonl
     clock.trainer = trainer
     checkpoint = last_checkpoint(folder)
     trainer.train(resume_from_checkpoint=checkpoint)
