@@ -113,7 +113,7 @@ def encode_examples(
         emotion_index: Label to number; a label it lacks gives -100.
         cause_key: See ``causes``.
         level: ``turn``: every piece of a causal turn and its SEP; ``span``: pieces that overlap a causal span
-            (causal turns without spans are left unsupervised then, and so are CLS and SEP, which hold no word).
+            (causal turns without spans are left unsupervised then, as are CLS and SEP, which hold no word).
         max_target: Reply pieces kept (plus EOS); None keeps all.
 
     Returns:
@@ -145,11 +145,9 @@ def encode_examples(
 def _n_words(reply: str, pieces: Pieces, max_target: int | None, counts_words: bool) -> int:
     """Family words of what is kept of a reply; per-word perplexity divides by them."""
     n_kept = len(pieces) if max_target is None else min(max_target, len(pieces))
-    if not n_kept:
-        return 0
     if counts_words:  # the pieces know their words
-        return pieces.words[n_kept - 1] + 1
-    return count_words(reply[: pieces.ends[n_kept - 1]])
+        return pieces.words[n_kept - 1] + 1 if n_kept else 0
+    return count_words(reply[: pieces.ends[n_kept - 1]]) if n_kept else 0
 
 
 def _encode_context(
@@ -194,13 +192,11 @@ def _join(
 
 
 def _cut_newest(item: EncodedExample, n_kept: int, n_turns: int) -> EncodedExample:
-    if len(item.input_ids) <= n_kept:
-        return item
-    following = item.turn_ids[n_kept]
-    for pieces in (item.input_ids, item.turn_ids, item.role_ids, item.starts, item.ends, item.word_ids):
-        del pieces[n_kept:]
-    item.was_cut = item.turn_ids[-1] == following
-    item.n_dropped_turns = n_turns - 1 - item.turn_ids[-1]
+    if len(item.input_ids) > n_kept:
+        item.was_cut = item.turn_ids[n_kept] == item.turn_ids[n_kept - 1]
+        item.n_dropped_turns = n_turns - 1 - item.turn_ids[n_kept - 1]
+        for pieces in (item.input_ids, item.turn_ids, item.role_ids, item.starts, item.ends, item.word_ids):
+            del pieces[n_kept:]
     return item
 
 

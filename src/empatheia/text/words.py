@@ -1,8 +1,8 @@
 """Words as the field counts them, each with the characters of the original text it came from.
 
-``family``: lower-case, common contractions expanded, NLTK words (the code line of MoEL, MIME, EmpDG, KEMP, CEM);
-``recec``: the same without expansion (Gao et al. 2021's released tokens); ``rashkin``: the cased spacing rules
-of the EmpatheticDialogues code (Rashkin et al. 2019).
+``family``: lower-case, common contractions expanded, NLTK words (the code of MoEL, MIME, EmpDG, KEMP, CEM);
+``recec``: the same without expansion (Gao et al. 2021's released tokens); ``rashkin``: the cased spacing
+rules of the EmpatheticDialogues code (Rashkin et al. 2019).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CONTRACTIONS: dict[str, str] = {
     "i'd": "i would", "aren't": "are not", "isn't": "is not", "wasn't": "was not", "weren't": "were not",
     "won't": "will not", "there's": "there is", "there're": "there are",
 }  # fmt: skip
-# "no." and "etc." do end sentences: Gao et al.'s released tokens split them 76 and 9 times, and never keep them
+# "no." and "etc." do end sentences: Gao et al.'s released tokens split them 76 and 9 times, never keep them
 _ABBREVIATIONS = {"mr", "mrs", "ms", "dr", "prof", "st", "vs", "jr", "sr", "e.g", "i.e"}
 _SENTENCE_END = re.compile(r"[.!?]+[\"')\]]*\Z")
 _BLANKS = re.compile(r"[^\S ]|[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff\ud800-\udfff]")
@@ -201,37 +201,13 @@ def _rashkin_words(text: str) -> list[Word]:
     return words
 
 
-_CLOSING = set(
-    [
-        ".",
-        ",",
-        "!",
-        "?",
-        ";",
-        ":",
-        ")",
-        "]",
-        "}",
-        "%",
-        "''",
-        "”",
-        "»",
-        "’",
-        "n't",
-        "'s",
-        "'m",
-        "'d",
-        "'ll",
-        "'re",
-        "'ve",
-    ]
-)
-_OPENING = set(["(", "[", "{", "#", "``", "“", "«", "@"])
+_CLOSING = frozenset([*".,!?;:)]}%”»’", "''", "n't", "'s", "'m", "'d", "'ll", "'re", "'ve"])
+_OPENING = frozenset([*"([{#“«@", "``"])
 _PAIRS = {("can", "not"), ("gon", "na"), ("wan", "na"), ("got", "ta"), ("gim", "me"), ("lem", "me"),
           ("'t", "is"), ("'t", "was"), ("more", "'n"), ("d", "'ye")}  # fmt: skip
-_NAMES = """mr mr. mrs mrs. ms. dr dr. monday tuesday wednesday thursday friday saturday sunday january february
-    april june july august september october november december christmas thanksgiving halloween easter english
-    american america god"""
+_NAMES = """mr mr. mrs mrs. ms. dr dr. monday tuesday wednesday thursday friday saturday sunday january
+    february april june july august september october november december christmas thanksgiving halloween
+    easter english american america god"""
 _SHOWN = {"i": "I", "``": '"', "''": '"', "tv": "TV"} | {name: name.capitalize() for name in _NAMES.split()}
 _PAIRED = ('"', "'", "*")
 

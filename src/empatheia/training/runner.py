@@ -16,6 +16,7 @@ import subprocess
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import timedelta
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,8 @@ import torch
 from transformers.trainer_utils import set_seed
 
 from empatheia.config import DataConfig, Recipe, merge, validate_recipe
-from empatheia.errors import CheckpointError, ConfigError
+from empatheia.errors import ConfigError
+from empatheia.training.saving import save_folder, write_atomically
 from empatheia.training.stages import run_stage
 
 logger = logging.getLogger(__name__)
@@ -38,39 +40,6 @@ class RunStatus:
     folder: Path
     state: str
     metrics: dict[str, Any]
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Writes a text file so that it is there whole or not at all.
-
-    Raises:
-        CheckpointError: The disk is full or the place cannot be written; nothing half-written stays.
-    """
-    part = path.with_name(path.name + ".part")
-    try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(path)
-    except OSError as problem:
-        part.unlink(missing_ok=True)
-        raise CheckpointError(f"cannot write {path}: {problem.strerror}. Free some space or choose another --out.") from None
-
-
-def save_folder(target: Path, save: Any) -> None:
-    """Fills a new folder by ``save(folder)`` and moves it into place when it is whole.
-
-    Raises:
-        CheckpointError: The disk is full; nothing half-written stays.
-    """
-    part = target.with_name(target.name + ".part")
-    shutil.rmtree(part, ignore_errors=True)
-    part.mkdir(parents=True)
-    try:
-        save(part)
-    except (OSError, RuntimeError) as problem:  # safetensors wraps a full disk into its own error
-        shutil.rmtree(part, ignore_errors=True)
-        raise CheckpointError(f"cannot save {target}: {problem}. Free some space or choose another --out.") from None
-    shutil.rmtree(target, ignore_errors=True)
-    part.replace(target)
 
 
 def environment() -> dict[str, Any]:
@@ -126,6 +95,28 @@ def stage_data_config(recipe: Recipe, over: dict[str, Any]) -> DataConfig:
     return validate_recipe(tree, f"recipe {recipe.name!r}, stage data").data
 
 
+def _join_processes() -> None:
+    """Meets the other processes, if torchrun started several."""
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        from accelerate import PartialState
+
+        PartialState(cpu=not torch.cuda.is_available(), timeout=timedelta(days=1))  # one may evaluate for hours
+
+
+def _wait() -> None:
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        torch.distributed.barrier()
+
+
+def _agreed(flag: bool) -> bool:
+    """What the first process says: the clocks of processes differ."""
+    if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
+        return flag
+    flags = [flag]
+    torch.distributed.broadcast_object_list(flags, 0)
+    return flags[0]
+
+
 def run(
     recipe: Recipe,
     out: Path,
@@ -150,6 +141,7 @@ def run(
     """
     from empatheia.training.tasks import make_task
 
+    _join_processes()
     folder = run_folder(out, recipe)
     is_main = int(os.environ.get("RANK", "0")) == 0
     folder.mkdir(parents=True, exist_ok=True)
@@ -164,13 +156,16 @@ def run(
     if (folder / "metrics.json").is_file():
         return RunStatus(recipe.name, folder, "already finished", json.loads((folder / "metrics.json").read_text()))
     state_path = folder / "state.json"
-    state = json.loads(state_path.read_text()) if state_path.is_file() else {"stages": {}, "seconds": 0.0}
+    state = json.loads(state_path.read_text()) if state_path.is_file() else {"stages": {}}
     if is_main:
         write_atomically(folder / "environment.json", json.dumps(environment(), indent=2))
 
     set_seed(recipe.seed)
-    begun = time.monotonic()
+    if not is_main:
+        _wait()  # the first process makes the tokeniser, the others read it
     task = make_task(recipe, folder)
+    if is_main:
+        _wait()
     model = task.model
     for stage in recipe.stages:
         saved = folder / "stages" / stage.name
@@ -179,7 +174,7 @@ def run(
         previous = [s.name for s in recipe.stages if s.name in state["stages"]]
         if previous:
             model.load_state_dict(task.read_weights(folder / "stages" / previous[-1]))
-        if deadline is not None and time.monotonic() >= deadline:
+        if _agreed(deadline is not None and time.monotonic() >= deadline):
             return RunStatus(recipe.name, folder, "paused", {})
         logger.info("%s: stage %s", recipe.name, stage.name)
         result = run_stage(
@@ -193,39 +188,41 @@ def run(
             save_seconds=save_seconds,
             show_progress=show_progress and is_main,
         )
-        state["seconds"] += time.monotonic() - begun
-        begun = time.monotonic()
         if not result.finished:
-            if is_main:
-                write_atomically(state_path, json.dumps(state, indent=2))
             return RunStatus(recipe.name, folder, "paused", {})
         state["stages"][stage.name] = {
             "steps": result.steps,
             "valid": result.metrics,
             "seconds": {k: round(v, 2) for k, v in result.seconds.items()},
         }
+        state["data"] = merge(state.get("data", {}), task.data_record())
         if is_main:
             save_folder(saved, model.save_pretrained)
             write_atomically(state_path, json.dumps(state, indent=2))
+            shutil.rmtree(folder / "checkpoints" / stage.name, ignore_errors=True)
             if previous:
                 shutil.rmtree(folder / "stages" / previous[-1], ignore_errors=True)
+        _wait()  # for the files the next stage starts from
     if not is_main:
         return RunStatus(recipe.name, folder, "finished", {})
     model.load_state_dict(task.read_weights(folder / "stages" / recipe.stages[-1].name))
     save_folder(folder / "checkpoint", task.save)
     metrics: dict[str, Any] = {}
     if evaluate:
-        metrics = task.evaluate("test", folder / "outputs.jsonl")
+        part = folder / "outputs.jsonl.part"
+        metrics = task.evaluate("test", part)
+        if part.is_file():
+            part.replace(folder / "outputs.jsonl")
     record = {
         "recipe": recipe.name,
         "size": recipe.size,
         "seed": recipe.seed,
         "note": recipe.note,
-        "training_seconds": round(state["seconds"], 1),
+        "training_seconds": round(sum(stage["seconds"]["total"] for stage in state["stages"].values()), 1),
         "stages": state["stages"],
         "parameters": sum(p.numel() for p in model.parameters()),
         "environment": json.loads((folder / "environment.json").read_text()),
-        "data": task.data_record(),
+        "data": merge(state.get("data", {}), task.data_record()),
         "metrics": metrics,
     }
     write_atomically(folder / "metrics.json", json.dumps(record, indent=2, ensure_ascii=False))
@@ -236,10 +233,11 @@ def run_all(
     recipes: Iterable[Recipe], out: Path, *, budget_minutes: float | None = None, **options: Any
 ) -> list[RunStatus]:
     """Runs recipes one after the other until all are finished or the budget is spent."""
+    _join_processes()
     deadline = None if budget_minutes is None else time.monotonic() + 60.0 * budget_minutes
     statuses = []
     for recipe in recipes:
-        if deadline is not None and time.monotonic() >= deadline:
+        if _agreed(deadline is not None and time.monotonic() >= deadline):
             statuses.append(RunStatus(recipe.name, run_folder(out, recipe), "not started", {}))
             continue
         statuses.append(run(recipe, out, deadline=deadline, **options))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-import shutil
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import nn
 from transformers import EarlyStoppingCallback, PreTrainedModel, PrinterCallback, TrainingArguments
 from transformers.trainer_utils import set_seed
@@ -87,7 +88,7 @@ def run_stage(
         model: Learns in place.
         stage: Schedule.
         data: Items.
-        folder: Where checkpoints go; emptied when the stage is finished.
+        folder: Where checkpoints go; delete it once the finished stage's weights are saved elsewhere.
         curves: The run's ``curves.jsonl``.
         seed: Of data order and dropout.
         deadline: ``time.monotonic()`` value at which to save and stop.
@@ -101,10 +102,13 @@ def run_stage(
         raise ConfigError(f"stage {stage.name!r} has no training item; look at the recipe's data block.")
     choose_parameters(model, stage.train, stage.freeze)
     sampler: Any
+    n_processes = int(os.environ.get("WORLD_SIZE", "1"))  # a batch size is one process's share, as with torchrun usual
     if stage.batch_tokens:
-        sampler = TokenBatchSampler(data.train_lengths, stage.batch_tokens, shuffle=True, seed=seed)
+        n_tokens = n_processes * stage.batch_tokens
+        sampler = TokenBatchSampler(data.train_lengths, n_tokens, shuffle=True, seed=seed)
     else:
-        sampler = BucketBatchSampler(data.train_lengths, stage.batch_examples, shuffle=True, seed=seed)
+        n_examples = n_processes * stage.batch_examples
+        sampler = BucketBatchSampler(data.train_lengths, n_examples, shuffle=True, seed=seed)
     eval_tokens = stage.batch_tokens or max(data.valid_lengths, default=1) * stage.batch_examples
     eval_batches = list(TokenBatchSampler(data.valid_lengths, eval_tokens, shuffle=False, seed=0)) if data.valid else []
 
@@ -137,7 +141,8 @@ def run_stage(
         dataloader_num_workers=0,
         dataloader_pin_memory=False,
         ddp_find_unused_parameters=True,
-        use_cpu=next(model.parameters()).device.type == "cpu",
+        restore_callback_states_from_checkpoint=True,  # the patience used up so far
+        use_cpu=not torch.cuda.is_available(),
     )
     clock = RunClock(deadline, save_seconds)
     callbacks: list[Any] = [clock, CurveWriter(curves, stage.name)]
@@ -156,7 +161,7 @@ def run_stage(
         callbacks=callbacks,
     )
     trainer.remove_callback(PrinterCallback)  # stdout belongs to the command's result; curves go to curves.jsonl
-    clock.trainer = trainer
+    clock.watch(trainer)
     checkpoint = last_checkpoint(folder)
     trainer.train(resume_from_checkpoint=checkpoint)
     finished = not clock.was_stopped
@@ -164,9 +169,6 @@ def run_stage(
     if finished:
         if eval_batches:
             metrics = trainer.evaluate()
-        if trainer.is_world_process_zero():
-            for path in folder.glob("checkpoint-*"):
-                shutil.rmtree(path, ignore_errors=True)
     for parameter in model.parameters():
         parameter.requires_grad_(True)
     return StageResult(finished, trainer.state.global_step, metrics, trainer.seconds)

@@ -2,12 +2,14 @@
 
 Every model's ``forward`` returns unweighted mean losses by name and how many items each is over; this trainer
 re-normalises each by its count over all micro-batches of an update and all processes. So accumulating 4 batches,
-or two processes with half the batch each, logs and learns the same as one large batch.
+or two processes with half the batch each, logs and learns the same as one large batch. What a checkpoint holds makes
+a killed run end with the same numbers as one that was left alone, the values logged on the way included.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import time
 from collections.abc import Iterable, Iterator
@@ -20,15 +22,21 @@ from torch.utils.data import DataLoader
 from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from empatheia.config import StageConfig
+from empatheia.errors import ConfigError
+from empatheia.registry import nearest
+from empatheia.training.saving import WRITE_PROBLEMS, cannot_write, write_atomically
 
 MARKER = "complete.json"
 
 
 class EpochBatches:
-    """Batches of every epoch, split over processes, the same number each epoch.
+    """Batches of every epoch, each split evenly over the processes, the same number each epoch.
 
-    A sampler that packs by length gives slightly different numbers of batches each epoch; the Trainer counts
-    steps once. So epochs with fewer batches than the fullest one have their largest batches halved.
+    The sampler's batch is what all processes see together: each takes every ``world_size``-th example of it, so two
+    processes learn what one learns from the same batches. A sampler that packs by length gives slightly different
+    numbers of batches each epoch; the Trainer counts steps once. So epochs with fewer batches than the fullest one
+    have their largest batches halved. Every example comes exactly once an epoch, unless there are fewer examples than
+    processes times batches.
 
     Args:
         sampler: Yields lists of indices; has ``set_epoch``.
@@ -42,31 +50,43 @@ class EpochBatches:
         self.rank = rank
         self.world_size = world_size
         self.epoch = 0
-        fullest = 0
-        for epoch in range(max(1, n_epochs)):
-            sampler.set_epoch(epoch)
-            fullest = max(fullest, len(sampler))
-        self.n_batches = -(-fullest // world_size) * world_size
+        self.n_batches = max(len(self._splittable(epoch)) for epoch in range(max(1, n_epochs)))
 
     def set_epoch(self, epoch: int) -> None:
         """Chooses the epoch whose order the next iteration gives."""
         self.epoch = epoch
 
     def __len__(self) -> int:
-        return self.n_batches // self.world_size
+        return self.n_batches
 
     def __iter__(self) -> Iterator[list[int]]:
-        self.sampler.set_epoch(self.epoch)
-        batches = [list(batch) for batch in self.sampler]
+        batches = self._splittable(self.epoch)
         while len(batches) < self.n_batches:
             largest = max(range(len(batches)), key=lambda i: len(batches[i]))
             batch = batches[largest]
-            if len(batch) < 2:  # fewer examples than processes: repeat one
+            if len(batch) < 2 * self.world_size:  # too few examples to give each process one: repeat some
                 batches.append(list(batch))
                 continue
             batches[largest] = batch[::2]
             batches.append(batch[1::2])
-        yield from batches[self.rank : self.n_batches : self.world_size]
+        while len(batches) > self.n_batches:  # an epoch nobody foresaw
+            batches.sort(key=len, reverse=True)
+            batches[-2:] = [batches[-2] + batches[-1]]
+        for batch in batches:
+            yield batch[self.rank :: self.world_size]
+
+    def _splittable(self, epoch: int) -> list[list[int]]:
+        """The sampler's batches, those with fewer examples than processes joined to the one before."""
+        self.sampler.set_epoch(epoch)
+        batches: list[list[int]] = []
+        for batch in self.sampler:
+            if batches and min(len(batch), len(batches[-1])) < self.world_size:
+                batches[-1] += batch
+            else:
+                batches.append(list(batch))
+        if batches and len(batches[-1]) < self.world_size:  # fewer examples than processes
+            batches[-1] = (batches[-1] * self.world_size)[: self.world_size]
+        return batches
 
 
 class EpochLoader(DataLoader):
@@ -97,15 +117,19 @@ class EmpatheiaTrainer(Trainer):
         self.sampler = sampler
         self.eval_batches = list(eval_batches)
         self._sums: dict[str, Tensor] = {}
-        self._updates = 0
+        self._n_updates = 0  # since the last log, as the sums
         self.seconds = {"total": 0.0, "forward_backward": 0.0, "update": 0.0}
-        self._since = 0.0
+        self.clock: RunClock | None = None
+        self._resumed_from: Path | None = None
 
     # -- data ------------------------------------------------------------------------------------------------
 
     def get_train_dataloader(self) -> DataLoader:
         """Batches by the stage's rule; every process takes its share."""
-        n_epochs = int(self.args.num_train_epochs) + 1
+        n_epochs = math.ceil(self.args.num_train_epochs)
+        if self.args.max_steps > 0:
+            n_batches = self.args.max_steps * self.args.gradient_accumulation_steps
+            n_epochs = math.ceil(n_batches / max(1, len(self.sampler)))
         batches = EpochBatches(self.sampler, n_epochs, self.args.process_index, self.args.world_size)
         return EpochLoader(self.train_dataset, batch_sampler=batches, collate_fn=self.data_collator)  # pyright: ignore
 
@@ -114,6 +138,7 @@ class EmpatheiaTrainer(Trainer):
     ) -> tuple[list, dict[str, Tensor] | None]:
         """The micro-batches of one update, and the items each loss has over all of them and all processes."""
         batches = []
+        self._n_updates += 1
         for _ in range(num_batches):
             try:
                 batches.append(next(epoch_iterator))
@@ -150,6 +175,11 @@ class EmpatheiaTrainer(Trainer):
         loss: Any = 0.0
         for name, weight in self.stage.losses.items():
             if name not in losses:
+                if weight:
+                    raise ConfigError(
+                        f"stage {self.stage.name!r}: the model gives no loss {name!r}.{nearest(name, list(losses))}"
+                        f" There are: {', '.join(losses) or 'none'}."
+                    )
                 continue
             share = 1.0
             if num_items_in_batch is not None:
@@ -169,12 +199,13 @@ class EmpatheiaTrainer(Trainer):
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """Adds each loss's mean since the last log, by name."""
         if "loss" in logs and self._sums:
-            steps = max(1, self.state.global_step - self._updates)
             for name, value in self._sums.items():
-                mean = self.accelerator.gather(value.reshape(1).to(self.args.device)).mean().item() / steps
-                logs[f"loss_{name}"] = round(mean, 6)
-            self._sums, self._updates = {}, self.state.global_step
+                logs[f"loss_{name}"] = round(self._over_processes(value) / max(1, self._n_updates), 6)
+            self._sums, self._n_updates = {}, 0
         super().log(logs, start_time)
+
+    def _over_processes(self, value: Tensor) -> float:
+        return self.accelerator.gather(value.reshape(1).to(self.args.device)).mean().item()
 
     # -- optimiser -------------------------------------------------------------------------------------------
 
@@ -226,11 +257,47 @@ class EmpatheiaTrainer(Trainer):
 
     # -- checkpoints -----------------------------------------------------------------------------------------
 
+    def train(self, resume_from_checkpoint: Any = None, **kwargs: Any) -> Any:
+        """Trains, from a checkpoint folder if one is given."""
+        self._resumed_from = Path(resume_from_checkpoint) if resume_from_checkpoint else None
+        return super().train(resume_from_checkpoint=resume_from_checkpoint, **kwargs)
+
+    def take_up(self) -> None:
+        """Puts back what the Trainer forgets on resuming: sums not yet logged, seconds, where the best weights are."""
+        if self._resumed_from is None:
+            return
+        saved = json.loads((self._resumed_from / MARKER).read_text(encoding="utf-8"))
+        self._n_updates = saved.get("n_updates", 0)
+        self._sums = {name: torch.tensor(value) for name, value in saved.get("sums", {}).items()}
+        self._tr_loss += saved.get("loss_sum", 0.0)
+        self._globalstep_last_logged = self.state.global_step - self._n_updates
+        self.seconds |= saved.get("seconds", {})
+        best = Path(self.args.output_dir) / f"checkpoint-{self.state.best_global_step}"
+        if self.state.best_global_step and best.is_dir():  # the run folder may have been moved
+            self.state.best_model_checkpoint = str(best)
+
+    def _determine_best_metric(self, metrics: dict[str, float], trial: Any) -> bool:
+        # with save_strategy "best" the Trainer forgets that the clock asked for a checkpoint
+        is_asked_for = self.control.should_save
+        return super()._determine_best_metric(metrics, trial) or is_asked_for
+
     def _save_checkpoint(self, model: nn.Module, trial: Any) -> None:
-        super()._save_checkpoint(model, trial)
+        folder = Path(self.args.output_dir) / f"checkpoint-{self.state.global_step}"
+        saved = {
+            "step": self.state.global_step,
+            "n_updates": self._n_updates,
+            "loss_sum": self._over_processes(self._tr_loss),
+            "sums": {name: self._over_processes(value) for name, value in self._sums.items()},
+            "seconds": self.seconds | {"total": self.clock.elapsed() if self.clock else self.seconds["total"]},
+        }
+        try:
+            super()._save_checkpoint(model, trial)
+            if self.args.should_save:
+                write_atomically(folder / MARKER, json.dumps(saved))
+        except WRITE_PROBLEMS as problem:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise cannot_write(folder, problem) from None
         if self.args.should_save:
-            folder = Path(self.args.output_dir) / f"checkpoint-{self.state.global_step}"
-            (folder / MARKER).write_text(json.dumps({"step": self.state.global_step}), encoding="utf-8")
             for other in Path(self.args.output_dir).glob("checkpoint-*"):
                 if other != folder and str(other) != self.state.best_model_checkpoint:
                     shutil.rmtree(other, ignore_errors=True)
@@ -263,9 +330,20 @@ class RunClock(TrainerCallback):
         self.trainer: EmpatheiaTrainer | None = None
         self._begun = self._step = 0.0
 
+    def watch(self, trainer: EmpatheiaTrainer) -> None:
+        """Measures this trainer."""
+        self.trainer, trainer.clock = trainer, self
+
+    def elapsed(self) -> float:
+        """Seconds of training so far, those before a kill included."""
+        before = self.trainer.seconds["total"] if self.trainer is not None else 0.0
+        return before + time.perf_counter() - self._begun
+
     def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
-        """Starts the clock."""
+        """Starts the clock, where the checkpoint stopped it."""
         self._begun = time.perf_counter()
+        if self.trainer is not None:
+            self.trainer.take_up()
 
     def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """The update begins."""
@@ -279,16 +357,22 @@ class RunClock(TrainerCallback):
     def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Stops the clock."""
         if self.trainer is not None:
-            self.trainer.seconds["total"] += time.perf_counter() - self._begun
+            self.trainer.seconds["total"] = self.elapsed()
 
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
     ) -> TrainerControl:
         """Asks for a checkpoint when one is due, and for a stop at the deadline."""
         now = time.monotonic()
-        if self.deadline is not None and now >= self.deadline and state.global_step < state.max_steps:
+        is_over = self.deadline is not None and now >= self.deadline and state.global_step < state.max_steps
+        is_due = now - self.saved >= self.save_seconds
+        if args.world_size > 1:  # clocks differ: all follow the first process
+            flags = torch.tensor([is_over, is_due], dtype=torch.uint8, device=args.device)
+            torch.distributed.broadcast(flags, 0)
+            is_over, is_due = map(bool, flags.tolist())
+        if is_over:
             self.was_stopped = control.should_training_stop = control.should_save = True
-        elif now - self.saved >= self.save_seconds:
+        elif is_due:
             control.should_save = True
         return control
 
@@ -316,7 +400,7 @@ class CurveWriter(TrainerCallback):
                 continue
             if row["stage"] != self.stage or row["step"] <= state.global_step:
                 kept.append(line)
-        self.path.write_text("".join(line + "\n" for line in kept), encoding="utf-8")
+        write_atomically(self.path, "".join(line + "\n" for line in kept))
 
     def on_log(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, logs: dict | None = None, **_: Any
@@ -325,5 +409,8 @@ class CurveWriter(TrainerCallback):
         if not state.is_world_process_zero or not logs or "train_runtime" in logs:
             return
         row = {"stage": self.stage, "step": state.global_step, "epoch": round(state.epoch or 0.0, 4), **logs}
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(row) + "\n")
+        try:
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(row) + "\n")
+        except OSError as problem:
+            raise cannot_write(self.path, problem) from None
