@@ -6,6 +6,7 @@ file, its ``sizes.smoke`` block and the overrides, and validates every key; an u
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,6 +18,7 @@ from empatheia.registry import nearest
 
 Size = Literal["smoke", "cpu", "full"]
 SIZES: tuple[Size, ...] = ("smoke", "cpu", "full")
+_EXPONENT = re.compile(r"[+-]?\d+(\.\d*)?[eE][+-]?\d+")
 
 
 class _Strict(BaseModel):
@@ -121,7 +123,7 @@ class Recipe(_Strict):
     model: dict[str, Any] = Field(default_factory=dict, description="Fields of the model's configuration.")
     tokenizer: TokenizerConfig = TokenizerConfig()  # pyright: ignore[reportCallIssue]
     data: DataConfig = DataConfig()  # pyright: ignore[reportCallIssue]
-    stages: tuple[StageConfig, ...]
+    stages: tuple[StageConfig, ...] = Field(min_length=1)
     decoding: DecodingConfig = DecodingConfig()  # pyright: ignore[reportCallIssue]
     published: PublishedRow | None = None
 
@@ -166,8 +168,8 @@ def apply_override(tree: dict[str, Any], override: str) -> dict[str, Any]:
         raise ConfigError(f"override {override!r} is not of the form key=value.")
     try:
         value: Any = yaml.safe_load(text)
-        if isinstance(value, str):  # YAML reads 1e-4 as text
-            value = float(value) if value.replace("e", "", 1).replace("-", "").replace(".", "").isdigit() else value
+        if isinstance(value, str) and _EXPONENT.fullmatch(value):  # YAML reads 1e-4 as text
+            value = float(value)
     except yaml.YAMLError as problem:
         raise ConfigError(f"override {override!r}: the value is not valid YAML ({problem}).") from None
     keys = path.strip().split(".")
@@ -218,12 +220,15 @@ def load_recipe(
     """
     tree = _read_tree(Path(path), ())
     sizes = tree.pop("sizes", {})
-    if not isinstance(sizes, dict) or (unknown := set(sizes) - set(SIZES)):
-        raise ConfigError(f"{path}: `sizes` accepts {', '.join(SIZES)}; found {sorted(unknown)}.")
+    if not isinstance(sizes, dict) or set(sizes) - set(SIZES):
+        raise ConfigError(f"{path}: `sizes` accepts {', '.join(SIZES)}; found {sizes if not sizes else [*sizes]}.")
     if size is not None and size not in SIZES:
         raise ConfigError(f"unknown size {size!r}.{nearest(size, list(SIZES))} Accepted: {', '.join(SIZES)}.")
     size = size or tree.get("size", "full")
-    tree = merge(tree, sizes.get(size) or {})
+    changes = sizes.get(size) or {}
+    if not isinstance(changes, dict):
+        raise ConfigError(f"{path}: `sizes.{size}` is a mapping of overrides; found {changes!r}.")
+    tree = merge(tree, changes)
     tree["size"] = size
     for override in overrides:
         tree = apply_override(tree, override)
@@ -238,23 +243,49 @@ def _read_tree(path: Path, below: tuple[Path, ...]) -> dict[str, Any]:
         raise ConfigError(f"{path}: `extends` goes round in a circle: {' -> '.join(map(str, (*below, path)))}.")
     tree = read_yaml(path)
     base = tree.pop("extends", None)
+    if base is not None and not isinstance(base, str):
+        raise ConfigError(f"{path}: `extends` is the file name of another recipe; found {base!r}.")
     return tree if base is None else merge(_read_tree(path.parent / base, (*below, path)), tree)
 
 
 def validate_recipe(tree: dict[str, Any], origin: str) -> Recipe:
     """A :class:`Recipe` from a plain tree; ``origin`` names the file in errors (see :func:`load_recipe`)."""
     try:
-        return Recipe.model_validate(tree)
+        recipe = Recipe.model_validate(tree)
     except ValidationError as problem:
         raise ConfigError(f"{origin}: {_explain(problem, tree)}") from None
+    _check_stages(recipe, origin)
+    return recipe
 
 
-def _explain(problem: ValidationError, tree: dict[str, Any]) -> str:
+def _check_stages(recipe: Recipe, origin: str) -> None:
+    """What would otherwise show only when the stage begins, perhaps hours later."""
+    names = [stage.name for stage in recipe.stages]
+    for stage in recipe.stages:
+        where = f"stages.{stage.name}"
+        if names.count(stage.name) > 1:
+            raise ConfigError(f"{origin}: {where}: {names.count(stage.name)} stages have this name; names differ.")
+        accepted = ["loss", *stage.losses]
+        if stage.select is not None and stage.select not in accepted:
+            raise ConfigError(
+                f"{origin}: {where}.select: no loss {stage.select!r}.{nearest(stage.select, accepted)}"
+                f" Accepted: {', '.join(accepted)}."
+            )
+        try:
+            DataConfig.model_validate(merge(recipe.data.model_dump(mode="json"), stage.data))
+        except ValidationError as problem:
+            raise ConfigError(f"{origin}: {_explain(problem, {}, DataConfig, f'{where}.data.')}") from None
+
+
+def _explain(problem: ValidationError, tree: dict[str, Any], model: Any = Recipe, prefix: str = "") -> str:
     first = problem.errors()[0]
-    where = ".".join(str(part) for part in first["loc"])
+    parts = [str(part) for part in first["loc"]]
+    if len(parts) > 1 and parts[0] == "stages":  # name the stage instead of counting it
+        named = tree["stages"][int(parts[1])]
+        parts[1] = str(named.get("name", parts[1])) if isinstance(named, dict) else parts[1]
+    where = prefix + ".".join(parts)
     if first["type"] != "extra_forbidden":
         return f"{where}: {first['msg']} (found {first.get('input')!r})."
-    model: Any = Recipe
     for part in first["loc"][:-1]:
         if isinstance(part, int):
             continue

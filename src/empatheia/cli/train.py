@@ -17,6 +17,7 @@ def train(
     seed: Annotated[Optional[list[int]], typer.Option(help="Seed; repeat for several runs of each recipe.")] = None,  # noqa: UP045
     set_: Annotated[Optional[list[str]], typer.Option("--set", help="Override, e.g. model.dropout=0.2.")] = None,  # noqa: UP045
     evaluate: Annotated[bool, typer.Option(help="Measure on the test split at the end.")] = True,
+    record: Annotated[Optional[Path], typer.Option(help="Keep finished runs' records in this folder.")] = None,  # noqa: UP045
     quiet: Annotated[bool, typer.Option(help="No progress bars.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the statuses as JSON.")] = False,
 ) -> None:
@@ -33,6 +34,12 @@ def train(
         for number in (seed or [None])
     ]
     statuses = run_all(resolved, out, budget_minutes=budget, show_progress=not quiet, evaluate=evaluate)
+    if record is not None:
+        from empatheia.training.records import keep_record
+
+        for status in statuses:
+            if status.state.endswith("finished"):
+                keep_record(status.folder, record)
     if as_json:
         rows = [{"recipe": s.recipe, "folder": str(s.folder), "state": s.state, "record": s.metrics} for s in statuses]
         typer.echo(json.dumps(rows, ensure_ascii=False))

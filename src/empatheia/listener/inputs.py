@@ -11,6 +11,7 @@ from typing import Any
 
 from empatheia.dialogue import Dialogue, Example, Span, Turn
 from empatheia.errors import DataError
+from empatheia.text.uncertainty import CONTROLS
 
 MAX_CHARACTERS = 6000
 """Characters of a conversation that are read: the newest turns, and the end of a longer last one."""
@@ -108,5 +109,5 @@ def prepare(item: Any) -> ReadyInput:
     n_skipped = len(dialogue.turns) - len(texts) + first
     turns = dialogue.turns[n_skipped:]
     context = tuple(Turn(turn.role, text) for turn, text in zip(turns, texts[first:], strict=True))
-    doubts = ("control characters were ignored",) if has_controls else ()
+    doubts = (CONTROLS,) if has_controls else ()
     return ReadyInput(dialogue.turns, Example(context, None, dialogue.id), n_skipped, shift, doubts)

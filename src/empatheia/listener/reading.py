@@ -6,6 +6,7 @@ input's result does not depend on its neighbours.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -148,7 +149,8 @@ class Reader:
             reasons.append(
                 f"long text: only its end was read, {n_characters - first:,} of {n_characters:,} characters"
             )
-        reasons += doubts(" ".join(turn.text for turn in ready.example.context), self.tokenizer)
+        tokenizer = self.tokenizer if self._may_be_unknown(pieces) else None
+        reasons += doubts(" ".join(turn.text for turn in ready.example.context), tokenizer)
         if not self.analyzes:
             reasons.append(
                 f"the model {self.manifest.name!r} has no emotion head: all emotions are equal here"
@@ -156,6 +158,17 @@ class Reader:
         if self.manifest.degraded:
             reasons.append(f"a stand-in answered: {self.manifest.degraded}")
         return tuple(dict.fromkeys(reasons))
+
+    def _may_be_unknown(self, pieces: EncodedExample) -> bool:
+        """Whether the share of known words must be counted: fewer than half are one piece of the vocabulary.
+
+        Spares the common case a second encoding of the text.
+        """
+        if pieces.was_cut or self.tokenizer.unk_id in pieces.input_ids:
+            return True
+        n_pieces = Counter(zip(pieces.turn_ids, pieces.word_ids, strict=True))
+        sizes = [n for (_, word), n in n_pieces.items() if word >= 0]
+        return 2 * sizes.count(1) < len(sizes) or not sizes
 
 
 def _trimmed(spans: Sequence[Span], turns: Sequence[Turn]) -> Iterator[Span]:

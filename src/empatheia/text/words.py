@@ -248,8 +248,8 @@ def _spacing(word: str, before: str, after: str, is_open: dict[str, bool]) -> tu
     ):
         is_open[word] = not is_open[word] and after != ""
         return not is_open[word], is_open[word]
-    is_dots = len(word) > 1 and not word.strip(".…")
-    return word in _CLOSING or word == "'" or is_dots or word == "…" or (
+    is_marks = not word.strip(".…!?")
+    return word in _CLOSING or word == "'" or is_marks or (
         before,
         word,
     ) in _PAIRS, word in _OPENING
