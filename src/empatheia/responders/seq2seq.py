@@ -47,6 +47,11 @@ class Seq2SeqConfig(PreTrainedConfig):
     model_type = "empatheia_seq2seq"
     attribute_map: ClassVar[dict[str, str]] = {"hidden_size": "width", "num_hidden_layers": "n_decoder_layers"}
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        if "__init__" not in vars(cls):  # transformers would generate one that knows nothing of these fields
+            cls.__init__ = cls.__init__
+        super().__init_subclass__(**kwargs)
+
     def __init__(
         self,
         vocab_size: int = 1000,
