@@ -81,6 +81,7 @@ class StageConfig(_Strict):
     schedule: Literal["constant", "linear", "cosine", "inverse_sqrt"] = "constant"
     warmup_steps: int = Field(0, ge=0)
     weight_decay: float = Field(0.0, ge=0)
+    dropout: float | None = Field(None, ge=0, lt=1, description="Overrides the model's dropout during this stage.")
     betas: tuple[float, float] = (0.9, 0.999)
     eps: float = 1e-8
     max_grad_norm: float = Field(0.0, ge=0, description="0 = no clipping.")

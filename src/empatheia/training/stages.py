@@ -16,6 +16,7 @@ from transformers.trainer_utils import set_seed
 
 from empatheia.config import StageConfig
 from empatheia.errors import ConfigError
+from empatheia.layers.attention import Attention
 from empatheia.registry import nearest
 from empatheia.text.batching import BucketBatchSampler, TokenBatchSampler
 from empatheia.training.trainer import CurveWriter, EmpatheiaTrainer, RunClock, last_checkpoint
@@ -70,6 +71,24 @@ def choose_parameters(model: nn.Module, train: Sequence[str], freeze: Sequence[s
     return sum(p.numel() for p in model.parameters() if p.requires_grad)
 
 
+def set_dropout(model: nn.Module, rate: float | None) -> Callable[[], None]:
+    """Sets every dropout rate of a model; the returned function puts the old ones back. None changes nothing."""
+    old: list[tuple[Any, str, float]] = []
+    for module in model.modules() if rate is not None else ():
+        if isinstance(module, nn.Dropout):
+            old.append((module, "p", module.p))
+        elif isinstance(module, Attention):
+            old.append((module, "dropout", module.dropout))
+    for module, name, _ in old:
+        setattr(module, name, rate)
+
+    def restore() -> None:
+        for module, name, value in old:
+            setattr(module, name, value)
+
+    return restore
+
+
 def run_stage(
     model: PreTrainedModel,
     stage: StageConfig,
@@ -101,6 +120,7 @@ def run_stage(
     if not len(data.train):
         raise ConfigError(f"stage {stage.name!r} has no training item; look at the recipe's data block.")
     choose_parameters(model, stage.train, stage.freeze)
+    restore_dropout = set_dropout(model, stage.dropout)
     sampler: Any
     n_processes = int(os.environ.get("WORLD_SIZE", "1"))  # a batch size is one process's share, as with torchrun usual
     if stage.batch_tokens:
@@ -169,6 +189,7 @@ def run_stage(
     if finished:
         if eval_batches:
             metrics = trainer.evaluate()
+    restore_dropout()
     for parameter in model.parameters():
         parameter.requires_grad_(True)
     return StageResult(finished, trainer.state.global_step, metrics, trainer.seconds)
