@@ -94,9 +94,9 @@ def _absolute(node: ast.ImportFrom, module: str, path: Path) -> str:
 
 
 def layer_of(module: str) -> str:
-    """``empatheia.layers.gates`` is of the layer ``layers``; the package itself of the layer ``empatheia``."""
+    """``empatheia.layers.gates`` is of the layer ``layers``; ``empatheia`` and its ``__main__`` stand above all."""
     parts = module.split(".")
-    return parts[1] if len(parts) > 1 else parts[0]
+    return parts[1] if len(parts) > 1 and parts[1] != "__main__" else "empatheia"
 
 
 def upward_imports(imports: list[Import], order: list[str]) -> list[str]:

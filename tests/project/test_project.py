@@ -47,11 +47,11 @@ def project_files() -> list[Path]:
         listed = subprocess.run(command, capture_output=True, text=True, check=False)
         if listed.returncode == 0:
             return [path for name in listed.stdout.split("\0") if name and (path := ROOT / name).is_file()]
-    skipped = {".venv", "build", "dist", "runs", "__pycache__"}
+    built = re.compile(r"build|dist|runs|__pycache__|.*\.egg-info|\.(?!ci$|gitignore$|pre-commit-config.yaml$).*")
     return [
         path
         for path in ROOT.rglob("*")
-        if path.is_file() and not any(p in skipped or p.endswith("_cache") for p in path.relative_to(ROOT).parts)
+        if path.is_file() and not any(built.fullmatch(part) for part in path.relative_to(ROOT).parts)
     ]
 
 

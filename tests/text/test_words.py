@@ -73,12 +73,13 @@ def test_spans_cover_the_original_characters(text, covered):
 @given(st.lists(st.sampled_from(PARTS), max_size=12).map(" ".join))
 @settings(deadline=None)
 @example("don't.")
-@example('mr. "')
+@example("ok. )")
+@example("e.g. )")
 def test_looking_up_what_stands_between_blanks_equals_nltk_on_the_sentence(text):
     """Oracle: NLTK's tokeniser on the whole text, where no sentence ends before the last word."""
-    marks = (".", "!", "?")
-    inner = [part.rstrip("\"')") for part in text.split()[:-1]]
-    if any(part.endswith(marks) for part in inner if part not in ("e.g.", "Mr.")) or '"' in text.split()[-1:]:
+    *inner, _ = [part for part in text.split() if part.strip("])}>'»”’")] or [""]
+    ends_inside = any(part.rstrip("\"')]").endswith((".", "!", "?")) for part in inner if part not in ("e.g.", "Mr."))
+    if ends_inside or text.startswith("''"):  # see the comment in _nltk_words
         return
     assert texts_of(tokenize_words(text, "recec")) == NLTKWordTokenizer().tokenize(text.lower())
 

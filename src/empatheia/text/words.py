@@ -156,7 +156,8 @@ def _nltk_words(chunk: str, ends_sentence: bool) -> list[str]:
         if not simple[2] or (simple[2] == "." and not ends_sentence):
             return [chunk]
         return [simple[1], simple[2]]
-    # an "x" before and behind gives the rules their mid-sentence context
+    # an "x" before and behind gives the rules their mid-sentence context; so two single quotes that begin a text
+    # open a quotation, where NLTK has them close one
     if ends_sentence:
         return _nltk().tokenize(f"x {chunk}")[1:]
     return _nltk().tokenize(f"x {chunk} x")[1:-1]

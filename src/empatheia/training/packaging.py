@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import yaml
 from safetensors.torch import load_file, save_file
 
 from empatheia.config import Recipe, validate_recipe
@@ -38,8 +39,6 @@ class ModelFolder:
                 raise CheckpointError(
                     f"{self.folder} has no {name}; give a run folder's checkpoint/ or a model folder."
                 )
-        import yaml
-
         self.meta = json.loads((self.folder / "empatheia.json").read_text(encoding="utf-8"))
         self.recipe: Recipe = validate_recipe(
             yaml.safe_load((self.folder / "recipe.yaml").read_text(encoding="utf-8")), str(self.folder / "recipe.yaml")
@@ -123,6 +122,7 @@ def package(run: Path, target: Path, name: str, *, half: bool = True, descriptio
             weights = load_file(folder / "model.safetensors")
             weights = {k: v.half() if v.is_floating_point() else v for k, v in weights.items()}
             save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+        (folder / "model.safetensors").chmod(0o644)
         meta_path = folder / "empatheia.json"
         meta = json.loads(meta_path.read_text(encoding="utf-8")) | {"name": name}
         meta_path.write_text(json.dumps(meta, indent=2), encoding="utf-8")
@@ -146,6 +146,13 @@ def package(run: Path, target: Path, name: str, *, half: bool = True, descriptio
         "licence": opened.meta["licence"],
         "cause_threshold": opened.meta["cause_threshold"],
         "temperature": opened.meta["temperature"],
+        "uses": {
+            "situations": opened.recipe.data.situations or any(s.data.get("situations") for s in opened.recipe.stages),
+            "spans": opened.recipe.data.spans,
+            "causes": opened.recipe.data.causes,
+            "teacher": opened.recipe.tokenizer.distil,
+            "encoder": opened.recipe.encoder,
+        },
         "pretraining_corpora": sorted({c for s in opened.recipe.stages for c in s.data.get("extra", ())}),
         "metrics": metrics,
     }
@@ -176,6 +183,9 @@ def metric_rows(metrics: dict[str, Any]) -> list[tuple[str, str, str, int]]:
         if key not in metrics:
             continue
         score = metrics[key]
+        if score["value"] is None:  # undefined on these items, e.g. BLEU-4 of replies shorter than four words
+            rows.append((label, "undefined", "", score["n"]))
+            continue
         factor = 100.0 if score["unit"] == "fraction" and "(%)" in label else 1.0
         low_high = score.get("interval")
         interval = "" if not low_high else " to ".join(f"{factor * v:.{digits}f}" for v in low_high)
@@ -194,22 +204,34 @@ def card_text(card: dict[str, Any]) -> str:
         f"- **Licence of the weights:** {card['licence']} (they were trained on EmpatheticDialogues, CC BY-NC 4.0).",
         f"- **Recipe:** `{card['recipe']}`, size `{card['size']}`, seed {card['seed']},"
         f" commit `{environment['commit'][:12]}`.",
-        f"- **Parameters:** {card['parameters']:,}, started from random values; trained"
+        f"- **Parameters:** {card['parameters']:,}, trained"
         f" {card['training_seconds'] / 60:.0f} minutes on {environment['device']}.",
         f"- **Thresholds chosen on validation data:** cause words from probability {card['cause_threshold']},"
         f" emotion temperature {card['temperature']}.",
         "",
         "## Data",
         "",
-        "- EmpatheticDialogues train (CC BY-NC 4.0): replies, emotion labels, situations.",
-        "- RECCON (DailyDialog part) train: cause spans, for the word head.",
+        "- EmpatheticDialogues train (CC BY-NC 4.0): replies and emotion labels"
+        + (", situations." if card["uses"]["situations"] else "."),
     ]
+    if card["uses"]["spans"] == "reccon":
+        lines.append(
+            "- RECCON (DailyDialog part) train: cause spans, for the word head. The annotation states no licence; its"
+            " text is DailyDialog's, CC BY-NC-SA 4.0."
+        )
+    if card["uses"]["causes"] != "none":
+        lines.append(f"- Cause turns of EmpatheticDialogues: {card['uses']['causes']}.")
     for name in card["pretraining_corpora"]:
         entry = licence(name)
         lines.append(f"- {name}: {entry.licence} (replies, pre-training).")
+    if card["uses"]["teacher"]:
+        lines.append(
+            f"- Teacher: the word vectors started from the outputs of the sentence encoder {card['uses']['teacher']!r}"
+            " for each piece (distilled; no weight of it is inside)."
+        )
+    if card["uses"]["encoder"]:
+        lines.append(f"- Pretrained encoder inside: {card['uses']['encoder']!r}; its own licence applies too.")
     lines += [
-        "- Teacher: the word vectors started from the outputs of a pretrained sentence encoder for each piece"
-        " (distilled; no weight of it is inside).",
         "",
         "## Numbers",
         "",

@@ -99,8 +99,8 @@ def _facts(record: dict[str, Any]) -> str:
 
 
 def _cell(metrics: dict[str, Any], key: str, digits: int) -> str:
-    if key not in metrics:
+    score = metrics.get(key)
+    if score is None or score["value"] is None:
         return "-"
-    score = metrics[key]
     factor = 100.0 if score["unit"] == "fraction" else 1.0
     return f"{factor * score['value']:.{digits}f}"

@@ -6,10 +6,9 @@ import json
 import random
 from pathlib import Path
 
-import pytest
 import torch
 
-from empatheia.config import StageConfig
+from empatheia.config import Recipe, StageConfig
 from empatheia.responders.transformer import Transformer, TransformerConfig
 from empatheia.text.collation import Collator, EncodedExample
 from empatheia.training.stages import StageData, StageResult, run_stage
@@ -83,9 +82,43 @@ def curve(folder: Path, name: str = "loss_words") -> list[tuple[int, float]]:
     return [(row["step"], row[name]) for row in rows if name in row]
 
 
-@pytest.fixture
-def bench():
-    """The functions above, for tests that run in this process or start their own."""
-    import sys
-
-    return sys.modules[__name__]
+def tiny_recipe(**fields: object) -> Recipe:
+    """The cause-gated system in two stages on the bundled sample, as small as it goes."""
+    tree = {
+        "name": "tiny",
+        "system": "cause_gated",
+        "size": "smoke",
+        "seed": 7,
+        "model": {
+            "width": 16,
+            "n_encoder_layers": 1,
+            "n_decoder_layers": 1,
+            "n_heads": 2,
+            "attention_width": 16,
+            "ffn_width": 16,
+            "n_reasoner_heads": 2,
+            "reasoner_attention_width": 16,
+        },
+        "tokenizer": {"kind": "bpe", "size": 320, "splits": ["train"]},
+        "data": {"corpus": "sample", "causes": "sample", "causes_scope": "dialogue", "test_limit": 3, "valid_limit": 4},
+        "stages": [
+            {
+                "name": "reasoner",
+                "losses": {"emotion": 1.0, "cause": 1.0},
+                "train": ["encoder.reasoner"],
+                "max_steps": 6,
+                "batch_examples": 8,
+                "evaluations": 1,
+            },
+            {
+                "name": "joint",
+                "losses": {"words": 1.0, "emotion": 1.0, "cause": 1.0},
+                "max_steps": 20,
+                "batch_examples": 8,
+                "evaluations": 2,
+                "select": "words",
+            },
+        ],
+        "decoding": {"max_new_tokens": 4},
+    }
+    return Recipe.model_validate(tree | fields)
