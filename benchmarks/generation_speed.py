@@ -24,8 +24,17 @@ def main() -> None:
         measure("greedy, one at a time", lambda: [listener.respond(one) for one in few], len(few)),
     ]
     listener.network.generation_config.use_cache = False
-    rows.append(measure("naive: one at a time, no cache", lambda: [listener.respond(one) for one in few], len(few)))
-    show("generation", rows, options.json, model=listener.name, contexts=source, threads=torch.get_num_threads())
+    rows.append(
+        measure("naive: one at a time, no cache", lambda: [listener.respond(one) for one in few], len(few))
+    )
+    show(
+        "generation",
+        rows,
+        options.json,
+        model=listener.name,
+        contexts=source,
+        threads=torch.get_num_threads(),
+    )
 
 
 if __name__ == "__main__":

@@ -45,14 +45,16 @@ def arguments(description: str, n: int, n_naive: int) -> argparse.ArgumentParser
     """The options every benchmark has."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--n", type=int, default=n, help="items (default %(default)s)")
-    parser.add_argument("--naive-n", type=int, default=n_naive, help="items of the naive loop (default %(default)s)")
+    parser.add_argument(
+        "--naive-n", type=int, default=n_naive, help="items of the naive loop (default %(default)s)"
+    )
     parser.add_argument("--threads", type=int, default=2, help="processor threads (default %(default)s)")
     parser.add_argument("--json", action="store_true", help="print JSON")
     return parser
 
 
 def contexts(n: int) -> tuple[list[Dialogue], str]:
-    """Contexts to answer: of EmpatheticDialogues' test set where it is, else of the sample, repeated to ``n``.
+    """Contexts to answer: EmpatheticDialogues' test set where it is, else the sample, repeated to ``n``.
 
     Returns:
         Conversations that end with a speaker turn, and where they are from.
@@ -77,7 +79,12 @@ def show(title: str, rows: Sequence[Measurement], as_json: bool, **facts: Any) -
     naive = rows[-1].per_second
     if as_json:
         ways = [
-            {"way": row.way, "n": row.n, "seconds": round(row.seconds, 4), "per_second": round(row.per_second, 2)}
+            {
+                "way": row.way,
+                "n": row.n,
+                "seconds": round(row.seconds, 4),
+                "per_second": round(row.per_second, 2),
+            }
             for row in rows
         ]
         print(json.dumps({"benchmark": title, "threads": torch.get_num_threads(), **facts, "ways": ways}))

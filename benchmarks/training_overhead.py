@@ -72,12 +72,18 @@ def main() -> None:
             show_progress=False,
         )
         naive = measure(
-            "naive: one example at a time", lambda: naive_loop(twin, data, stage, options.naive_n), options.naive_n
+            "naive: one example at a time",
+            lambda: naive_loop(twin, data, stage, options.naive_n),
+            options.naive_n,
         )
     spent = result.seconds
     outside = 1 - (spent["forward_backward"] + spent["update"]) / spent["total"]
     rows = [Measurement(f"Trainer, {result.steps} updates", seen, spent["total"]), naive]
-    facts = {"recipe": recipe.name, "data": source, "outside": round(outside, 4) if options.json else f"{outside:.1%}"}
+    facts = {
+        "recipe": recipe.name,
+        "data": source,
+        "outside": round(outside, 4) if options.json else f"{outside:.1%}",
+    }
     show("training", rows, options.json, **facts)
 
 

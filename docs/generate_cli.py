@@ -27,7 +27,8 @@ Results go to stdout, everything else to stderr. Errors are one line with cause 
 | 3 | data, weights or an optional package are missing; the message says how to get them |
 | 130 | interrupted |
 
-`EMPATHEIA_DATA` names the folder of the corpora; `EMPATHEIA_DEBUG=1` shows tracebacks; `NO_COLOR=1` drops colours.
+`EMPATHEIA_DATA` names the folder of the corpora, `EMPATHEIA_DEBUG=1` shows tracebacks, `NO_COLOR=1` drops
+colours.
 """
 
 
@@ -52,7 +53,9 @@ def page() -> str:
     os.environ.update(COLUMNS="100", TERM="dumb", NO_COLOR="1")
     parts = [HEAD, f"```text\n{help_of([])}\n```\n"]
     for words in command_lines():
-        parts.append(f"{'##' if len(words) == 1 else '###'} {' '.join(words)}\n\n```text\n{help_of(words)}\n```\n")
+        parts.append(
+            f"{'##' if len(words) == 1 else '###'} {' '.join(words)}\n\n```text\n{help_of(words)}\n```\n"
+        )
     return "\n".join(parts)
 
 

@@ -17,8 +17,9 @@ for strategy in ("greedy", "beam", "sample"):
 understanding = reply.understanding
 print("\nbefore answering it saw", understanding.emotion, "in")
 for span in understanding.causes:
-    turn = understanding.turns[span.turn]
-    print(f"  turn {span.turn} ({turn.role}), characters {span.start}-{span.end}: {span.of(understanding.turns)!r}")
+    role = understanding.turns[span.turn].role
+    words = span.of(understanding.turns)
+    print(f"  turn {span.turn} ({role}), characters {span.start}-{span.end}: {words!r}")
 
 # Turn by turn, as a program with a chat window would:
 print()

@@ -72,8 +72,14 @@ def _imports_of_file(module: str, path: Path, modules: dict[str, Path]) -> list[
                 submodule = f"{base}.{alias.name}"
                 is_version = submodule == "empatheia.__version__"
                 if not is_version:
-                    found.append(Import(module, submodule if submodule in modules else base, node.lineno, is_lazy))
-        inside = is_lazy or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) or _is_typing(node)
+                    found.append(
+                        Import(module, submodule if submodule in modules else base, node.lineno, is_lazy)
+                    )
+        inside = (
+            is_lazy
+            or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            or _is_typing(node)
+        )
         for child in ast.iter_child_nodes(node):
             visit(child, inside)
 
@@ -94,7 +100,7 @@ def _absolute(node: ast.ImportFrom, module: str, path: Path) -> str:
 
 
 def layer_of(module: str) -> str:
-    """``empatheia.layers.gates`` is of the layer ``layers``; ``empatheia`` and its ``__main__`` stand above all."""
+    """``empatheia.layers.gates`` is of ``layers``; ``empatheia`` and its ``__main__`` stand above all."""
     parts = module.split(".")
     return parts[1] if len(parts) > 1 and parts[1] != "__main__" else "empatheia"
 
@@ -145,7 +151,11 @@ def test_no_import_cycle(imports: list[Import]):
 
 @pytest.mark.parametrize("layer", sorted(NEVER))
 def test_layer_keeps_out_of(layer: str, imports: list[Import]):
-    own = [entry for entry in imports if layer_of(entry.module) == layer and entry.target.startswith("empatheia.")]
+    own = [
+        entry
+        for entry in imports
+        if layer_of(entry.module) == layer and entry.target.startswith("empatheia.")
+    ]
     assert [str(entry) for entry in own if layer_of(entry.target) in NEVER[layer]] == []
 
 

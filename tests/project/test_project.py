@@ -26,8 +26,12 @@ PAGES = sorted([README, ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 HEAVY = ("torch", "transformers", "polars", "numpy", "nltk", "sacrebleu", "tokenizers")
 MACHINE_PLACES = re.compile(r"(?<![\w.])/(?:wor[k]|roo[t]|hom[e]/\w+|User[s]/\w+|tm[p]/\w+)/")
-REGISTRY_ADDRESSES = re.compile(r"py[p]i\.org|pythonhosted\.or[g]|pytorch\.or[g]/whl|npm[j]s\.|deb\.debia[n]\.org")
-PLACEHOLDERS = re.compile(r"\{\{|\}\}|TOD[O]|TB[D]\b|XX[X]|More Information Neede[d]|lorem ipsu[m]", re.IGNORECASE)
+REGISTRY_ADDRESSES = re.compile(
+    r"py[p]i\.org|pythonhosted\.or[g]|pytorch\.or[g]/whl|npm[j]s\.|deb\.debia[n]\.org"
+)
+PLACEHOLDERS = re.compile(
+    r"\{\{|\}\}|TOD[O]|TB[D]\b|XX[X]|More Information Neede[d]|lorem ipsu[m]", re.IGNORECASE
+)
 
 
 def page_name(page: Path) -> str:
@@ -47,7 +51,9 @@ def project_files() -> list[Path]:
         listed = subprocess.run(command, capture_output=True, text=True, check=False)
         if listed.returncode == 0:
             return [path for name in listed.stdout.split("\0") if name and (path := ROOT / name).is_file()]
-    built = re.compile(r"build|dist|runs|__pycache__|.*\.egg-info|\.(?!ci$|gitignore$|pre-commit-config.yaml$).*")
+    built = re.compile(
+        r"build|dist|runs|__pycache__|.*\.egg-info|\.(?!ci$|gitignore$|pre-commit-config.yaml$).*"
+    )
     return [
         path
         for path in ROOT.rglob("*")
@@ -62,7 +68,9 @@ def text_of(path: Path) -> str | None:
 
 
 def run_python(code: str) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
+    )
 
 
 # -- imports and help ----------------------------------------------------------------------------------------
@@ -119,6 +127,7 @@ def test_exported_names_are_the_documented_names():
 
 def test_command_line_page_is_current():
     page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    assert "\\b" not in page  # a paragraph mark that was printed instead of obeyed
     assert [name for name in COMMANDS if f"\n## {name}\n" not in page] == []
     generator = [sys.executable, str(ROOT / "docs" / "generate_cli.py"), "--check"]
     done = subprocess.run(generator, capture_output=True, text=True, timeout=120, check=False)
@@ -182,7 +191,9 @@ def _check_command(words: list[str], line: str) -> None:
     if (children := getattr(command, "commands", None)) is not None and len(words) > 1:
         assert words[1] in children, line
         command = children[words[1]]
-    known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+    known = {
+        option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)
+    }
     used = {word.split("=")[0] for word in words if re.match(r"--?[a-z]", word)}
     assert used <= known | {"--help", "-h"}, line
 
@@ -200,6 +211,14 @@ def test_readme_is_short():
     prose = FENCE.sub("", re.sub(r"<!--.*?-->", "", README.read_text(encoding="utf-8"), flags=re.DOTALL))
     words = [word for word in prose.split() if any(character.isalnum() for character in word)]
     assert len(words) <= 700
+
+
+def test_readme_tree_is_the_tree():
+    (tree,) = [block for block in blocks(README, "text") if "src/empatheia/" in block]
+    listed = {line.split()[0].rstrip("/") for line in tree.partition("src/empatheia/\n")[2].splitlines()}
+    package = ROOT / "src" / "empatheia"
+    there = {path.name for path in package.iterdir() if path.suffix == ".py" or any(path.rglob("*.*"))}
+    assert listed == there - {"__init__.py", "__main__.py", "__pycache__", "errors.py", "registry.py"}
 
 
 def test_readme_shows_what_the_demo_prints(capsys: pytest.CaptureFixture):

@@ -1,4 +1,4 @@
-"""Examples to pieces and tensors: the label check of Gao et al., truncation, features, scores back to spans."""
+"""Examples to pieces and tensors: the label check of Gao et al., truncation, features, scores to spans."""
 
 import pytest
 import torch

@@ -51,7 +51,14 @@ def family(text):
 
 def test_special_pieces_come_first():
     tokenizer = DialogueTokenizer.train_words(["a b"], roles=True)
-    ids = (tokenizer.pad_id, tokenizer.unk_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.bos_id, tokenizer.eos_id)
+    ids = (
+        tokenizer.pad_id,
+        tokenizer.unk_id,
+        tokenizer.cls_id,
+        tokenizer.sep_id,
+        tokenizer.bos_id,
+        tokenizer.eos_id,
+    )
     assert ids == (0, 1, 2, 3, 4, 5)
     assert (tokenizer.usr_id, tokenizer.sys_id, len(tokenizer)) == (6, 7, 10)
     assert DialogueTokenizer.train_words(["a"]).usr_id is None
@@ -165,7 +172,14 @@ def test_decoding_drops_specials_and_stops_at_the_end(tokenizers):
     import torch
 
     bpe = tokenizers["bpe"]
-    ids = [bpe.bos_id, *bpe.encode("I don't know.").ids, bpe.eos_id, *bpe.encode("more").ids, bpe.pad_id, -100]
+    ids = [
+        bpe.bos_id,
+        *bpe.encode("I don't know.").ids,
+        bpe.eos_id,
+        *bpe.encode("more").ids,
+        bpe.pad_id,
+        -100,
+    ]
     assert bpe.decode(ids) == "I do not know."
     assert bpe.decode(torch.tensor(ids), raw=True) == "i do not know ."
     assert bpe.decode([bpe.eos_id]) == bpe.decode([]) == ""
@@ -201,9 +215,19 @@ def test_a_saved_tokeniser_is_the_same_in_a_fresh_process(tokenizers, kind, tmp_
         "t = D.from_pretrained(sys.argv[1]); p = t.encode(sys.argv[2]);"
         "print(json.dumps([t.kind, t.style, len(t), p.ids, p.starts, p.words, t.decode(p.ids)]))"
     )
-    ran = subprocess.run([sys.executable, "-c", code, str(tmp_path), TEXTS[0]], capture_output=True, text=True)
+    ran = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path), TEXTS[0]], capture_output=True, text=True
+    )
     pieces = tokenizer.encode(TEXTS[0])
-    expected = [kind, "family", len(tokenizer), pieces.ids, pieces.starts, pieces.words, tokenizer.decode(pieces.ids)]
+    expected = [
+        kind,
+        "family",
+        len(tokenizer),
+        pieces.ids,
+        pieces.starts,
+        pieces.words,
+        tokenizer.decode(pieces.ids),
+    ]
     assert json.loads(ran.stdout) == expected, ran.stderr
 
 
@@ -225,7 +249,9 @@ def test_a_missing_file_is_told(tokenizers, tmp_path, name):
 def test_a_truncated_or_foreign_file_is_told(tokenizers, tmp_path, name, content):
     tokenizers["word"].save_pretrained(tmp_path)
     (tmp_path / name).write_text(content)
-    with pytest.raises(CheckpointError, match=r"cannot be read .*truncated or foreign: copy the folder again"):
+    with pytest.raises(
+        CheckpointError, match=r"cannot be read .*truncated or foreign: copy the folder again"
+    ):
         DialogueTokenizer.from_pretrained(tmp_path)
 
 

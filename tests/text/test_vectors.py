@@ -1,6 +1,7 @@
 """Word vectors: files that are good, odd and broken; distilling from a small encoder of our own."""
 
 import gzip
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -44,7 +45,11 @@ def test_words_with_blanks_are_passed_over(tmp_path):
     [
         ("sad 1 2 3\njob 1 2\n", None, r"vectors.txt:2: 2 values, expected 3"),
         (GLOVE, 300, r"vectors.txt:1: 3 values, expected 300"),
-        ("the 1 2\nsad 1 x\n", None, r"vectors.txt:2: the vector of 'sad' holds something that is no number: '1 x'"),
+        (
+            "the 1 2\nsad 1 x\n",
+            None,
+            r"vectors.txt:2: the vector of 'sad' holds something that is no number: '1 x'",
+        ),
         ("sad 1 nan\n", None, r"vectors.txt:1: the vector of 'sad' holds a value that is not finite"),
         ("triste 1 2\n", None, r"none of 2 vocabulary words has a vector there; is it the right language"),
         ("", None, r"none of 2 vocabulary words"),
@@ -91,9 +96,13 @@ def teacher(tmp_path_factory):
         models.WordLevel({w: i for i, w in enumerate(["[PAD]", "[UNK]", *"abcdefghij"])}, unk_token="[UNK]")
     )
     backend.pre_tokenizer = pre_tokenizers.Whitespace()
-    PreTrainedTokenizerFast(tokenizer_object=backend, pad_token="[PAD]", unk_token="[UNK]").save_pretrained(folder)
+    PreTrainedTokenizerFast(tokenizer_object=backend, pad_token="[PAD]", unk_token="[UNK]").save_pretrained(
+        folder
+    )
     torch.manual_seed(0)
-    config = BertConfig(vocab_size=12, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16)
+    config = BertConfig(
+        vocab_size=12, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16
+    )
     BertModel(config).save_pretrained(folder)
     return folder
 
@@ -106,7 +115,7 @@ def test_distilled_vectors_are_centred_and_of_the_asked_scale(teacher):
     np.testing.assert_allclose(matrix[1:].mean(0), 0, atol=1e-6)
     assert matrix[1:].std() == pytest.approx(0.1, rel=1e-4)
     variances = matrix.var(0)
-    assert all(a >= b for a, b in zip(variances, variances[1:], strict=False))  # axes by importance
+    assert all(a >= b for a, b in pairwise(variances))  # axes by importance
 
 
 def test_distilling_does_not_depend_on_the_batch(teacher):

@@ -12,25 +12,26 @@ import tiny_training as bench
 import torch
 from safetensors.torch import load_file
 
-STAGE = """
-import sys
+SCRIPT = """
+import os, sys
 from pathlib import Path
 import tiny_training as bench
-folder = Path(sys.argv[1])
-model, result, _ = bench.train(folder, batch_examples=4, max_grad_norm=1.0, accumulate=2, save_seconds=0.0, select="words")
-if int(__import__("os").environ["RANK"]) == 0:
-    model.save_pretrained(folder / "model")
-"""
-RUNS = """
-import sys
-from pathlib import Path
-from empatheia.config import Recipe
 from empatheia.training.runner import run_all
-recipe = Recipe.model_validate_json(Path(sys.argv[1], "recipe.json").read_text())
+folder = Path(sys.argv[1])
+model, _, _ = bench.train(folder, batch_examples=4, max_grad_norm=1.0, accumulate=2, save_seconds=0.0, select="words")
+if os.environ["RANK"] == "0":
+    model.save_pretrained(folder / "model")
 for budget in (0.0, None):
-    statuses = run_all([recipe], Path(sys.argv[1]), budget_minutes=budget, show_progress=False)
-    print("STATE", statuses[0].state, flush=True)
+    (status,) = run_all([bench.tiny_recipe()], folder, budget_minutes=budget, show_progress=False)
+    print("STATE", status.state, flush=True)
 """
+
+
+@pytest.fixture(scope="module")
+def two_processes(tmp_path_factory):
+    """Folder of what two processes made, and what they printed; one start for all tests, it takes longest."""
+    folder = tmp_path_factory.mktemp("two")
+    return folder, torchrun(folder, SCRIPT)
 
 
 def torchrun(folder: Path, code: str) -> str:
@@ -49,14 +50,12 @@ def torchrun(folder: Path, code: str) -> str:
 
 
 @pytest.mark.slow
-def test_two_processes_equal_one_with_twice_the_batch(tmp_path):
-    two, one = tmp_path / "two", tmp_path / "one"
-    two.mkdir()
-    torchrun(two, STAGE)
-    model, result, values = bench.train(one, batch_examples=8, max_grad_norm=1.0, accumulate=2, select="words")
+def test_two_processes_equal_one_with_twice_the_batch(two_processes, tmp_path):
+    two, _ = two_processes
+    model, result, values = bench.train(tmp_path, batch_examples=8, max_grad_norm=1.0, accumulate=2, select="words")
     assert [step for step, _ in bench.curve(two)] == [step for step, _ in values] and len(values) == result.steps
     for name in ("loss", "loss_words", "grad_norm", "eval_words"):
-        left, right = bench.curve(two, name), bench.curve(one, name)
+        left, right = bench.curve(two, name), bench.curve(tmp_path, name)
         assert [v for _, v in left] == pytest.approx([v for _, v in right], abs=3e-5, rel=1e-4), name
     weights = load_file(two / "model" / "model.safetensors")
     for name, parameter in model.named_parameters():
@@ -64,11 +63,10 @@ def test_two_processes_equal_one_with_twice_the_batch(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_runner_under_torchrun(tmp_path):
-    (tmp_path / "recipe.json").write_text(bench.tiny_recipe().model_dump_json(), encoding="utf-8")
-    said = torchrun(tmp_path, RUNS)
+def test_the_runner_under_torchrun(two_processes):
+    two, said = two_processes
     assert sorted(said.split("\n")) == ["", *["STATE finished"] * 2, *["STATE not started"] * 2]
-    folder = tmp_path / "tiny" / "smoke-seed7"
+    folder = two / "tiny" / "smoke-seed7"
     record = json.loads((folder / "metrics.json").read_text())
     assert set(record["stages"]) == {"reasoner", "joint"} and record["metrics"]
     assert (folder / "checkpoint" / "model.safetensors").is_file()

@@ -95,7 +95,7 @@ def _lines(is_terminal: bool) -> Iterator[str]:
     while True:
         try:
             yield input("you       ")
-        except EOFError:
+        except (EOFError, KeyboardInterrupt):
             sys.stdout.write("\n")
             return
         except UnicodeDecodeError:

@@ -24,7 +24,14 @@ from empatheia.layers.attention import Attention, GateForm
 from empatheia.layers.gates import hard_gates, soft_gates
 from empatheia.layers.positions import sinusoidal_positions
 from empatheia.layers.transformer import Encoder
-from empatheia.responders.seq2seq import IGNORED, ResponderEncoding, Seq2SeqConfig, Seq2SeqResponder
+from empatheia.responders.seq2seq import (
+    IGNORED,
+    ResponderEncoding,
+    Seq2SeqConfig,
+    Seq2SeqResponder,
+    embed_source,
+    encoder_stack,
+)
 
 _VARIANTS: dict[str, dict[str, Any]] = {
     # name: value in the paper, value in the released code (spec: sections 4, 5 and 8)
@@ -227,7 +234,6 @@ class CauseGatedEncoder(nn.Module):
     def __init__(self, config: CauseGatedConfig) -> None:
         super().__init__()
         self.gate = config.gate
-        self.width = config.width
         self.word_scale = config.word_scale
         self.draws_at_evaluation = config.sample_gates_at_evaluation
         self.temperature = config.gumbel_temperature
@@ -240,14 +246,7 @@ class CauseGatedEncoder(nn.Module):
         self.emotions = nn.Embedding(config.n_emotions, config.width) if config.emotion_embedding else None
         self.roles = nn.Embedding(3, config.width) if config.role_embedding else None
         self.dropout = nn.Dropout(config.dropout)
-        self.stack = Encoder(
-            config.n_encoder_layers,
-            config.width,
-            config.n_heads,
-            config.attention_width,
-            config.ffn_width,
-            config.dropout,
-        )
+        self.stack = encoder_stack(config)
 
     def forward(
         self,
@@ -262,9 +261,7 @@ class CauseGatedEncoder(nn.Module):
         if self.has_projection:
             states = self.projection(reasoning.states)
         else:
-            words = self.words(input_ids) * self.word_scale
-            positions = torch.arange(input_ids.shape[1], device=input_ids.device)
-            states = words + sinusoidal_positions(positions, self.width, words.dtype)
+            states = embed_source(self.words, input_ids, self.word_scale)
         if self.emotions is not None:
             states = states + self.emotions(emotion_ids)[:, None]
         if self.roles is not None and role_ids is not None:

@@ -20,7 +20,7 @@ from transformers.utils import ModelOutput
 
 from empatheia.layers.attention import GateForm
 from empatheia.layers.positions import sinusoidal_positions
-from empatheia.layers.transformer import Decoder
+from empatheia.layers.transformer import Decoder, Encoder
 
 IGNORED = -100
 
@@ -132,6 +132,25 @@ class ResponderOutput(ModelOutput):
     emotion_logits: Tensor | None = None
     cause_logits: Tensor | None = None
     past_key_values: Any = None
+
+
+def encoder_stack(config: Seq2SeqConfig) -> Encoder:
+    """The encoder blocks of a configuration's sizes."""
+    return Encoder(
+        config.n_encoder_layers,
+        config.width,
+        config.n_heads,
+        config.attention_width,
+        config.ffn_width,
+        config.dropout,
+    )
+
+
+def embed_source(words: nn.Embedding, input_ids: Tensor, scale: float) -> Tensor:
+    """Word vectors times ``scale`` plus sinusoidal positions from 0. Shape: ``(batch, source, width)``."""
+    vectors = words(input_ids) * scale
+    positions = torch.arange(input_ids.shape[1], device=input_ids.device)
+    return vectors + sinusoidal_positions(positions, words.embedding_dim, vectors.dtype)
 
 
 def word_loss(logits: Tensor, labels: Tensor, pad_id: int, smoothing: float = 0.0) -> Tensor:

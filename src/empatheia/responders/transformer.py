@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import torch
 from torch import Tensor, nn
 
-from empatheia.layers.positions import sinusoidal_positions
-from empatheia.layers.transformer import Encoder
-from empatheia.responders.seq2seq import ResponderEncoding, Seq2SeqConfig, Seq2SeqResponder
+from empatheia.responders.seq2seq import (
+    ResponderEncoding,
+    Seq2SeqConfig,
+    Seq2SeqResponder,
+    embed_source,
+    encoder_stack,
+)
 
 
 class TransformerConfig(Seq2SeqConfig):
@@ -29,21 +32,13 @@ class TransformerEncoder(nn.Module):
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        self.width = config.width
         self.word_scale = config.word_scale
         self.words = nn.Embedding(config.vocab_size, config.width, padding_idx=config.pad_token_id)
         if config.role_embedding:
             self.roles = nn.Embedding(3, config.width)
         self.has_roles = config.role_embedding
         self.dropout = nn.Dropout(config.dropout)
-        self.stack = Encoder(
-            config.n_encoder_layers,
-            config.width,
-            config.n_heads,
-            config.attention_width,
-            config.ffn_width,
-            config.dropout,
-        )
+        self.stack = encoder_stack(config)
 
     def forward(
         self,
@@ -53,9 +48,7 @@ class TransformerEncoder(nn.Module):
         **_: Any,
     ) -> ResponderEncoding:
         """Encodes the context; shapes as in :class:`ResponderEncoding`."""
-        words = self.words(input_ids) * self.word_scale  # (batch, source, width)
-        positions = torch.arange(input_ids.shape[1], device=input_ids.device)
-        states = words + sinusoidal_positions(positions, self.width, words.dtype)
+        states = embed_source(self.words, input_ids, self.word_scale)  # (batch, source, width)
         if self.has_roles and role_ids is not None:
             states = states + self.roles(role_ids)
         return ResponderEncoding(last_hidden_state=self.stack(self.dropout(states), attention_mask))

@@ -108,9 +108,9 @@ def count_words(text: str) -> int:
 
 
 def _last_chunk(chunks: list[str]) -> int:
-    """Index of the chunk that ends the text; brackets and quotes may stand apart behind its period."""
+    """Index of the chunk that ends the text; brackets and quotes (but for '') may stand behind."""
     i = len(chunks) - 1
-    while i > 0 and not chunks[i].strip("])}>'»”’"):
+    while i > 0 and not chunks[i].strip("])}>'»”’") and not chunks[i].startswith("''"):
         i -= 1
     return i
 
@@ -156,8 +156,8 @@ def _nltk_words(chunk: str, ends_sentence: bool) -> list[str]:
         if not simple[2] or (simple[2] == "." and not ends_sentence):
             return [chunk]
         return [simple[1], simple[2]]
-    # an "x" before and behind gives the rules their mid-sentence context; so two single quotes that begin a text
-    # open a quotation, where NLTK has them close one
+    # an "x" before and behind gives the rules their mid-sentence context; two single quotes that begin a text
+    # open a quotation then, where NLTK has them close one
     if ends_sentence:
         return _nltk().tokenize(f"x {chunk}")[1:]
     return _nltk().tokenize(f"x {chunk} x")[1:-1]

@@ -10,7 +10,6 @@ from typing import Any
 
 from safetensors.torch import load_file
 from torch import Tensor
-from transformers import AutoTokenizer
 
 from empatheia.config import Recipe, StageConfig, validate_model_fields
 from empatheia.corpora import reccon_pairs, sample
@@ -70,7 +69,9 @@ class EntailTask:
         return load_file(folder / "model.safetensors")
 
     def save(self, folder: Path) -> None:
-        """Model (threshold chosen on valid) and tokenizer; loads with ``CauseEntailment.from_pretrained`` and ``AutoTokenizer``."""
+        """Model (threshold chosen on valid) and tokenizer.
+
+        They load with ``CauseEntailment.from_pretrained`` and ``AutoTokenizer``."""
         notes = annotate(self.model, self.tokenizer, self.items("valid"))
         self.model.config.threshold = best_threshold(notes, self._pairs("valid")).threshold
         self.model.save_pretrained(folder)

@@ -50,3 +50,8 @@ def save_folder(target: Path, save: Callable[[Path], object]) -> None:
     except WRITE_PROBLEMS as problem:
         shutil.rmtree(part, ignore_errors=True)
         raise cannot_write(target, problem) from None
+    except Exception as problem:
+        shutil.rmtree(part, ignore_errors=True)
+        if "(os error " in str(problem):  # tokenizers raises a bare Exception
+            raise cannot_write(target, problem) from None
+        raise

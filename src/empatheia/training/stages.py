@@ -186,9 +186,9 @@ def run_stage(
     trainer.train(resume_from_checkpoint=checkpoint)
     finished = not clock.was_stopped
     metrics = {}
-    if finished:
-        if eval_batches:
-            metrics = trainer.evaluate()
+    if finished and eval_batches:
+        trainer.remove_callback(CurveWriter)  # of the chosen weights, which may be older than the last step
+        metrics = trainer.evaluate()
     restore_dropout()
     for parameter in model.parameters():
         parameter.requires_grad_(True)

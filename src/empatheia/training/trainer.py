@@ -19,7 +19,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
-from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import (
+    EarlyStoppingCallback,
+    Trainer,
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+)
 
 from empatheia.config import StageConfig
 from empatheia.errors import ConfigError
@@ -138,6 +145,8 @@ class EmpatheiaTrainer(Trainer):
     ) -> tuple[list, dict[str, Tensor] | None]:
         """The micro-batches of one update, and the items each loss has over all of them and all processes."""
         batches = []
+        if self._is_over():
+            return batches, {}
         self._n_updates += 1
         for _ in range(num_batches):
             try:
@@ -155,6 +164,13 @@ class EmpatheiaTrainer(Trainer):
             summed = self.accelerator.reduce(mine, reduction="sum")
             totals = dict(zip(names, summed.cpu(), strict=True))  # pyright: ignore
         return batches, totals
+
+    def _is_over(self) -> bool:
+        """True when resumed from the last step: the Trainer would go on to the end of the epoch."""
+        patience = [c for c in self.callback_handler.callbacks if isinstance(c, EarlyStoppingCallback)]
+        return self.state.global_step >= self.state.max_steps or any(
+            c.early_stopping_patience_counter >= c.early_stopping_patience for c in patience
+        )
 
     # -- loss ------------------------------------------------------------------------------------------------
 
