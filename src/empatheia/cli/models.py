@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
@@ -73,6 +74,6 @@ def show_model(
         print_lines([(f"{key:<9}", "dim"), (str(value), "")] for key, value in facts.items())
 
 
-def _numbers(numbers: dict[str, Any]) -> str:
+def _numbers(numbers: Mapping[str, Any]) -> str:
     chosen = [key for key in _TOLD if key in numbers] or list(numbers)[:4]
     return ", ".join(f"{key} {numbers[key]:.4g}" for key in chosen)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Sequence
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from empatheia.dialogue import Reply, Span, Turn, Understanding
 
@@ -27,13 +27,13 @@ _FORMAT_CHARACTERS = frozenset(
 
 def print_json(record: Any, stream: IO[str] | None = None) -> None:
     """One JSON value on one line; text outside ASCII stays as it is."""
-    stream = stream or sys.stdout
+    stream = cast("IO[str]", stream or sys.stdout)
     stream.write(json.dumps(record, ensure_ascii=False) + "\n")
 
 
 def print_lines(lines: Iterable[Line], stream: IO[str] | None = None) -> None:
     """Prints styled lines; without a terminal the styles are dropped."""
-    stream = stream or sys.stdout
+    stream = cast("IO[str]", stream or sys.stdout)
     if not stream.isatty():
         for line in lines:
             stream.write("".join(text for text, _ in line).rstrip() + "\n")

@@ -78,7 +78,7 @@ class ResultFile:
         table = self.path.with_name(self.path.name + ".table.partial")
         try:
             with table.open("w", encoding="utf-8", newline="") as stream:
-                writer = csv.DictWriter(stream, CSV_COLUMNS)
+                writer: csv.DictWriter[str] = csv.DictWriter(stream, CSV_COLUMNS)
                 writer.writeheader()
                 writer.writerows(flat(record) for record in _records(self.partial))
             table.replace(self.path)

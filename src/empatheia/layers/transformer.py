@@ -130,6 +130,7 @@ class DecoderLayer(nn.Module):
         if cache is not None and cache.is_updated.get(self.layer_idx):
             entry = cache.cross_attention_cache.layers[self.layer_idx]
             keys, values = entry.keys, entry.values
+            assert keys is not None and values is not None  # is_updated says so
         else:
             pairs = [self.cross_attention.project(memory)]
             if self.is_gated:

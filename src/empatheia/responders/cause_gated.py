@@ -338,7 +338,7 @@ class CauseGated(Seq2SeqResponder):
     def encoding_losses(self, encoding: ResponderEncoding, **labels: Tensor | None) -> dict[str, Tensor]:
         """Reasoner losses (equation 4): ``emotion``, ``cause`` and, with a teacher, ``emotion_teacher``."""
         losses: dict[str, Tensor] = {}
-        if (gold := labels.get("emotion_labels")) is not None:
+        if (gold := labels.get("emotion_labels")) is not None and encoding.emotion_logits is not None:
             total = F.cross_entropy(
                 encoding.emotion_logits,
                 gold,
@@ -352,14 +352,14 @@ class CauseGated(Seq2SeqResponder):
                 encoding.cause_logits.flatten(0, 1), gold.flatten(), ignore_index=IGNORED, reduction="sum"
             )
             losses["cause"] = total / self._cause_count(gold, self.config).clamp_min(1)
-        if (teacher := labels.get("emotion_teacher")) is not None:
+        if (teacher := labels.get("emotion_teacher")) is not None and encoding.emotion_logits is not None:
             has_teacher = teacher.sum(-1).gt(0)
             nll = -(teacher * encoding.emotion_logits.log_softmax(-1)).sum()
             losses["emotion_teacher"] = nll / has_teacher.sum().clamp_min(1)
         return losses
 
     @staticmethod
-    def _cause_count(cause_labels: Tensor, config: CauseGatedConfig) -> Tensor:
+    def _cause_count(cause_labels: Tensor, config: Any) -> Tensor:
         kept = cause_labels.ne(IGNORED)
         return kept.any(-1).sum() if config.loss_reduction == "sum" else kept.sum()
 

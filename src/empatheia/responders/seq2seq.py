@@ -85,7 +85,8 @@ class Seq2SeqConfig(PreTrainedConfig):
         self.scale_words = scale_words
         kwargs.setdefault("is_encoder_decoder", True)
         kwargs.setdefault("decoder_start_token_id", bos_token_id)
-        super().__init__(pad_token_id=pad_token_id, bos_token_id=bos_token_id, eos_token_id=eos_token_id, **kwargs)
+        ids = {"pad_token_id": pad_token_id, "bos_token_id": bos_token_id, "eos_token_id": eos_token_id}
+        super().__init__(**ids, **kwargs)
 
     @property
     def word_scale(self) -> float:
@@ -207,7 +208,8 @@ class Seq2SeqResponder(PreTrainedModel, GenerationMixin):
     base_model_prefix = "responder"
     main_input_name = "input_ids"
     accepts_loss_kwargs = False
-    gate_form: GateForm | None = None
+    encoder: Any
+    decoder: Decoder
     features: ClassVar[tuple[str, ...]] = ("input_ids", "attention_mask", "labels")
     _supports_cache_class = True
 

@@ -122,12 +122,12 @@ def distil_vectors(
     order = sorted((i for i, word in enumerate(words) if word.strip()), key=lambda i: len(words[i]))
     states = _mean_states(encoder_folder, [words[i] for i in order], batch_size)
     teacher_width = states.shape[1]
-    width = width or teacher_width
+    width = width or int(teacher_width)
     if width > teacher_width:
         raise DataError(
             f"cannot distil {width} columns from a teacher of width {teacher_width}; ask for at most that."
         )
-    out = np.zeros((len(words), width), dtype=np.float32)
+    out = np.zeros((len(words), int(width)), dtype=np.float32)
     if order:
         states -= states.mean(0)
         # every k-th entry is enough for the axes and keeps the decomposition small

@@ -223,7 +223,8 @@ def detokenize(words: Iterable[str]) -> str:
     """
     tokens = list(words)
     out: list[str] = []
-    starts_sentence, glue, is_open = True, True, dict.fromkeys(_PAIRED, False)
+    starts_sentence, glue = True, True
+    is_open: dict[str, bool] = {mark: False for mark in _PAIRED}
     for i, word in enumerate(tokens):
         before, after = tokens[i - 1] if i else "", tokens[i + 1] if i + 1 < len(tokens) else ""
         attached, opens = _spacing(word, before, after, is_open)

@@ -186,7 +186,7 @@ def evaluate_model(
     begun = time.perf_counter()
     replies = generate(model, items, tokenizer, decoding)
     seconds = time.perf_counter() - begun
-    references = [tokenizer.decode(item.labels, raw=True) for item in items]
+    references = [tokenizer.decode(item.labels or [], raw=True) for item in items]
     scores: list[Score] = likelihood_scores(measured, items, examples, tokenizer)
     scores += reply_scores(replies, references)
     gold = [item.emotion_label for item in items]

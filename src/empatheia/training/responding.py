@@ -48,7 +48,7 @@ class RespondTask:
         self.tokenizer = self._make_tokenizer()
         self.tokenizer.remember()
         validate_model_fields(recipe.model, accepted_fields(model_class.config_class), f"recipe {recipe.name!r}")
-        self.model = self._make_model(model_class)
+        self.model: Any = self._make_model(model_class)
         self._record: dict[str, Any] = {}
 
     # -- parts -----------------------------------------------------------------------------------------------
@@ -80,7 +80,7 @@ class RespondTask:
                     for dialogue in conversations.load(name):
                         yield from (turn.text for turn in dialogue.turns)
 
-    def _make_model(self, model_class: type[PreTrainedModel]) -> PreTrainedModel:
+    def _make_model(self, model_class: Any) -> PreTrainedModel:
         recipe = self.recipe
         fields = dict(recipe.model)
         encoder_folder = None

@@ -64,13 +64,18 @@ def environment() -> dict[str, Any]:
 def _commit() -> str:
     try:
         done = subprocess.run(
-            ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"], capture_output=True, text=True, timeout=10
+            ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"],
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=False,
         )
         dirty = subprocess.run(
             ["git", "-C", str(Path(__file__).parent), "status", "--porcelain", "--untracked-files=no"],
             capture_output=True,
             text=True,
             timeout=10,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
         return "unknown"
@@ -117,6 +122,46 @@ def _agreed(flag: bool) -> bool:
     return flags[0]
 
 
+def _claim(folder: Path, recipe: Recipe, is_main: bool) -> None:
+    """Makes the folder this recipe's, or checks that it is."""
+    folder.mkdir(parents=True, exist_ok=True)
+    resolved = folder / "recipe.yaml"
+    if not resolved.is_file():
+        if is_main:
+            write_atomically(resolved, recipe.dump())
+    elif resolved.read_text(encoding="utf-8") != recipe.dump():
+        raise ConfigError(
+            f"{folder} holds a run of another version of this recipe; delete it, or choose another --out."
+        )
+
+
+def _finish(recipe: Recipe, folder: Path, task: Any, state: dict[str, Any], evaluate: bool) -> RunStatus:
+    """Writes the model folder, measures it and writes the record."""
+    model = task.model
+    model.load_state_dict(task.read_weights(folder / "stages" / recipe.stages[-1].name))
+    save_folder(folder / "checkpoint", task.save)
+    metrics: dict[str, Any] = {}
+    if evaluate:
+        part = folder / "outputs.jsonl.part"
+        metrics = task.evaluate("test", part)
+        if part.is_file():
+            part.replace(folder / "outputs.jsonl")
+    record = {
+        "recipe": recipe.name,
+        "size": recipe.size,
+        "seed": recipe.seed,
+        "note": recipe.note,
+        "training_seconds": round(sum(stage["seconds"]["total"] for stage in state["stages"].values()), 1),
+        "stages": state["stages"],
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "environment": json.loads((folder / "environment.json").read_text()),
+        "data": merge(state.get("data", {}), task.data_record()),
+        "metrics": metrics,
+    }
+    write_atomically(folder / "metrics.json", json.dumps(record, indent=2, ensure_ascii=False))
+    return RunStatus(recipe.name, folder, "finished", record)
+
+
 def run(
     recipe: Recipe,
     out: Path,
@@ -144,15 +189,7 @@ def run(
     _join_processes()
     folder = run_folder(out, recipe)
     is_main = int(os.environ.get("RANK", "0")) == 0
-    folder.mkdir(parents=True, exist_ok=True)
-    resolved = folder / "recipe.yaml"
-    if resolved.is_file():
-        if resolved.read_text(encoding="utf-8") != recipe.dump():
-            raise ConfigError(
-                f"{folder} holds a run of another version of this recipe; delete it, or choose another --out."
-            )
-    elif is_main:
-        write_atomically(resolved, recipe.dump())
+    _claim(folder, recipe, is_main)
     if (folder / "metrics.json").is_file():
         return RunStatus(recipe.name, folder, "already finished", json.loads((folder / "metrics.json").read_text()))
     state_path = folder / "state.json"
@@ -205,28 +242,7 @@ def run(
         _wait()  # for the files the next stage starts from
     if not is_main:
         return RunStatus(recipe.name, folder, "finished", {})
-    model.load_state_dict(task.read_weights(folder / "stages" / recipe.stages[-1].name))
-    save_folder(folder / "checkpoint", task.save)
-    metrics: dict[str, Any] = {}
-    if evaluate:
-        part = folder / "outputs.jsonl.part"
-        metrics = task.evaluate("test", part)
-        if part.is_file():
-            part.replace(folder / "outputs.jsonl")
-    record = {
-        "recipe": recipe.name,
-        "size": recipe.size,
-        "seed": recipe.seed,
-        "note": recipe.note,
-        "training_seconds": round(sum(stage["seconds"]["total"] for stage in state["stages"].values()), 1),
-        "stages": state["stages"],
-        "parameters": sum(p.numel() for p in model.parameters()),
-        "environment": json.loads((folder / "environment.json").read_text()),
-        "data": merge(state.get("data", {}), task.data_record()),
-        "metrics": metrics,
-    }
-    write_atomically(folder / "metrics.json", json.dumps(record, indent=2, ensure_ascii=False))
-    return RunStatus(recipe.name, folder, "finished", record)
+    return _finish(recipe, folder, task, state, evaluate)
 
 
 def run_all(

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from torch import Tensor
-from transformers import PreTrainedModel
 
 from empatheia.config import Recipe, StageConfig
 from empatheia.training.stages import StageData
@@ -15,7 +14,7 @@ from empatheia.training.stages import StageData
 class Task(Protocol):
     """What the runner asks of a task."""
 
-    model: PreTrainedModel
+    model: Any
 
     def stage_data(self, stage: StageConfig) -> StageData:
         """Training and validation items of a stage."""

@@ -226,14 +226,15 @@ class EmpatheiaTrainer(Trainer):
     # -- optimiser -------------------------------------------------------------------------------------------
 
     def create_optimizer(self, model: Any = None) -> torch.optim.Optimizer:
-        """AdamW over the parameters that learn; heads outside ``encoder`` may have their own rate."""
+        """AdamW over the parameters that learn; those outside the (pretrained) encoder may have their own rate."""
         if self.optimizer is None:
             stage = self.stage
             groups: dict[float, list[nn.Parameter]] = {}
-            for name, parameter in self.model.named_parameters():
+            named = list(self.accelerator.unwrap_model(self.model).named_parameters())
+            mark = ".pretrained." if any(".pretrained." in name for name, _ in named) else "encoder."
+            for name, parameter in named:
                 if parameter.requires_grad:
-                    in_encoder = name.startswith("encoder.") or ".pretrained." in name
-                    rate = stage.learning_rate if in_encoder else stage.head_learning_rate or stage.learning_rate
+                    rate = stage.learning_rate if mark in name else stage.head_learning_rate or stage.learning_rate
                     groups.setdefault(rate, []).append(parameter)
             self.optimizer = torch.optim.AdamW(
                 [{"params": params, "lr": rate} for rate, params in groups.items()],
@@ -248,7 +249,7 @@ class EmpatheiaTrainer(Trainer):
 
     def evaluate(self, eval_dataset: Any = None, ignore_keys: Any = None, metric_key_prefix: str = "eval") -> dict:
         """Item-weighted mean of each of the stage's losses over the validation set."""
-        dataset = self.eval_dataset if eval_dataset is None else eval_dataset
+        dataset: Any = self.eval_dataset if eval_dataset is None else eval_dataset
         model = self.accelerator.unwrap_model(self.model)
         was_training = model.training
         model.eval()
@@ -267,7 +268,7 @@ class EmpatheiaTrainer(Trainer):
         metrics[f"{metric_key_prefix}_loss"] = sum(
             weight * metrics.get(f"{metric_key_prefix}_{name}", 0.0) for name, weight in self.stage.losses.items()
         )
-        self.log(metrics)
+        self.log(dict(metrics))  # the Trainer writes the epoch into what it logs
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
         return metrics
 
@@ -288,7 +289,7 @@ class EmpatheiaTrainer(Trainer):
         self._tr_loss += saved.get("loss_sum", 0.0)
         self._globalstep_last_logged = self.state.global_step - self._n_updates
         self.seconds |= saved.get("seconds", {})
-        best = Path(self.args.output_dir) / f"checkpoint-{self.state.best_global_step}"
+        best = Path(str(self.args.output_dir)) / f"checkpoint-{self.state.best_global_step}"
         if self.state.best_global_step and best.is_dir():  # the run folder may have been moved
             self.state.best_model_checkpoint = str(best)
 
@@ -298,7 +299,7 @@ class EmpatheiaTrainer(Trainer):
         return super()._determine_best_metric(metrics, trial) or is_asked_for
 
     def _save_checkpoint(self, model: nn.Module, trial: Any) -> None:
-        folder = Path(self.args.output_dir) / f"checkpoint-{self.state.global_step}"
+        folder = Path(str(self.args.output_dir)) / f"checkpoint-{self.state.global_step}"
         saved = {
             "step": self.state.global_step,
             "n_updates": self._n_updates,
@@ -314,7 +315,7 @@ class EmpatheiaTrainer(Trainer):
             shutil.rmtree(folder, ignore_errors=True)
             raise cannot_write(folder, problem) from None
         if self.args.should_save:
-            for other in Path(self.args.output_dir).glob("checkpoint-*"):
+            for other in Path(str(self.args.output_dir)).glob("checkpoint-*"):
                 if other != folder and str(other) != self.state.best_model_checkpoint:
                     shutil.rmtree(other, ignore_errors=True)
 
