@@ -24,9 +24,7 @@ def main() -> None:
         measure("batched", lambda: listener.analyze(sentences), len(sentences)),
         measure("naive: one at a time", lambda: [listener.analyze(one) for one in few], len(few)),
     ]
-    show(
-        "analyze", rows, options.json, model=listener.name, sentences=source, threads=torch.get_num_threads()
-    )
+    show("analyze", rows, options.json, model=listener.name, sentences=source, threads=torch.get_num_threads())
 
 
 if __name__ == "__main__":

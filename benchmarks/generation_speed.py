@@ -24,9 +24,7 @@ def main() -> None:
         measure("greedy, one at a time", lambda: [listener.respond(one) for one in few], len(few)),
     ]
     listener.network.generation_config.use_cache = False
-    rows.append(
-        measure("naive: one at a time, no cache", lambda: [listener.respond(one) for one in few], len(few))
-    )
+    rows.append(measure("naive: one at a time, no cache", lambda: [listener.respond(one) for one in few], len(few)))
     show(
         "generation",
         rows,

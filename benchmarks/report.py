@@ -45,9 +45,7 @@ def arguments(description: str, n: int, n_naive: int) -> argparse.ArgumentParser
     """The options every benchmark has."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--n", type=int, default=n, help="items (default %(default)s)")
-    parser.add_argument(
-        "--naive-n", type=int, default=n_naive, help="items of the naive loop (default %(default)s)"
-    )
+    parser.add_argument("--naive-n", type=int, default=n_naive, help="items of the naive loop (default %(default)s)")
     parser.add_argument("--threads", type=int, default=2, help="processor threads (default %(default)s)")
     parser.add_argument("--json", action="store_true", help="print JSON")
     return parser

@@ -53,9 +53,7 @@ def page() -> str:
     os.environ.update(COLUMNS="100", TERM="dumb", NO_COLOR="1")
     parts = [HEAD, f"```text\n{help_of([])}\n```\n"]
     for words in command_lines():
-        parts.append(
-            f"{'##' if len(words) == 1 else '###'} {' '.join(words)}\n\n```text\n{help_of(words)}\n```\n"
-        )
+        parts.append(f"{'##' if len(words) == 1 else '###'} {' '.join(words)}\n\n```text\n{help_of(words)}\n```\n")
     return "\n".join(parts)
 
 

@@ -27,9 +27,7 @@ EMPTY = ["", " ", "\n\t \r\n", "\x00\x01\x1b", "\u200b\ufeff", "\ud800"]
 @pytest.mark.parametrize("text", EMPTY, ids=ascii)
 def test_nothing_to_read(listener, text):
     for act in (listener.analyze, listener.respond, listener.stream, listener.converse().say):
-        with pytest.raises(
-            DataError, match=r"is (empty|only white space or control characters); write at least"
-        ):
+        with pytest.raises(DataError, match=r"is (empty|only white space or control characters); write at least"):
             act(text)
     with pytest.raises(DataError, match="input 2: "):
         listener.analyze(["fine", text])
@@ -227,9 +225,7 @@ def test_a_full_disk_leaves_nothing(cli, tiny_model, tmp_path):
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limits[1]))
     out = tmp_path / "result.jsonl"
     try:
-        done = cli(
-            "analyze", "-", "--out", str(out), "--model", str(tiny_model), stdin="I lost my dog.\n" * 300
-        )
+        done = cli("analyze", "-", "--out", str(out), "--model", str(tiny_model), stdin="I lost my dog.\n" * 300)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert_one_line_error(done, "[Ff]ile too large")

@@ -69,9 +69,7 @@ def test_a_batch_is_its_members_in_order(listener):
         assert [(w.turn, w.start, w.end) for w in understanding.words] == [
             (w.turn, w.start, w.end) for w in alone.words
         ]
-        assert [w.score for w in understanding.words] == pytest.approx(
-            [w.score for w in alone.words], abs=1e-5
-        )
+        assert [w.score for w in understanding.words] == pytest.approx([w.score for w in alone.words], abs=1e-5)
         assert understanding.uncertain == alone.uncertain
 
 
@@ -175,10 +173,7 @@ def test_a_conversation_remembers(listener):
     assert len(conversation.dialogue.turns) == 2
     stream = conversation.stream("He was fourteen.")
     said = "".join(stream)
-    assert (
-        len(conversation.dialogue.turns) == 4
-        and conversation.dialogue.turns[-1].text == stream.reply.text == said
-    )
+    assert len(conversation.dialogue.turns) == 4 and conversation.dialogue.turns[-1].text == stream.reply.text == said
     assert stream.understanding.turns[:2] == conversation.dialogue.turns[:2]
     history = Dialogue("", conversation.dialogue.turns)
     assert listener.converse(history, max_new_tokens=6).say("Yes.").understanding.turns[:4] == history.turns
@@ -207,9 +202,7 @@ def test_long_input_is_cut_and_says_so(listener):
     assert (last.turn, last.of(understanding.turns)) == (400, "400")
 
 
-@pytest.mark.parametrize(
-    "n", [1, 2, MAX_CHARACTERS - 1, MAX_CHARACTERS, MAX_CHARACTERS + 1, 3 * MAX_CHARACTERS]
-)
+@pytest.mark.parametrize("n", [1, 2, MAX_CHARACTERS - 1, MAX_CHARACTERS, MAX_CHARACTERS + 1, 3 * MAX_CHARACTERS])
 def test_prepared_turns_keep_their_offsets(n):
     generator = random.Random(n)
     texts = ["".join(generator.choices("ab \t\x00é😀\u200b", k=n)) + "x" for _ in range(3)]

@@ -260,9 +260,7 @@ def test_corpus_file_order_and_message(monkeypatch, tmp_path):
     data, cache = tmp_path / "data", tmp_path / "cache"
     monkeypatch.setenv("EMPATHEIA_DATA", str(data))
     monkeypatch.setenv("EMPATHEIA_CACHE", str(cache))
-    with pytest.raises(
-        MissingResourceError, match=r"no file x\.csv\[\.gz\] in .*data/c, .*cache/data/c.*get it: ask"
-    ):
+    with pytest.raises(MissingResourceError, match=r"no file x\.csv\[\.gz\] in .*data/c, .*cache/data/c.*get it: ask"):
         find_corpus_file("c", "x.csv", get="ask")
     for folder in (cache / "data" / "c", data / "c"):
         folder.mkdir(parents=True)
@@ -318,9 +316,7 @@ def test_model_in_the_hub_cache(offline, monkeypatch):
         (offline / "config.json").write_text("{}")
         return str(offline)
 
-    monkeypatch.setitem(
-        sys.modules, "huggingface_hub", types.SimpleNamespace(snapshot_download=snapshot_download)
-    )
+    monkeypatch.setitem(sys.modules, "huggingface_hub", types.SimpleNamespace(snapshot_download=snapshot_download))
     assert resolve_model("someone/something") == offline
     assert calls == [("someone/something", True)]
 

@@ -141,7 +141,5 @@ def test_unknown_reccon_emotion():
 
 
 def test_import_is_light():
-    code = (
-        "import sys, empatheia.taxonomy; print([m for m in ('torch', 'polars', 'numpy') if m in sys.modules])"
-    )
+    code = "import sys, empatheia.taxonomy; print([m for m in ('torch', 'polars', 'numpy') if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"

@@ -78,7 +78,9 @@ class Dialogue:
         turns = tuple(Turn(ROLES[i % 2], text) for i, text in enumerate(texts))
         return Dialogue(id=id, turns=turns, emotion=emotion)
 
-    def examples(self, respond_as: Iterable[Role] = ("listener",), max_context_words: int | None = None) -> list[Example]:
+    def examples(
+        self, respond_as: Iterable[Role] = ("listener",), max_context_words: int | None = None
+    ) -> list[Example]:
         """One example for each turn after the first whose role is in ``respond_as`` (Gao et al. 2021, 2.1).
 
         Args:

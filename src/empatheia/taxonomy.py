@@ -61,8 +61,7 @@ ORDERS: MappingProxyType[str, tuple[str, ...]] = MappingProxyType(
 
 POSITIVE_EMOTIONS: frozenset[str] = frozenset(
     _words(
-        "confident joyful grateful impressed proud excited trusting hopeful faithful prepared content"
-        " surprised caring"
+        "confident joyful grateful impressed proud excited trusting hopeful faithful prepared content surprised caring"
     )
 )
 """The 13 positive emotions of MIME (Majumder et al. 2020)."""
@@ -200,9 +199,7 @@ def order(name: str) -> tuple[str, ...]:
         DataError: The source is unknown.
     """
     if name not in ORDERS:
-        raise DataError(
-            f"unknown label order {name!r}.{_nearest(name, list(ORDERS))} Known: {', '.join(ORDERS)}."
-        )
+        raise DataError(f"unknown label order {name!r}.{_nearest(name, list(ORDERS))} Known: {', '.join(ORDERS)}.")
     return ORDERS[name]
 
 

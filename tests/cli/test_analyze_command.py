@@ -25,11 +25,7 @@ def test_stdin_gives_one_object_a_line(cli, tiny_model):
     assert list(first["emotions"]) == list(EMOTIONS)
     assert sum(first["emotions"].values()) == pytest.approx(1.0, abs=1e-9)
     for cause in (*first["causes"], *first["words"]):
-        assert (
-            TEXT[cause["start"] : cause["end"]] == cause["text"]
-            and cause["turn"] == 0
-            and 0 <= cause["score"] <= 1
-        )
+        assert TEXT[cause["start"] : cause["end"]] == cause["text"] and cause["turn"] == 0 and 0 <= cause["score"] <= 1
     assert (first["row"], second["row"]) == (1, 2) and first["turns"] == [{"role": "speaker", "text": TEXT}]
 
 
@@ -38,9 +34,7 @@ def test_texts_and_files_give_the_same(cli, tiny_model, tmp_path):
     model = ("--model", str(tiny_model))
     files = {
         "a.txt": "\n".join(texts),
-        "a.jsonl": "\n".join(
-            [json.dumps(texts[0]), json.dumps({"text": texts[1]}), json.dumps({"turns": [texts[2]]})]
-        ),
+        "a.jsonl": "\n".join([json.dumps(texts[0]), json.dumps({"text": texts[1]}), json.dumps({"turns": [texts[2]]})]),
         "a.csv": 'id,Text\n1,"' + '"\n2,"'.join(texts) + '"\n',
         "a.tsv": "text\tid\n" + "\n".join(f"{text}\t{i}" for i, text in enumerate(texts)),
         "b.csv": "\ufefftext;id\r\n" + "\r\n".join(f"{text};{i}" for i, text in enumerate(texts)),
@@ -93,9 +87,7 @@ def test_bad_rows_of_a_table(cli, tiny_model, tmp_path):
     rows = {record["row"]: record for record in records(done.out)}
     assert rows[1]["turns"][0]["text"] == "We moved,\nto a town" and rows[5]["id"] == "5"
     assert (
-        "1 of 2 columns" in rows[2]["error"]
-        and "not UTF-8" in rows[3]["error"]
-        and "white space" in rows[4]["error"]
+        "1 of 2 columns" in rows[2]["error"] and "not UTF-8" in rows[3]["error"] and "white space" in rows[4]["error"]
     )
     assert done.code == 0 and "5 rows, 3 bad (2, 3, 4)" in done.err
 

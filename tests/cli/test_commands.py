@@ -70,11 +70,7 @@ def test_a_command_that_is_not_there_spoils_no_other(cli, monkeypatch):
     monkeypatch.setitem(COMMANDS, "train", ("empatheia.cli.nowhere:train", "Train."))
     assert "train" in cli("--help").out
     done = cli("train")
-    assert (
-        done.code == 3
-        and done.err.startswith("error: the command 'train' needs")
-        and done.err.count("\n") == 1
-    )
+    assert done.code == 3 and done.err.startswith("error: the command 'train' needs") and done.err.count("\n") == 1
 
 
 def test_respond(cli, tiny_model):
@@ -104,9 +100,7 @@ def test_respond(cli, tiny_model):
 
 
 def test_chat_without_a_terminal(cli, tiny_model):
-    lines = (
-        b"I lost my dog.\n\n/help\n/nonsense\n\x00\x01\nHe was 14. \xff\xfe\n/reset\nHi.\n/quit\nnever said\n"
-    )
+    lines = b"I lost my dog.\n\n/help\n/nonsense\n\x00\x01\nHe was 14. \xff\xfe\n/reset\nHi.\n/quit\nnever said\n"
     done = cli("chat", "--model", str(tiny_model), stdin=lines)
     assert done.code == 0 and len(done.out.splitlines()) == 3
     assert done.err.count("/quit leaves") == 3 and "no such command '/nonsense'" in done.err
@@ -115,9 +109,7 @@ def test_chat_without_a_terminal(cli, tiny_model):
     alone = cli("chat", "--model", str(tiny_model), stdin="Hi.")
     assert done.out.splitlines()[2] == alone.out.strip()
     shown = cli("chat", "--show", "analysis", "--model", str(tiny_model), stdin="Hi.\nI am proud.\n")
-    assert (
-        shown.out.count("feels") == 2 and shown.out.count("listener  ") == 3
-    )  # two replies, one repeated turn
+    assert shown.out.count("feels") == 2 and shown.out.count("listener  ") == 3  # two replies, one repeated turn
     assert cli("chat", "--model", str(tiny_model), stdin="").code == 0
 
 
@@ -136,10 +128,7 @@ def test_models(cli, tiny_copy, monkeypatch):
     )
     entry = next(e for e in json.loads(cli("models", "list", "--json").out) if e["name"] == "model")
     assert entry["system"] == "cause_gated" and entry["origin"] == "EMPATHEIA_MODELS" and entry["fault"] == ""
-    assert (
-        entry["numbers"] == {"accuracy": 44.125, "ppl_word": 2.0}
-        and entry["licence"] == "none: random weights"
-    )
+    assert entry["numbers"] == {"accuracy": 44.125, "ppl_word": 2.0} and entry["licence"] == "none: random weights"
     assert "accuracy 44.12, ppl_word 2" in cli("models", "list").out
     assert "card     none" in cli("models", "show", "model").out
     (tiny_copy / "README.md").write_text("# A card\n")

@@ -60,6 +60,4 @@ def test_markup_and_control_characters_are_only_text():
 def test_long_turns_are_shown_in_part():
     text = "word " * 1000
     shown = plain([marked_turn(Turn("speaker", text), [Span(0, 0, 4, 0.5), Span(0, 4000, 4004, 0.5)], True)])
-    assert (
-        shown.startswith("[word] word") and shown.endswith("... (5,000 characters)\n") and len(shown) < 1300
-    )
+    assert shown.startswith("[word] word") and shown.endswith("... (5,000 characters)\n") and len(shown) < 1300

@@ -11,9 +11,7 @@ from empatheia.corpora.licences import LICENCES, licence
 from empatheia.dialogue import Dialogue, Turn
 from empatheia.errors import ConfigError, DataError, MissingResourceError
 
-TURNS = [
-    {"speaker": s, "text": t} for s, t in (("M", "Hi."), ("W", "Hello."), ("W", "Sit."), ("M", "Thanks."))
-]
+TURNS = [{"speaker": s, "text": t} for s, t in (("M", "Hi."), ("W", "Hello."), ("W", "Sit."), ("M", "Thanks."))]
 
 
 def write(tmp_path, *lines, name="dream.jsonl", folder="dialogue_corpora"):
@@ -67,13 +65,9 @@ def test_splits(tmp_path):
 def test_dailydialog_teaches_with_its_training_part_only(tmp_path):
     files = (("train_partial", "train?"), ("validation", "validation"), ("test", "test"))
     for name, split in files:
-        write(
-            tmp_path, {"id": name, "split": split, "turns": TURNS}, name=f"{name}.jsonl", folder="dailydialog"
-        )
+        write(tmp_path, {"id": name, "split": split, "turns": TURNS}, name=f"{name}.jsonl", folder="dailydialog")
     assert [d.id for d in conversations.load("dailydialog", root=tmp_path)] == ["train_partial"]
-    assert [d.id for d in conversations.load("dailydialog", "all", root=tmp_path)] == [
-        name for name, _ in files
-    ]
+    assert [d.id for d in conversations.load("dailydialog", "all", root=tmp_path)] == [name for name, _ in files]
     with pytest.raises(DataError, match="dailydialog has no split 'dev2'"):
         conversations.load("dailydialog", "dev2", root=tmp_path)
 
@@ -172,8 +166,7 @@ def test_all_turns_of_dialogue_corpora(data_folder):
 @pytest.mark.real_data
 def test_dailydialog_turns(data_folder):
     counts = {
-        s: sum(len(d.turns) for d in conversations.load("dailydialog", s, data_folder))
-        for s in ("valid", "test")
+        s: sum(len(d.turns) for d in conversations.load("dailydialog", s, data_folder)) for s in ("valid", "test")
     }
     assert counts == {"valid": 8_069, "test": 7_740}
 
@@ -184,9 +177,7 @@ def test_dailydialog_overlap_with_reccon_is_as_noted(data_folder):
     train = conversations.load("dailydialog", root=data_folder)
     starts = {tuple(turn.text for turn in d.turns[:2]) for d in train}
     counts = {
-        split: sum(
-            tuple(t.text.strip() for t in d.turns[:2]) in starts for d in reccon.load(split, data_folder)
-        )
+        split: sum(tuple(t.text.strip() for t in d.turns[:2]) in starts for d in reccon.load(split, data_folder))
         for split in ("valid", "test")
     }
     assert counts == {"valid": 11, "test": 120}

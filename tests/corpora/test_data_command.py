@@ -139,9 +139,7 @@ def official_archive(tmp_path, monkeypatch):
 def test_get_empathetic_dialogues(run, no_data, official_archive, monkeypatch):
     base, digest = official_archive
     urls = (f"{base}/moved.tar.gz", f"{base}/empatheticdialogues.tar.gz")
-    monkeypatch.setattr(
-        fetch_empathetic_dialogues, "__defaults__", (None, urls, digest, lambda message: None, None)
-    )
+    monkeypatch.setattr(fetch_empathetic_dialogues, "__defaults__", (None, urls, digest, lambda message: None, None))
     code, out, err = run("get", "empathetic_dialogues")
     assert code == 0
     assert "answers 404" in err

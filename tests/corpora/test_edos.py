@@ -53,9 +53,7 @@ def test_faults(tmp_path, no_data):
         edos.load("train")
     with pytest.raises(MissingResourceError, match="anuradha1992/EDOS"):
         edos.load()
-    with pytest.raises(
-        DataError, match=r"1_mturk.*csv:1: no column Agreed emotion.*Dialog.*Index.*found \['a', 'b'\]"
-    ):
+    with pytest.raises(DataError, match=r"1_mturk.*csv:1: no column Agreed emotion.*Dialog.*Index.*found \['a', 'b'\]"):
         edos.load("crowd", root=write(tmp_path, "crowd", "a,b\n1,2\n"))
 
 

@@ -42,9 +42,7 @@ def test_fields_are_decoded(tmp_path):
     assert first.source == "empathetic_dialogues/train"
     assert second.turns == (Turn("speaker", "Cake 🎂"),)
     assert corpus.problems == ()
-    assert corpus.notes == (
-        "2 conversations and 3 utterances; the official train split has 19,533 and 84,169.",
-    )
+    assert corpus.notes == ("2 conversations and 3 utterances; the official train split has 19,533 and 84,169.",)
 
 
 @pytest.mark.parametrize("ends", ["\n", "\r\n"])
@@ -53,9 +51,7 @@ def test_fields_are_decoded(tmp_path):
 def test_line_ends_gzip_and_byte_order_mark(tmp_path, ends, packed, mark):
     raw = (mark + GOOD.replace("\n", ends)).encode()
     root = write(tmp_path, gzip.compress(raw) if packed else raw, "valid.csv" + (".gz" if packed else ""))
-    assert [d.turns for d in ed.load("validation", root=root)] == [
-        d.turns for d in ed.read(write_plain(tmp_path), "x")
-    ]
+    assert [d.turns for d in ed.load("validation", root=root)] == [d.turns for d in ed.read(write_plain(tmp_path), "x")]
 
 
 def write_plain(tmp_path):
@@ -69,9 +65,7 @@ def test_unicode_line_separators_do_not_end_a_row(tmp_path):
 
 
 def test_candidates_of_the_ninth_field(tmp_path):
-    rows = HEADER + (
-        "c,1,sad,p,1,Hi,,,\nc,2,sad,p,2,Hello_comma_ you,,,Hello_comma_ you|left_pipe_right| blank \n"
-    )
+    rows = HEADER + ("c,1,sad,p,1,Hi,,,\nc,2,sad,p,2,Hello_comma_ you,,,Hello_comma_ you|left_pipe_right| blank \n")
     corpus = ed.load("test", root=write(tmp_path, rows, "test.csv"))
     assert corpus.candidates == {("c", 1): ("Hello, you", "left|right", "blank")}
 
@@ -142,16 +136,12 @@ def test_foreign_and_damaged_files(tmp_path, content, message):
 
 
 def test_strict_wants_the_official_counts(tmp_path):
-    with pytest.raises(
-        DataError, match="2 conversations and 3 utterances; the official train split has 19,533"
-    ):
+    with pytest.raises(DataError, match="2 conversations and 3 utterances; the official train split has 19,533"):
         ed.load("train", root=write(tmp_path, GOOD), strict=True)
 
 
 def test_missing_file_names_the_command(no_data):
-    with pytest.raises(
-        MissingResourceError, match=r"train\.csv.*data get empathetic_dialogues.*EMPATHEIA_DATA"
-    ):
+    with pytest.raises(MissingResourceError, match=r"train\.csv.*data get empathetic_dialogues.*EMPATHEIA_DATA"):
         ed.load("train")
     with pytest.raises(DataError, match="unknown split 'trian'; accepted: train, valid, test"):
         ed.load("trian")

@@ -24,9 +24,7 @@ def utterance(turn, speaker, text, emotion="neutral", evidence=None, spans=None)
 
 
 DIALOGUE = [
-    utterance(
-        1, "A", "The dog ate the cake . The whole cake !", "sad", [1, 1], ["ate the cake", "The whole cake"]
-    ),
+    utterance(1, "A", "The dog ate the cake . The whole cake !", "sad", [1, 1], ["ate the cake", "The whole cake"]),
     utterance(2, "B", "Oh no ."),
     utterance(3, "A", "It was for you .", "sadness", ["b", 1, 3], ["b", "The dog ate the cake", "for you"]),
     utterance(4, "B", "I feel great today .", "happines", ["b"], ["b"]),

@@ -60,9 +60,7 @@ def test_bad_lines(tmp_path, line, reason):
 
 
 def test_nothing_usable(tmp_path):
-    with pytest.raises(
-        DataError, match=r"no conversation in this file .1 lines could not be used; the first"
-    ):
+    with pytest.raises(DataError, match=r"no conversation in this file .1 lines could not be used; the first"):
         recec.load("valid", root=write(tmp_path, "{"))
 
 

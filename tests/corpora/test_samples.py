@@ -45,9 +45,7 @@ def test_candidates_hold_the_gold_reply(split):
 
 def test_file_bytes_are_the_official_format():
     for split, fields in (("train", 8), ("valid", 9), ("test", 9)):
-        lines = (
-            (sample.root() / "empatheticdialogues" / f"{split}.csv").read_text(encoding="utf-8").splitlines()
-        )
+        lines = (sample.root() / "empatheticdialogues" / f"{split}.csv").read_text(encoding="utf-8").splitlines()
         assert {line.count(",") + 1 for line in lines[1:]} == {fields}
         assert lines[0].count(",") == 7
     assert "_pipe_" in (sample.root() / "empatheticdialogues" / "valid.csv").read_text(encoding="utf-8")

@@ -61,7 +61,10 @@ def test_scaling_gates_changes_the_repo_soft_form_only(parts):  # check 4
     gates = torch.rand(2, 5) * 0.5 + 0.2
     paper, repo, _ = forms()
     torch.testing.assert_close(
-        attend(paper, queries, memory, keep, gates), attend(paper, queries, memory, keep, 1.7 * gates), atol=1e-6, rtol=1e-5
+        attend(paper, queries, memory, keep, gates),
+        attend(paper, queries, memory, keep, 1.7 * gates),
+        atol=1e-6,
+        rtol=1e-5,
     )
     assert not torch.allclose(
         attend(repo, queries, memory, keep, gates), attend(repo, queries, memory, keep, 1.7 * gates), atol=1e-4

@@ -59,9 +59,7 @@ def test_corpus_bleu_is_multi_bleu(pairs):
         for order in (1, 2, 4):
             ours = score(BLEU(order, lowercase=lowercase), hyps, refs)
             if math.isnan(ours.value):
-                assert (
-                    "every reference is empty" in ours.parts["note"] or "no reply has" in ours.parts["note"]
-                )
+                assert "every reference is empty" in ours.parts["note"] or "no reply has" in ours.parts["note"]
             else:
                 assert ours.value == pytest.approx(multi_bleu(hyps, refs, lowercase, order), abs=1e-9)
 
@@ -139,9 +137,7 @@ def test_sentence_mean_against_nltk():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         none = np.mean([sentence_bleu([r], h) for h, r in zip(hyps, refs, strict=True)])
-        method7 = [
-            sentence_bleu([r], h, smoothing_function=smooth.method7) for h, r in zip(hyps, refs, strict=True)
-        ]
+        method7 = [sentence_bleu([r], h, smoothing_function=smooth.method7) for h, r in zip(hyps, refs, strict=True)]
     assert score(SentenceBLEU("none"), hyps, refs).value == pytest.approx(100 * none)
     assert score(SentenceBLEU("m7"), hyps, refs).value == pytest.approx(100 * np.mean(method7))
 

@@ -123,9 +123,7 @@ def test_tables():
     assert markdown[0] == "| metric | ours | interval | published | difference | verdict |"
     assert markdown[-1] == "| Accuracy | 42.9 | 41.6 to 44.2 | 42.4 ± 0.3 | +0.5 | reached |"
     assert len(markdown) == len(verdicts) + 2 and len(text) == len(verdicts) + 1
-    assert (
-        len({line.index("reached") for line in text if "reached" in line} | {text[0].index("verdict")}) == 1
-    )
+    assert len({line.index("reached") for line in text if "reached" in line} | {text[0].index("verdict")}) == 1
 
 
 def test_definitions_point_at_printed_metrics_and_existing_scores():

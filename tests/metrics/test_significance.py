@@ -75,9 +75,7 @@ def test_equal_systems_are_not_different():
 def test_false_alarms_stay_at_the_level():
     rng = np.random.default_rng(0)
     p_values = [
-        paired_permutation(
-            accuracy(rng.random(40) < 0.5), accuracy(rng.random(40) < 0.5), 199, seed=i
-        ).p_value
+        paired_permutation(accuracy(rng.random(40) < 0.5), accuracy(rng.random(40) < 0.5), 199, seed=i).p_value
         for i in range(120)
     ]
     assert np.mean(np.array(p_values) <= 0.05) <= 0.1

@@ -13,9 +13,7 @@ EXAMPLES = sorted(FOLDER.glob("[0-9]*.py"))
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_example_runs(
-    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
-):
+def test_example_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.argv", [path.name])
     runpy.run_path(str(path), run_name="__main__")

@@ -72,14 +72,8 @@ def _imports_of_file(module: str, path: Path, modules: dict[str, Path]) -> list[
                 submodule = f"{base}.{alias.name}"
                 is_version = submodule == "empatheia.__version__"
                 if not is_version:
-                    found.append(
-                        Import(module, submodule if submodule in modules else base, node.lineno, is_lazy)
-                    )
-        inside = (
-            is_lazy
-            or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-            or _is_typing(node)
-        )
+                    found.append(Import(module, submodule if submodule in modules else base, node.lineno, is_lazy))
+        inside = is_lazy or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) or _is_typing(node)
         for child in ast.iter_child_nodes(node):
             visit(child, inside)
 
@@ -151,11 +145,7 @@ def test_no_import_cycle(imports: list[Import]):
 
 @pytest.mark.parametrize("layer", sorted(NEVER))
 def test_layer_keeps_out_of(layer: str, imports: list[Import]):
-    own = [
-        entry
-        for entry in imports
-        if layer_of(entry.module) == layer and entry.target.startswith("empatheia.")
-    ]
+    own = [entry for entry in imports if layer_of(entry.module) == layer and entry.target.startswith("empatheia.")]
     assert [str(entry) for entry in own if layer_of(entry.target) in NEVER[layer]] == []
 
 

@@ -26,12 +26,8 @@ PAGES = sorted([README, ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 HEAVY = ("torch", "transformers", "polars", "numpy", "nltk", "sacrebleu", "tokenizers")
 MACHINE_PLACES = re.compile(r"(?<![\w.])/(?:wor[k]|roo[t]|hom[e]/\w+|User[s]/\w+|tm[p]/\w+)/")
-REGISTRY_ADDRESSES = re.compile(
-    r"py[p]i\.org|pythonhosted\.or[g]|pytorch\.or[g]/whl|npm[j]s\.|deb\.debia[n]\.org"
-)
-PLACEHOLDERS = re.compile(
-    r"\{\{|\}\}|TOD[O]|TB[D]\b|XX[X]|More Information Neede[d]|lorem ipsu[m]", re.IGNORECASE
-)
+REGISTRY_ADDRESSES = re.compile(r"py[p]i\.org|pythonhosted\.or[g]|pytorch\.or[g]/whl|npm[j]s\.|deb\.debia[n]\.org")
+PLACEHOLDERS = re.compile(r"\{\{|\}\}|TOD[O]|TB[D]\b|XX[X]|More Information Neede[d]|lorem ipsu[m]", re.IGNORECASE)
 
 
 def page_name(page: Path) -> str:
@@ -51,9 +47,7 @@ def project_files() -> list[Path]:
         listed = subprocess.run(command, capture_output=True, text=True, check=False)
         if listed.returncode == 0:
             return [path for name in listed.stdout.split("\0") if name and (path := ROOT / name).is_file()]
-    built = re.compile(
-        r"build|dist|runs|__pycache__|.*\.egg-info|\.(?!ci$|gitignore$|pre-commit-config.yaml$).*"
-    )
+    built = re.compile(r"build|dist|runs|__pycache__|.*\.egg-info|\.(?!ci$|gitignore$|pre-commit-config.yaml$).*")
     return [
         path
         for path in ROOT.rglob("*")
@@ -68,9 +62,7 @@ def text_of(path: Path) -> str | None:
 
 
 def run_python(code: str) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
-    )
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
 
 
 # -- imports and help ----------------------------------------------------------------------------------------
@@ -191,9 +183,7 @@ def _check_command(words: list[str], line: str) -> None:
     if (children := getattr(command, "commands", None)) is not None and len(words) > 1:
         assert words[1] in children, line
         command = children[words[1]]
-    known = {
-        option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)
-    }
+    known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
     used = {word.split("=")[0] for word in words if re.match(r"--?[a-z]", word)}
     assert used <= known | {"--help", "-h"}, line
 

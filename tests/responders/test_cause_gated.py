@@ -40,9 +40,7 @@ def test_uniform_logits_cost_ln_32_and_ln_2_a_word(smoothing, reduction):  # che
         torch.nn.init.zeros_(head.weight)
         torch.nn.init.zeros_(head.bias)
     labels = torch.tensor([[-100, 1, 0, 1, 1], [-100, 0, 1, -100, -100]])
-    out = model(
-        input_ids=torch.randint(6, 60, (2, 5)), emotion_labels=torch.tensor([3, 9]), cause_labels=labels
-    )
+    out = model(input_ids=torch.randint(6, 60, (2, 5)), emotion_labels=torch.tensor([3, 9]), cause_labels=labels)
     assert out.losses["emotion"].item() == pytest.approx(math.log(32), abs=1e-5)
     per_item = math.log(2) * (6 / 2 if reduction == "sum" else 1)  # equation 4 sums over an example's words
     assert out.losses["cause"].item() == pytest.approx(per_item, abs=1e-5)

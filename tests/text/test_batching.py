@@ -58,9 +58,7 @@ def test_a_caller_may_change_a_batch_it_was_given():
 
 def test_batches_hold_examples_of_like_length():
     lengths = [(i * 37) % 100 + 1 for i in range(1000)]
-    spread = [
-        max(lengths[i] for i in b) - min(lengths[i] for i in b) for b in BucketBatchSampler(lengths, 10)
-    ]
+    spread = [max(lengths[i] for i in b) - min(lengths[i] for i in b) for b in BucketBatchSampler(lengths, 10)]
     assert sum(spread) / len(spread) < 5  # at random it would be about 80
 
 

@@ -66,9 +66,7 @@ def test_causes_by_prefix_and_by_dialogue():
     items = encode_examples([first, second], TOKENIZER, Layout(), causes=by_prefix)
     assert items[0].cause_labels == [-100, 1, 1, 1]
     assert items[1].cause_labels == [-100, 0, 0, 0, 0, 0, 1, 1, 1]
-    items = encode_examples(
-        [first, second], TOKENIZER, Layout(), causes={"x": note([2])}, cause_key="dialogue"
-    )
+    items = encode_examples([first, second], TOKENIZER, Layout(), causes={"x": note([2])}, cause_key="dialogue")
     assert items[0].cause_labels == [-100, 0, 0, 0]  # turn 2 lies behind this prefix
     assert encode(causes={}).cause_labels is None
 

@@ -122,9 +122,7 @@ def test_pieces_that_hold_a_blank_do_not_cover_it(tmp_path):
     from tokenizers import trainers
 
     alphabet = pre_tokenizers.ByteLevel.alphabet()
-    trainer = trainers.BpeTrainer(
-        vocab_size=300, special_tokens=names, initial_alphabet=alphabet, show_progress=False
-    )
+    trainer = trainers.BpeTrainer(vocab_size=300, special_tokens=names, initial_alphabet=alphabet, show_progress=False)
     backend.train_from_iterator(["so sad so sad"], trainer)
     PreTrainedTokenizerFast(
         tokenizer_object=backend, bos_token="<s>", eos_token="</s>", pad_token="<pad>"
@@ -215,9 +213,7 @@ def test_a_saved_tokeniser_is_the_same_in_a_fresh_process(tokenizers, kind, tmp_
         "t = D.from_pretrained(sys.argv[1]); p = t.encode(sys.argv[2]);"
         "print(json.dumps([t.kind, t.style, len(t), p.ids, p.starts, p.words, t.decode(p.ids)]))"
     )
-    ran = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path), TEXTS[0]], capture_output=True, text=True
-    )
+    ran = subprocess.run([sys.executable, "-c", code, str(tmp_path), TEXTS[0]], capture_output=True, text=True)
     pieces = tokenizer.encode(TEXTS[0])
     expected = [
         kind,
@@ -249,9 +245,7 @@ def test_a_missing_file_is_told(tokenizers, tmp_path, name):
 def test_a_truncated_or_foreign_file_is_told(tokenizers, tmp_path, name, content):
     tokenizers["word"].save_pretrained(tmp_path)
     (tmp_path / name).write_text(content)
-    with pytest.raises(
-        CheckpointError, match=r"cannot be read .*truncated or foreign: copy the folder again"
-    ):
+    with pytest.raises(CheckpointError, match=r"cannot be read .*truncated or foreign: copy the folder again"):
         DialogueTokenizer.from_pretrained(tmp_path)
 
 

@@ -96,13 +96,9 @@ def teacher(tmp_path_factory):
         models.WordLevel({w: i for i, w in enumerate(["[PAD]", "[UNK]", *"abcdefghij"])}, unk_token="[UNK]")
     )
     backend.pre_tokenizer = pre_tokenizers.Whitespace()
-    PreTrainedTokenizerFast(tokenizer_object=backend, pad_token="[PAD]", unk_token="[UNK]").save_pretrained(
-        folder
-    )
+    PreTrainedTokenizerFast(tokenizer_object=backend, pad_token="[PAD]", unk_token="[UNK]").save_pretrained(folder)
     torch.manual_seed(0)
-    config = BertConfig(
-        vocab_size=12, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16
-    )
+    config = BertConfig(vocab_size=12, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16)
     BertModel(config).save_pretrained(folder)
     return folder
 
@@ -120,9 +116,7 @@ def test_distilled_vectors_are_centred_and_of_the_asked_scale(teacher):
 
 def test_distilling_does_not_depend_on_the_batch(teacher):
     words = list("abcdefghij")
-    np.testing.assert_allclose(
-        distil_vectors(teacher, words, batch_size=3), distil_vectors(teacher, words), atol=1e-5
-    )
+    np.testing.assert_allclose(distil_vectors(teacher, words, batch_size=3), distil_vectors(teacher, words), atol=1e-5)
 
 
 @pytest.mark.parametrize("words", [[], ["", " "], ["a"], ["a", "b"]])

@@ -55,9 +55,7 @@ def test_each_contraction_expands_and_its_parts_share_its_characters(short):
     text = f"so {short} it"
     words = tokenize_words(text)
     first, second = words[1:-1]
-    assert f"{first.text} {second.text}" == {"cannot": "can not"}.get(
-        CONTRACTIONS[short], CONTRACTIONS[short]
-    )
+    assert f"{first.text} {second.text}" == {"cannot": "can not"}.get(CONTRACTIONS[short], CONTRACTIONS[short])
     assert text[first.start : first.end] + text[second.start : second.end] == short
 
 
@@ -84,9 +82,7 @@ def test_spans_cover_the_original_characters(text, covered):
 def test_looking_up_what_stands_between_blanks_equals_nltk_on_the_sentence(text):
     """Oracle: NLTK's tokeniser on the whole text, where no sentence ends before the last word."""
     *inner, _ = [part for part in text.split() if part.strip("])}>'»”’") or part[:2] == "''"] or [""]
-    ends_inside = any(
-        part.rstrip("\"')]").endswith((".", "!", "?")) for part in inner if part not in ("e.g.", "Mr.")
-    )
+    ends_inside = any(part.rstrip("\"')]").endswith((".", "!", "?")) for part in inner if part not in ("e.g.", "Mr."))
     if ends_inside or text.startswith("''"):  # see the comment in _nltk_words
         return
     assert texts_of(tokenize_words(text, "recec")) == NLTKWordTokenizer().tokenize(text.lower())
@@ -96,9 +92,7 @@ def test_a_period_ends_a_sentence_inside_a_text_but_not_after_a_title():
     assert texts_of(tokenize_words("Oh no. Mr. Lee left.")) == ["oh", "no", ".", "mr.", "lee", "left", "."]
 
 
-@given(
-    st.text(max_size=80) | st.lists(st.sampled_from(PARTS), max_size=8).map(" ".join), st.sampled_from(STYLES)
-)
+@given(st.text(max_size=80) | st.lists(st.sampled_from(PARTS), max_size=8).map(" ".join), st.sampled_from(STYLES))
 @settings(deadline=None)
 @example("\ud800 a\x00b", "family")
 @example("İİ don't İ", "family")
@@ -152,9 +146,7 @@ def test_time_grows_with_length_only(part):
 
 def test_importing_words_imports_neither_torch_nor_nltk():
     code = "import sys, empatheia.text.words; print({'torch', 'nltk', 'transformers'} & set(sys.modules))"
-    assert (
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "set()"
-    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "set()"
 
 
 @pytest.mark.parametrize(
@@ -178,26 +170,16 @@ def test_detokenized_text_reads_as_written(words, text):
     assert detokenize(words.split()) == text
 
 
-@given(
-    st.lists(
-        st.sampled_from(["i", "am", "sad", ",", ".", "?", "do", "n't", "they", "'re", "so", '"']), max_size=15
-    )
-)
+@given(st.lists(st.sampled_from(["i", "am", "sad", ",", ".", "?", "do", "n't", "they", "'re", "so", '"']), max_size=15))
 def test_detokenizing_loses_no_character(words):
     assert detokenize(words).replace(" ", "").lower() == "".join(words)
 
 
-@given(
-    st.lists(
-        st.sampled_from(["i", "am", "sad", ",", ".", "?", "were", "n't", "they", "'ll", "so"]), max_size=12
-    )
-)
+@given(st.lists(st.sampled_from(["i", "am", "sad", ",", ".", "?", "were", "n't", "they", "'ll", "so"]), max_size=12))
 @settings(deadline=None)
 def test_detokenized_words_are_found_again(words):
     kept = [w for i, w in enumerate(words) if w not in (",", ".", "?") or (i and words[i - 1].isalpha())]
-    kept = [
-        w for i, w in enumerate(kept) if w not in ("n't", "'ll") or (i and kept[i - 1] in ("were", "they"))
-    ]
+    kept = [w for i, w in enumerate(kept) if w not in ("n't", "'ll") or (i and kept[i - 1] in ("were", "they"))]
     kept = [w for i, w in enumerate(kept) if w != "n't" or kept[i - 1] == "were"]
     if "they" in kept and any(a == "they" and b == "n't" for a, b in pairwise(kept)):
         return

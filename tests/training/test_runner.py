@@ -176,7 +176,9 @@ def test_a_killed_run_ends_as_if_it_had_not_been(whole, tmp_path):
     disturbed, plain = results(status), results(whole)
     assert disturbed == plain
     assert disturbed["stages"]["joint"][1] == plain["stages"]["joint"][1]
-    assert [r["loss"] for r in disturbed["rows"] if "loss" in r][-1] == [r["loss"] for r in plain["rows"] if "loss" in r][-1]
+    assert [r["loss"] for r in disturbed["rows"] if "loss" in r][-1] == [
+        r["loss"] for r in plain["rows"] if "loss" in r
+    ][-1]
 
 
 @pytest.mark.parametrize("has_older", [False, True])
@@ -234,7 +236,10 @@ def test_a_full_disk_while_a_checkpoint_is_written(tmp_path):
         status = run(bench.tiny_recipe(), tmp_path, show_progress=False)
     place = status.folder / "checkpoints" / "joint"
     (before,) = place.glob("*")
-    with no_file_over(9000), pytest.raises(CheckpointError, match=r"cannot write .*checkpoint-2: .* Free some") as caught:
+    with (
+        no_file_over(9000),
+        pytest.raises(CheckpointError, match=r"cannot write .*checkpoint-2: .* Free some") as caught,
+    ):
         run(bench.tiny_recipe(), tmp_path, save_seconds=0.0, show_progress=False)
     assert "\n" not in str(caught.value) and list(place.glob("*")) == [before]
 

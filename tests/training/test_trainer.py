@@ -42,9 +42,7 @@ def test_accumulating_one_and_four_batches_log_and_learn_the_same(tmp_path, monk
     narrow = [order[i : i + 2] for i in range(0, 48, 2)]
     results = []
     for accumulate, batches in ((1, wide), (4, narrow)):
-        monkeypatch.setattr(
-            "empatheia.training.stages.BucketBatchSampler", lambda *a, b=batches, **k: FixedBatches(b)
-        )
+        monkeypatch.setattr("empatheia.training.stages.BucketBatchSampler", lambda *a, b=batches, **k: FixedBatches(b))
         results.append(bench.train(tmp_path / str(accumulate), accumulate=accumulate, max_grad_norm=1.0))
     (one, done_one, curve_one), (four, done_four, curve_four) = results
     assert done_one.steps == done_four.steps == 12

@@ -41,7 +41,14 @@ def make_items(n: int, seed: int = 0, longest: int = 14) -> list[EncodedExample]
 
 def make_model(**fields: object) -> Transformer:
     torch.manual_seed(3)
-    settings = {"width": 16, "n_encoder_layers": 1, "n_decoder_layers": 1, "n_heads": 2, "ffn_width": 32, "dropout": 0.0}
+    settings = {
+        "width": 16,
+        "n_encoder_layers": 1,
+        "n_decoder_layers": 1,
+        "n_heads": 2,
+        "ffn_width": 32,
+        "dropout": 0.0,
+    }
     return Transformer(TransformerConfig(vocab_size=VOCABULARY, loss_reduction="mean", **(settings | fields)))
 
 

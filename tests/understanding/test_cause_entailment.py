@@ -65,9 +65,7 @@ def tokenizer():
     core = Tokenizer(models.WordLevel({word: i for i, word in enumerate(WORDS)}, unk_token="[UNK]"))
     core.pre_tokenizer = pre_tokenizers.Whitespace()
     special = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]"}
-    return PreTrainedTokenizerFast(
-        tokenizer_object=core, **{f"{key}_token": value for key, value in special.items()}
-    )
+    return PreTrainedTokenizerFast(tokenizer_object=core, **{f"{key}_token": value for key, value in special.items()})
 
 
 def small_encoder(kind=BertConfig):
@@ -166,11 +164,7 @@ def test_long_histories_lose_their_oldest_turns(tokenizer, items):
         "f",
         "[SEP]",
     ]
-    assert (
-        row["first_turn"] == 1
-        and row["labels"] == [0, 1]
-        and row["turn_ids"] == [-1, -1, -1, 0, 0, 1, 1, 1, 1]
-    )
+    assert row["first_turn"] == 1 and row["labels"] == [0, 1] and row["turn_ids"] == [-1, -1, -1, 0, 0, 1, 1, 1, 1]
     row = encode_joint(items[:1], tokenizer, max_length=6)[0]  # the target alone is cut on the right
     assert tokenizer.convert_ids_to_tokens(row["input_ids"]) == ["[CLS]", "joy", "[SEP]", "d", "e", "[SEP]"]
     model = build(max_pieces=9)
@@ -202,9 +196,7 @@ def test_batch_equals_singles_and_padding_content_does_not_matter(tokenizer, ite
             torch.testing.assert_close(single.turn_logits[0], whole.turn_logits[i, :turns], rtol=0, atol=1e-5)
             if single.piece_logits is not None:
                 n = data.lengths[i]
-                torch.testing.assert_close(
-                    single.piece_logits[0], whole.piece_logits[i, :n], rtol=0, atol=1e-5
-                )
+                torch.testing.assert_close(single.piece_logits[0], whole.piece_logits[i, :n], rtol=0, atol=1e-5)
 
 
 def test_losses_are_means_with_counts(tokenizer, items):
@@ -216,10 +208,7 @@ def test_losses_are_means_with_counts(tokenizer, items):
     assert {name: int(n) for name, n in output.counts.items()} == {"entailment": 9, "span": 6}
     p, y = output.turn_logits.sigmoid(), batch["labels"]
     by_hand = sum(
-        -3 * p[r, c].log() if y[r, c] else -(1 - p[r, c]).log()
-        for r in range(4)
-        for c in range(4)
-        if y[r, c] >= 0
+        -3 * p[r, c].log() if y[r, c] else -(1 - p[r, c]).log() for r in range(4) for c in range(4) if y[r, c] >= 0
     )
     torch.testing.assert_close(output.losses["entailment"], by_hand / 9)
     torch.testing.assert_close(output.loss, output.losses["entailment"] + output.losses["span"])
@@ -229,9 +218,7 @@ def test_losses_are_means_with_counts(tokenizer, items):
 
 def test_every_parameter_learns(tokenizer, items):
     model = build(spans=True)
-    model(
-        **EntailmentCollator(tokenizer)(list(EntailmentDataset(items, tokenizer, model.config)))
-    ).loss.backward()
+    model(**EntailmentCollator(tokenizer)(list(EntailmentDataset(items, tokenizer, model.config)))).loss.backward()
     assert [name for name, p in model.named_parameters() if p.grad is None] == []
     frozen = build(freeze_word_embeddings=True)
     assert not frozen.get_input_embeddings().weight.requires_grad
@@ -256,9 +243,7 @@ def test_learns_eight_items(tokenizer, fields):
         spans = tuple(Span(j, t.index("a"), t.index("a") + 1) for j, t in enumerate(texts) if "a" in t)
         data.append(item(*texts, labels=labels, spans=spans, id=str(i)))
     model = build(dropout=0.0, **fields)
-    batch = EntailmentCollator(tokenizer, model.config.form)(
-        list(EntailmentDataset(data, tokenizer, model.config))
-    )
+    batch = EntailmentCollator(tokenizer, model.config.form)(list(EntailmentDataset(data, tokenizer, model.config)))
     optimiser = torch.optim.Adam(model.parameters(), 5e-3)
     first = None
     for _ in range(60):
@@ -354,9 +339,7 @@ def test_fold_one_items_and_pair_scores():
     pairs += [Pair("x", 1, 0, 0), Pair("x", 1, 1, 0)]
     scores = evaluate_pairs(made, pairs)  # by hand: 1 hit, 2 misses, 1 false alarm, 2 right rejections
     assert (scores.n_positive, scores.n_negative) == (3, 3)
-    assert scores.positive_f1 == pytest.approx(100 * 2 / 5) and scores.negative_f1 == pytest.approx(
-        100 * 4 / 7
-    )
+    assert scores.positive_f1 == pytest.approx(100 * 2 / 5) and scores.negative_f1 == pytest.approx(100 * 4 / 7)
     assert scores.macro_f1 == pytest.approx((scores.positive_f1 + scores.negative_f1) / 2)
     assert scores.precision == pytest.approx(50) and scores.recall == pytest.approx(100 / 3)
     assert best_threshold(made, pairs).macro_f1 > scores.macro_f1
@@ -438,9 +421,5 @@ def test_items_and_scores_cover_the_published_test_pairs(tokenizer):
     pairs = reccon.pairs(corpus, fold=1)
     scores = evaluate_pairs(oracle, pairs)
     assert (scores.n_positive, scores.n_negative, scores.macro_f1) == (1894, 5330, 100.0)
-    texts = {
-        text
-        for item in items
-        for text in item_pair_texts(item, CauseEntailmentConfig(form="pair"), tokenizer)
-    }
+    texts = {text for item in items for text in item_pair_texts(item, CauseEntailmentConfig(form="pair"), tokenizer)}
     assert {pair.text() for pair in pairs} == texts

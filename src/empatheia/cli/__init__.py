@@ -62,9 +62,7 @@ class LazyGroup(TyperGroup):
         """Imports the command that is about to run."""
         name = args[0]
         if name not in COMMANDS and not name.startswith("-"):
-            ctx.fail(
-                f"no such command {name!r}.{nearest(name, list(COMMANDS))} Known: {', '.join(COMMANDS)}."
-            )
+            ctx.fail(f"no such command {name!r}.{nearest(name, list(COMMANDS))} Known: {', '.join(COMMANDS)}.")
         name, _, rest = super().resolve_command(ctx, args)
         return name, load_command(str(name)), rest
 
@@ -111,9 +109,7 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def _root(
-    version: bool = typer.Option(
-        False, "--version", callback=_print_version, is_eager=True, help="Print the version."
-    ),
+    version: bool = typer.Option(False, "--version", callback=_print_version, is_eager=True, help="Print the version."),
 ) -> None:
     """Understand what a person feels and why, and answer accordingly.
 

@@ -24,17 +24,13 @@ Sink = Callable[[Row, "Understanding | str"], None]
 
 
 def analyze(
-    texts: Annotated[
-        list[str], typer.Argument(metavar="TEXT...|-|FILE", help="Texts, '-' for stdin, or one file.")
-    ],
+    texts: Annotated[list[str], typer.Argument(metavar="TEXT...|-|FILE", help="Texts, '-' for stdin, or one file.")],
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line on stdout.")] = False,
     column: Annotated[str | None, typer.Option(help="CSV column or JSON field with the text.")] = None,
     model: Annotated[str, typer.Option(help="Name or folder of a model.")] = "default",
     batch_size: Annotated[int, typer.Option(min=1, help="Most texts in one batch.")] = 64,
     out: Annotated[Path | None, typer.Option(help="Write .jsonl or .csv here, whole or not at all.")] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="With --out: go on where a stopped run was.")
-    ] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="With --out: go on where a stopped run was.")] = False,
 ) -> None:
     r"""Say what is felt and which words caused it.
 

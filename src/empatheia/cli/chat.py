@@ -22,9 +22,7 @@ def chat(
     top_k: Annotated[int, typer.Option(help="Sample from the k most probable pieces; 0 = all.")] = 20,
     temperature: Annotated[float, typer.Option(help="Sampling temperature, above 0.")] = 0.9,
     seed: Annotated[int, typer.Option(help="Of sampling.")] = 0,
-    show: Annotated[
-        Shown, typer.Option(help="analysis: also emotions and causes of each turn.")
-    ] = Shown.reply,
+    show: Annotated[Shown, typer.Option(help="analysis: also emotions and causes of each turn.")] = Shown.reply,
     model: Annotated[str, typer.Option(help="Name or folder of a model.")] = "default",
 ) -> None:
     r"""Talk with a model.

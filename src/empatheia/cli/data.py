@@ -20,9 +20,7 @@ app = typer.Typer(
 )
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 NameArgument = Annotated[str, typer.Argument(help="Name of a corpus, see `empatheia data list`.")]
-SplitOption = Annotated[
-    str | None, typer.Option("--split", "-s", help="train, valid or test; default the first.")
-]
+SplitOption = Annotated[str | None, typer.Option("--split", "-s", help="train, valid or test; default the first.")]
 
 
 @app.command("list")
@@ -54,9 +52,7 @@ def list_corpora(as_json: JsonOption = False) -> None:
         print_json(entries)
         return
     header = ("name", "here", "licence", "released weights", "origin")
-    rows = [
-        (e["name"], "yes" if e["present"] else "no", e["licence"], _yes_no(e), e["origin"]) for e in entries
-    ]
+    rows = [(e["name"], "yes" if e["present"] else "no", e["licence"], _yes_no(e), e["origin"]) for e in entries]
     _print_table(header, rows)
 
 
@@ -96,9 +92,7 @@ def show_corpus(
     name: NameArgument,
     split: SplitOption = None,
     n: Annotated[int, typer.Option("-n", "--n", min=1, help="How many dialogues.")] = 3,
-    ids: Annotated[
-        list[str] | None, typer.Option("--id", help="Show this dialogue; may be repeated.")
-    ] = None,
+    ids: Annotated[list[str] | None, typer.Option("--id", help="Show this dialogue; may be repeated.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     r"""Print dialogues: roles, emotion, situation and, where known, what caused the emotion.
@@ -218,9 +212,7 @@ def _causes(corpus: LoadedCorpus) -> dict[str, tuple[CauseAnnotation, ...]]:
     if corpus.annotations or corpus.name not in ("empathetic_dialogues", "sample"):
         return corpus.annotations_of()
     try:
-        return recec.load(
-            corpus.split, root=sample_root() if is_sample(corpus.path) else None
-        ).annotations_of()
+        return recec.load(corpus.split, root=sample_root() if is_sample(corpus.path) else None).annotations_of()
     except MissingResourceError:
         return {}
 
@@ -250,9 +242,7 @@ def _record(dialogue: Dialogue, corpus: LoadedCorpus, notes: Sequence[CauseAnnot
     }
 
 
-def _lines(
-    dialogue: Dialogue, corpus: LoadedCorpus, notes: Sequence[CauseAnnotation]
-) -> list[list[tuple[str, str]]]:
+def _lines(dialogue: Dialogue, corpus: LoadedCorpus, notes: Sequence[CauseAnnotation]) -> list[list[tuple[str, str]]]:
     from empatheia.cli.output import visible
 
     head = dialogue.id + (f"  {dialogue.emotion}" if dialogue.emotion else "")
@@ -265,9 +255,7 @@ def _lines(
         lines.append([(f"{i + 1:>3} {turn.role:<8} ", "dim"), (visible(turn.text), ""), (label, "cyan")])
         for note in notes:
             if note.target == i:
-                lines.append(
-                    [("             because of ", "dim"), (_because(dialogue, corpus, note), "yellow")]
-                )
+                lines.append([("             because of ", "dim"), (_because(dialogue, corpus, note), "yellow")])
     return lines
 
 
@@ -275,9 +263,7 @@ def _because(dialogue: Dialogue, corpus: LoadedCorpus, note: CauseAnnotation) ->
     """The causes of one turn: spans with their turn numbers, else turn numbers."""
     parts = [f'{span.turn + 1}: "{span.of(dialogue.turns)}"' for span in note.spans] if note.spans else []
     if not parts and note.turns:
-        parts = [
-            "turn" + ("s " if len(note.turns) > 1 else " ") + ", ".join(str(turn + 1) for turn in note.turns)
-        ]
+        parts = ["turn" + ("s " if len(note.turns) > 1 else " ") + ", ".join(str(turn + 1) for turn in note.turns)]
     if (dialogue.id, note.target) in corpus.latent:
         parts.append("something outside the conversation")
     return "; ".join(parts) or "nothing the annotator found"
@@ -289,9 +275,7 @@ def _yes_no(entry: dict[str, Any]) -> str:
     return "yes, share-alike" if entry["share_alike"] else "yes"
 
 
-def _print_table(
-    header: Sequence[str], rows: Sequence[Sequence[str]], first_number: int | None = None
-) -> None:
+def _print_table(header: Sequence[str], rows: Sequence[Sequence[str]], first_number: int | None = None) -> None:
     """A rich table on a terminal, aligned columns elsewhere; columns from ``first_number`` on are numbers."""
     import sys
 
@@ -301,9 +285,7 @@ def _print_table(
 
         table = Table(box=None, header_style="bold")
         for i, name in enumerate(header):
-            table.add_column(
-                name, justify="right" if first_number is not None and i >= first_number else "left"
-            )
+            table.add_column(name, justify="right" if first_number is not None and i >= first_number else "left")
         for row in rows:
             table.add_row(*row)
         Console().print(table)

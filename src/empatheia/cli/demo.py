@@ -14,9 +14,7 @@ CONVERSATION = (
 
 
 def demo(
-    as_json: Annotated[
-        bool, typer.Option("--json", help="The reply and its analysis as one JSON object.")
-    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The reply and its analysis as one JSON object.")] = False,
     model: Annotated[str, typer.Option(help="Name or folder of a model.")] = "default",
 ) -> None:
     """Run the main job on a short conversation: what is felt, which words caused it, a reply."""

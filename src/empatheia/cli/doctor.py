@@ -115,9 +115,7 @@ def _corpora() -> Iterator[Check]:
 
     root = data_root()
     if root is not None and not root.is_dir():
-        yield Check(
-            "EMPATHEIA_DATA", "missing", f"{root} is not a folder", "point EMPATHEIA_DATA at your corpora"
-        )
+        yield Check("EMPATHEIA_DATA", "missing", f"{root} is not a folder", "point EMPATHEIA_DATA at your corpora")
     for name in CORPORA.names():
         if name == "sample":
             yield Check("corpus sample", "ok", "in the package")
@@ -139,9 +137,5 @@ def _places() -> Iterator[Check]:
     if os.access(nearest, os.W_OK):
         yield Check("cache", "ok", f"{cache}{'' if cache.exists() else ' (made when needed)'}")
     else:
-        yield Check(
-            "cache", "missing", f"{cache} cannot be written", "set EMPATHEIA_CACHE to a folder you may write"
-        )
-    yield Check(
-        "network", "ok", "switched off (offline)" if is_offline() else "allowed; this report did not use it"
-    )
+        yield Check("cache", "missing", f"{cache} cannot be written", "set EMPATHEIA_CACHE to a folder you may write")
+    yield Check("network", "ok", "switched off (offline)" if is_offline() else "allowed; this report did not use it")

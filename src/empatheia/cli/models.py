@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -33,9 +33,7 @@ def list_models(as_json: JsonOption = False) -> None:
         print_json([entry.to_dict() for entry in entries])
         return
     if not entries:
-        print_lines(
-            [[("no model here: train one with 'empatheia train', or set EMPATHEIA_MODELS to a folder.", "")]]
-        )
+        print_lines([[("no model here: train one with 'empatheia train', or set EMPATHEIA_MODELS to a folder.", "")]])
         return
     rows = [("name", "system", "licence", "size", "where", "numbers")]
     rows += [

@@ -20,9 +20,7 @@ LABEL_WIDTH = 10
 BAR_WIDTH = 24
 MAX_SHOWN_CHARACTERS = 1200
 _CAUSE = "bold underline yellow"
-_FORMAT_CHARACTERS = frozenset(
-    "\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff"
-)
+_FORMAT_CHARACTERS = frozenset("\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff")
 
 
 def print_json(record: Any, stream: IO[str] | None = None) -> None:

@@ -19,9 +19,7 @@ class Shown(StrEnum):
 
 
 def respond(
-    texts: Annotated[
-        list[str], typer.Argument(metavar="TEXT...|-", help="Turns, speaker first; '-' reads lines.")
-    ],
+    texts: Annotated[list[str], typer.Argument(metavar="TEXT...|-", help="Turns, speaker first; '-' reads lines.")],
     as_json: Annotated[bool, typer.Option("--json", help="Reply and analysis as one JSON object.")] = False,
     strategy: Annotated[str, typer.Option(help="greedy, beam or sample.")] = "greedy",
     num_beams: Annotated[int, typer.Option(help="Width of the beam.")] = 4,

@@ -123,9 +123,7 @@ def item_of(record: Any, column: str | None = None) -> str | Dialogue:
     if isinstance(record, str):
         return record
     if not isinstance(record, dict):
-        raise DataError(
-            f"found a JSON {type(record).__name__}; accepted: a string, or an object with text or turns."
-        )
+        raise DataError(f"found a JSON {type(record).__name__}; accepted: a string, or an object with text or turns.")
     if column is None and "turns" in record:
         turns = record["turns"]
         if not isinstance(turns, list) or not turns:

@@ -55,9 +55,7 @@ _SPLITS = {"dev": "valid", "val": "valid", "validation": "valid", "train?": "tra
 _SPLITS |= {"test_freq": "test", "test_rare": "test"}
 
 
-def load(
-    name: str, split: str | None = None, root: str | Path | None = None, strict: bool = False
-) -> LoadedCorpus:
+def load(name: str, split: str | None = None, root: str | Path | None = None, strict: bool = False) -> LoadedCorpus:
     """One corpus, or one split of it.
 
     Args:
@@ -74,9 +72,7 @@ def load(
         DataError: The corpus has no such split, or ``strict`` and a line is bad.
     """
     if name not in NAMES:
-        raise ConfigError(
-            f"unknown dialogue corpus {name!r}.{nearest(name, list(NAMES))} Known: {', '.join(NAMES)}."
-        )
+        raise ConfigError(f"unknown dialogue corpus {name!r}.{nearest(name, list(NAMES))} Known: {', '.join(NAMES)}.")
     if split is None:
         split = "train" if name == "dailydialog" else "all"
     split = _SPLITS.get(split, split)
@@ -88,9 +84,7 @@ def load(
 
 def _load_dailydialog(split: str, root: str | Path | None, strict: bool) -> LoadedCorpus:
     if split != "all" and split not in _DAILYDIALOG_FILES:
-        raise DataError(
-            f"dailydialog has no split {split!r}; accepted: all, {', '.join(_DAILYDIALOG_FILES)}."
-        )
+        raise DataError(f"dailydialog has no split {split!r}; accepted: all, {', '.join(_DAILYDIALOG_FILES)}.")
     wanted = list(_DAILYDIALOG_FILES) if split == "all" else [split]
     parts = [
         read(find_corpus_file("dailydialog", _DAILYDIALOG_FILES[s], root, GET), "dailydialog", s, strict)
@@ -239,9 +233,7 @@ def excerpts(dialogue: Dialogue, max_turns: int = 8) -> Iterator[Dialogue]:
 
 
 def _loader(name: str) -> Callable[..., LoadedCorpus]:
-    def load_one(
-        split: str | None = None, root: str | Path | None = None, strict: bool = False
-    ) -> LoadedCorpus:
+    def load_one(split: str | None = None, root: str | Path | None = None, strict: bool = False) -> LoadedCorpus:
         return load(name, split, root, strict)
 
     load_one.__name__ = f"load_{name}"

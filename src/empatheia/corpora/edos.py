@@ -35,9 +35,7 @@ class _Part:
 
 
 PARTS = {
-    "crowd": _Part(
-        "1_mturk_groundtruth_labels_9K.csv", "Index", "Dialog", "Agreed emotion (2/3 vote)", 10_245
-    ),
+    "crowd": _Part("1_mturk_groundtruth_labels_9K.csv", "Index", "Dialog", "Agreed emotion (2/3 vote)", 10_245),
     "similar": _Part("2_similar_dialogs_3K.csv", "os_dialog_id", "os_dialog", "emotion", 3_196),
     "self_labeled": _Part("3_self_labeled_dialogs_4K.csv", "os_dialog_id", "os_dialog", "emotion", 4_100),
     "similar_self_labeled": _Part(
@@ -84,9 +82,7 @@ def _read(path: Path, name: str, dialogues: list[Dialogue], problems: list[Probl
     rows = csv.DictReader(io.StringIO(read_text(path), newline=""))
     missing = {part.id, part.text, part.label} - set(rows.fieldnames or ())
     if missing:
-        raise DataError(
-            f"{path}:1: no column {', '.join(sorted(missing))}; found {rows.fieldnames}. Get it: {GET}"
-        )
+        raise DataError(f"{path}:1: no column {', '.join(sorted(missing))}; found {rows.fieldnames}. Get it: {GET}")
     n_unsure = 0
     seen: set[str] = set()
     for row in rows:

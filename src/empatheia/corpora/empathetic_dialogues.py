@@ -110,9 +110,7 @@ def read(path: str | Path, split: str, strict: bool = False) -> LoadedCorpus:
         fields = line.split(",")
         try:
             if len(fields) not in (8, 9):
-                raise DataError(
-                    f"{len(fields)} fields, expected 8 or 9 (a comma in a text is written _comma_)"
-                )
+                raise DataError(f"{len(fields)} fields, expected 8 or 9 (a comma in a text is written _comma_)")
             current = _add_row(fields, conversations, last)
         except DataError as error:
             broken = conversations.get(fields[0])
@@ -129,9 +127,7 @@ def read(path: str | Path, split: str, strict: bool = False) -> LoadedCorpus:
     report(problems, strict)
     source = f"{NAME}/{split}"
     dialogues = tuple(
-        Dialogue(c.id, tuple(c.turns), c.emotion, c.situation, source)
-        for c in conversations.values()
-        if c.turns
+        Dialogue(c.id, tuple(c.turns), c.emotion, c.situation, source) for c in conversations.values() if c.turns
     )
     return LoadedCorpus(NAME, split, path, dialogues, problems=tuple(problems), candidates=candidates)
 
@@ -156,13 +152,9 @@ def _add_row(fields: list[str], conversations: dict[str, _Conversation], last: s
     if current.broken:
         raise DataError(f"comes after a row of {id!r} that could not be used")
     if index != str(len(current.turns) + 1):
-        raise DataError(
-            f"utterance_idx {index!r} in {id!r}, expected {len(current.turns) + 1} (consecutive from 1)"
-        )
+        raise DataError(f"utterance_idx {index!r} in {id!r}, expected {len(current.turns) + 1} (consecutive from 1)")
     if not fields[4].isdigit() or _LETTER.search(fields[6]):
-        raise DataError(
-            f"speaker_idx {fields[4]!r}, selfeval {fields[6]!r}: a comma in a text that is not _comma_?"
-        )
+        raise DataError(f"speaker_idx {fields[4]!r}, selfeval {fields[6]!r}: a comma in a text that is not _comma_?")
     text = decode(fields[5])
     if not text:
         raise DataError(f"empty utterance {index} in {id!r}")

@@ -160,11 +160,7 @@ def _nrc_dict(path: Path, text: str) -> Lexicon:
     except json.JSONDecodeError as error:
         raise DataError(f"{path}:{error.lineno}: not JSON ({error.msg}).") from error
     words = content[0] if len(content) == 2 else None
-    if (
-        not isinstance(words, list)
-        or not isinstance(content[1], dict)
-        or not all(isinstance(w, str) for w in words)
-    ):
+    if not isinstance(words, list) or not isinstance(content[1], dict) or not all(isinstance(w, str) for w in words):
         raise DataError(f"{path}: NRCDict.json is a list of two: [words], {{word: number}}; {_ACCEPTED}.")
     known = frozenset(word.lower() for word in (*words, *content[1]))
     if not known:

@@ -126,7 +126,6 @@ def licence(name: str) -> Licence:
     """
     if name not in LICENCES:
         raise ConfigError(
-            f"no licence on record for corpus {name!r}.{nearest(name, list(LICENCES))}"
-            f" Known: {', '.join(LICENCES)}."
+            f"no licence on record for corpus {name!r}.{nearest(name, list(LICENCES))} Known: {', '.join(LICENCES)}."
         )
     return LICENCES[name]

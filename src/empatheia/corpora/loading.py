@@ -127,17 +127,13 @@ def read_text(path: Path) -> str:
         try:
             raw = gzip.decompress(raw)
         except (OSError, EOFError, zlib.error) as error:
-            raise DataError(
-                f"{path}: damaged or truncated gzip file ({error}). Get the file again."
-            ) from error
+            raise DataError(f"{path}: damaged or truncated gzip file ({error}). Get the file again.") from error
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
         byte = raw[error.start]
-        raise DataError(
-            f"{path}:{line}: byte 0x{byte:02x} is not UTF-8. Convert the file to UTF-8."
-        ) from error
+        raise DataError(f"{path}:{line}: byte 0x{byte:02x} is not UTF-8. Convert the file to UTF-8.") from error
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:

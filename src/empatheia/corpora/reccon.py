@@ -88,9 +88,7 @@ def read(path: str | Path, split: str, strict: bool = False) -> LoadedCorpus:
     try:
         content = json.loads(read_text(path))
     except json.JSONDecodeError as error:
-        raise DataError(
-            f"{path}:{error.lineno}: not JSON ({error.msg}). Get the file again: {GET}"
-        ) from error
+        raise DataError(f"{path}:{error.lineno}: not JSON ({error.msg}). Get the file again: {GET}") from error
     if not isinstance(content, dict) or not content:
         raise DataError(
             f"{path}: expected an object of dialogue id -> [[utterance, ...]], found {type(content).__name__}"
@@ -111,35 +109,27 @@ def read(path: str | Path, split: str, strict: bool = False) -> LoadedCorpus:
         dialogues.append(dialogue)
         labels[id] = emotions
         assert utterances is not None  # _dialogue has checked it
-        mended += sum(
-            str(u["emotion"]).strip() != emotion for u, emotion in zip(utterances, emotions, strict=True)
-        )
+        mended += sum(str(u["emotion"]).strip() != emotion for u, emotion in zip(utterances, emotions, strict=True))
         for target, utterance in enumerate(utterances):
             if _EVIDENCE not in utterance:
                 continue
             try:
                 note = _annotation(dialogue, target, utterance, emotions[target])
             except DataError as error:
-                problems.append(
-                    Problem(str(path), 0, f"dialogue {id!r}, turn {target + 1}: {error}; cause left out")
-                )
+                problems.append(Problem(str(path), 0, f"dialogue {id!r}, turn {target + 1}: {error}; cause left out"))
                 continue
             annotations.append(note)
             ahead += sum(turn > target for turn in note.turns)
             if LATENT in utterance[_EVIDENCE]:
                 latent.add((id, target))
     if not dialogues:
-        raise DataError(
-            f"{path}: none of its {len(content)} dialogues can be used; the first: {problems[0].reason}."
-        )
+        raise DataError(f"{path}: none of its {len(content)} dialogues can be used; the first: {problems[0].reason}.")
     report(problems, strict)
     notes = []
     if mended:
         notes.append(f"{mended} stray emotion spellings mended.")
     if ahead:
-        notes.append(
-            f"{ahead} evidence entries point after their target, against the source's rule; kept as released."
-        )
+        notes.append(f"{ahead} evidence entries point after their target, against the source's rule; kept as released.")
     return LoadedCorpus(
         NAME,
         split,
@@ -177,9 +167,7 @@ def _dialogue(id: str, utterances: Any, source: str) -> tuple[Dialogue, tuple[st
     return Dialogue(id, tuple(turns), source=source), tuple(emotions)
 
 
-def _annotation(
-    dialogue: Dialogue, target: int, utterance: Mapping[str, Any], emotion: str
-) -> CauseAnnotation:
+def _annotation(dialogue: Dialogue, target: int, utterance: Mapping[str, Any], emotion: str) -> CauseAnnotation:
     """The causes of one utterance, spans located in the text of their turns.
 
     Raises:

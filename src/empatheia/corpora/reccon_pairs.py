@@ -142,9 +142,7 @@ def _texts(dialogue: Dialogue, end: int) -> tuple[str, ...]:
     return tuple(turn.text for turn in dialogue.turns[: end + 1])
 
 
-def _positives(
-    dialogue: Dialogue, note: CauseAnnotation, prefix: str, without_target: bool
-) -> Iterator[Pair]:
+def _positives(dialogue: Dialogue, note: CauseAnnotation, prefix: str, without_target: bool) -> Iterator[Pair]:
     """One item for each span in the history; ``without_target`` drops a target that is not the cause."""
     history = _texts(dialogue, note.target)
     for k, span in enumerate(note.spans):
@@ -249,6 +247,4 @@ def _span_item(pair: Pair, with_context: bool) -> SpanItem:
         return SpanItem(pair.id, context, question, "", 0, True)
     span = pair.spans[0]
     before = sum(len(text) + 1 for text in pair.context[: pair.candidate]) if with_context else 0
-    return SpanItem(
-        pair.id, context, question, pair.candidate_text[span.start : span.end], before + span.start, False
-    )
+    return SpanItem(pair.id, context, question, pair.candidate_text[span.start : span.end], before + span.start, False)

@@ -62,9 +62,7 @@ def known_models() -> list[ModelEntry]:
     entries = []
     for origin, root in roots:
         for manifest in sorted(root.glob(f"*/{MANIFEST}")) + sorted(root.glob(f"*/*/{MANIFEST}")):
-            entries.append(
-                describe_model(manifest.parent, manifest.parent.relative_to(root).as_posix(), origin)
-            )
+            entries.append(describe_model(manifest.parent, manifest.parent.relative_to(root).as_posix(), origin))
     return entries
 
 
@@ -77,9 +75,7 @@ def find_model(name: str | Path) -> Path:
     """
     path = Path(name).expanduser()
     if path.is_file():
-        raise CheckpointError(
-            f"{name} is a file; give the model folder that holds it: {path.absolute().parent}."
-        )
+        raise CheckpointError(f"{name} is a file; give the model folder that holds it: {path.absolute().parent}.")
     if str(name) == DEFAULT and not path.is_dir() and not (bundled_root() / DEFAULT / MANIFEST).is_file():
         mirror = os.environ.get("EMPATHEIA_MODELS", "").strip()
         if not mirror or not (Path(mirror).expanduser() / DEFAULT).is_dir():

@@ -75,9 +75,7 @@ def read_manifest(folder: Path) -> Manifest:
         raise CheckpointError(f"{path} lacks a field ({error}). {_REMEDY}") from error
     for name in ("system", "name"):
         if not isinstance(getattr(manifest, name), str):
-            raise CheckpointError(
-                f"{path} has {name} {getattr(manifest, name)!r}; a string is expected. {_REMEDY}"
-            )
+            raise CheckpointError(f"{path} has {name} {getattr(manifest, name)!r}; a string is expected. {_REMEDY}")
     if sorted(map(str, manifest.emotions)) != sorted(EMOTIONS):
         odd = sorted(set(manifest.emotions) ^ set(EMOTIONS))
         raise CheckpointError(
@@ -100,9 +98,7 @@ def read_json(path: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise CheckpointError(f"{path} cannot be read: {error}. Fetch or train the model again.") from error
     if not isinstance(record, dict):
-        raise CheckpointError(
-            f"{path} holds a JSON {type(record).__name__}; an object is expected. {_REMEDY}"
-        )
+        raise CheckpointError(f"{path} holds a JSON {type(record).__name__}; an object is expected. {_REMEDY}")
     return record
 
 
@@ -125,9 +121,7 @@ def load_network(folder: Path, manifest: Manifest, n_pieces: int, device: str) -
     try:
         network_class = RESPONDERS.get(manifest.system)
     except ConfigError as error:
-        raise CheckpointError(
-            f"{folder / MANIFEST} names a system this release does not have: {error}"
-        ) from error
+        raise CheckpointError(f"{folder / MANIFEST} names a system this release does not have: {error}") from error
     try:
         target = torch.device(device)
         torch.empty(0, device=target)
@@ -145,14 +139,10 @@ def load_network(folder: Path, manifest: Manifest, n_pieces: int, device: str) -
     _check_weights(folder / WEIGHTS)
     with _quiet():
         try:
-            network, report = network_class.from_pretrained(
-                folder, dtype=torch.float32, output_loading_info=True
-            )
+            network, report = network_class.from_pretrained(folder, dtype=torch.float32, output_loading_info=True)
         except (RuntimeError, ValueError, TypeError, OSError, KeyError) as error:
             reason = " ".join(str(error).split())[:200]
-            raise CheckpointError(
-                f"the weights in {folder} do not fit config.json: {reason}. {_REMEDY}"
-            ) from error
+            raise CheckpointError(f"the weights in {folder} do not fit config.json: {reason}. {_REMEDY}") from error
     for what in ("missing_keys", "mismatched_keys", "unexpected_keys"):
         if keys := sorted(map(str, report.get(what) or ())):
             raise CheckpointError(
@@ -176,8 +166,7 @@ def _check_weights(path: Path) -> None:
             n_tensors = len(list(file.keys()))
     except (SafetensorError, OSError) as error:
         raise CheckpointError(
-            f"{path} is truncated or damaged ({path.stat().st_size:,} bytes: {error})."
-            " Fetch or train the model again."
+            f"{path} is truncated or damaged ({path.stat().st_size:,} bytes: {error}). Fetch or train the model again."
         ) from error
     if not n_tensors:
         raise CheckpointError(f"{path} holds no tensors. Fetch or train the model again.")

@@ -59,9 +59,7 @@ def as_dialogue(item: Any) -> Dialogue:
     if isinstance(item, str):
         item = Dialogue("", (Turn("speaker", item),))
     if not isinstance(item, Dialogue):
-        raise DataError(
-            f"cannot read a {type(item).__name__}; accepted: a text, a Dialogue, or a list of these."
-        )
+        raise DataError(f"cannot read a {type(item).__name__}; accepted: a text, a Dialogue, or a list of these.")
     if not item.turns:
         raise DataError("the conversation has no turns; give at least one speaker turn.")
     for number, turn in enumerate(item.turns, 1):

@@ -70,9 +70,7 @@ class Listener:
         try:
             return cls(network, tokenizer, manifest)
         except TypeError as error:
-            raise CheckpointError(
-                f"{folder / MANIFEST} has a layout this release cannot read: {error}."
-            ) from error
+            raise CheckpointError(f"{folder / MANIFEST} has a layout this release cannot read: {error}.") from error
 
     @property
     def name(self) -> str:
@@ -150,9 +148,7 @@ class Listener:
             encoded = self.reader.encode(chunk)
             replies: dict[int, Reply] = {}
             for batch in self.reader.batches(encoded, REPLIES_PER_BATCH):
-                replies.update(
-                    zip(batch, self._respond_batch([encoded[i] for i in batch], decoding), strict=True)
-                )
+                replies.update(zip(batch, self._respond_batch([encoded[i] for i in batch], decoding), strict=True))
             results += [replies[i] for i in range(len(encoded))]
         return results
 
@@ -184,9 +180,7 @@ class Listener:
         def finish(text: str) -> Reply:
             return Reply(text, understanding, self.name, decoding.to_dict())
 
-        return ReplyStream(
-            understanding, start, self.tokenizer.decode, finish, is_whole=decoding.strategy == "beam"
-        )
+        return ReplyStream(understanding, start, self.tokenizer.decode, finish, is_whole=decoding.strategy == "beam")
 
     def converse(
         self, dialogue: Dialogue | None = None, *, decoding: Decoding | None = None, **settings: Any
@@ -260,9 +254,7 @@ def _decoding(decoding: Decoding | None, settings: dict[str, Any]) -> Decoding:
     known = list(Decoding.__dataclass_fields__)
     for name in settings:
         if name not in known:
-            raise DecodingError(
-                f"unknown setting {name!r}.{nearest(name, known)} Accepted: {', '.join(known)}."
-            )
+            raise DecodingError(f"unknown setting {name!r}.{nearest(name, known)} Accepted: {', '.join(known)}.")
     if decoding is None:
         return Decoding(**settings)
     if settings:

@@ -91,26 +91,20 @@ class Reader:
         results: list[Understanding | None] = [None] * len(inputs)
         for batch in self.batches(inputs, batch_size):
             chosen = [inputs[i] for i in batch]
-            for i, understanding in zip(
-                batch, self.understand_batch(chosen, self.tensors(chosen)), strict=True
-            ):
+            for i, understanding in zip(batch, self.understand_batch(chosen, self.tensors(chosen)), strict=True):
                 results[i] = understanding
             if progress is not None:
                 progress(len(batch))
         return [result for result in results if result is not None]
 
     @torch.inference_mode()
-    def understand_batch(
-        self, inputs: Sequence[EncodedInput], tensors: dict[str, Tensor]
-    ) -> list[Understanding]:
+    def understand_batch(self, inputs: Sequence[EncodedInput], tensors: dict[str, Tensor]) -> list[Understanding]:
         """One batch; a network without an emotion head gives a uniform distribution, marked as such."""
         if not self.analyzes:
             even = [[1 / len(EMOTIONS)] * len(EMOTIONS)] * len(inputs)
             return [self._record(*pair, None) for pair in zip(inputs, even, strict=True)]
         output = self.network.understand(**tensors)
-        logits = (
-            output.emotion_logits[:, self._model_order].double() / self.manifest.temperature
-        )  # (batch, 32)
+        logits = output.emotion_logits[:, self._model_order].double() / self.manifest.temperature  # (batch, 32)
         emotions = logits.softmax(-1).tolist()
         causes = [None] * len(inputs) if output.cause_probs is None else output.cause_probs.float().tolist()
         return [self._record(*row) for row in zip(inputs, emotions, causes, strict=True)]
@@ -134,27 +128,19 @@ class Reader:
         ready, pieces = item.ready, item.pieces
         reasons = list(ready.doubts)
         if n_lost := ready.n_skipped + pieces.n_dropped_turns:
-            reasons.append(
-                f"long conversation: the first {n_lost:,} of {len(ready.turns):,} turns were not read"
-            )
+            reasons.append(f"long conversation: the first {n_lost:,} of {len(ready.turns):,} turns were not read")
         if ready.shift or pieces.was_cut:
             last = len(ready.example.context) - 1
             starts = (
-                s
-                for s, e, t in zip(pieces.starts, pieces.ends, pieces.turn_ids, strict=True)
-                if t == last and e > s
+                s for s, e, t in zip(pieces.starts, pieces.ends, pieces.turn_ids, strict=True) if t == last and e > s
             )
             first = ready.shift + min(starts, default=0)
             n_characters = len(ready.turns[-1].text)
-            reasons.append(
-                f"long text: only its end was read, {n_characters - first:,} of {n_characters:,} characters"
-            )
+            reasons.append(f"long text: only its end was read, {n_characters - first:,} of {n_characters:,} characters")
         tokenizer = self.tokenizer if self._may_be_unknown(pieces) else None
         reasons += doubts(" ".join(turn.text for turn in ready.example.context), tokenizer)
         if not self.analyzes:
-            reasons.append(
-                f"the model {self.manifest.name!r} has no emotion head: all emotions are equal here"
-            )
+            reasons.append(f"the model {self.manifest.name!r} has no emotion head: all emotions are equal here")
         if self.manifest.degraded:
             reasons.append(f"a stand-in answered: {self.manifest.degraded}")
         return tuple(dict.fromkeys(reasons))

@@ -59,9 +59,7 @@ class Decoding:
         ):
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or not lowest <= value <= highest:
-                raise DecodingError(
-                    f"{name} is {value!r}; accepted: a whole number from {lowest} to {highest}."
-                )
+                raise DecodingError(f"{name} is {value!r}; accepted: a whole number from {lowest} to {highest}.")
         if not isinstance(self.temperature, int | float) or not 0 < self.temperature <= 100:
             raise DecodingError(
                 f"temperature is {self.temperature!r}; accepted: above 0 up to 100; no randomness: greedy."
@@ -69,9 +67,7 @@ class Decoding:
 
     def to_dict(self) -> dict[str, Any]:
         """The settings that had a say in the reply."""
-        read = {"greedy": (), "beam": ("num_beams",), "sample": ("top_k", "temperature", "seed")}[
-            self.strategy
-        ]
+        read = {"greedy": (), "beam": ("num_beams",), "sample": ("top_k", "temperature", "seed")}[self.strategy]
         settings = asdict(self)
         return {name: settings[name] for name in ("strategy", *read, "max_new_tokens")}
 
@@ -90,9 +86,7 @@ class Decoding:
             processors: list[LogitsProcessor] = [TemperatureLogitsWarper(float(self.temperature))]
             if self.top_k:
                 processors.append(TopKLogitsWarper(self.top_k))
-            processors.append(
-                RowNoise([self.seed ^ zlib.crc32(text.encode("utf-8", "replace")) for text in contexts])
-            )
+            processors.append(RowNoise([self.seed ^ zlib.crc32(text.encode("utf-8", "replace")) for text in contexts]))
             settings["logits_processor"] = LogitsProcessorList(processors)
         return settings
 

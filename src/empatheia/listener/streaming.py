@@ -40,9 +40,7 @@ class Cancelled(StoppingCriteria):
 
     def __call__(self, input_ids: Tensor, scores: Any, **kwargs: Any) -> Tensor:
         """All rows at once. Shape: ``(batch,)``, bool."""
-        return torch.full(
-            (input_ids.shape[0],), self.event.is_set(), dtype=torch.bool, device=input_ids.device
-        )
+        return torch.full((input_ids.shape[0],), self.event.is_set(), dtype=torch.bool, device=input_ids.device)
 
 
 class ReplyStream:
@@ -84,9 +82,7 @@ class ReplyStream:
                 pieces.append(piece)
                 if self._is_whole:
                     continue
-                stable = (
-                    self._decode(pieces).rpartition(" ")[0].rstrip("\ufffd")
-                )  # half a character is not told
+                stable = self._decode(pieces).rpartition(" ")[0].rstrip("\ufffd")  # half a character is not told
                 if stable.startswith(said) and len(stable) > len(said):
                     yield stable[len(said) :]
                     said = stable

@@ -76,9 +76,7 @@ class FleissKappa(Metric):
         merged = super().__add__(other)
         raters = {n for n in (self.n_raters, other.n_raters) if n is not None}
         if len(raters) > 1:
-            raise DataError(
-                f"{self.name}: cannot merge items with {self.n_raters} and {other.n_raters} raters."
-            )
+            raise DataError(f"{self.name}: cannot merge items with {self.n_raters} and {other.n_raters} raters.")
         merged.n_raters = raters.pop() if raters else None
         return merged
 
@@ -212,9 +210,7 @@ class TableCheck:
     complete: bool
 
 
-def check_ab_row(
-    win: float, loss: float, tie: float, n_judgements: int = 300, tolerance: float = 0.05
-) -> TableCheck:
+def check_ab_row(win: float, loss: float, tie: float, n_judgements: int = 300, tolerance: float = 0.05) -> TableCheck:
     """Checks a row of an A/B table in percent, printed with two decimals.
 
     Args:

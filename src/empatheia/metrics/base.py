@@ -122,13 +122,9 @@ class Metric(ABC):
         signature = self.signature().including(
             ci=None if interval is None else self._interval_label(n_resamples, confidence)
         )
-        return Score(
-            self.name, value, self.unit, self.n_items, self.higher_is_better, interval, str(signature), parts
-        )
+        return Score(self.name, value, self.unit, self.n_items, self.higher_is_better, interval, str(signature), parts)
 
-    def interval(
-        self, n_resamples: int = 1000, seed: int = 0, confidence: float = 0.95
-    ) -> tuple[float, float] | None:
+    def interval(self, n_resamples: int = 1000, seed: int = 0, confidence: float = 0.95) -> tuple[float, float] | None:
         """Percentile bootstrap interval over items.
 
         Replicates in which the score is undefined are left out.
@@ -175,9 +171,7 @@ class Metric(ABC):
             return self
         return NotImplemented
 
-    def _append(
-        self, rows: np.ndarray | Sequence[Sequence[float]], references: Iterable[object] | None = None
-    ) -> None:
+    def _append(self, rows: np.ndarray | Sequence[Sequence[float]], references: Iterable[object] | None = None) -> None:
         """Adds one row for each item and, if given, the items' references to the fingerprint."""
         self._chunks = [*self._chunks, np.asarray(rows, dtype=np.float64).reshape(-1, len(self.columns))]
         if references is not None:

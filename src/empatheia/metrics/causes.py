@@ -189,9 +189,7 @@ class CauseRecall(Metric):
         rows = []
         for i, (words, truths) in enumerate(zip(ranked, gold, strict=True)):
             if isinstance(words, str) or isinstance(truths, str) or not truths:
-                raise DataError(
-                    f"{self.name}: utterance {i} is {words!r} / {truths!r}; accepted: lists of words."
-                )
+                raise DataError(f"{self.name}: utterance {i} is {words!r} / {truths!r}; accepted: lists of words.")
             found = self._found(list(words[: self.top_k]), list(truths))
             rows.append([found / len(truths), min(self.top_k, len(truths)) / len(truths), 1])
         self._append(rows, references=gold)

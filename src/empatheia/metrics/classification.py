@@ -46,9 +46,7 @@ def label_indices(metric: str, values: Sequence[Label], labels: Sequence[Label])
         return np.array([index[_plain(value)] for value in values], dtype=np.int64)
     except KeyError as error:
         shown = ", ".join(map(str, labels[:8])) + (" ..." if len(labels) > 8 else "")
-        raise DataError(
-            f"{metric}: label {error.args[0]!r} is not one of the {len(labels)} known: {shown}."
-        ) from None
+        raise DataError(f"{metric}: label {error.args[0]!r} is not one of the {len(labels)} known: {shown}.") from None
 
 
 def _plain(value: Any) -> Any:
@@ -109,9 +107,7 @@ class Accuracy(Metric):
         hits = []
         for i, (ranking, label) in enumerate(zip(predicted, gold, strict=True)):
             if isinstance(ranking, str) or not hasattr(ranking, "__len__") or len(ranking) < self.top_k:
-                raise DataError(
-                    f"{self.name}: item {i} is {ranking!r}; accepted: {self.top_k} or more ranked labels."
-                )
+                raise DataError(f"{self.name}: item {i} is {ranking!r}; accepted: {self.top_k} or more ranked labels.")
             hits.append(any(guess == label for guess in ranking[: self.top_k]))
         return hits
 
@@ -294,9 +290,7 @@ class CalibrationError(Metric):
             given = given.max(axis=1, initial=0.0)
         wrong = np.flatnonzero(~((given >= 0) & (given <= 1 + 1e-6)))
         if len(wrong):
-            raise DataError(
-                f"{self.name}: confidence of item {wrong[0]} is {given[wrong[0]]}; accepted: 0 to 1."
-            )
+            raise DataError(f"{self.name}: confidence of item {wrong[0]} is {given[wrong[0]]}; accepted: 0 to 1.")
         bins = np.clip(np.ceil(given * self.n_bins).astype(int) - 1, 0, self.n_bins - 1)
         rows = np.zeros((n, 3, self.n_bins))
         rows[np.arange(n), :, bins] = np.stack([given, np.asarray(correct, dtype=float), np.ones(n)], axis=1)

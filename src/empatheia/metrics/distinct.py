@@ -25,9 +25,7 @@ from empatheia.metrics.ngrams import Tokens, as_tokens, ngram_table
 class _Distinct(Metric):
     """Settings that the corpus ratio and the mean over replies share."""
 
-    def __init__(
-        self, order: int, unit: Literal["percent", "fraction"], lowercase: bool, tokenizer: str
-    ) -> None:
+    def __init__(self, order: int, unit: Literal["percent", "fraction"], lowercase: bool, tokenizer: str) -> None:
         super().__init__()
         if order < 1:
             raise ConfigError(f"the order of Distinct is {order}; accepted: 1 or more.")
@@ -128,9 +126,7 @@ class CorpusDistinct(_Distinct):
         with np.errstate(divide="ignore", invalid="ignore"):
             return self.scale * n_types / totals
 
-    def interval(
-        self, n_resamples: int = 1000, seed: int = 0, confidence: float = 0.95
-    ) -> tuple[float, float] | None:
+    def interval(self, n_resamples: int = 1000, seed: int = 0, confidence: float = 0.95) -> tuple[float, float] | None:
         """Jackknife interval, cut to the possible range; None for fewer than two replies."""
         if not 0 < confidence < 1:
             raise ConfigError(f"confidence is {confidence}; accepted: a number between 0 and 1, e.g. 0.95.")

@@ -72,9 +72,7 @@ class Likelihood(Metric):
             counts[name] = np.zeros(n) if values is None else np.asarray(values, dtype=np.float64)
             if values is not None and n and counts[name].min() <= 0:
                 at = int(counts[name].argmin())
-                raise DataError(
-                    f"{self.name}: item {at} has {name} {counts[name][at]:g}; it needs 1 or more."
-                )
+                raise DataError(f"{self.name}: item {at} has {name} {counts[name][at]:g}; it needs 1 or more.")
         self._require(n_words, n_chars)
         tokens, words, chars = counts["n_tokens"], counts["n_words"], counts["n_chars"]
         self._append(np.stack([nll, tokens, words, chars, nll / tokens, np.ones(n)], axis=1), references)

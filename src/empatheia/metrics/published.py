@@ -21,9 +21,7 @@ from empatheia.metrics.score import Score
 from empatheia.registry import nearest
 
 # The papers' keys, and their numbers in the file's column "seed"
-PAPERS = MappingProxyType(
-    {"kim2021": "000", "gao2021": "001", "imagine": "002", "rashkin2018": "003", "meed2": "004"}
-)
+PAPERS = MappingProxyType({"kim2021": "000", "gao2021": "001", "imagine": "002", "rashkin2018": "003", "meed2": "004"})
 
 NO_DEFINITION = "the paper does not define it"
 # (paper, printed metric) -> (our score, unit in print), or the reason why no score of ours is that number
@@ -148,8 +146,7 @@ def published(paper: str, table: str, row: str, setting: str = "", dataset: str 
         found = sorted({f"dataset {n.dataset!r}, setting {n.setting!r}" for n in chosen or numbers})
         trouble = "nothing matches" if not chosen else "a metric is printed more than once; choose by"
         raise ConfigError(
-            f"{paper}, {table}, {row}: {trouble} setting={setting!r}, dataset={dataset!r};"
-            f" known: {'; '.join(found)}."
+            f"{paper}, {table}, {row}: {trouble} setting={setting!r}, dataset={dataset!r}; known: {'; '.join(found)}."
         )
     return {number.metric: number for number in chosen}
 
@@ -233,9 +230,7 @@ def _verdict(metric: str, score: Score | None, printed: Published, unit: str | N
     if math.isnan(score.value):
         reason = reason or f"ours is undefined ({score.parts.get('note', 'no value')})"
     if reason:
-        return Verdict(
-            metric, score.value, score.interval, printed, math.nan, f"not comparable: {reason}", score.name
-        )
+        return Verdict(metric, score.value, score.interval, printed, math.nan, f"not comparable: {reason}", score.name)
     difference = score.value - printed.value
     upward = score.higher_is_better if printed.higher_is_better is None else printed.higher_is_better
     shortfall = -difference if upward else difference
@@ -262,9 +257,7 @@ def to_text(verdicts: Iterable[Verdict]) -> str:
     """A plain table with aligned columns."""
     lines = [HEADER, *map(_cells, verdicts)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(HEADER))]
-    padded = (
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines
-    )
+    padded = ("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines)
     return "\n".join(line.rstrip() for line in padded)
 
 

@@ -90,9 +90,7 @@ def download(
     return dest
 
 
-def _fetch(
-    url: str, part: Path, stamp: Path, size: int | None, progress: Progress | None, timeout: float
-) -> str:
+def _fetch(url: str, part: Path, stamp: Path, size: int | None, progress: Progress | None, timeout: float) -> str:
     """One attempt; returns what went wrong and may be tried again, or "" if the body is complete.
 
     Raises:
@@ -187,9 +185,7 @@ def extract_tar(archive: Path, folder: Path, max_bytes: int = 1 << 30) -> list[P
             for member in members:
                 name = PurePosixPath(member.name)
                 if not member.isreg() or name.is_absolute() or ".." in name.parts or "\\" in member.name:
-                    raise DataError(
-                        f"{archive}: member {member.name!r} is not a plain file below the folder; refused."
-                    )
+                    raise DataError(f"{archive}: member {member.name!r} is not a plain file below the folder; refused.")
             if (total := sum(member.size for member in members)) > max_bytes:
                 raise DataError(f"{archive}: unpacks to {total:,} bytes, at most {max_bytes:,} are accepted.")
             for number, member in enumerate(members):

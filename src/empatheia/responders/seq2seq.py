@@ -364,9 +364,7 @@ class Seq2SeqResponder(PreTrainedModel, GenerationMixin):
                 past_key_values = EncoderDecoderCache(DynamicCache(), DynamicCache())
             past = past_key_values.get_seq_length() if past_key_values is not None else 0
             states = self.dropout(self.decoder_inputs(decoder_input_ids, encoding, int(past)))
-            states = self.decoder(
-                states, encoding.last_hidden_state, attention_mask, encoding.gates, past_key_values
-            )
+            states = self.decoder(states, encoding.last_hidden_state, attention_mask, encoding.gates, past_key_values)
             logits = F.linear(states, self.encoder.words.weight)  # (batch, target, vocabulary)
         if labels is not None and logits is not None:
             nll = word_loss(logits, labels, self.config.pad_token_id, self.config.label_smoothing)

@@ -344,7 +344,6 @@ def merge_spans(words: Sequence[Span], threshold: float, gap: int = 1) -> list[S
             runs.append([word])
         since = 0
     merged = [
-        Span(run[0].turn, run[0].start, run[-1].end, sum(word.score or 0.0 for word in run) / len(run))
-        for run in runs
+        Span(run[0].turn, run[0].start, run[-1].end, sum(word.score or 0.0 for word in run) / len(run)) for run in runs
     ]
     return sorted(merged, key=lambda span: (-(span.score or 0.0), span.turn, span.start))

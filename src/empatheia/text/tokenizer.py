@@ -234,9 +234,7 @@ class DialogueTokenizer:
             texts = self._tokenizer.decode_batch(kept)
             if self.kind == "hf":
                 style: Style = "family" if raw else "recec"
-                all_words = [
-                    [word.text for word in tokenize_words(_CLITIC.sub(r"'\1", text), style)] for text in texts
-                ]
+                all_words = [[word.text for word in tokenize_words(_CLITIC.sub(r"'\1", text), style)] for text in texts]
             else:
                 all_words = [text.split() for text in texts]
         if raw:
@@ -265,9 +263,7 @@ class DialogueTokenizer:
         n_bytes: dict[int, int] = {}
         for word, i, start, end in zip(pieces.words, pieces.ids, pieces.starts, pieces.ends, strict=True):
             by_word.setdefault(word, []).append(i)
-            n_bytes[word] = (
-                len(text[start:end].encode("utf-8", "replace")) + 1
-            )  # one for the mark of a word's start
+            n_bytes[word] = len(text[start:end].encode("utf-8", "replace")) + 1  # one for the mark of a word's start
         known = [
             self.unk_id not in ids and (self.kind != "bpe" or (len(ids) <= 4 and len(ids) < n_bytes[word]))
             for word, ids in by_word.items()

@@ -16,9 +16,7 @@ import numpy as np
 from empatheia.errors import DataError, MissingResourceError
 
 
-def load_vectors(
-    path: str | Path, words: Sequence[str], width: int | None = None
-) -> tuple[np.ndarray, np.ndarray]:
+def load_vectors(path: str | Path, words: Sequence[str], width: int | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Vectors of the needed words from a text file with ``word v_1 ... v_d`` on each line.
 
     Args:
@@ -53,15 +51,11 @@ def load_vectors(
             if len(fields) > width and _are_numbers(fields[-width:]) and not _are_numbers(fields[:1]):
                 continue  # some GloVe releases have words with blanks in them; no vocabulary has those
             if len(fields) != width:
-                raise DataError(
-                    f"{path}:{number}: {len(fields)} values, expected {width}; is it a file of that width?"
-                )
+                raise DataError(f"{path}:{number}: {len(fields)} values, expected {width}; is it a file of that width?")
         if word in rows_of and word not in found:
             found[word] = _vector(values, f"{path}:{number}: the vector of {word!r}")
     if not found:
-        raise DataError(
-            f"{path}: none of {len(words)} vocabulary words has a vector there; is it the right language?"
-        )
+        raise DataError(f"{path}: none of {len(words)} vocabulary words has a vector there; is it the right language?")
     matrix = np.zeros((len(words), width or 0), dtype=np.float32)
     mask = np.zeros(len(words), dtype=bool)
     for word, vector in found.items():
@@ -124,9 +118,7 @@ def distil_vectors(
     teacher_width = states.shape[1]
     width = width or int(teacher_width)
     if width > teacher_width:
-        raise DataError(
-            f"cannot distil {width} columns from a teacher of width {teacher_width}; ask for at most that."
-        )
+        raise DataError(f"cannot distil {width} columns from a teacher of width {teacher_width}; ask for at most that.")
     out = np.zeros((len(words), int(width)), dtype=np.float32)
     if order:
         states -= states.mean(0)
@@ -165,9 +157,7 @@ def write_vectors(path: str | Path, words: Sequence[str], matrix: np.ndarray) ->
         raise DataError(f"{len(words)} words but {len(matrix)} vectors; give one vector for each word.")
     for word in words:
         if word and (word.split() != [word]):
-            raise DataError(
-                f"the entry {word!r} holds a blank and cannot stand in a vector file; leave it out."
-            )
+            raise DataError(f"the entry {word!r} holds a blank and cannot stand in a vector file; leave it out.")
     with Path(path).open("w", encoding="utf-8") as file:
         for word, row in zip(words, matrix, strict=True):
             if word:

@@ -80,9 +80,7 @@ def train_bpe(
     names = special_names(roles)
     smallest = len(names) + len(pre_tokenizers.ByteLevel.alphabet())
     if size < smallest:
-        raise ConfigError(
-            f"size is {size}; accepted: at least {smallest} (every byte and the special pieces)."
-        )
+        raise ConfigError(f"size is {size}; accepted: at least {smallest} (every byte and the special pieces).")
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(  # pyright: ignore[reportAttributeAccessIssue]
         [
@@ -128,9 +126,7 @@ def from_hf(folder: str | Path) -> tuple[Tokenizer, dict[str, int]]:
     cls_id = loaded.cls_token_id if loaded.cls_token_id is not None else loaded.bos_token_id
     sep_id = loaded.sep_token_id if loaded.sep_token_id is not None else loaded.eos_token_id
     if cls_id is None or sep_id is None or loaded.pad_token_id is None:
-        raise CheckpointError(
-            f"the tokeniser in {str(folder)!r} lacks a CLS, SEP or PAD piece; choose an encoder's."
-        )
+        raise CheckpointError(f"the tokeniser in {str(folder)!r} lacks a CLS, SEP or PAD piece; choose an encoder's.")
     specials = {
         "pad": loaded.pad_token_id,
         "unk": loaded.unk_token_id if loaded.unk_token_id is not None else loaded.pad_token_id,

@@ -81,9 +81,7 @@ def tokenize_words(text: str, style: Style = "family") -> list[Word]:
         raise ConfigError(f"unknown word style {style!r}; accepted: family, recec, rashkin.")
     clean = text if text.isprintable() else _BLANKS.sub(" ", text)  # same length
     lowered = clean.lower()
-    if len(lowered) != len(
-        clean
-    ):  # "İ" becomes two characters: lower-case inside the chunks, where it is mapped
+    if len(lowered) != len(clean):  # "İ" becomes two characters: lower-case inside the chunks, where it is mapped
         lowered = clean
     inner, last = _KNOWN[style, False], _KNOWN[style, True]
     chunks = lowered.split(" ")
@@ -245,9 +243,7 @@ def _spacing(word: str, before: str, after: str, is_open: dict[str, bool]) -> tu
         return True, False
     if word == "$":
         return before[-1:].isdigit() and not after[:1].isdigit(), after[:1].isdigit()
-    if word in _PAIRED and not (
-        word == "'" and not is_open[word] and (not after or before.endswith(("s", "in")))
-    ):
+    if word in _PAIRED and not (word == "'" and not is_open[word] and (not after or before.endswith(("s", "in")))):
         is_open[word] = not is_open[word] and after != ""
         return not is_open[word], is_open[word]
     is_marks = not word.strip(".…!?")

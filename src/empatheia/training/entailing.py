@@ -71,7 +71,8 @@ class EntailTask:
     def save(self, folder: Path) -> None:
         """Model (threshold chosen on valid) and tokenizer.
 
-        They load with ``CauseEntailment.from_pretrained`` and ``AutoTokenizer``."""
+        They load with ``CauseEntailment.from_pretrained`` and ``AutoTokenizer``.
+        """
         notes = annotate(self.model, self.tokenizer, self.items("valid"))
         self.model.config.threshold = best_threshold(notes, self._pairs("valid")).threshold
         self.model.save_pretrained(folder)

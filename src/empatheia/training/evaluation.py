@@ -50,7 +50,9 @@ class Measured:
     cause_probabilities: list[np.ndarray] | None
 
 
-def batches_of(items: Sequence[EncodedExample], max_tokens: int, key: Callable[[EncodedExample], int]) -> list[list[int]]:
+def batches_of(
+    items: Sequence[EncodedExample], max_tokens: int, key: Callable[[EncodedExample], int]
+) -> list[list[int]]:
     """Length-sorted batches of at most ``max_tokens`` padded pieces."""
     return [list(b) for b in TokenBatchSampler([key(item) for item in items], max_tokens, shuffle=False, seed=0)]
 
@@ -160,7 +162,14 @@ def evaluate_responder(task: Any, split: str, outputs: Path | None) -> dict[str,
     except EmpatheiaError:
         gold_causes = {}
     return evaluate_model(
-        model, tokenizer, examples, task.layout(recipe.data), recipe.decoding, gold_causes, outputs, recipe.data.max_target
+        model,
+        tokenizer,
+        examples,
+        task.layout(recipe.data),
+        recipe.decoding,
+        gold_causes,
+        outputs,
+        recipe.data.max_target,
     )
 
 
@@ -199,7 +208,10 @@ def evaluate_model(
             for i, (item, reply, reference) in enumerate(zip(items, replies, references, strict=True)):
                 row = {"id": item.dialogue_id, "turn": item.turn_index, "hyp": reply, "ref": reference}
                 if measured.emotion_probabilities is not None:
-                    row |= {"emotion": EMOTIONS[gold[i]], "predicted": EMOTIONS[measured.emotion_probabilities[i].argmax()]}
+                    row |= {
+                        "emotion": EMOTIONS[gold[i]],
+                        "predicted": EMOTIONS[measured.emotion_probabilities[i].argmax()],
+                    }
                 file.write(json.dumps(row, ensure_ascii=False) + "\n")
     result: dict[str, Any] = {score.name: score.to_dict() for score in scores}
     result["decoding"] = {

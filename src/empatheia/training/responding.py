@@ -201,7 +201,13 @@ class RespondTask:
         root = sample.root() if data.corpus == "sample" else None
         examples, causes = reccon_examples(split, root)
         return encode_examples(
-            examples, self.tokenizer, self.layout(data), causes=causes, emotion_index={}, cause_key="prefix", level="span"
+            examples,
+            self.tokenizer,
+            self.layout(data),
+            causes=causes,
+            emotion_index={},
+            cause_key="prefix",
+            level="span",
         )
 
     def stage_data(self, stage: StageConfig) -> StageData:

@@ -64,7 +64,9 @@ def choose_parameters(model: nn.Module, train: Sequence[str], freeze: Sequence[s
     for prefix in (*train, *freeze):
         if not any(name.startswith(prefix) for name in names):
             tops = sorted({".".join(name.split(".")[:2]) for name in names})
-            raise ConfigError(f"no parameter starts with {prefix!r}.{nearest(prefix, tops)} There are: {', '.join(tops)}.")
+            raise ConfigError(
+                f"no parameter starts with {prefix!r}.{nearest(prefix, tops)} There are: {', '.join(tops)}."
+            )
     for name, parameter in model.named_parameters():
         learns = any(name.startswith(p) for p in train) and not any(name.startswith(p) for p in freeze)
         parameter.requires_grad_(learns)

@@ -124,9 +124,7 @@ class CauseEntailmentConfig(PreTrainedConfig):
             if value not in accepted:
                 raise ConfigError(f"cause_entailment: {name} is {value!r}; accepted: {', '.join(accepted)}.")
         if spans and form == "pair":
-            raise ConfigError(
-                "cause_entailment: spans=true needs form=joint; the pair form has no span head."
-            )
+            raise ConfigError("cause_entailment: spans=true needs form=joint; the pair form has no span head.")
         if encoder_config is not None and not isinstance(encoder_config, dict):
             encoder_config = encoder_config.to_dict()
         if encoder_config is not None and encoder_dropout is not None:
@@ -275,9 +273,7 @@ class CauseEntailment(PreTrainedModel):
         model = cls(CauseEntailmentConfig(encoder_config=source.config, **kwargs))
         missing, _ = model.encoder.load_state_dict(source.state_dict(), strict=False)
         if missing:
-            raise CheckpointError(
-                f"encoder {str(folder)!r} lacks {len(missing)} weights, first {missing[0]!r}."
-            )
+            raise CheckpointError(f"encoder {str(folder)!r} lacks {len(missing)} weights, first {missing[0]!r}.")
         return model, tokenizer
 
     def parameter_groups(self, lr: float, head_lr: float, weight_decay: float = 0.01) -> list[dict[str, Any]]:
@@ -329,9 +325,7 @@ class CauseEntailment(PreTrainedModel):
             DataError: The joint form was given no ``turn_ids``.
         """
         keep = attention_mask.bool()
-        types = (
-            torch.zeros_like(input_ids) if token_type_ids is None else token_type_ids.masked_fill(~keep, 0)
-        )
+        types = torch.zeros_like(input_ids) if token_type_ids is None else token_type_ids.masked_fill(~keep, 0)
         extra = {"token_type_ids": types} if self.reads_types and self.config.form == "joint" else {}
         states = self.encoder(
             input_ids=input_ids.masked_fill(~keep, self.pad_id), attention_mask=keep.long(), **extra
@@ -345,9 +339,7 @@ class CauseEntailment(PreTrainedModel):
                 raise DataError(
                     "cause_entailment: the joint form needs turn_ids; make batches with EntailmentCollator."
                 )
-            turn_logits, piece_logits = self._score_joint(
-                states, turn_ids.masked_fill(~keep, -1), types, labels
-            )
+            turn_logits, piece_logits = self._score_joint(states, turn_ids.masked_fill(~keep, -1), types, labels)
         losses, counts = self._losses(turn_logits, piece_logits, labels, span_labels)
         loss = torch.stack(list(losses.values())).sum() if losses else None
         return CauseEntailmentOutput(loss, losses or None, counts or None, turn_logits, piece_logits)
@@ -367,9 +359,7 @@ class CauseEntailment(PreTrainedModel):
         close = states.gather(1, closing.unsqueeze(-1).expand(-1, -1, states.shape[-1]))
         turns = torch.cat([mean, close], dim=-1)  # (batch, max_turns, 2 width)
         last = (n_turns - 1).clamp(min=0)
-        target = turns[torch.arange(len(turns), device=turns.device), last].unsqueeze(
-            1
-        )  # (batch, 1, 2 width)
+        target = turns[torch.arange(len(turns), device=turns.device), last].unsqueeze(1)  # (batch, 1, 2 width)
         distance = (last[:, None] - slots).clamp(0, self.config.max_distance)  # (batch, max_turns)
         features = torch.cat(
             [
@@ -398,9 +388,7 @@ class CauseEntailment(PreTrainedModel):
     ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         losses, counts = {}, {}
         if labels is not None:
-            losses["entailment"], counts["entailment"] = _binary_loss(
-                turn_logits, labels, self.config.positive_weight
-            )
+            losses["entailment"], counts["entailment"] = _binary_loss(turn_logits, labels, self.config.positive_weight)
         if span_labels is not None and piece_logits is not None:
             losses["span"], counts["span"] = _binary_loss(piece_logits, span_labels, 1.0)
         return losses, counts
@@ -529,8 +517,7 @@ def _pair_annotations(
     for owner, values in zip(owners, scored, strict=True):
         probabilities[owner].append(round(values[0], 4))
     return [
-        _annotation(item, tuple(values), (), threshold, name)
-        for item, values in zip(items, probabilities, strict=True)
+        _annotation(item, tuple(values), (), threshold, name) for item, values in zip(items, probabilities, strict=True)
     ]
 
 

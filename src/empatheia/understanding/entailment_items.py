@@ -75,9 +75,7 @@ def items_from_reccon(
     items = []
     for note in annotations:
         if note.dialogue_id not in by_id:
-            raise DataError(
-                f"annotation of unknown dialogue {note.dialogue_id!r}; {len(by_id)} dialogues were given."
-            )
+            raise DataError(f"annotation of unknown dialogue {note.dialogue_id!r}; {len(by_id)} dialogues were given.")
         history = by_id[note.dialogue_id].turns[: note.target + 1]
         causes = {turn for turn in note.turns if 0 <= turn <= note.target}
         if not causes and not with_latent:
@@ -126,9 +124,7 @@ def items_from_dialogue(
     roles = [turn.role for turn in dialogue.turns]
     spoken = [i for i, role in enumerate(roles) if role == "speaker"]
     if per_prefix:
-        answered = (
-            max((i for i in spoken if i < j), default=None) for j, r in enumerate(roles) if r == "listener"
-        )
+        answered = (max((i for i in spoken if i < j), default=None) for j, r in enumerate(roles) if r == "listener")
         targets = sorted({target for target in answered if target is not None})
     else:
         targets = spoken[-1:]
@@ -289,9 +285,7 @@ def _separator(config: CauseEntailmentConfig, tokenizer: PreTrainedTokenizerBase
         return LITERAL_SEPARATOR
     native = tokenizer.sep_token or tokenizer.eos_token
     if native is None:
-        raise ConfigError(
-            "separator=native, but the tokenizer has no SEP or EOS piece; use separator=literal."
-        )
+        raise ConfigError("separator=native, but the tokenizer has no SEP or EOS piece; use separator=literal.")
     return str(native)
 
 

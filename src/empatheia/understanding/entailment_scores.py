@@ -35,9 +35,7 @@ class PairScores:
     threshold: float
 
 
-def evaluate_pairs(
-    annotations: Iterable[CauseAnnotation], pairs: Iterable[Any], threshold: float = 0.5
-) -> PairScores:
+def evaluate_pairs(annotations: Iterable[CauseAnnotation], pairs: Iterable[Any], threshold: float = 0.5) -> PairScores:
     """F1 over published pairs: a turn with several gold spans counts once for each, as in the released files.
 
     Args:
@@ -60,9 +58,7 @@ def best_threshold(annotations: Iterable[CauseAnnotation], pairs: Iterable[Any])
     )
 
 
-def _pair_probabilities(
-    annotations: Iterable[CauseAnnotation], pairs: Iterable[Any]
-) -> list[tuple[float, int]]:
+def _pair_probabilities(annotations: Iterable[CauseAnnotation], pairs: Iterable[Any]) -> list[tuple[float, int]]:
     known = {(note.dialogue_id, note.target): note.probabilities for note in annotations}
     cells = []
     for pair in pairs:
