@@ -1,4 +1,4 @@
-"""Attention against torch, and the gated forms against the worked checks of the Gao et al. specification (section 9)."""
+"""Attention against torch, and the gated forms against the worked checks of Gao et al.'s specification (section 9)."""
 
 import math
 

@@ -48,7 +48,7 @@ def test_packaging_keeps_the_model_usable(finished, tmp_path):
 def test_an_unfinished_run_is_refused(tmp_path):
     with pytest.raises(CheckpointError, match="not finished; go on with `empatheia train`"):
         package(tmp_path, tmp_path / "model", "x")
-    with pytest.raises(CheckpointError, match="has no metrics.json"):
+    with pytest.raises(CheckpointError, match=r"has no metrics\.json"):
         keep_record(tmp_path, tmp_path)
     with pytest.raises(CheckpointError, match=r"has no empatheia.json"):
         ModelFolder(tmp_path)
@@ -82,7 +82,7 @@ def test_annotations_round_trip_and_are_equal_to_the_byte(tmp_path, name):
 
 
 def test_annotation_errors_say_where(tmp_path):
-    with pytest.raises(MissingResourceError, match="no cause annotations at .*empatheia annotate"):
+    with pytest.raises(MissingResourceError, match=r"no cause annotations at .*empatheia annotate"):
         read_annotations(tmp_path / "none.jsonl")
     (tmp_path / "bad.jsonl").write_text('{"id": "a", "target": 0, "turns": []}\n{"id": "b"}\n')
     with pytest.raises(DataError, match=r"bad.jsonl:2: not a cause annotation"):

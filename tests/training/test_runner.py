@@ -271,5 +271,5 @@ def test_a_full_disk_while_a_text_is_written(tmp_path):
 
 def test_a_place_that_cannot_be_written(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(CheckpointError, match="cannot write .*model: Not a directory"):
+    with pytest.raises(CheckpointError, match=r"cannot write .*model: Not a directory"):
         save_folder(tmp_path / "file" / "model", lambda folder: None)

@@ -51,7 +51,8 @@ def read_annotations(path: str | Path) -> list[CauseAnnotation]:
     path = Path(path)
     if not path.is_file():
         raise MissingResourceError(
-            f"no cause annotations at {str(path)!r}; make them with `empatheia annotate MODEL --out FILE` or give another path."
+            f"no cause annotations at {str(path)!r};"
+            " make them with `empatheia annotate MODEL --out FILE` or give another path."
         )
     notes = []
     opener = gzip.open if path.suffix == ".gz" else open
