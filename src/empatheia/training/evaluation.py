@@ -29,6 +29,7 @@ from empatheia.responders.seq2seq import word_loss
 from empatheia.text.batching import TokenBatchSampler
 from empatheia.text.collation import Collator, EncodedExample, encode_examples
 from empatheia.text.tokenizer import DialogueTokenizer
+from empatheia.text.words import tokenize_words
 
 N_RESAMPLES = 1000
 
@@ -169,7 +170,6 @@ def evaluate_responder(task: Any, split: str, outputs: Path | None) -> dict[str,
         recipe.decoding,
         gold_causes,
         outputs,
-        recipe.data.max_target,
     )
 
 
@@ -181,10 +181,13 @@ def evaluate_model(
     decoding: DecodingConfig,
     gold_causes: dict[str, Any],
     outputs: Path | None = None,
-    max_target: int = 128,
+    max_target: int | None = None,
     cause_threshold: float = 0.5,
 ) -> dict[str, Any]:
-    """See :func:`evaluate_responder`; this one takes the parts, so that a bundled model can be measured too."""
+    """See :func:`evaluate_responder`; this one takes the parts, so that a bundled model can be measured too.
+
+    Whole replies are scored, whatever a recipe keeps in training, unless ``max_target`` limits their pieces.
+    """
     from empatheia.taxonomy import EMOTIONS
 
     index = {name: i for i, name in enumerate(EMOTIONS)}
@@ -195,7 +198,7 @@ def evaluate_model(
     begun = time.perf_counter()
     replies = generate(model, items, tokenizer, decoding)
     seconds = time.perf_counter() - begun
-    references = [tokenizer.decode(item.labels or [], raw=True) for item in items]
+    references = [" ".join(word.text for word in tokenize_words(e.response or "")) for e in examples]
     scores: list[Score] = likelihood_scores(measured, items, examples, tokenizer)
     scores += reply_scores(replies, references)
     gold = [item.emotion_label for item in items]
@@ -209,7 +212,7 @@ def evaluate_model(
                 row = {"id": item.dialogue_id, "turn": item.turn_index, "hyp": reply, "ref": reference}
                 if measured.emotion_probabilities is not None:
                     row |= {
-                        "emotion": EMOTIONS[gold[i]],
+                        "emotion": EMOTIONS[gold[i]] if gold[i] >= 0 else None,
                         "predicted": EMOTIONS[measured.emotion_probabilities[i].argmax()],
                     }
                 file.write(json.dumps(row, ensure_ascii=False) + "\n")
@@ -284,8 +287,9 @@ def turn_cause_scores(
         turns = np.asarray(item.turn_ids)
         flags: list[int] = []
         gold_flags: list[int] = []
-        for turn in sorted({t for t in item.turn_ids if t >= 0}):
-            flags.append(int(values[turns == turn].mean() >= threshold))
+        for turn in range(note.target + 1):  # old turns that did not fit count as no cause
+            mine = values[turns == turn]
+            flags.append(int(mine.size > 0 and mine.mean() >= threshold))
             gold_flags.append(int(turn in note.turns))
         predicted.append(flags)
         truth.append(gold_flags)
@@ -297,11 +301,12 @@ def turn_cause_scores(
 
 
 def word_cause_flags(
-    model: Any, tokenizer: DialogueTokenizer, layout: Any, split: str, root: Path | None
+    model: Any, tokenizer: DialogueTokenizer, layout: Any, split: str, root: Path | None, *, whole_history: bool = False
 ) -> list[tuple[list[float], list[int]]]:
-    """Cause probability and gold flag of every word inside RECCON's causal turns, one entry a causal turn.
+    """Cause probability and gold flag of every word inside RECCON's causal turns, one entry a turn.
 
     A word is gold when it overlaps a gold span of that turn. Contexts are histories that end with the target turn.
+    With ``whole_history`` the turns without a cause count too, as they do for a user who reads the highlights.
     """
     from empatheia.text.collation import word_scores
     from empatheia.training.responding import reccon_examples
@@ -315,7 +320,8 @@ def word_cause_flags(
     for example, item, values in zip(examples, items, measured.cause_probabilities, strict=True):
         note = notes[example.dialogue_id, len(example.context) - 1]
         words = word_scores(item, values.tolist())
-        for turn in sorted({span.turn for span in note.spans if span.turn < len(example.context)}):
+        causal = {span.turn for span in note.spans if span.turn < len(example.context)}
+        for turn in sorted({word.turn for word in words} if whole_history else causal):
             spans = [span for span in note.spans if span.turn == turn]
             inside = [word for word in words if word.turn == turn]
             if inside:
@@ -324,14 +330,16 @@ def word_cause_flags(
     return rows
 
 
-def word_cause_scores(rows: Sequence[tuple[list[float], list[int]]], threshold: float) -> dict[str, Any]:
-    """Word-level cause F1 inside causal turns, ours beside marking the whole turn."""
+def word_cause_scores(
+    rows: Sequence[tuple[list[float], list[int]]], threshold: float, scope: str = ""
+) -> dict[str, Any]:
+    """Word-level cause F1 over the given turns, ours beside marking every word; ``scope`` ends the names."""
     if not rows:
         return {}
     out: dict[str, Any] = {}
     for name, predicted in (
-        ("reccon_word_f1", [[int(p >= threshold) for p in values] for values, _ in rows]),
-        ("reccon_word_f1_whole_turn", [[1] * len(values) for values, _ in rows]),
+        (f"reccon_word_f1{scope}", [[int(p >= threshold) for p in values] for values, _ in rows]),
+        (f"reccon_word_f1{scope}_whole_turn", [[1] * len(values) for values, _ in rows]),
     ):
         metric = METRICS.get("cause_f1_word")()
         metric.update(predicted, [gold for _, gold in rows])

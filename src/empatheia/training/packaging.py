@@ -72,13 +72,19 @@ class ModelFolder:
             self.recipe.decoding,
             gold,
             outputs,
-            self.recipe.data.max_target,
-            self.meta["cause_threshold"],
+            cause_threshold=self.meta["cause_threshold"],
         )
         if self.recipe.data.spans == "reccon":
-            rows = evaluation.word_cause_flags(self.model, self.tokenizer, self.layout, split, self.sample_root)
+            rows = self._word_flags(split)
             result |= evaluation.word_cause_scores(rows, self.meta["cause_threshold"])
+            rows = self._word_flags(split, whole_history=True)
+            result |= evaluation.word_cause_scores(rows, self.meta["cause_threshold"], "_history")
         return result
+
+    def _word_flags(self, split: str, whole_history: bool = False) -> list[tuple[list[float], list[int]]]:
+        return evaluation.word_cause_flags(
+            self.model, self.tokenizer, self.layout, split, self.sample_root, whole_history=whole_history
+        )
 
     def calibrate(self) -> dict[str, float]:
         """Cause threshold and emotion temperature chosen on validation data."""
@@ -86,7 +92,7 @@ class ModelFolder:
 
         chosen: dict[str, float] = {}
         if self.recipe.data.spans == "reccon":
-            rows = evaluation.word_cause_flags(self.model, self.tokenizer, self.layout, "valid", self.sample_root)
+            rows = self._word_flags("valid", whole_history=True)
             if rows:
                 chosen["cause_threshold"] = evaluation.best_word_threshold(rows)
         items = encode_examples(self.examples("valid"), self.tokenizer, self.layout, emotion_index=EMOTION_INDEX)
@@ -173,6 +179,8 @@ _CARD_ROWS = (
     ("cause_f1_turn", "Cause turns against RecEC's labels, F1 (%)", 2),
     ("reccon_word_f1", "Cause words inside RECCON's causal turns, F1 (%)", 2),
     ("reccon_word_f1_whole_turn", "The same, marking the whole turn (%)", 2),
+    ("reccon_word_f1_history", "Cause words in RECCON's whole history, F1 (%)", 2),
+    ("reccon_word_f1_history_whole_turn", "The same, marking every word (%)", 2),
 )
 
 

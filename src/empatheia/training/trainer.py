@@ -71,8 +71,12 @@ class EpochBatches:
         while len(batches) < self.n_batches:
             largest = max(range(len(batches)), key=lambda i: len(batches[i]))
             batch = batches[largest]
-            if len(batch) < 2 * self.world_size:  # too few examples to give each process one: repeat some
-                batches.append(list(batch))
+            if len(batch) < 2 * self.world_size:  # none can be halved and still give each process an example
+                spare: list[int] = []
+                for other in sorted(batches, key=len, reverse=True):
+                    while len(other) > self.world_size and len(spare) < self.world_size:
+                        spare.append(other.pop())
+                batches.append(spare + batch[: self.world_size - len(spare)])  # too few examples: some twice
                 continue
             batches[largest] = batch[::2]
             batches.append(batch[1::2])

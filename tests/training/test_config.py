@@ -1,0 +1,210 @@
+"""Recipes: what is wrong in a file is told with key and remedy; sizes, overrides and inheritance; all of ours load."""
+
+from pathlib import Path
+
+import pytest
+import tiny_training as bench
+import yaml
+
+from empatheia.config import SIZES, apply_override, load_recipe, merge, validate_model_fields
+from empatheia.errors import ConfigError
+from empatheia.responders import RESPONDERS
+from empatheia.training.responding import accepted_fields
+from empatheia.training.runner import stage_data_config
+
+RECIPES = sorted((Path(__file__).resolve().parents[2] / "recipes").rglob("*.yaml"))
+TEXT = """
+name: x
+system: cause_gated
+model: {width: 8}
+data: {corpus: sample}
+stages:
+  - {name: first, losses: {emotion: 1.0}, epochs: 3}
+  - {name: joint, losses: {words: 1.0}, learning_rate: 1e-4}
+sizes:
+  smoke:
+    data: {train_limit: 5}
+    stages:
+      - {name: joint, epochs: 9}
+  cpu: {}
+"""
+
+
+@pytest.fixture
+def written(tmp_path):
+    """Writes recipe files and gives the path of the last."""
+
+    def write(text, name="recipe.yaml"):
+        path = tmp_path / name
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+# -- what is accepted ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: "/".join(path.parts[-2:]))
+@pytest.mark.parametrize("size", SIZES)
+def test_every_recipe_loads_in_every_size(path, size, written):
+    recipe = load_recipe(path, size=size)
+    assert recipe.name == "/".join(path.with_suffix("").parts[-2:]) and recipe.size == size
+    assert load_recipe(written(recipe.dump())) == recipe
+    if size == "smoke":
+        assert recipe.data.corpus == "sample", "a smoke run needs no data"
+    for stage in recipe.stages:
+        stage_data_config(recipe, stage.data)
+    if recipe.task == "respond":
+        validate_model_fields(recipe.model, accepted_fields(RESPONDERS.get(recipe.system).config_class), str(path))
+
+
+def test_sizes_lie_on_the_file(written):
+    path = written(TEXT)
+    full, smoke = load_recipe(path), load_recipe(path, size="smoke")
+    assert (full.size, smoke.size) == ("full", "smoke")
+    assert (full.data.train_limit, smoke.data.train_limit) == (None, 5)
+    assert [stage.epochs for stage in full.stages] == [3.0, 1.0]
+    assert [stage.epochs for stage in smoke.stages] == [3.0, 9.0]
+    assert smoke.stages[1].learning_rate == 1e-4 and smoke.data.corpus == "sample"
+
+
+def test_a_file_may_choose_its_size(written):
+    path = written(TEXT + "size: smoke\n")
+    assert load_recipe(path).data.train_limit == 5
+    assert load_recipe(path, size="full").data.train_limit is None
+
+
+@pytest.mark.parametrize(
+    ("override", "read"),
+    [
+        ("stages.joint.epochs=2", lambda r: r.stages[1].epochs == 2.0 and r.stages[0].epochs == 3.0),
+        ("stages.joint.learning_rate=1e-4", lambda r: r.stages[1].learning_rate == 1e-4),
+        ("stages.joint.eps=2.5E-9", lambda r: r.stages[1].eps == 2.5e-9),
+        ("stages.first.losses.cause=0.5", lambda r: r.stages[0].losses == {"emotion": 1.0, "cause": 0.5}),
+        ("model.dropout=0.2", lambda r: r.model == {"width": 8, "dropout": 0.2}),
+        ("model.rate=1e-3", lambda r: r.model["rate"] == 1e-3),
+        ("seed=7", lambda r: r.seed == 7),
+        ("data.train_limit=null", lambda r: r.data.train_limit is None),
+        ("data.roles=[listener, speaker]", lambda r: r.data.roles == ("listener", "speaker")),
+        ("encoder=e5", lambda r: r.encoder == "e5"),  # not a number
+        ("note=1-2", lambda r: r.note == "1-2"),
+        ("data.causes_path=a=b.txt", lambda r: r.data.causes_path == "a=b.txt"),
+    ],
+)
+def test_overrides(written, override, read):
+    assert read(load_recipe(written(TEXT), overrides=[override]))
+
+
+def test_overrides_and_seed_come_after_the_size(written):
+    recipe = load_recipe(written(TEXT), size="smoke", overrides=["stages.joint.epochs=2", "seed=1"], seed=5)
+    assert recipe.stages[1].epochs == 2.0 and recipe.seed == 5
+
+
+def test_an_override_leaves_the_tree_alone():
+    tree = yaml.safe_load(TEXT)
+    apply_override(tree, "stages.joint.epochs=2")
+    apply_override(tree, "model.width=9")
+    assert tree == yaml.safe_load(TEXT)
+
+
+def test_a_dumped_recipe_is_read_back(written):
+    for recipe in (load_recipe(written(TEXT), size="smoke"), bench.tiny_recipe(note="ä: 'quoted' #")):
+        assert load_recipe(written(recipe.dump())) == recipe
+        assert load_recipe(written(recipe.dump())).dump() == recipe.dump()
+
+
+def test_a_recipe_extends_another_and_that_one_a_third(written):
+    written(TEXT, "base.yaml")
+    written("extends: base.yaml\nname: y\nmodel: {n_heads: 2}\nsizes: {smoke: {model: {width: 4}}}\n", "middle.yaml")
+    path = written("extends: middle.yaml\nname: z\nstages: [{name: joint, epochs: 4}]\n")
+    recipe = load_recipe(path)
+    assert (recipe.name, recipe.model) == ("z", {"width": 8, "n_heads": 2})
+    assert [(stage.name, stage.epochs) for stage in recipe.stages] == [("first", 3.0), ("joint", 4.0)]
+    smoke = load_recipe(path, size="smoke")
+    assert smoke.model["width"] == 4 and smoke.data.train_limit == 5 and smoke.stages[1].epochs == 9.0
+
+
+def test_merging_replaces_lists_and_merges_mappings():
+    assert merge({"a": {"b": 1, "c": [1, 2]}}, {"a": {"c": [3]}, "d": 4}) == {"a": {"b": 1, "c": [3]}, "d": 4}
+
+
+# -- what is told --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("sead=3", r"unknown key 'sead'. Did you mean 'seed'\?"),
+        ("data.train_limits=3", r"unknown key 'data.train_limits'. Did you mean 'train_limit'\? Accepted"),
+        ("tokenizer.knd=bpe", r"unknown key 'tokenizer.knd'. Did you mean 'kind'\?"),
+        ("decoding.topk=3", r"unknown key 'decoding.topk'. Did you mean 'top_k'\?"),
+        ("published={papr: x, table: t, row: r}", r"unknown key 'published.papr'. Did you mean 'paper'\?"),
+        ("stages.joint.epoch=3", r"unknown key 'stages.joint.epoch'. Did you mean 'epochs'\?"),
+        ("stages.joint.data={corpuss: x}", r"unknown key 'stages.joint.data.corpuss'. Did you mean 'corpus'\?"),
+        ("stages.joint.data.max_source=2", r"stages.joint.data.max_source: .*greater than or equal to 8 \(found 2\)"),
+        ("stages.joint.epochs=0", r"stages.joint.epochs: Input should be greater than 0 \(found 0\)"),
+        ("stages.joint.schedule=cosin", r"stages.joint.schedule: Input should be 'constant', .* \(found 'cosin'\)"),
+        ("stages.joint.select=word", r"stages.joint.select: no loss 'word'. Did you mean 'words'\?"),
+        ("stages.last.epochs=3", "stage 'last' is overridden but not defined; defined: first, joint"),
+        ("stages=[]", r"stages: .*at least 1 item"),
+        ("stages=3", r"stages: .*\(found 3\)"),
+        ("stages.joint=3", r"stages: Input should be a valid tuple"),
+        ("stages=[3]", r"stages.0: .*\(found 3\)"),
+        ("stages=[{losses: {a: 1}}, {losses: {b: 1}}]", r"stages.train: 2 stages have this name"),
+        ("data=null", r"data: "),
+        ("seed", "override 'seed' is not of the form key=value"),
+        ("seed=[1", r"override 'seed=\[1': the value is not valid YAML"),
+    ],
+)
+def test_a_wrong_key_or_value_is_told(written, change, message):
+    with pytest.raises(ConfigError, match=message) as caught:
+        load_recipe(written(TEXT), overrides=[change])
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("name: [", r"recipe.yaml: not valid YAML: .*line 1"),
+        ("- a\n", "a recipe is a mapping of keys, found list"),
+        ("", "a recipe is a mapping of keys, found NoneType"),
+        ("name: x\nsystem: y\n", r"stages: Field required"),
+        (TEXT.replace("  cpu: {}", "  cpuu: {}"), r"`sizes` accepts smoke, cpu, full; found \['smoke', 'cpuu'\]"),
+        (TEXT.replace("losses: {em", "loses: {em"), r"unknown key 'stages.first.loses'. Did you mean 'losses'\?"),
+        (TEXT + "sizes: null\n", "`sizes` accepts smoke, cpu, full; found None"),
+        (TEXT + "extends: 5\n", "`extends` is the file name of another recipe; found 5"),
+        (TEXT + "extends: none.yaml\n", "no recipe at '.*none.yaml'"),
+        (TEXT + "extends: recipe.yaml\n", "`extends` goes round in a circle: .*recipe.yaml -> "),
+        (TEXT + "size: medium\n", "size: Input should be 'smoke', 'cpu' or 'full' .found 'medium'."),
+    ],
+)
+def test_a_wrong_file_is_told(written, text, message):
+    with pytest.raises(ConfigError, match=message) as caught:
+        load_recipe(written(text))
+    assert "recipe.yaml" in str(caught.value) or "none.yaml" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_wrong_size_block_is_told(written):
+    with pytest.raises(ConfigError, match=r"`sizes.cpu` is a mapping of overrides; found 5"):
+        load_recipe(written(TEXT.replace("cpu: {}", "cpu: 5")), size="cpu")
+    with pytest.raises(ConfigError, match=r"unknown size 'smok'. Did you mean 'smoke'\? Accepted: smoke, cpu, full"):
+        load_recipe(written(TEXT), size="smok")
+
+
+def test_a_file_that_is_not_there_names_the_nearest(written):
+    path = written(TEXT)
+    with pytest.raises(ConfigError, match=r"no recipe at .*recip.yaml'. Did you mean .*recipe.yaml"):
+        load_recipe(path.with_name("recip.yaml"))
+    binary = written(TEXT)
+    binary.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ConfigError, match="not valid YAML"):
+        load_recipe(binary)
+
+
+def test_model_fields_are_checked_against_the_system():
+    accepted = accepted_fields(RESPONDERS.get("cause_gated").config_class)
+    assert {"width", "gate", "dropout", "variant"} <= set(accepted) and "vocab_size" not in accepted
+    with pytest.raises(ConfigError, match=r"here: unknown key 'model.widht'. Did you mean 'width'\?"):
+        validate_model_fields({"widht": 3}, accepted, "here")
