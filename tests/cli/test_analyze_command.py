@@ -9,6 +9,7 @@ import pytest
 from empatheia.cli.results import ResultFile
 from empatheia.cli.rows import looks_like_file, read_rows
 from empatheia.errors import DataError
+from empatheia.listener.catalogue import bundled_root
 from empatheia.taxonomy import EMOTIONS
 
 TEXT = "I lost my grandmother last week and I keep her scarf on my desk."
@@ -242,3 +243,15 @@ def test_a_result_that_cannot_take_its_name_leaves_the_old_one(tmp_path, monkeyp
     with pytest.raises(OSError, match="No space"), ResultFile(out) as file:
         file.write({"row": 1})
     assert out.read_text() == "old" and list(tmp_path.iterdir()) == [out]
+
+
+@pytest.mark.skipif(not (bundled_root() / "default").is_dir(), reason="no bundled model in this checkout")
+def test_the_bundled_model_marks_words_of_the_text(cli):
+    done = cli("analyze", "--json", "-", stdin=f"{TEXT}\n")
+    assert done.code == 0 and done.err == ""
+    (record,) = records(done.out)
+    assert len(record["emotions"]) == 32 and sum(record["emotions"].values()) == pytest.approx(1.0, abs=1e-9)
+    assert record["causes"] and record["uncertain"] == []
+    for cause in record["causes"]:
+        assert TEXT[cause["start"] : cause["end"]] == cause["text"]
+    assert "because" in cli("demo").out

@@ -152,7 +152,7 @@ def _report(error: Exception) -> int:
     if isinstance(error, typer.Abort):
         return 130
     if type(error).__name__ == "NoArgsIsHelpError":
-        typer.echo(str(getattr(error, "message", error)) or error.ctx.get_help(), err=True)  # pyright: ignore
+        typer.echo(error.format_message(), err=True)  # pyright: ignore[reportAttributeAccessIssue]
         return 2
     if hasattr(error, "format_message"):  # usage errors of typer
         context = getattr(error, "ctx", None)
