@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from empatheia.errors import EmpatheiaError
     from empatheia.listener import Conversation, Decoding, Listener, analyze, respond
 
+__version__ = "0.1.0"
+
 _HOMES = {
     "Conversation": "empatheia.listener",
     "Decoding": "empatheia.listener",
@@ -50,13 +52,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "__version__":
-        from importlib.metadata import PackageNotFoundError, version
-
-        try:
-            return version("empatheia")
-        except PackageNotFoundError:  # run from a source folder that is not installed
-            return "0+source"
     if name not in _HOMES:
         raise AttributeError(f"module 'empatheia' has no attribute {name!r}")
     value = getattr(import_module(_HOMES[name]), name)

@@ -253,7 +253,8 @@ class DialogueTokenizer:
     def known_word_share(self, text: str) -> float:
         """Share of words the model can have met in training.
 
-        A word counts unless a piece of it is UNK or, for ``bpe``, it falls into over four pieces or bytes.
+        A word counts unless a piece of it is UNK or, for ``bpe``, it falls into over four pieces or into
+        pieces of fewer than two characters on average.
 
         Returns:
             In [0, 1]; 1.0 for a text without words.
@@ -265,7 +266,8 @@ class DialogueTokenizer:
             by_word.setdefault(word, []).append(i)
             n_bytes[word] = len(text[start:end].encode("utf-8", "replace")) + 1  # one for the mark of a word's start
         known = [
-            self.unk_id not in ids and (self.kind != "bpe" or (len(ids) <= 4 and len(ids) < n_bytes[word]))
+            self.unk_id not in ids
+            and (self.kind != "bpe" or len(ids) == 1 or (len(ids) <= 4 and 2 * len(ids) < n_bytes[word]))
             for word, ids in by_word.items()
         ]
         return sum(known) / len(known) if known else 1.0
