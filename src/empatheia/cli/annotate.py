@@ -1,25 +1,39 @@
-"""``empatheia annotate``: cause labels for EmpatheticDialogues from a trained annotator."""
+"""``empatheia annotate``: cause labels or a teacher's emotion distributions for EmpatheticDialogues."""
 
 from __future__ import annotations
 
 import json
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated, Any, Optional
 
 import typer
 
 
+class What(StrEnum):
+    """What is annotated."""
+
+    causes = "causes"
+    emotions = "emotions"
+
+
 def annotate(
-    model: Annotated[Path, typer.Argument(help="Checkpoint folder of a reccon/entailment run.")],
-    out: Annotated[Path, typer.Option(help="File of the annotations (.jsonl or .jsonl.gz).")],
+    model: Annotated[Path, typer.Argument(help="Checkpoint of a reccon/entailment run; a responder's run (emotions).")],
+    out: Annotated[Path, typer.Option(help="File to write: .jsonl or .jsonl.gz (causes), .safetensors (emotions).")],
+    what: Annotated[What, typer.Option(help="causes: turns and spans; emotions: distributions to learn from.")] = (
+        What.causes
+    ),
     splits: Annotated[str, typer.Option(help="Splits of EmpatheticDialogues, comma-separated.")] = "train,valid,test",
     emotions: Annotated[str, typer.Option(help="Emotion words the annotator reads: reccon or verbatim.")] = "reccon",
     report: Annotated[Optional[Path], typer.Option(help="Write agreement with RecEC as JSON.")] = None,  # noqa: UP045
     limit: Annotated[Optional[int], typer.Option(help="First so many dialogues of each split.")] = None,  # noqa: UP045
 ) -> None:
-    """Say which turns (and words) caused the emotion, for every prefix of every conversation.
+    r"""Say which turns (and words) caused the emotion, or how probable each emotion is, for every prefix.
 
-    Example: empatheia annotate runs/reccon/entailment/cpu-seed1024/checkpoint --out causes.jsonl.gz
+    \b
+    empatheia annotate runs/reccon/entailment/cpu-seed1024/checkpoint --out causes.jsonl.gz
+    empatheia annotate runs/gao2021/soft_pretrained/cpu-seed1024 --what emotions --splits train \
+        --out recipes/annotations/empathetic_dialogues.emotions.safetensors
     """
     from rich.console import Console
     from rich.progress import Progress
@@ -31,6 +45,9 @@ def annotate(
     for name in names:
         if name not in SPLITS:
             raise typer.BadParameter(f"unknown split {name!r}; accepted: {', '.join(SPLITS)}.")
+    if what is What.emotions:
+        typer.echo(json.dumps(_write_distributions(model, out, names, limit), indent=2))
+        return
     notes, agreement = [], {}
     with Progress(console=Console(stderr=True), transient=True) as bar:
         for name, dialogues in load_splits(names).items():
@@ -49,3 +66,19 @@ def annotate(
     if report is not None:
         report.write_text(json.dumps(result, indent=2), encoding="utf-8")
     typer.echo(json.dumps(result, indent=2))
+
+
+def _write_distributions(run: Path, out: Path, splits: list[str], limit: int | None) -> dict[str, Any]:
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from empatheia.training.teaching import emotion_distributions, load_run, teacher_items, write_teacher
+
+    task = load_run(run)
+    items = teacher_items(task, splits)[:limit]
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        row = bar.add_task("emotions", total=len(items))
+        made = emotion_distributions(
+            task, items, progress=lambda done, total: bar.update(row, completed=done, total=total)
+        )
+    return write_teacher(out, items, made, f"{task.recipe.name} {task.recipe.size} seed {task.recipe.seed}")
