@@ -69,7 +69,9 @@ def test_a_folder_that_is_no_run_is_told(tmp_path):
 
 def test_the_command_writes_the_file(taught, cli, tmp_path):
     out = tmp_path / "e.safetensors"
-    ended = cli("annotate", str(taught.folder), "--what", "emotions", "--splits", "train", "--limit", "5", "--out", str(out))
+    ended = cli(
+        "annotate", str(taught.folder), "--what", "emotions", "--splits", "train", "--limit", "5", "--out", str(out)
+    )
     assert ended.code == 0, ended
     assert json.loads(ended.out)["distributions"] == 5
     assert out.is_file() and not out.with_name(out.name + ".part").exists()

@@ -1,7 +1,7 @@
 """Emotion reasoner and cause-gated response generator (Gao et al., Findings of EMNLP 2021).
 
-Reasoner (section 3.2): ``V = Encoder_r(E(X))``, ``P(emotion) = softmax(W_e v_0 + b_e)``,
-``P(c_i) = softmax(W_c v_i + b_c)``, ``L_r = -log P(emotion) - sum_i log P(c_i)`` (equation 4). Generator (3.3):
+Reasoner (section 4.2): ``V = Encoder_r(E(X))``, ``P(emotion) = softmax(W_e v_0 + b_e)``,
+``P(c_i) = softmax(W_c v_i + b_c)``, ``L_r = -log P(emotion) - sum_i log P(c_i)`` (equation 4). Generator (4.3):
 inputs ``E_w + E_p + E_emotion[predicted]``, every decoder block adds an attention over the context gated by the
 predicted causes (equation 5). ``L = L_r + L_g`` (equations 6 and 7).
 
@@ -168,7 +168,7 @@ class AttentionOnlyBlock(nn.Module):
 
 
 class EmotionReasoner(nn.Module):
-    """Emotion of the conversation and cause probability of each position (section 3.2, equations 1 to 4)."""
+    """Emotion of the conversation and cause probability of each position (section 4.2, equations 1 to 4)."""
 
     def __init__(self, config: CauseGatedConfig) -> None:
         super().__init__()
