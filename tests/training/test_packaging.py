@@ -14,7 +14,7 @@ from empatheia.training.runner import run
 
 TINY = [
     "data.train_limit=8", "data.valid_limit=3", "data.test_limit=3", "decoding.max_new_tokens=8",
-    "stages.reasoner.epochs=1", "stages.pretrain.epochs=1", "stages.refine.epochs=1", "stages.replies.epochs=1",
+    "stages.reasoner.epochs=1", "stages.pretrain.epochs=1", "stages.replies.epochs=1",
 ]  # fmt: skip
 
 

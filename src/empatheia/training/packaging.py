@@ -77,6 +77,9 @@ class ModelFolder:
         if self.recipe.data.spans == "reccon":
             rows = self._word_flags(split)
             result |= evaluation.word_cause_scores(rows, self.meta["cause_threshold"])
+            if "cause_threshold_in_turn" in self.meta:
+                given = evaluation.word_cause_scores(rows, self.meta["cause_threshold_in_turn"], "_given_turn")
+                result |= {name: score for name, score in given.items() if "whole_turn" not in name}
             rows = self._word_flags(split, whole_history=True)
             result |= evaluation.word_cause_scores(rows, self.meta["cause_threshold"], "_history")
         return result
@@ -87,7 +90,7 @@ class ModelFolder:
         )
 
     def calibrate(self) -> dict[str, float]:
-        """Cause threshold and emotion temperature chosen on validation data."""
+        """Cause thresholds (over whole histories; inside turns known to be causal) and temperature, from valid."""
         from empatheia.training.responding import EMOTION_INDEX
 
         chosen: dict[str, float] = {}
@@ -95,6 +98,7 @@ class ModelFolder:
             rows = self._word_flags("valid", whole_history=True)
             if rows:
                 chosen["cause_threshold"] = evaluation.best_word_threshold(rows)
+                chosen["cause_threshold_in_turn"] = evaluation.best_word_threshold(self._word_flags("valid"))
         items = encode_examples(self.examples("valid"), self.tokenizer, self.layout, emotion_index=EMOTION_INDEX)
         measured = evaluation.measure(self.model, items, self.tokenizer.pad_id)
         gold = [item.emotion_label for item in items]
@@ -157,6 +161,7 @@ def package(run: Path, target: Path, name: str, *, half: bool = True, descriptio
             "spans": opened.recipe.data.spans,
             "causes": opened.recipe.data.causes,
             "teacher": opened.recipe.tokenizer.distil,
+            "emotion_teacher": opened.recipe.data.emotion_teacher,
             "encoder": opened.recipe.encoder,
         },
         "pretraining_corpora": sorted({c for s in opened.recipe.stages for c in s.data.get("extra", ())}),
@@ -178,6 +183,7 @@ _CARD_ROWS = (
     ("dist_corpus_2", "Distinct-2, corpus (%)", 3),
     ("cause_f1_turn", "Cause turns against RecEC's labels, F1 (%)", 2),
     ("reccon_word_f1", "Cause words inside RECCON's causal turns, F1 (%)", 2),
+    ("reccon_word_f1_given_turn", "The same, threshold chosen inside causal turns (%)", 2),
     ("reccon_word_f1_whole_turn", "The same, marking the whole turn (%)", 2),
     ("reccon_word_f1_history", "Cause words in RECCON's whole history, F1 (%)", 2),
     ("reccon_word_f1_history_whole_turn", "The same, marking every word (%)", 2),
@@ -236,6 +242,11 @@ def card_text(card: dict[str, Any]) -> str:
         lines.append(
             f"- Teacher: the word vectors started from the outputs of the sentence encoder {card['uses']['teacher']!r}"
             " for each piece (distilled; no weight of it is inside)."
+        )
+    if card["uses"].get("emotion_teacher"):
+        lines.append(
+            "- Teacher: the emotion head also learnt from the distributions of `gao2021/soft_pretrained`'s reasoner"
+            f" (`{card['uses']['emotion_teacher']}`)."
         )
     if card["uses"]["encoder"]:
         lines.append(f"- Pretrained encoder inside: {card['uses']['encoder']!r}; its own licence applies too.")
