@@ -234,3 +234,11 @@ def test_a_whole_evaluation(model, tokenizer, examples, tmp_path, monkeypatch):
     known = evaluate_model(model, tokenizer, examples, Layout(), decoding, {})
     assert {"accuracy", "accuracy_top5", "f1_macro", "calibration_error"} <= set(known)
     assert "cause_f1_turn" not in known
+
+
+def test_the_word_threshold_may_give_up_a_little_f1_to_mark_fewer_words():
+    rows = [([0.2] * 40 + [0.4] * 40 + [0.9] * 20, [1] * 18 + [0] * 22 + [1] * 24 + [0] * 16 + [1] * 15 + [0] * 5)]
+    best = best_word_threshold(rows)
+    assert best == best_word_threshold(rows, tolerance=0.0) == 0.2
+    assert best_word_threshold(rows, tolerance=0.1) == 0.4
+    assert best_word_threshold(rows, tolerance=1.0) == 0.95

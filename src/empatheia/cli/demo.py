@@ -23,7 +23,7 @@ def demo(
     from empatheia.listener import Listener
 
     listener = Listener.load(model)
-    reply = listener.respond(Dialogue.of(*CONVERSATION, id="demo"))
+    reply = listener.respond(Dialogue.of(*CONVERSATION, id="demo"), strategy="beam", num_beams=4)
     if as_json:
         print_json(reply.to_dict())
         return

@@ -347,8 +347,14 @@ def word_cause_scores(
     return out
 
 
-def best_word_threshold(rows: Sequence[tuple[list[float], list[int]]]) -> float:
-    """The threshold (0.05, 0.06 ... 0.95) with the best word F1; for validation rows only."""
+def best_word_threshold(rows: Sequence[tuple[list[float], list[int]]], tolerance: float = 0.0) -> float:
+    """The threshold (0.05, 0.06 ... 0.95) with the best word F1; for validation rows only.
+
+    Args:
+        rows: From :func:`word_cause_flags`.
+        tolerance: F1 (0 to 1) that may be given up: of the thresholds within it of the best the highest is taken,
+            which marks the fewest words.
+    """
     flat = np.concatenate([np.asarray(values) for values, _ in rows])
     gold = np.concatenate([np.asarray(flags) for _, flags in rows])
 
@@ -356,7 +362,9 @@ def best_word_threshold(rows: Sequence[tuple[list[float], list[int]]]) -> float:
         hits = ((flat >= threshold) & (gold == 1)).sum()
         return 2 * hits / max(1, (flat >= threshold).sum() + gold.sum())
 
-    return max((i / 100 for i in range(5, 96)), key=f1)
+    scores = {i / 100: f1(i / 100) for i in range(5, 96)}
+    enough = max(scores.values()) - tolerance
+    return max(t for t, score in scores.items() if score >= enough)
 
 
 def fit_temperature(logits_or_probabilities: np.ndarray, gold: Sequence[int]) -> float:

@@ -97,7 +97,7 @@ class ModelFolder:
         if self.recipe.data.spans == "reccon":
             rows = self._word_flags("valid", whole_history=True)
             if rows:
-                chosen["cause_threshold"] = evaluation.best_word_threshold(rows)
+                chosen["cause_threshold"] = evaluation.best_word_threshold(rows, tolerance=0.01)
                 chosen["cause_threshold_in_turn"] = evaluation.best_word_threshold(self._word_flags("valid"))
         items = encode_examples(self.examples("valid"), self.tokenizer, self.layout, emotion_index=EMOTION_INDEX)
         measured = evaluation.measure(self.model, items, self.tokenizer.pad_id)
