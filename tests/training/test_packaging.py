@@ -94,3 +94,20 @@ def test_annotating_never_shows_the_future():
 
     items = items_from_dialogue(Dialogue.of("a", "b", "c", "d", id="x", emotion="sad"), emotion_map={"sad": "sadness"})
     assert [(item.target, item.texts) for item in items] == [(0, ("a",)), (2, ("a", "b", "c"))]
+
+
+def test_our_scores_stand_beside_the_published_ones():
+    from types import SimpleNamespace
+
+    from empatheia.cli.evaluate import published_text
+    from empatheia.metrics import METRICS
+
+    metric = METRICS.get("accuracy")()
+    metric.update([0, 1, 2, 3], [0, 1, 2, 0])
+    scores = {"accuracy": metric.compute(n_resamples=50).to_dict(), "decoding": {"strategy": "sample"}}
+    for size, verdict in (("cpu", "reached"), ("smoke", "not comparable: measured on the sample")):
+        model = SimpleNamespace(recipe=load_recipe("recipes/gao2021/soft.yaml", size))
+        line = next(line for line in published_text(model, scores).splitlines() if line.startswith("Accuracy"))
+        assert "75.0" in line and "42.4" in line and line.endswith(verdict)
+    without = published_text(SimpleNamespace(recipe=load_recipe("recipes/default/listener.yaml", "smoke")), scores)
+    assert without.startswith("No published row")
