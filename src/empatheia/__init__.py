@@ -13,13 +13,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from empatheia.analysis import Analysis
     from empatheia.dialogue import Dialogue, Example, Reply, Span, Turn, Understanding
     from empatheia.errors import EmpatheiaError
-    from empatheia.listener import Conversation, Decoding, Listener, analyze, respond
+    from empatheia.listener import Analyzer, Conversation, Decoding, Listener, analyze, respond
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Analysis": "empatheia.analysis",
+    "Analyzer": "empatheia.listener",
     "Conversation": "empatheia.listener",
     "Decoding": "empatheia.listener",
     "Dialogue": "empatheia.dialogue",
@@ -35,6 +38,8 @@ _HOMES = {
 }
 
 __all__ = [
+    "Analysis",
+    "Analyzer",
     "Conversation",
     "Decoding",
     "Dialogue",

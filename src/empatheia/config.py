@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeGuard
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from empatheia.errors import ConfigError
 from empatheia.registry import nearest
@@ -25,10 +25,18 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
 
 
-class DataConfig(_Strict):
-    """Which conversations, which labels."""
+class TaskData(_Strict):
+    """What every task's `data` block accepts."""
 
-    corpus: str = Field("empathetic_dialogues", description="`empathetic_dialogues`, or `sample` (self-written).")
+    corpus: str = Field("empathetic_dialogues", description="Where the items come from; `sample` = self-written.")
+    train_limit: int | None = Field(None, description="First so many training dialogues.", ge=1)
+    valid_limit: int | None = Field(None, description="First so many validation dialogues.", ge=1)
+    test_limit: int | None = Field(None, description="First so many test dialogues.", ge=1)
+
+
+class DataConfig(TaskData):
+    """Task `respond`: which conversations, which labels."""
+
     roles: tuple[Literal["speaker", "listener"], ...] = Field(("listener",), description="Whose turns are targets.")
     situations: bool = Field(False, description="Also learn the emotion from the situation texts (no reply).")
     extra: tuple[str, ...] = Field((), description="Dialogue corpora added to the training replies.")
@@ -42,15 +50,97 @@ class DataConfig(_Strict):
     spans: Literal["none", "reccon"] = Field("none", description="Add word-level cause labels from RECCON's spans.")
     emotion_teacher: str | None = Field(None, description="File of a teacher's emotion distributions.")
     target: Literal["reply", "none"] = Field("reply", description="Whether the reply is part of an example.")
-    train_limit: int | None = Field(None, description="First so many training dialogues.", ge=1)
-    valid_limit: int | None = Field(None, description="First so many validation dialogues.", ge=1)
-    test_limit: int | None = Field(None, description="First so many test dialogues.", ge=1)
     max_source: int = Field(256, description="Pieces of context kept; the oldest turns go first.", ge=8)
     max_target: int = Field(128, description="Pieces of reply kept in training.", ge=4)
     fold: int = Field(1, description="RECCON fold (annotator).", ge=1, le=3)
     emotion_labels: Literal["verbatim", "reccon"] = Field(
         "reccon", description="Emotion words the annotator reads for EmpatheticDialogues."
     )
+
+
+class ClassifyData(TaskData):
+    """Task `classify`: an emotion or intent of one text."""
+
+    labels: Literal[32, 41] = Field(32, description="32 emotions, or 41 emotions and intents (empathetic_intents).")
+    text: Literal["situation", "context", "utterance"] = Field(
+        "situation", description="What is read: the situation, the turns before a reply, or a single speaker turn."
+    )
+    cut: bool = Field(False, description="ED-cut: leave out texts in which the word of their own label occurs.")
+    variant: Literal["clean", "repo"] = Field(
+        "clean", description="empathetic_intents: lower-cased throughout, or as released (letter case tells classes)."
+    )
+    overlaps: Literal["keep", "drop"] = Field(
+        "keep", description="empathetic_intents: keep or drop texts that repeat or are also in a later split."
+    )
+    learn: tuple[Literal["train", "valid"], ...] = Field(("train",), min_length=1, description="Splits learnt from.")
+    choose: Literal["valid", "test"] = Field("valid", description="Split whose loss selects the weights.")
+    class_weights: Literal["none", "balanced"] = Field(
+        "none", description="`balanced` weighs each class by the inverse of its training count."
+    )
+    features: str | None = Field(None, description="File of a frozen encoder's features (feature_classifier).")
+
+
+class EntailData(TaskData):
+    """Task `entail`: causal turns (RECCON)."""
+
+    corpus: Literal["reccon", "sample"] = Field("reccon", description="RECCON, or the self-written sample.")
+    fold: int = Field(1, description="RECCON fold it is trained on.", ge=1, le=3)
+    test_folds: tuple[Literal[1, 2, 3], ...] = Field((1, 2, 3), description="Folds it is tested on.", min_length=1)
+
+
+class ExtractData(EntailData):
+    """Task `extract`: causal spans (RECCON)."""
+
+    tune: Literal["balanced", "f1"] = Field(
+        "balanced", description="What the null threshold makes best on valid: mean of F1_pos and F1_neg, or F1."
+    )
+
+
+class EstimateData(TaskData):
+    """Task `estimate`: the generative emotion estimator, and what its words are compared with."""
+
+    texts: tuple[Literal["situation", "opening", "speaker"], ...] = Field(
+        ("situation",), min_length=1, description="Learnt texts: situations (published), first or all speaker turns."
+    )
+    emocause: str | None = Field(None, description="EmoCause: archive, folder or file; `sample` = self-written.")
+    classifier: str | None = Field(None, description="Emotion classifier asked for its attention and gradients.")
+    lexicons: tuple[str, ...] = Field((), description="Affect lexicons: `warriner`, `vader`, or paths.")
+    random_seed: int = Field(15, description="Of the random words.")
+
+
+class MechanismsData(TaskData):
+    """Task `mechanisms`: EPITOME's communication mechanisms; `corpus` is `epitome` or `sample`."""
+
+    corpus: str = Field("epitome", description="`epitome` (Reddit part) or `sample` (self-written).")
+
+
+class AnticipateData(TaskData):
+    """Task `anticipate`: emotion or intent of the reply that should come next."""
+
+    labels: str = Field(
+        "released", description="Labels of the turns: `released` (EmpatheticIntents), or a turn label file."
+    )
+    roles: tuple[Literal["speaker", "listener"], ...] = Field(
+        ("speaker", "listener"), min_length=1, description="Whose turns are targets; both as published."
+    )
+    overlong: Literal["trim", "skip"] = Field(
+        "trim", description="Contexts over `max_pieces`: drop the oldest turns, or leave the example out (published)."
+    )
+    pieces: str | None = Field(
+        None, description="Folder or name whose tokenizer an encoder from scratch uses; None = pieces of its own."
+    )
+
+
+DATA_CONFIGS: dict[str, type[TaskData]] = {
+    "respond": DataConfig,
+    "entail": EntailData,
+    "classify": ClassifyData,
+    "extract": ExtractData,
+    "estimate": EstimateData,
+    "mechanisms": MechanismsData,
+    "anticipate": AnticipateData,
+}
+"""What `data` accepts, by task."""
 
 
 class TokenizerConfig(_Strict):
@@ -115,7 +205,7 @@ class Recipe(_Strict):
     """Everything that determines a run."""
 
     name: str
-    task: Literal["respond", "entail"] = "respond"
+    task: str = Field("respond", description=f"One of: {', '.join(DATA_CONFIGS)}.")
     system: str = Field(description="Registry name of the model.")
     size: Size = "full"
     seed: int = 1024
@@ -123,10 +213,25 @@ class Recipe(_Strict):
     encoder: str | None = Field(None, description="Pretrained encoder by folder or name; None = from scratch.")
     model: dict[str, Any] = Field(default_factory=dict, description="Fields of the model's configuration.")
     tokenizer: TokenizerConfig = TokenizerConfig()  # pyright: ignore[reportCallIssue]
-    data: DataConfig = DataConfig()  # pyright: ignore[reportCallIssue]
+    data: Any = Field(default={}, validate_default=True, description="See the task's data class.")
     stages: tuple[StageConfig, ...] = Field(min_length=1)
     decoding: DecodingConfig = DecodingConfig()  # pyright: ignore[reportCallIssue]
     published: PublishedRow | None = None
+
+    @field_validator("task")
+    @classmethod
+    def _known_task(cls, value: str) -> str:
+        if value not in DATA_CONFIGS:
+            raise ValueError(
+                f"no task {value!r}.{nearest(value, list(DATA_CONFIGS))} There are: {', '.join(DATA_CONFIGS)}"
+            )
+        return value
+
+    @field_validator("data", mode="before")
+    @classmethod
+    def _data_of_task(cls, value: Any, info: ValidationInfo) -> TaskData:
+        accepted = DATA_CONFIGS[info.data.get("task", "respond")]
+        return value if isinstance(value, accepted) else accepted.model_validate(value)
 
     def dump(self) -> str:
         """The resolved recipe as YAML; :func:`load_recipe` reads it back to an equal one."""
@@ -263,6 +368,7 @@ def validate_recipe(tree: dict[str, Any], origin: str) -> Recipe:
 def _check_stages(recipe: Recipe, origin: str) -> None:
     """What would otherwise show only when the stage begins, perhaps hours later."""
     names = [stage.name for stage in recipe.stages]
+    accepted_data = DATA_CONFIGS[recipe.task]
     for stage in recipe.stages:
         where = f"stages.{stage.name}"
         if names.count(stage.name) > 1:
@@ -274,9 +380,9 @@ def _check_stages(recipe: Recipe, origin: str) -> None:
                 f" Accepted: {', '.join(accepted)}."
             )
         try:
-            DataConfig.model_validate(merge(recipe.data.model_dump(mode="json"), stage.data))
+            accepted_data.model_validate(merge(recipe.data.model_dump(mode="json"), stage.data))
         except ValidationError as problem:
-            raise ConfigError(f"{origin}: {_explain(problem, {}, DataConfig, f'{where}.data.')}") from None
+            raise ConfigError(f"{origin}: {_explain(problem, {}, accepted_data, f'{where}.data.')}") from None
 
 
 def _explain(problem: ValidationError, tree: dict[str, Any], model: Any = Recipe, prefix: str = "") -> str:
@@ -291,6 +397,9 @@ def _explain(problem: ValidationError, tree: dict[str, Any], model: Any = Recipe
         return f"{where}: {first['msg']} (found {first.get('input')!r})."
     for part in first["loc"][:-1]:
         if isinstance(part, int):
+            continue
+        if model is Recipe and part == "data":
+            model = DATA_CONFIGS.get(tree.get("task", "respond"), DataConfig)
             continue
         annotation = model.model_fields[part].annotation
         args = [a for a in getattr(annotation, "__args__", ()) if isinstance(a, type) and issubclass(a, BaseModel)]

@@ -166,8 +166,8 @@ class Understanding:
         return {
             "emotion": self.emotion,
             "emotions": dict(self.emotions),
-            "causes": [_span_dict(span, self.turns) for span in self.causes],
-            "words": [_span_dict(span, self.turns) for span in self.words],
+            "causes": [span_dict(span, self.turns) for span in self.causes],
+            "words": [span_dict(span, self.turns) for span in self.words],
             "turns": [{"role": turn.role, "text": turn.text} for turn in self.turns],
             "uncertain": list(self.uncertain),
             "model": self.model,
@@ -200,5 +200,6 @@ class Reply:
         }
 
 
-def _span_dict(span: Span, turns: Sequence[Turn]) -> dict[str, Any]:
+def span_dict(span: Span, turns: Sequence[Turn]) -> dict[str, Any]:
+    """A span with its text, JSON-ready."""
     return {"turn": span.turn, "start": span.start, "end": span.end, "text": span.of(turns), "score": span.score}

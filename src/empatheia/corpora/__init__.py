@@ -16,6 +16,9 @@ CORPORA = Registry(
         "recec": "empatheia.corpora.recec:load",
         "reccon": "empatheia.corpora.reccon:load",
         "edos": "empatheia.corpora.edos:load",
+        "empathetic_intents": "empatheia.corpora.empathetic_intents:load",
+        "epitome": "empatheia.corpora.epitome:load",
+        "emocause": "empatheia.corpora.emocause:load",
         "dailydialog": "empatheia.corpora.conversations:load_dailydialog",
         "esconv_partial": "empatheia.corpora.conversations:load_esconv_partial",
         "commonsense_dialogues_valid_test": "empatheia.corpora.conversations:load_commonsense_dialogues",
@@ -38,6 +41,9 @@ CORPORA_FILES = {
     "recec": "recec/test_with_cause.jsonl",
     "reccon": "reccon/dailydialog_train.json",
     "edos": "edos/1_mturk_groundtruth_labels_9K.csv",
+    "empathetic_intents": "empathetic_intents/train_data/train.txt",
+    "epitome": "epitome/interpretations-reddit.csv",
+    "emocause": "emocause/test.json",
     "dailydialog": "dailydialog/train_partial.jsonl",
 }
 """A file that shows a corpus is there; the others are ``dialogue_corpora/<name>.jsonl``."""
@@ -47,7 +53,10 @@ _OFFICIAL_SPLITS = {
     "sample": ("train", "valid", "test"),
     "reccon": ("train", "valid", "test"),
     "dailydialog": ("train", "valid", "test"),
+    "empathetic_intents": ("train", "valid", "test"),
+    "epitome": ("train", "valid", "test"),
     "recec": ("valid", "test"),
+    "emocause": ("valid", "test"),
 }
 
 

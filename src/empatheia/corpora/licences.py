@@ -54,6 +54,25 @@ LICENCES: dict[str, Licence] = {
         "github.com/declare-lab/RECCON",
         share_alike=True,
     ),
+    "empathetic_intents": Licence(
+        "none stated; text CC BY-NC 4.0",
+        False,
+        "Labels without a licence; `empatheia train recipes/meed2/emotion_intent.yaml` makes the classifier anew.",
+        "Welivita and Pu 2020, github.com/anuradha1992/EmpatheticIntents",
+    ),
+    "epitome": Licence(
+        "academic, non-commercial; attribution",
+        False,
+        "For academic research, to be passed on under a like licence; `empatheia train recipes/epitome/shared.yaml`"
+        " makes the model from one's own copy.",
+        "Sharma et al. 2020, github.com/behavioral-data/Empathy-Mental-Health",
+    ),
+    "emocause": Licence(
+        "MIT repository; text CC BY-NC 4.0",
+        False,
+        "An evaluation set: nothing is trained on it.",
+        "Kim et al. 2021, github.com/skywalker023/focused-empathy",
+    ),
     "edos": Licence("CC BY 4.0", True, "Attribution only.", "github.com/anuradha1992/EDOS"),
     "dailydialog": Licence(
         "CC BY-NC-SA 4.0",

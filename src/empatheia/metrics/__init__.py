@@ -60,6 +60,10 @@ METRICS = Registry(
         "span_f1_neg": "empatheia.metrics.spans:span_f1_neg",
         "span_f1": "empatheia.metrics.spans:span_f1",
         "span_lcs_f1": "empatheia.metrics.spans:span_lcs_f1",
+        # mechanisms.py: empathy shown by a reply, and where
+        "mechanism_level": "empatheia.metrics.mechanisms:MechanismLevel",
+        "rationale_f1": "empatheia.metrics.mechanisms:rationale_f1",
+        "rationale_iou_f1": "empatheia.metrics.mechanisms:rationale_iou_f1",
         # agreement.py: the raters
         "fleiss_kappa": "empatheia.metrics.agreement:FleissKappa",
         "cohen_kappa": "empatheia.metrics.agreement:CohenKappa",

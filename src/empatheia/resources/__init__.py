@@ -6,8 +6,10 @@ from empatheia.resources.lookup import (
     corpus_roots,
     data_root,
     find_corpus_file,
+    installed_model,
     is_offline,
     is_reachable,
+    models_root,
     resolve_model,
 )
 
@@ -19,7 +21,9 @@ __all__ = [
     "extract_tar",
     "file_sha256",
     "find_corpus_file",
+    "installed_model",
     "is_offline",
     "is_reachable",
+    "models_root",
     "resolve_model",
 ]

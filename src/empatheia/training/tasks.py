@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from torch import Tensor
 
 from empatheia.config import Recipe, StageConfig
+from empatheia.registry import Registry
 from empatheia.training.stages import StageData
 
 
@@ -37,12 +38,21 @@ class Task(Protocol):
         ...
 
 
+TASKS = Registry(
+    "tasks",
+    {
+        "respond": "empatheia.training.responding:RespondTask",
+        "entail": "empatheia.training.entailing:EntailTask",
+        "classify": "empatheia.training.classifying:ClassifyTask",
+        "extract": "empatheia.training.extracting:ExtractTask",
+        "estimate": "empatheia.training.estimating:EstimateTask",
+        "mechanisms": "empatheia.training.mechanisms:MechanismsTask",
+        "anticipate": "empatheia.training.anticipating:AnticipateTask",
+    },
+)
+"""What a recipe's `task` names; each has its own `data` block (:data:`empatheia.config.DATA_CONFIGS`)."""
+
+
 def make_task(recipe: Recipe, folder: Path) -> Task:
     """The task a recipe names, with the model built and its data read."""
-    if recipe.task == "entail":
-        from empatheia.training.entailing import EntailTask
-
-        return EntailTask(recipe, folder)
-    from empatheia.training.responding import RespondTask
-
-    return RespondTask(recipe, folder)
+    return TASKS.get(recipe.task)(recipe, folder)

@@ -230,7 +230,10 @@ class EmpatheiaTrainer(Trainer):
     # -- optimiser -------------------------------------------------------------------------------------------
 
     def create_optimizer(self, model: Any = None) -> torch.optim.Optimizer:
-        """AdamW over the parameters that learn; those outside the (pretrained) encoder may have their own rate."""
+        """AdamW over the parameters that learn; those outside the (pretrained) encoder may have their own rate.
+
+        A model whose class says ``optimizer = "sgd"`` (sparse tables, which AdamW cannot take) gets plain descent.
+        """
         if self.optimizer is None:
             stage = self.stage
             groups: dict[float, list[nn.Parameter]] = {}
@@ -240,14 +243,29 @@ class EmpatheiaTrainer(Trainer):
                 if parameter.requires_grad:
                     rate = stage.learning_rate if mark in name else stage.head_learning_rate or stage.learning_rate
                     groups.setdefault(rate, []).append(parameter)
+            by_rate = [{"params": params, "lr": rate} for rate, params in groups.items()]
+            if self._is_sparse():
+                if stage.max_grad_norm or stage.weight_decay:
+                    raise ConfigError(
+                        f"stage {stage.name!r}: max_grad_norm={stage.max_grad_norm} and weight_decay="
+                        f"{stage.weight_decay} with a model of sparse tables; accepted: 0 for both."
+                    )
+                self.optimizer = torch.optim.SGD(by_rate, lr=stage.learning_rate)
+                return self.optimizer
             self.optimizer = torch.optim.AdamW(
-                [{"params": params, "lr": rate} for rate, params in groups.items()],
+                by_rate,
                 betas=stage.betas,
                 eps=stage.eps,
                 weight_decay=stage.weight_decay,
                 fused=True,
             )
         return self.optimizer
+
+    def _is_sparse(self) -> bool:
+        return getattr(self.accelerator.unwrap_model(self.model), "optimizer", "adamw") == "sgd"
+
+    def _get_grad_norm(self, model: nn.Module, grad_norm: Any = None) -> Any:
+        return None if self._is_sparse() else super()._get_grad_norm(model, grad_norm)
 
     # -- validation ------------------------------------------------------------------------------------------
 

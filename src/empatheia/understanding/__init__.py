@@ -1,10 +1,68 @@
-"""Models that say what a person feels and why; listing their names imports nothing heavy."""
+"""Models that say what a person feels, why, what else is likely true and how to react; names import nothing heavy."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from empatheia.dialogue import Dialogue
 from empatheia.registry import Registry
 
 UNDERSTANDERS = Registry(
     "understanders",
-    {"cause_entailment": "empatheia.understanding.cause_entailment:CauseEntailment"},
+    {
+        "cause_entailment": "empatheia.understanding.cause_entailment:CauseEntailment",
+        "cause_spans": "empatheia.understanding.cause_spans:CauseSpans",
+        "utterance_classifier": "empatheia.understanding.utterance_classifier:UtteranceClassifier",
+        "linear_classifier": "empatheia.understanding.linear_classifier:LinearClassifier",
+        "feature_classifier": "empatheia.understanding.feature_classifier:FeatureClassifier",
+        "emotion_estimator": "empatheia.understanding.emotion_estimator:EmotionEstimator",
+        "mechanism_identifier": "empatheia.understanding.mechanisms:MechanismIdentifier",
+        "reaction_predictor": "empatheia.understanding.reaction:ReactionPredictor",
+    },
 )
+"""Trainable models by the name recipes use (`system:`)."""
 
-__all__ = ["UNDERSTANDERS"]
+
+class Component(Protocol):
+    """One question answered for whole conversations, by a loaded model or a look-up.
+
+    Attributes:
+        part: Which of :data:`empatheia.analysis.PARTS` it answers.
+        name: Model or provider name for the record.
+    """
+
+    part: str
+    name: str
+
+    def annotate(
+        self, dialogues: Sequence[Dialogue], *, batch_size: int = 32, progress: Callable[[int], None] | None = None
+    ) -> list[tuple[Any, ...]]:
+        """Records of each conversation, in order; the same alone or among others.
+
+        Args:
+            dialogues: Conversations; roles matter.
+            batch_size: Most items in one forward pass.
+            progress: Called with the number of conversations just finished.
+
+        Returns:
+            For each conversation the records of its part (:mod:`empatheia.analysis`), by turn.
+        """
+        ...
+
+
+COMPONENTS = Registry(
+    "components",
+    {
+        "emotion": "empatheia.understanding.perception:EmotionOfTurns",
+        "intent": "empatheia.understanding.perception:IntentOfTurns",
+        "causes": "empatheia.understanding.causes:CausesOfTurns",
+        "words": "empatheia.understanding.word_causes:WordsOfTurns",
+        "mechanisms": "empatheia.understanding.mechanisms:MechanismsOfTurns",
+        "inferences": "empatheia.understanding.inferences.turns:InferencesOfTurns",
+        "reaction": "empatheia.understanding.reaction:ReactionToTurns",
+    },
+)
+"""Part or provider name to a class with ``load(folder, **options) -> Component``."""
+
+__all__ = ["COMPONENTS", "UNDERSTANDERS", "Component"]

@@ -1,0 +1,180 @@
+"""What the understanding components say of a conversation: frozen records, one kind per question, no tensors.
+
+Each record names the turn it is about (0-based), and the model that made it stands once in
+:class:`Analysis`.models. A component that gave nothing is absent and says why in :class:`Analysis`.missing;
+gold and predicted annotations never share a record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from empatheia.dialogue import CauseAnnotation, Dialogue, Span, span_dict
+
+PARTS: tuple[str, ...] = ("emotion", "intent", "causes", "words", "mechanisms", "inferences", "reaction")
+"""The questions a conversation can be asked, in the order of the five steps (perceive ... react)."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnLabels:
+    """A distribution over labels for one turn.
+
+    Attributes:
+        turn: 0-based index of the turn.
+        probabilities: Label to probability, in the model's label order; sums to 1.
+    """
+
+    turn: int
+    probabilities: Mapping[str, float]
+
+    @property
+    def label(self) -> str:
+        """The most probable label."""
+        return max(self.probabilities, key=lambda name: self.probabilities[name])
+
+
+@dataclass(frozen=True, slots=True)
+class WordScores:
+    """How much each word of a turn carries its emotion, with no word labels behind it.
+
+    Attributes:
+        turn: 0-based index of the turn.
+        emotion: The emotion explained.
+        words: Every word as a span with its score, in reading order; higher = more causal. Scores compare
+            within a turn only.
+    """
+
+    turn: int
+    emotion: str
+    words: tuple[Span, ...]
+
+    def top(self, k: int) -> tuple[Span, ...]:
+        """The ``k`` words with the highest scores, best first; ties go to the earlier word."""
+        return tuple(sorted(self.words, key=lambda w: (-(w.score or 0.0), w.start))[:k])
+
+
+@dataclass(frozen=True, slots=True)
+class Mechanism:
+    """One of EPITOME's communication mechanisms in one turn (Sharma et al. 2020).
+
+    Attributes:
+        turn: 0-based index of the response turn.
+        name: ``emotional reaction``, ``interpretation`` or ``exploration``.
+        level: 0 none, 1 weak, 2 strong.
+        probabilities: Of the levels 0, 1, 2.
+        rationales: The parts of the turn that show it; empty at level 0.
+    """
+
+    turn: int
+    name: str
+    level: int
+    probabilities: tuple[float, float, float]
+    rationales: tuple[Span, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Inference:
+    """What is plausibly true besides what a turn says: one commonsense relation and its tails.
+
+    Attributes:
+        turn: 0-based index of the turn.
+        relation: One of :data:`empatheia.taxonomy.RELATIONS`.
+        tails: Texts, best first.
+        scores: One score a tail, in the provider's own unit; empty if it gives none.
+        head: The knowledge-base head the tails belong to (look-up), else None.
+    """
+
+    turn: int
+    relation: str
+    tails: tuple[str, ...]
+    scores: tuple[float, ...] = ()
+    head: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """Everything asked about one conversation.
+
+    Attributes:
+        dialogue: The conversation the turn indices and offsets point into.
+        emotion: One distribution over the 32 emotions a speaker turn.
+        intent: One distribution over the 41 emotions and intents a turn.
+        causes: One annotation (turns, spans, probabilities) an emotional turn.
+        words: One set of word scores a speaker turn.
+        mechanisms: Three records a listener turn that answers a speaker turn.
+        inferences: Records a speaker turn, one a relation the provider can give.
+        reaction: One distribution over the 41 labels for the reply that should come next.
+        models: Part to the name of the model or provider that answered.
+        missing: Part that was asked for to the reason why there is no answer and what to do.
+        uncertain: Reasons to distrust the answer; empty if none.
+    """
+
+    dialogue: Dialogue
+    emotion: tuple[TurnLabels, ...] = ()
+    intent: tuple[TurnLabels, ...] = ()
+    causes: tuple[CauseAnnotation, ...] = ()
+    words: tuple[WordScores, ...] = ()
+    mechanisms: tuple[Mechanism, ...] = ()
+    inferences: tuple[Inference, ...] = ()
+    reaction: tuple[TurnLabels, ...] = ()
+    models: Mapping[str, str] = field(default_factory=dict)
+    missing: Mapping[str, str] = field(default_factory=dict)
+    uncertain: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON-ready data: only the parts that were asked for, every span with its text."""
+        turns = self.dialogue.turns
+        out: dict[str, Any] = {
+            "id": self.dialogue.id,
+            "turns": [{"role": turn.role, "text": turn.text} for turn in turns],
+        }
+        for part in ("emotion", "intent", "reaction"):
+            if part in self.models:
+                out[part] = [
+                    {"turn": r.turn, "label": r.label, "probabilities": dict(r.probabilities)}
+                    for r in getattr(self, part)
+                ]
+        if "causes" in self.models:
+            out["causes"] = [
+                {
+                    "target": note.target,
+                    "turns": list(note.turns),
+                    "spans": [span_dict(span, turns) for span in note.spans],
+                    "probabilities": list(note.probabilities),
+                    "emotion": note.emotion,
+                }
+                for note in self.causes
+            ]
+        if "words" in self.models:
+            out["words"] = [
+                {"turn": r.turn, "emotion": r.emotion, "words": [span_dict(span, turns) for span in r.words]}
+                for r in self.words
+            ]
+        if "mechanisms" in self.models:
+            out["mechanisms"] = [
+                {
+                    "turn": r.turn,
+                    "mechanism": r.name,
+                    "level": r.level,
+                    "probabilities": list(r.probabilities),
+                    "rationales": [span_dict(span, turns) for span in r.rationales],
+                }
+                for r in self.mechanisms
+            ]
+        if "inferences" in self.models:
+            out["inferences"] = [
+                {
+                    "turn": r.turn,
+                    "relation": r.relation,
+                    "tails": list(r.tails),
+                    "scores": list(r.scores),
+                    "head": r.head,
+                }
+                for r in self.inferences
+            ]
+        out["models"] = dict(self.models)
+        out["missing"] = dict(self.missing)
+        out["uncertain"] = list(self.uncertain)
+        return out
