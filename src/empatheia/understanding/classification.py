@@ -1,0 +1,303 @@
+"""Labels for texts, whatever the model: the loss, the batches, and one bulk classifier for a sentence or a million.
+
+A text is a string, or the turns of a conversation with the newest last. A model comes with a *reader* that makes rows
+of numbers from texts; everything here works on those rows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from transformers import PreTrainedModel
+from transformers.utils import ModelOutput
+
+from empatheia.dialogue import Turn
+from empatheia.errors import CheckpointError, ConfigError
+from empatheia.registry import nearest
+from empatheia.resources import resolve_model
+from empatheia.text.batching import BucketBatchSampler, TokenBatchSampler
+from empatheia.understanding import UNDERSTANDERS
+
+IGNORED = -100
+BATCH_TOKENS = 2048
+WINDOW = 8192
+SYSTEMS = ("utterance_classifier", "linear_classifier")
+"""Classifiers that read text; ``feature_classifier`` reads the features of a frozen encoder instead."""
+
+Text = str | Sequence[Turn]
+Row = dict[str, Any]
+
+
+class Reader(Protocol):
+    """Turns texts into rows and rows into batches, for one model."""
+
+    def encode(self, texts: Sequence[Text]) -> list[Row]:
+        """One row a text, see :func:`row_lengths`."""
+        ...
+
+    def collate(self, rows: Sequence[Row]) -> dict[str, Tensor]:
+        """A padded batch of what the model's ``forward`` names; ``labels`` if the rows have a ``label``."""
+        ...
+
+    def save(self, folder: Path) -> None:
+        """Writes what ``open`` needs beside the weights."""
+        ...
+
+
+@dataclass
+class LabelOutput(ModelOutput):
+    """What a classifier gives.
+
+    Attributes:
+        loss: Sum of ``losses``; None without labels.
+        losses: ``label``: mean cross-entropy over items (nats).
+        counts: Over how many items that mean runs.
+        logits: Divided by the configuration's temperature, so their softmax is the calibrated distribution.
+            Shape: (batch, n_labels).
+    """
+
+    loss: Tensor | None = None
+    losses: dict[str, Tensor] | None = None
+    counts: dict[str, Tensor] | None = None
+    logits: Tensor | None = None
+
+
+def label_output(
+    logits: Tensor, labels: Tensor | None, smoothing: float = 0.0, weights: Sequence[float] | None = None
+) -> LabelOutput:
+    """Cross-entropy of a batch; the mean runs over items even when classes have weights.
+
+    Args:
+        logits: Shape: (batch, n_labels).
+        labels: Indices, -100 = not supervised. Shape: (batch,), int64.
+        smoothing: Share of probability spread evenly over all labels, in [0, 1).
+        weights: One factor a label, or None.
+    """
+    if labels is None:
+        return LabelOutput(logits=logits)
+    count = labels.ne(IGNORED).sum()
+    factors = None if weights is None else torch.tensor(weights, dtype=logits.dtype, device=logits.device)
+    total = F.cross_entropy(logits, labels, factors, ignore_index=IGNORED, label_smoothing=smoothing, reduction="sum")
+    mean = total / count.clamp(min=1)
+    return LabelOutput(loss=mean, losses={"label": mean}, counts={"label": count}, logits=logits)
+
+
+def count_labels(batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """How many items the loss of ``batch`` is a mean over, without running the model."""
+    labels = batch.get("labels")
+    return {} if labels is None else {"label": labels.ne(IGNORED).sum()}
+
+
+def pad_rows(values: Sequence[Sequence[int]], filler: int) -> Tensor:
+    """Lists of different lengths as one tensor. Shape: (n_rows, longest), int64; at least one column."""
+    width = max(1, *map(len, values))
+    return torch.tensor([[*row, *[filler] * (width - len(row))] for row in values], dtype=torch.long)
+
+
+def label_tensor(rows: Sequence[Row]) -> dict[str, Tensor]:
+    """``labels`` of rows that have a ``label``, else nothing."""
+    if "label" not in rows[0]:
+        return {}
+    return {"labels": torch.tensor([row["label"] for row in rows], dtype=torch.long)}
+
+
+def row_lengths(rows: Sequence[Row]) -> list[int]:
+    """Pieces or n-grams of each row; a row of features counts 1."""
+    return [max(1, len(row.get("input_ids", ()))) for row in rows]
+
+
+def label_fields(labels: Sequence[str], owner: str) -> dict[str, Any]:
+    """Label names as the library's configurations hold them: ``id2label`` and ``label2id``.
+
+    Raises:
+        ConfigError: There are fewer than two, or two are the same.
+    """
+    if len(labels) < 2 or len(set(labels)) < len(labels):
+        raise ConfigError(f"{owner}: labels are {list(labels)[:8]!r}; accepted: two or more different names.")
+    return {"id2label": dict(enumerate(labels)), "label2id": {label: i for i, label in enumerate(labels)}}
+
+
+def batches_of(lengths: Sequence[int], batch_size: int | None, batch_tokens: int | None) -> Iterator[list[int]]:
+    """Indices in batches of like length.
+
+    Raises:
+        ConfigError: Both limits are given, or one is below 1.
+    """
+    if batch_size is not None and batch_tokens is not None:
+        raise ConfigError(f"batch_size={batch_size} and batch_tokens={batch_tokens}: give one of the two.")
+    if batch_size is not None:
+        return iter(BucketBatchSampler(lengths, batch_size, shuffle=False))
+    return iter(TokenBatchSampler(lengths, BATCH_TOKENS if batch_tokens is None else batch_tokens, shuffle=False))
+
+
+@torch.inference_mode()
+def classify_rows(
+    model: PreTrainedModel,
+    reader: Reader,
+    rows: Sequence[Row],
+    *,
+    batch_size: int | None = None,
+    batch_tokens: int | None = None,
+) -> np.ndarray:
+    """Distributions of encoded texts, in order; labels in the rows are not read.
+
+    Args:
+        model: Put into evaluation mode.
+        reader: The model's own.
+        rows: What ``reader.encode`` gave.
+        batch_size: Most texts in one pass; else ``batch_tokens``.
+        batch_tokens: Most padded tokens in one pass (default 2,048).
+
+    Returns:
+        float32, rows sum to 1. Shape: (n_rows, n_labels).
+    """
+    model.eval()
+    out = np.zeros((len(rows), len(label_names(model.config))), dtype=np.float32)
+    for indices in batches_of(row_lengths(rows), batch_size, batch_tokens):
+        chosen = [{key: value for key, value in rows[i].items() if key != "label"} for i in indices]
+        batch = {key: value.to(model.device) for key, value in reader.collate(chosen).items()}
+        out[indices] = model(**batch).logits.float().softmax(-1).cpu().numpy()
+    return out
+
+
+class TextClassifier:
+    """A trained classifier with its reader: texts in, distributions out.
+
+    Args:
+        model: ``UtteranceClassifier`` or ``LinearClassifier``.
+        reader: Made for it.
+        name: For records.
+    """
+
+    def __init__(self, model: PreTrainedModel, reader: Reader, name: str = "classifier") -> None:
+        self.model = model.eval()
+        self.reader = reader
+        self.name = name
+
+    @classmethod
+    def load(cls, folder: str | Path, device: str | torch.device | None = None) -> TextClassifier:
+        """Reads a model folder.
+
+        Args:
+            folder: What training saved, or a name that ``resolve_model`` knows.
+            device: Where the model runs; None = the processor.
+
+        Raises:
+            MissingResourceError: There is no such folder.
+            CheckpointError: The folder holds no text classifier, or lacks weights.
+        """
+        path = resolve_model(folder)
+        system = _read_json(path / "config.json").get("model_type")
+        if system not in SYSTEMS:
+            hint = nearest(str(system), list(SYSTEMS))
+            raise CheckpointError(f"{path}: model_type is {system!r}.{hint} Accepted: {', '.join(SYSTEMS)}.")
+        model, reader = UNDERSTANDERS.get(system).open(path)
+        meta = _read_json(path / "empatheia.json") if (path / "empatheia.json").is_file() else {}
+        return cls(model if device is None else model.to(device), reader, str(meta.get("name", path.name)))
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Label names by index."""
+        return label_names(self.model.config)
+
+    def classify_texts(
+        self,
+        texts: Iterable[Text],
+        *,
+        batch_size: int | None = None,
+        batch_tokens: int | None = None,
+        window: int = WINDOW,
+        progress: Callable[[int], None] | None = None,
+    ) -> np.ndarray:
+        """Distributions of texts, in order; see :meth:`classify_windows` for the arguments.
+
+        Returns:
+            float32, rows sum to 1. Shape: (n_texts, n_labels).
+        """
+        parts = list(
+            self.classify_windows(
+                texts, batch_size=batch_size, batch_tokens=batch_tokens, window=window, progress=progress
+            )
+        )
+        return np.concatenate(parts) if parts else np.zeros((0, len(self.labels)), dtype=np.float32)
+
+    def classify_windows(
+        self,
+        texts: Iterable[Text],
+        *,
+        batch_size: int | None = None,
+        batch_tokens: int | None = None,
+        window: int = WINDOW,
+        progress: Callable[[int], None] | None = None,
+    ) -> Iterator[np.ndarray]:
+        """Distributions, one array for each stretch of texts, so any number of texts fits into memory.
+
+        Within a stretch equal texts are read once and texts of like length share a batch; the answer to a text does
+        not depend on its neighbours (beyond the last digits of floating point).
+
+        Args:
+            texts: Strings or conversations, in any iterable.
+            batch_size: Most texts in one pass; else ``batch_tokens``.
+            batch_tokens: Most padded tokens in one pass (default 2,048).
+            window: Texts a stretch, at least 1.
+            progress: Called with the number of texts just finished.
+
+        Yields:
+            float32. Shape: (at most ``window``, n_labels).
+
+        Raises:
+            ConfigError: Both batch limits are given, or a number is below 1.
+        """
+        if window < 1:
+            raise ConfigError(f"window is {window}; accepted: 1 or more texts.")
+        source = iter(texts)
+        while chunk := [text if isinstance(text, str) else tuple(text) for text in islice(source, window)]:
+            different = list(dict.fromkeys(chunk))
+            place = {text: i for i, text in enumerate(different)}
+            rows = self.reader.encode(different)
+            found = classify_rows(self.model, self.reader, rows, batch_size=batch_size, batch_tokens=batch_tokens)
+            if progress is not None:
+                progress(len(chunk))
+            yield found[[place[text] for text in chunk]]
+
+
+def label_names(config: Any) -> tuple[str, ...]:
+    """Label names of a configuration, by index."""
+    return tuple(config.id2label[i] for i in range(config.num_labels))
+
+
+def read_model(model_class: type[PreTrainedModel], folder: str | Path) -> Any:
+    """A model with all its weights, in evaluation mode.
+
+    Raises:
+        CheckpointError: The folder cannot be read, or weights are missing or of another shape.
+    """
+    try:
+        loaded: Any = model_class.from_pretrained(folder, dtype=torch.float32, output_loading_info=True)
+    except (OSError, ValueError, RuntimeError) as problem:
+        reason = " ".join(str(problem).split())[:300]
+        raise CheckpointError(
+            f"cannot read a model from {str(folder)!r}: {reason} Give a folder with config.json and model.safetensors."
+        ) from None
+    model, info = loaded
+    if missing := sorted(info["missing_keys"]):
+        raise CheckpointError(f"{str(folder)!r} lacks {len(missing)} weights, first {missing[0]!r}; train it again.")
+    return model.eval()
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as problem:
+        reason = getattr(problem, "strerror", None) or str(problem)
+        raise CheckpointError(f"{path}: {reason}; give the folder of a trained classifier.") from None
+    return found if isinstance(found, dict) else {}

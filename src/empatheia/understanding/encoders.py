@@ -1,0 +1,123 @@
+"""Pretrained encoders as parts of a classifier: built from a configuration, or read from a folder."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoTokenizer,
+    PreTrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+from transformers.models.auto.modeling_auto import MODEL_MAPPING
+
+from empatheia.errors import CheckpointError, ConfigError
+
+DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout")
+
+
+def encoder_settings(
+    config: Mapping[str, Any] | PreTrainedConfig, dropout: float | None = None, owner: str = "classifier"
+) -> dict[str, Any]:
+    """An encoder's whole configuration as plain values.
+
+    Args:
+        config: As an object, or as a dict with its ``model_type`` in which defaults may be left out.
+        dropout: Replaces every dropout rate; None = as they are.
+        owner: Who asks, for messages.
+
+    Raises:
+        ConfigError: The ``model_type`` is missing or unknown, or it is an encoder-decoder.
+    """
+    values = encoder_config(config, owner).to_dict() if isinstance(config, Mapping) else config.to_dict()
+    return values if dropout is None else {**values, **{name: dropout for name in DROPOUTS if name in values}}
+
+
+def encoder_config(settings: Mapping[str, Any] | None, owner: str) -> PreTrainedConfig:
+    """A configuration object from plain values; see :func:`encoder_settings` for errors."""
+    values = dict(settings or {})
+    model_type = values.pop("model_type", None)
+    if not model_type:
+        raise ConfigError(
+            f"{owner}: encoder_config has no 'model_type'; give the encoder's configuration as a dict, or a pretrained"
+            " encoder by folder or name."
+        )
+    try:
+        config = AutoConfig.for_model(model_type, **values)
+    except ValueError:
+        raise ConfigError(
+            f"{owner}: encoder_config has model_type {model_type!r}, which transformers does not know;"
+            " e.g. bert, roberta, distilbert."
+        ) from None
+    if config.is_encoder_decoder:
+        raise ConfigError(f"{owner}: {model_type!r} is an encoder-decoder; accepted: an encoder, e.g. bert or roberta.")
+    return config
+
+
+def build_encoder(settings: Mapping[str, Any] | None, owner: str) -> PreTrainedModel:
+    """The encoder a configuration describes, with fresh weights and without a pooler.
+
+    Args:
+        settings: The encoder's configuration with its ``model_type``.
+        owner: Who asks, for messages.
+
+    Raises:
+        ConfigError: See :func:`encoder_settings`.
+    """
+    config = encoder_config(settings, owner)
+    return AutoModel.from_config(config, **_without_pooler(config))
+
+
+def load_encoder(folder: str, tokenizer_folder: str | None = None) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """A pretrained encoder (float32) and its tokenizer.
+
+    Args:
+        folder: Folder (or hub id) of a Hugging Face encoder.
+        tokenizer_folder: Folder of its tokenizer, if it lies elsewhere.
+
+    Raises:
+        CheckpointError: The folder holds no encoder that transformers can read, or lacks weights.
+    """
+    try:
+        config = AutoConfig.from_pretrained(folder)
+        model, info = AutoModel.from_pretrained(
+            folder, dtype=torch.float32, output_loading_info=True, **_without_pooler(config)
+        )
+        tokenizer = AutoTokenizer.from_pretrained(tokenizer_folder or folder)
+    except (OSError, ValueError) as problem:
+        reason = " ".join(str(problem).split())[:300]
+        raise CheckpointError(
+            f"cannot read an encoder and its tokenizer from {str(folder)!r}: {reason}"
+            " Give a folder with config.json, model.safetensors and tokenizer.json."
+        ) from None
+    if missing := sorted(info["missing_keys"]):
+        raise CheckpointError(f"encoder {str(folder)!r} lacks {len(missing)} weights, first {missing[0]!r}.")
+    return model, tokenizer
+
+
+def special_ids(tokenizer: PreTrainedTokenizerBase) -> tuple[int, int, int]:
+    """Ids of the pieces that open a sequence, close a turn, and pad.
+
+    Raises:
+        ConfigError: The tokenizer has no CLS (or BOS) or no SEP (or EOS) piece.
+    """
+    opening: Any = tokenizer.cls_token_id if tokenizer.cls_token_id is not None else tokenizer.bos_token_id
+    closing: Any = tokenizer.sep_token_id if tokenizer.sep_token_id is not None else tokenizer.eos_token_id
+    if opening is None or closing is None:
+        raise ConfigError("the tokenizer has no CLS/BOS or no SEP/EOS piece; use an encoder's tokenizer.")
+    padding: Any = tokenizer.pad_token_id
+    return opening, closing, padding if padding is not None else closing
+
+
+def _without_pooler(config: PreTrainedConfig) -> dict[str, bool]:
+    """``add_pooling_layer=False`` if the class takes it: an unused pooler would never get a gradient."""
+    model_class = MODEL_MAPPING.get(type(config), None)
+    if model_class is None or "add_pooling_layer" not in inspect.signature(model_class.__init__).parameters:
+        return {}
+    return {"add_pooling_layer": False}
