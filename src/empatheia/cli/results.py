@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -24,17 +24,28 @@ class ResultFile:
     Args:
         path: Where the result goes.
         resume: Continue from ``NAME.partial`` and keep it on failure; without it leftovers are dropped.
+        columns: Of the CSV table.
+        cells: A record as rows of that table; None = one row, see :func:`flat`.
 
     Raises:
         DataError: The folder does not exist or cannot be written.
     """
 
-    def __init__(self, path: Path, resume: bool = False) -> None:
+    def __init__(
+        self,
+        path: Path,
+        resume: bool = False,
+        columns: Sequence[str] = CSV_COLUMNS,
+        cells: Callable[[dict[str, Any]], list[dict[str, Any]]] | None = None,
+    ) -> None:
         self.path = path
+        self.columns = columns
+        self.cells = cells or (lambda record: [flat(record)])
         self.partial = path.with_name(path.name + ".partial")
         self.resume = resume
         self.n_done = 0
         self.last_record: dict[str, Any] | None = None
+        self.last_good: dict[str, Any] | None = None
         if path.is_dir():
             raise DataError(f"{path} is a folder; name a file, e.g. {path / 'result.jsonl'}.")
         if not path.absolute().parent.is_dir():
@@ -71,6 +82,11 @@ class ResultFile:
             if not is_whole and not self.resume:
                 self.partial.unlink(missing_ok=True)
 
+    def done_records(self) -> Iterator[dict[str, Any]]:
+        """The rows an interrupted run left, in order; none after a fresh start."""
+        if self.n_done:
+            yield from _records(self.partial)
+
     def _finish(self) -> None:
         if self.path.suffix.lower() != ".csv":
             self.partial.replace(self.path)
@@ -78,9 +94,10 @@ class ResultFile:
         table = self.path.with_name(self.path.name + ".table.partial")
         try:
             with table.open("w", encoding="utf-8", newline="") as stream:
-                writer: csv.DictWriter[str] = csv.DictWriter(stream, CSV_COLUMNS)
+                writer: csv.DictWriter[str] = csv.DictWriter(stream, self.columns)
                 writer.writeheader()
-                writer.writerows(flat(record) for record in _records(self.partial))
+                for record in _records(self.partial):
+                    writer.writerows(self.cells(record))
             table.replace(self.path)
         finally:
             table.unlink(missing_ok=True)
@@ -99,6 +116,7 @@ class ResultFile:
                     break
                 size += len(line)
                 self.n_done, self.last_record = int(record["row"]), record
+                self.last_good = self.last_good if "error" in record else record
         os.truncate(self.partial, size)
 
 

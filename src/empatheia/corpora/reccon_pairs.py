@@ -134,6 +134,15 @@ def span_items(
     return [_span_item(pair, with_context) for pair in pairs(corpus, fold, seed, per_target)]
 
 
+def span_question(emotion: str, target: str, candidate: str | None = None) -> str:
+    """The question of subtask 1 in the wording of the released files; ``candidate`` is named with context only."""
+    evidence = "" if candidate is None else f" The evidence utterance is {candidate}"
+    return (
+        f"The target utterance is {target}{evidence}"
+        f" What is the causal span from context that is relevant to the target utterance's emotion {emotion} ?"
+    )
+
+
 def _base_id(prefix: str, dialogue_id: str, target: int, label: int) -> str:
     return f"{prefix}_{dialogue_id}_utt_{target + 1}_{'true' if label else 'impossible'}_cause_"
 
@@ -236,12 +245,7 @@ class _Draw:
 
 
 def _span_item(pair: Pair, with_context: bool) -> SpanItem:
-    evidence = f" The evidence utterance is {pair.candidate_text}" if with_context else ""
-    question = (
-        f"The target utterance is {pair.target_text}{evidence}"
-        " What is the causal span from context that is relevant to the target utterance's emotion"
-        f" {pair.emotion} ?"
-    )
+    question = span_question(pair.emotion, pair.target_text, pair.candidate_text if with_context else None)
     context = " ".join(pair.context) if with_context else pair.candidate_text
     if not pair.label:
         return SpanItem(pair.id, context, question, "", 0, True)

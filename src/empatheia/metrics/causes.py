@@ -156,7 +156,8 @@ class CauseRecall(Metric):
 
     Args:
         top_k: How many predicted words count.
-        strict: Equal case-folded words only. The score then has another name.
+        strict: True = equal case-folded words only. ``"index"`` = entries are pairs of a word and its token index, and
+            both must be equal. The score then has another name.
 
     Example:
         >>> metric = CauseRecall(top_k=1)
@@ -168,30 +169,34 @@ class CauseRecall(Metric):
     unit = "percent"
     columns = ("recall", "ceiling", "n_items")
 
-    def __init__(self, top_k: int = 1, strict: bool = False) -> None:
+    def __init__(self, top_k: int = 1, strict: bool | Literal["index"] = False) -> None:
         super().__init__()
         if top_k < 1:
             raise ConfigError(f"top_k is {top_k}; accepted: 1 or more.")
+        if strict not in (False, True, "index"):
+            raise ConfigError(f"strict is {strict!r}; accepted: False, True, 'index'.")
         self.top_k, self.strict = top_k, strict
-        self.name = f"cause_recall_top{top_k}{'_strict' if strict else ''}"
+        self.name = f"cause_recall_top{top_k}" + ("_index" if strict == "index" else "_strict" if strict else "")
 
-    def update(self, ranked: Sequence[Sequence[str]], gold: Sequence[Sequence[str]]) -> None:
+    def update(self, ranked: Sequence[Sequence[Any]], gold: Sequence[Sequence[Any]]) -> None:
         """Adds utterances.
 
         Args:
             ranked: Predicted cause words of each utterance, best first; fewer than k are allowed.
-            gold: Gold cause words of each utterance, at least one.
+            gold: Gold cause words of each utterance; without any its recall and its ceiling are 0.
 
         Raises:
-            DataError: The numbers differ, an entry is a plain string, or an utterance has no gold word.
+            DataError: The numbers differ, an entry is a plain string, or with ``strict="index"`` something is not a
+                pair of a word and an index.
         """
         check_same_length(self.name, ranked=ranked, gold=gold)
         rows = []
         for i, (words, truths) in enumerate(zip(ranked, gold, strict=True)):
-            if isinstance(words, str) or isinstance(truths, str) or not truths:
+            if isinstance(words, str) or isinstance(truths, str):
                 raise DataError(f"{self.name}: utterance {i} is {words!r} / {truths!r}; accepted: lists of words.")
-            found = self._found(list(words[: self.top_k]), list(truths))
-            rows.append([found / len(truths), min(self.top_k, len(truths)) / len(truths), 1])
+            found = self._found(list(words[: self.top_k]), list(truths), i)
+            n = max(1, len(truths))
+            rows.append([found / n, min(self.top_k, len(truths)) / n, 1])
         self._append(rows, references=gold)
 
     def value_of(self, sums: np.ndarray) -> np.ndarray:
@@ -200,14 +205,19 @@ class CauseRecall(Metric):
 
     def settings(self) -> Mapping[str, object]:
         """Number of guesses and how words are matched."""
-        return {"top": self.top_k, "match": "strict" if self.strict else "affix"}
+        return {"top": self.top_k, "match": "index" if self.strict == "index" else "strict" if self.strict else "affix"}
 
     def parts_of(self, sums: np.ndarray) -> dict[str, Any]:
         """Best possible value for this k, in percent."""
         return {"ceiling": 100 * float(sums[1] / sums[2])}
 
-    def _found(self, words: list[str], truths: list[str]) -> int:
-        if self.strict:
+    def _found(self, words: list[Any], truths: list[Any], utterance: int) -> int:
+        if self.strict == "index":
+            try:
+                words, truths = ([(word.casefold(), int(i)) for word, i in row] for row in (words, truths))
+            except (TypeError, ValueError, AttributeError):
+                raise DataError(f"{self.name}: utterance {utterance}: accepted: pairs (word, index).") from None
+        elif self.strict:
             words, truths = [w.casefold() for w in words], [t.casefold() for t in truths]
         else:
             for truth in truths:

@@ -1,6 +1,6 @@
 """The numbers that papers printed, and ours beside them.
 
-``published_results.csv`` is our transcription of the tables of five papers: one printed number a line, with
+``published_results.csv`` is our transcription of the tables of six papers: one printed number a line, with
 its table, setting, spread and any inconsistency found in the paper itself (column ``notes``).
 """
 
@@ -21,7 +21,9 @@ from empatheia.metrics.score import Score
 from empatheia.registry import nearest
 
 # The papers' keys, and their numbers in the file's column "seed"
-PAPERS = MappingProxyType({"kim2021": "000", "gao2021": "001", "imagine": "002", "rashkin2018": "003", "meed2": "004"})
+PAPERS = MappingProxyType(
+    {"kim2021": "000", "gao2021": "001", "imagine": "002", "rashkin2018": "003", "meed2": "004", "reccon": "005"}
+)
 
 NO_DEFINITION = "the paper does not define it"
 # (paper, printed metric) -> (our score, unit in print), or the reason why no score of ours is that number
@@ -37,6 +39,13 @@ DEFINITIONS: Mapping[tuple[str, str], tuple[str, str] | str] = MappingProxyType(
         ("imagine", "Distinct-1"): ("dist_corpus_1", "percent"),
         ("imagine", "Distinct-2"): ("dist_corpus_2", "percent"),
         ("imagine", "ACC"): ("accuracy", "percent"),
+        ("reccon", "EM_pos"): ("span_em_pos", "percent"),
+        ("reccon", "F1_pos"): ("span_f1_pos", "percent"),
+        ("reccon", "F1_neg"): ("span_f1_neg", "percent"),
+        ("reccon", "F1"): ("span_f1", "percent"),
+        ("reccon", "Pos. F1"): ("entailment_f1_positive", "percent"),
+        ("reccon", "Neg. F1"): ("entailment_f1_negative", "percent"),
+        ("reccon", "macro F1"): ("entailment_f1_macro", "percent"),
         ("rashkin2018", "PPL"): ("ppl_token", "perplexity"),
         ("rashkin2018", "AVG BLEU"): ("bleu_avg", "percent"),
         ("rashkin2018", "Acc"): ("accuracy", "fraction"),
@@ -116,7 +125,7 @@ def published(paper: str, table: str, row: str, setting: str = "", dataset: str 
     """The printed numbers of one row.
 
     Args:
-        paper: ``gao2021``, ``imagine``, ``rashkin2018``, ``meed2`` or ``kim2021``.
+        paper: ``gao2021``, ``imagine``, ``rashkin2018``, ``meed2``, ``kim2021`` or ``reccon``.
         table: ``Table 2``, or just ``2``.
         row: System as printed, e.g. ``Ours(Soft)``.
         setting: The setting, or whole words of it, e.g. ``run 1`` or ``candidates=ED+DD``.

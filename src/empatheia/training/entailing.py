@@ -12,104 +12,151 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from empatheia.config import Recipe, StageConfig, validate_model_fields
-from empatheia.corpora import reccon_pairs, sample
+from empatheia.corpora import sample
 from empatheia.corpora.reccon import load as load_reccon
+from empatheia.dialogue import CauseAnnotation
 from empatheia.errors import ConfigError
+from empatheia.metrics import METRICS
 from empatheia.resources import resolve_model
 from empatheia.training.stages import StageData
 from empatheia.understanding.cause_entailment import (
     CauseEntailment,
-    CauseEntailmentConfig,
     EntailmentCollator,
     EntailmentDataset,
     EntailmentItem,
     annotate,
-    best_threshold,
-    evaluate_pairs,
-    items_from_reccon,
+    items_of_fold,
 )
+from empatheia.understanding.entailment_scores import best_scores, question_cells, scores_at
+
+N_RESAMPLES = 1000
+TUNED = "tuned on valid"
 
 
-class EntailTask:
-    """Trains and measures a :class:`CauseEntailment` model."""
+class RecconTask:
+    """What the two RECCON tasks share: a fold's items by split, the model folder, the counts.
 
-    def __init__(self, recipe: Recipe, folder: Path) -> None:
+    Args:
+        recipe: Names ``encoder`` and, in ``data``, the fold and the folds it is tested on.
+        model_class: Has ``from_encoder``.
+
+    Raises:
+        ConfigError: The recipe names no encoder, or ``model`` has an unknown field.
+    """
+
+    def __init__(self, recipe: Recipe, model_class: Any) -> None:
         if recipe.encoder is None:
-            raise ConfigError(f"recipe {recipe.name!r}: task `entail` needs `encoder`, a folder or name of an encoder.")
-        if recipe.data.fold != 1:
-            raise ConfigError(f"recipe {recipe.name!r}: data.fold={recipe.data.fold}; only fold 1 trains an annotator.")
-        accepted = [p for p in inspect.signature(CauseEntailmentConfig).parameters if p != "kwargs"]
+            raise ConfigError(
+                f"recipe {recipe.name!r}: task `{recipe.task}` needs `encoder`, a folder or name of an encoder."
+            )
+        accepted = [p for p in inspect.signature(model_class.config_class).parameters if p != "kwargs"]
         validate_model_fields(recipe.model, accepted, f"recipe {recipe.name!r}")
         self.recipe = recipe
-        self.encoder_folder = str(resolve_model(recipe.encoder))
-        self.model, self.tokenizer = CauseEntailment.from_encoder(self.encoder_folder, **recipe.model)
-        self.collator = EntailmentCollator(self.tokenizer, self.model.config.form)
-        self._items: dict[str, list[EntailmentItem]] = {}
+        self.model, self.tokenizer = model_class.from_encoder(str(resolve_model(recipe.encoder)), **recipe.model)
+        self._items: dict[tuple[str, int], list[EntailmentItem]] = {}
 
-    def _root(self) -> Path | None:
-        return sample.root() if self.recipe.data.corpus == "sample" else None
-
-    def items(self, split: str) -> list[EntailmentItem]:
-        """Targets of a split with their histories and gold labels."""
-        if split not in self._items:
-            corpus = load_reccon(split, root=self._root())
+    def items(self, split: str, fold: int | None = None) -> list[EntailmentItem]:
+        """Targets of a split with their histories and gold labels, in the training fold or another."""
+        fold = int(self.recipe.data.fold if fold is None else fold)
+        if (split, fold) not in self._items:
+            root = sample.root() if self.recipe.data.corpus == "sample" else None
             limit = getattr(self.recipe.data, f"{split}_limit")
-            notes = corpus.annotations[:limit] if limit else corpus.annotations
-            self._items[split] = items_from_reccon(corpus.dialogues, notes)
-        return self._items[split]
-
-    def stage_data(self, stage: StageConfig) -> StageData:
-        """RECCON train and valid, fold 1."""
-        train = EntailmentDataset(self.items("train"), self.tokenizer, self.model.config)
-        valid = EntailmentDataset(self.items("valid"), self.tokenizer, self.model.config)
-        return StageData(train, train.lengths, valid, valid.lengths, self.collator)
+            self._items[split, fold] = items_of_fold(load_reccon(split, root=root), fold, limit=limit)
+        return self._items[split, fold]
 
     def read_weights(self, folder: Path) -> dict[str, Tensor]:
         """Weights saved after a stage."""
         return load_file(folder / "model.safetensors")
+
+    def write(self, folder: Path, system: str) -> None:
+        """Model, tokenizer, ``empatheia.json`` and the resolved recipe."""
+        self.model.save_pretrained(folder)
+        self.tokenizer.save_pretrained(folder)
+        meta = {
+            "format": 1,
+            "system": system,
+            "name": self.recipe.name,
+            "seed": self.recipe.seed,
+            "fold": self.recipe.data.fold,
+        }
+        (folder / "empatheia.json").write_text(json.dumps(meta, indent=2), encoding="utf-8")
+        (folder / "recipe.yaml").write_text(self.recipe.dump(), encoding="utf-8")
+
+    def data_record(self) -> dict[str, Any]:
+        """Rows and published pairs of each split and fold that was read."""
+        return {
+            "reccon": {
+                f"{split}, fold {fold}": {
+                    "items": len(items),
+                    "pairs": sum(1 for item in items for _ in item.questions()),
+                }
+                for (split, fold), items in self._items.items()
+            }
+        }
+
+
+class EntailTask(RecconTask):
+    """Trains a :class:`CauseEntailment` model on one fold and measures it on all."""
+
+    def __init__(self, recipe: Recipe, folder: Path) -> None:
+        super().__init__(recipe, CauseEntailment)
+        self.collator = EntailmentCollator(self.tokenizer, self.model.config.form)
+
+    def stage_data(self, stage: StageConfig) -> StageData:
+        """RECCON train and valid of the recipe's fold."""
+        train = EntailmentDataset(self.items("train"), self.tokenizer, self.model.config)
+        valid = EntailmentDataset(self.items("valid"), self.tokenizer, self.model.config)
+        return StageData(train, train.lengths, valid, valid.lengths, self.collator)
 
     def save(self, folder: Path) -> None:
         """Model (threshold chosen on valid) and tokenizer.
 
         They load with ``CauseEntailment.from_pretrained`` and ``AutoTokenizer``.
         """
-        notes = annotate(self.model, self.tokenizer, self.items("valid"))
-        self.model.config.threshold = best_threshold(notes, self._pairs("valid")).threshold
-        self.model.save_pretrained(folder)
-        self.tokenizer.save_pretrained(folder)
-        meta = {"format": 1, "system": "cause_entailment", "name": self.recipe.name, "seed": self.recipe.seed}
-        (folder / "empatheia.json").write_text(json.dumps(meta, indent=2), encoding="utf-8")
+        self.model.config.threshold = self._best_threshold()
+        self.write(folder, "cause_entailment")
 
-    def _pairs(self, split: str) -> list[reccon_pairs.Pair]:
-        known = {(item.dialogue_id, item.target) for item in self.items(split)}
-        corpus = load_reccon(split, root=self._root())
-        return [p for p in reccon_pairs.pairs(corpus, fold=1) if (p.dialogue_id, p.target) in known]
+    def _best_threshold(self) -> float:
+        items = self.items("valid")
+        return best_scores(question_cells(items, annotate(self.model, self.tokenizer, items))).threshold
 
     def evaluate(self, split: str, outputs: Path | None) -> dict[str, Any]:
-        """Pair F1 on fold 1 at threshold 0.5, and at the threshold chosen on the validation pairs."""
-        notes = {}
-        pairs = {}
-        for name in ("valid", split):
-            notes[name] = annotate(self.model, self.tokenizer, self.items(name))
-            pairs[name] = self._pairs(name)
-        tuned = best_threshold(notes["valid"], pairs["valid"]).threshold
+        """F1 over the published pairs of every test fold, at threshold 0.5 and at the one chosen on valid.
+
+        Validation pairs are those of the fold it was trained on, so a row of the cross-fold table is one model.
+        """
+        tuned = self._best_threshold()
         scores: dict[str, Any] = {}
-        for label, threshold in (("0.5", 0.5), ("tuned on valid", tuned)):
-            result = evaluate_pairs(notes[split], pairs[split], threshold)
-            scores[f"fold1 pairs, threshold {label}"] = {
-                field: getattr(result, field) for field in result.__dataclass_fields__
-            }
-        if outputs is not None:
-            outputs.write_text(_lines(notes[split]), encoding="utf-8")
+        for fold in self.recipe.data.test_folds:
+            items = self.items(split, fold)
+            notes = annotate(self.model, self.tokenizer, items)
+            for label, threshold in (("0.5", 0.5), (TUNED, tuned)):
+                scores[f"fold{fold} pairs, threshold {label}"] = pair_scores(items, notes, threshold)
+            if outputs is not None:
+                with outputs.open("a" if fold != self.recipe.data.test_folds[0] else "w", encoding="utf-8") as file:
+                    file.write(_lines(notes, fold))
         return scores
 
-    def data_record(self) -> dict[str, Any]:
-        """Targets per split."""
-        return {"reccon": {split: len(items) for split, items in self._items.items()}}
+
+def pair_scores(items: Sequence[EntailmentItem], notes: Sequence[CauseAnnotation], threshold: float) -> dict[str, Any]:
+    """The plain numbers in percent, and under ``scores`` each F1 with its signature and bootstrap interval.
+
+    The bootstrap draws pairs.
+    """
+    cells = question_cells(items, notes)
+    plain = scores_at(cells, threshold)
+    record: dict[str, Any] = {name: getattr(plain, name) for name in plain.__dataclass_fields__}
+    record["scores"] = {}
+    for name in ("entailment_f1_positive", "entailment_f1_negative", "entailment_f1_macro"):
+        metric = METRICS.get(name)()
+        metric.update([int(p >= threshold) for p, _ in cells], [label for _, label in cells])
+        record["scores"][name] = metric.compute(n_resamples=N_RESAMPLES).to_dict()
+    return record
 
 
-def _lines(notes: Sequence[Any]) -> str:
+def _lines(notes: Sequence[CauseAnnotation], fold: int) -> str:
     return "".join(
-        json.dumps({"id": n.dialogue_id, "target": n.target, "turns": n.turns, "p": n.probabilities}) + "\n"
+        json.dumps({"fold": fold, "id": n.dialogue_id, "target": n.target, "turns": n.turns, "p": n.probabilities})
+        + "\n"
         for n in notes
     )

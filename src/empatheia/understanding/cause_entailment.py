@@ -4,35 +4,27 @@ The task and the ``pair`` form (one sequence for each candidate turn, classified
 Poria et al. (2021), "Recognizing Emotion Cause in Conversations", subtask 2; Gao et al. (2021), section 2.2,
 label EmpatheticDialogues with such a model. The ``joint`` form is ours: the whole history is read once for
 each target and every turn gets its own logit, so context comes without the right truncation that cuts late
-turns. An optional head marks the causal span inside a turn (subtask 1).
+turns. An optional head marks the causal pieces inside a turn; ``cause_spans`` extracts spans (subtask 1).
 """
 
 from __future__ import annotations
 
 import hashlib
-import inspect
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from transformers import (
-    AutoConfig,
-    AutoModel,
-    AutoTokenizer,
-    PreTrainedConfig,
-    PreTrainedModel,
-    PreTrainedTokenizerBase,
-)
+from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 from transformers import initialization as init
-from transformers.models.auto.modeling_auto import MODEL_MAPPING
 from transformers.utils import ModelOutput
 
 from empatheia.dialogue import CauseAnnotation, Span
 from empatheia.errors import CheckpointError, ConfigError, DataError
+from empatheia.understanding.encoders import build_encoder, encoder_settings, load_encoder
 from empatheia.understanding.entailment_items import (
     IGNORED,
     EntailmentCollator,
@@ -43,7 +35,9 @@ from empatheia.understanding.entailment_items import (
     item_pair_texts,
     items_from_dialogue,
     items_from_reccon,
+    items_of_fold,
     pair_text,
+    split_candidates,
 )
 from empatheia.understanding.entailment_scores import PairScores, best_threshold, evaluate_pairs
 
@@ -63,12 +57,12 @@ __all__ = [
     "evaluate_pairs",
     "items_from_dialogue",
     "items_from_reccon",
+    "items_of_fold",
     "pair_text",
     "token_batches",
 ]
 
 MASKED_LOGIT = -1e4
-ENCODER_DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout")
 PAIR_MAX_PIECES = {True: 512, False: 300}  # with context, without (Poria et al.'s scripts)
 
 
@@ -81,7 +75,7 @@ class CauseEntailmentConfig(PreTrainedConfig):
         form: ``joint`` (one pass for each target, a logit for each turn) or ``pair`` (as published).
         max_pieces: Most pieces in a sequence; None = 512 (300 for pairs without context). The name
             ``max_length`` is reserved: transformers refuses to save a configuration that has it.
-        context: Pair form only: append the history of the target.
+        context: Read the history of the target. Without it each candidate is read with the target alone.
         separator: Pair form only: ``literal`` keeps the text ``<SEP>`` as the released data have it,
             ``native`` puts the encoder's own separator piece there.
         head_width: Inner width of the turn and span heads (joint form).
@@ -125,12 +119,7 @@ class CauseEntailmentConfig(PreTrainedConfig):
                 raise ConfigError(f"cause_entailment: {name} is {value!r}; accepted: {', '.join(accepted)}.")
         if spans and form == "pair":
             raise ConfigError("cause_entailment: spans=true needs form=joint; the pair form has no span head.")
-        if encoder_config is not None and not isinstance(encoder_config, dict):
-            encoder_config = encoder_config.to_dict()
-        if encoder_config is not None and encoder_dropout is not None:
-            changed = {name: encoder_dropout for name in ENCODER_DROPOUTS if name in encoder_config}
-            encoder_config = {**encoder_config, **changed}
-        self.encoder_config = encoder_config
+        self.encoder_config = None if encoder_config is None else encoder_settings(encoder_config, encoder_dropout)
         self.encoder_dropout = encoder_dropout
         self.form = form
         self.max_pieces = max_pieces or (512 if form == "joint" else PAIR_MAX_PIECES[context])
@@ -145,21 +134,6 @@ class CauseEntailmentConfig(PreTrainedConfig):
         self.freeze_word_embeddings = freeze_word_embeddings
         self.threshold = threshold
         super().__init__(**kwargs)
-
-    def build_encoder_config(self) -> PreTrainedConfig:
-        """The encoder's configuration as an object.
-
-        Raises:
-            ConfigError: There is none, or it does not name its ``model_type``.
-        """
-        values = dict(self.encoder_config or {})
-        model_type = values.pop("model_type", None)
-        if not model_type:
-            raise ConfigError(
-                "cause_entailment: encoder_config has no 'model_type'; give the encoder's configuration as a"
-                " dict, or build the model with CauseEntailment.from_encoder(folder)."
-            )
-        return AutoConfig.for_model(model_type, **values)
 
 
 @dataclass
@@ -187,52 +161,35 @@ class _HeadLinear(nn.Linear):
     """A linear map of a fresh head; marks it for ``_init_weights``."""
 
 
-class CauseEntailment(PreTrainedModel):
-    """Scores each turn of a history as a cause of the target turn's emotion.
+class JointReader(PreTrainedModel):
+    """Reads a joint sequence and scores each of its turns as a cause; what the joint models share.
 
-    Joint form: a turn is pooled as ``h_i = [mean of its states; state of its closing separator]`` and scored
-    by ``MLP([h_i; h_t; h_i * h_t; distance(t - i); same_speaker(i)])`` with target t = the row's last turn.
-    Pair form: a two-way linear head on the first state; its logit difference is the log-odds.
+    A turn is pooled as ``h_i = [mean of its states; state of its closing separator]`` and scored by
+    ``MLP([h_i; h_t; h_i * h_t; distance(t - i); same_speaker(i)])`` with target t = the row's last turn.
 
     Args:
-        config: Sizes and form; ``config.encoder_config`` says which encoder to build (no weights are loaded).
+        config: Names ``encoder_config``, ``form``, ``head_width``, ``max_distance`` and ``dropout``.
     """
 
-    config_class = CauseEntailmentConfig
     base_model_prefix = "encoder"
     main_input_name = "input_ids"
     accepts_loss_kwargs = False
     _supports_sdpa = True
     _supports_flash_attn = True
-    config: CauseEntailmentConfig
-    features: ClassVar[tuple[str, ...]] = (
-        "input_ids",
-        "attention_mask",
-        "token_type_ids",
-        "turn_ids",
-        "labels",
-        "span_labels",
-    )
+    told_by_fingerprint: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, config: CauseEntailmentConfig) -> None:
+    def __init__(self, config: Any) -> None:
         super().__init__(config)
-        encoder_config = config.build_encoder_config()
-        self.encoder = AutoModel.from_config(encoder_config, **_without_pooler(encoder_config))
-        self.reads_types = (getattr(encoder_config, "type_vocab_size", 0) or 0) >= 2
-        self.pad_id = getattr(encoder_config, "pad_token_id", None) or 0
-        width = encoder_config.hidden_size
+        self.encoder = build_encoder(config.encoder_config, config.model_type)
+        settings = self.encoder.config
+        self.reads_types = (getattr(settings, "type_vocab_size", 0) or 0) >= 2
+        self.pad_id = getattr(settings, "pad_token_id", None) or 0
+        self.width: int = settings.hidden_size
         self.dropout = nn.Dropout(config.dropout)
-        if config.form == "pair":
-            self.pair_head = nn.Linear(width, 2)
-        else:
+        if config.form == "joint":
             self.distance = nn.Embedding(config.max_distance + 1, 32)
             self.same_speaker = nn.Embedding(2, 8)
-            self.turn_head = _mlp(6 * width + 40, config.head_width, config.dropout)
-            if config.spans:
-                self.span_head = _mlp(3 * width, config.head_width, config.dropout)
-        self.post_init()
-        if config.freeze_word_embeddings:
-            self.encoder.get_input_embeddings().weight.requires_grad_(False)
+            self.turn_head = two_layers(6 * self.width + 40, config.head_width, config.dropout)
 
     def _init_weights(self, module: nn.Module) -> None:
         """Normal weights and zero biases; Xavier weights in the two-layer heads, so they learn at once."""
@@ -251,30 +208,125 @@ class CauseEntailment(PreTrainedModel):
     @classmethod
     def from_encoder(
         cls, folder: str, tokenizer_folder: str | None = None, **kwargs: Any
-    ) -> tuple[CauseEntailment, PreTrainedTokenizerBase]:
+    ) -> tuple[Any, PreTrainedTokenizerBase]:
         """A model with a pretrained encoder and fresh heads, and the tokenizer that goes with it.
 
         Args:
             folder: Folder (or hub id) of a Hugging Face encoder.
             tokenizer_folder: Folder of its tokenizer, if it lies elsewhere.
-            **kwargs: Fields of :class:`CauseEntailmentConfig`.
+            **kwargs: Fields of the model's configuration.
 
         Raises:
             CheckpointError: The folder holds no encoder that transformers can read, or lacks weights.
         """
-        try:
-            source = AutoModel.from_pretrained(folder, dtype=torch.float32)
-            tokenizer = AutoTokenizer.from_pretrained(tokenizer_folder or folder)
-        except (OSError, ValueError) as error:
-            raise CheckpointError(
-                f"cannot read an encoder and its tokenizer from {str(folder)!r}: {error}"
-                " Give a folder with config.json, model.safetensors and tokenizer.json."
-            ) from error
-        model = cls(CauseEntailmentConfig(encoder_config=source.config, **kwargs))
+        source, tokenizer = load_encoder(folder, tokenizer_folder)
+        return cls.on_encoder(source, **kwargs), tokenizer
+
+    @classmethod
+    def on_encoder(cls, source: PreTrainedModel, **kwargs: Any) -> Any:
+        """A model that starts with the weights of ``source``, and fresh heads; see :meth:`from_encoder`."""
+        model = cls(cls.config_class(encoder_config=source.config, **kwargs))  # pyright: ignore
         missing, _ = model.encoder.load_state_dict(source.state_dict(), strict=False)
         if missing:
-            raise CheckpointError(f"encoder {str(folder)!r} lacks {len(missing)} weights, first {missing[0]!r}.")
-        return model, tokenizer
+            raise CheckpointError(f"the encoder lacks {len(missing)} weights, first {missing[0]!r}.")
+        return model
+
+    def read(self, input_ids: Tensor, keep: Tensor, types: Tensor | None) -> Tensor:
+        """Encoder states; content under a false ``keep`` does not matter.
+
+        Args:
+            input_ids: Shape: (batch, source), int64.
+            keep: Shape: (batch, source), bool.
+            types: Segment ids, given on if the encoder has two or more; None = none.
+                Shape: (batch, source), int64.
+
+        Returns:
+            Shape: (batch, source, width).
+        """
+        extra = {"token_type_ids": types} if self.reads_types and types is not None else {}
+        ids = input_ids.masked_fill(~keep, self.pad_id)
+        return self.encoder(input_ids=ids, attention_mask=keep.long(), **extra).last_hidden_state
+
+    def score_turns(
+        self, states: Tensor, turn_ids: Tensor, types: Tensor, n_columns: int | None
+    ) -> tuple[Tensor, Tensor]:
+        """Log-odds that each turn is causal, and the pooled target.
+
+        Args:
+            states: Shape: (batch, source, width).
+            turn_ids: Index of the turn, the target last, -1 outside. Shape: (batch, source), int64.
+            types: 1 for turns by the target's speaker. Shape: (batch, source), int64.
+            n_columns: Turns to answer for; None = as many as the longest row has.
+
+        Returns:
+            ``turn_logits`` (batch, n_columns), -1e4 where there is no turn, and the target (batch, 1, 2 width).
+        """
+        n_turns = turn_ids.max(dim=1).values + 1  # (batch,)
+        slots = torch.arange(n_columns or int(n_turns.max()), device=states.device)  # (max_turns,)
+        member = turn_ids.unsqueeze(1) == slots[:, None]  # (batch, max_turns, source)
+        weights = member.to(states.dtype)
+        mean = weights @ states / weights.sum(-1, keepdim=True).clamp(min=1)  # (batch, max_turns, width)
+        positions = torch.arange(turn_ids.shape[1], device=states.device)
+        closing = (member * positions).amax(-1)  # (batch, max_turns): each turn ends with its separator
+        close = states.gather(1, closing.unsqueeze(-1).expand(-1, -1, states.shape[-1]))
+        turns = torch.cat([mean, close], dim=-1)  # (batch, max_turns, 2 width)
+        last = (n_turns - 1).clamp(min=0)
+        target = turns[torch.arange(len(turns), device=turns.device), last].unsqueeze(1)  # (batch, 1, 2 width)
+        distance = (last[:, None] - slots).clamp(0, self.config.max_distance)  # (batch, max_turns)
+        features = torch.cat(
+            [
+                turns,
+                target.expand_as(turns),
+                turns * target,
+                self.distance(distance),
+                self.same_speaker(types.gather(1, closing).clamp(0, 1)),
+            ],
+            dim=-1,
+        )
+        logits = self.turn_head(self.dropout(features)).squeeze(-1)  # (batch, max_turns)
+        return logits.masked_fill(slots >= n_turns[:, None], MASKED_LOGIT), target
+
+    def fingerprint(self) -> str:
+        """Twelve hex digits that change with any weight or with anything that changes the answer."""
+        settings = {name: getattr(self.config, name) for name in self.told_by_fingerprint}
+        digest = hashlib.sha256(json.dumps(settings).encode())
+        for name, tensor in sorted(self.state_dict().items()):
+            digest.update(name.encode())
+            digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+        return digest.hexdigest()[:12]
+
+
+class CauseEntailment(JointReader):
+    """Scores each turn of a history as a cause of the target turn's emotion.
+
+    Joint form: see :class:`JointReader`. Pair form: a two-way linear head on the first state; its logit difference
+    is the log-odds.
+
+    Args:
+        config: Sizes and form; ``config.encoder_config`` says which encoder to build (no weights are loaded).
+    """
+
+    config_class = CauseEntailmentConfig
+    config: CauseEntailmentConfig
+    told_by_fingerprint = ("form", "max_pieces", "context", "separator", "max_distance", "spans")
+    features: ClassVar[tuple[str, ...]] = (
+        "input_ids",
+        "attention_mask",
+        "token_type_ids",
+        "turn_ids",
+        "labels",
+        "span_labels",
+    )
+
+    def __init__(self, config: CauseEntailmentConfig) -> None:
+        super().__init__(config)
+        if config.form == "pair":
+            self.pair_head = nn.Linear(self.width, 2)
+        elif config.spans:
+            self.span_head = two_layers(3 * self.width, config.head_width, config.dropout)
+        self.post_init()
+        if config.freeze_word_embeddings:
+            self.encoder.get_input_embeddings().weight.requires_grad_(False)
 
     def parameter_groups(self, lr: float, head_lr: float, weight_decay: float = 0.01) -> list[dict[str, Any]]:
         """Optimiser groups: encoder and heads with their own rates; biases and norms undecayed.
@@ -326,12 +378,10 @@ class CauseEntailment(PreTrainedModel):
         """
         keep = attention_mask.bool()
         types = torch.zeros_like(input_ids) if token_type_ids is None else token_type_ids.masked_fill(~keep, 0)
-        extra = {"token_type_ids": types} if self.reads_types and self.config.form == "joint" else {}
-        states = self.encoder(
-            input_ids=input_ids.masked_fill(~keep, self.pad_id), attention_mask=keep.long(), **extra
-        ).last_hidden_state  # (batch, source, width)
+        is_joint = self.config.form == "joint"
+        states = self.read(input_ids, keep, types if is_joint else None)  # (batch, source, width)
         piece_logits = None
-        if self.config.form == "pair":
+        if not is_joint:
             two_way = self.pair_head(self.dropout(states[:, 0]))  # (batch, 2)
             turn_logits = (two_way[:, 1] - two_way[:, 0]).unsqueeze(1)  # (batch, 1)
         else:
@@ -348,31 +398,7 @@ class CauseEntailment(PreTrainedModel):
         self, states: Tensor, turn_ids: Tensor, types: Tensor, labels: Tensor | None
     ) -> tuple[Tensor, Tensor | None]:
         """Turn logits (batch, max_turns) and, with a span head, piece logits (batch, source)."""
-        n_turns = turn_ids.max(dim=1).values + 1  # (batch,)
-        width = labels.shape[1] if labels is not None else int(n_turns.max())
-        slots = torch.arange(width, device=states.device)  # (max_turns,)
-        member = turn_ids.unsqueeze(1) == slots[:, None]  # (batch, max_turns, source)
-        weights = member.to(states.dtype)
-        mean = weights @ states / weights.sum(-1, keepdim=True).clamp(min=1)  # (batch, max_turns, width)
-        positions = torch.arange(turn_ids.shape[1], device=states.device)
-        closing = (member * positions).amax(-1)  # (batch, max_turns): each turn ends with its separator
-        close = states.gather(1, closing.unsqueeze(-1).expand(-1, -1, states.shape[-1]))
-        turns = torch.cat([mean, close], dim=-1)  # (batch, max_turns, 2 width)
-        last = (n_turns - 1).clamp(min=0)
-        target = turns[torch.arange(len(turns), device=turns.device), last].unsqueeze(1)  # (batch, 1, 2 width)
-        distance = (last[:, None] - slots).clamp(0, self.config.max_distance)  # (batch, max_turns)
-        features = torch.cat(
-            [
-                turns,
-                target.expand_as(turns),
-                turns * target,
-                self.distance(distance),
-                self.same_speaker(types.gather(1, closing).clamp(0, 1)),
-            ],
-            dim=-1,
-        )
-        logits = self.turn_head(self.dropout(features)).squeeze(-1)  # (batch, max_turns)
-        turn_logits = logits.masked_fill(slots >= n_turns[:, None], MASKED_LOGIT)
+        turn_logits, target = self.score_turns(states, turn_ids, types, None if labels is None else labels.shape[1])
         if not self.config.spans:
             return turn_logits, None
         beside = target.expand(-1, states.shape[1], -1)  # (batch, source, 2 width)
@@ -388,9 +414,9 @@ class CauseEntailment(PreTrainedModel):
     ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         losses, counts = {}, {}
         if labels is not None:
-            losses["entailment"], counts["entailment"] = _binary_loss(turn_logits, labels, self.config.positive_weight)
+            losses["entailment"], counts["entailment"] = binary_loss(turn_logits, labels, self.config.positive_weight)
         if span_labels is not None and piece_logits is not None:
-            losses["span"], counts["span"] = _binary_loss(piece_logits, span_labels, 1.0)
+            losses["span"], counts["span"] = binary_loss(piece_logits, span_labels, 1.0)
         return losses, counts
 
     @classmethod
@@ -403,29 +429,13 @@ class CauseEntailment(PreTrainedModel):
             counts["span"] = span_labels.ne(IGNORED).sum()
         return counts
 
-    def fingerprint(self) -> str:
-        """Twelve hex digits that change with any weight or with anything that changes the answer."""
-        names = ("form", "max_pieces", "context", "separator", "max_distance", "spans")
-        digest = hashlib.sha256(json.dumps({name: getattr(self.config, name) for name in names}).encode())
-        for name, tensor in sorted(self.state_dict().items()):
-            digest.update(name.encode())
-            digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
-        return digest.hexdigest()[:12]
+
+def two_layers(n_in: int, width: int, dropout: float, n_out: int = 1) -> nn.Sequential:
+    """A head of two linear maps; :class:`JointReader` starts it with Xavier weights."""
+    return nn.Sequential(_HeadLinear(n_in, width), nn.GELU(), nn.Dropout(dropout), _HeadLinear(width, n_out))
 
 
-def _mlp(n_in: int, width: int, dropout: float) -> nn.Sequential:
-    return nn.Sequential(_HeadLinear(n_in, width), nn.GELU(), nn.Dropout(dropout), _HeadLinear(width, 1))
-
-
-def _without_pooler(encoder_config: PreTrainedConfig) -> dict[str, bool]:
-    """``add_pooling_layer=False`` if the class takes it: an unused pooler would never get a gradient."""
-    model_class = MODEL_MAPPING.get(type(encoder_config), None)
-    if model_class is None or "add_pooling_layer" not in inspect.signature(model_class.__init__).parameters:
-        return {}
-    return {"add_pooling_layer": False}
-
-
-def _binary_loss(logits: Tensor, labels: Tensor, positive_weight: float) -> tuple[Tensor, Tensor]:
+def binary_loss(logits: Tensor, labels: Tensor, positive_weight: float) -> tuple[Tensor, Tensor]:
     """Mean binary cross-entropy (nats) over supervised positions, and how many there are.
 
     With ``positive_weight`` w the loss of a positive counts w times; the mean still runs over positions.
@@ -438,8 +448,8 @@ def _binary_loss(logits: Tensor, labels: Tensor, positive_weight: float) -> tupl
     return torch.where(chosen, each, 0.0).sum() / count.clamp(min=1), count
 
 
-def token_batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
-    """Indices in batches of at most ``batch_tokens`` padded pieces, longest first; ties keep their order.
+def token_batches(lengths: Sequence[int], batch_tokens: int, most: int | None = None) -> Iterator[list[int]]:
+    """Indices in batches of at most ``batch_tokens`` padded pieces and ``most`` rows, longest first; ties keep order.
 
     >>> list(token_batches([3, 9, 4], 9))
     [[1], [2, 0]]
@@ -447,7 +457,7 @@ def token_batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[in
     order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
     batch: list[int] = []
     for index in order:
-        if batch and (len(batch) + 1) * lengths[batch[0]] > batch_tokens:
+        if batch and ((len(batch) + 1) * lengths[batch[0]] > batch_tokens or len(batch) == most):
             yield batch
             batch = []
         batch.append(index)
@@ -462,6 +472,7 @@ def annotate(
     batch_tokens: int = 4096,
     threshold: float | None = None,
     progress: Callable[[int, int], None] | None = None,
+    batch_size: int | None = None,
 ) -> list[CauseAnnotation]:
     """Predicts the causal turns (and spans, if the model marks them) of each item, in the order given.
 
@@ -475,10 +486,36 @@ def annotate(
         batch_tokens: Most padded pieces in one pass.
         threshold: A turn is causal from this probability on; None = the model's own.
         progress: Called with (items done, items in all) after each pass.
+        batch_size: Most rows in one pass; None = as many as ``batch_tokens`` allows.
     """
     model.eval()
     limit = model.config.threshold if threshold is None else threshold
     name = f"cause_entailment/{model.config.form}-{model.fingerprint()}"
+    limits = (batch_tokens, batch_size)
+    if model.config.form == "pair" or model.config.context:
+        return _annotate_whole(model, tokenizer, items, limits, limit, name, progress)
+    parts = [(i, turn, short) for i, item in enumerate(items) for turn, short in split_candidates(item)]
+    notes = _annotate_whole(model, tokenizer, [part[2] for part in parts], limits, limit, name, progress)
+    probabilities = [[0.0] * len(item.texts) for item in items]  # a turn not asked about keeps 0
+    spans: list[list[Span]] = [[] for _ in items]
+    for (i, turn, _), note in zip(parts, notes, strict=True):
+        probabilities[i][turn] = note.probabilities[0]
+        spans[i] += [replace(span, turn=turn) for span in note.spans if span.turn == 0]
+    return [
+        _annotation(item, tuple(p), tuple(s), limit, name)
+        for item, p, s in zip(items, probabilities, spans, strict=True)
+    ]
+
+
+def _annotate_whole(
+    model: CauseEntailment,
+    tokenizer: PreTrainedTokenizerBase,
+    items: Sequence[EntailmentItem],
+    limits: tuple[int, int | None],
+    limit: float,
+    name: str,
+    progress: Callable[[int, int], None] | None,
+) -> list[CauseAnnotation]:
     collate = EntailmentCollator(tokenizer, model.config.form)
     if model.config.form == "joint":
         rows = encode_joint(items, tokenizer, model.config.max_pieces)
@@ -490,7 +527,7 @@ def annotate(
     scored: list[list[float]] = [[] for _ in rows]
     pieces: list[list[float]] = [[] for _ in rows]
     done = 0
-    for batch in token_batches([len(row["input_ids"]) for row in rows], batch_tokens):
+    for batch in token_batches([len(row["input_ids"]) for row in rows], *limits):
         stripped = [{k: v for k, v in rows[i].items() if not k.endswith("labels")} for i in batch]
         with torch.inference_mode():
             tensors = {key: value.to(model.device) for key, value in collate(stripped).items()}

@@ -1,13 +1,13 @@
-"""Questions for the cause annotator and their features: items, input layouts, dataset and collator.
+"""Questions for the cause models and their features: items of all three folds, input layouts, dataset, collator.
 
-Layouts: the published pair text (Poria et al. 2021, subtask 2) and our joint sequence; the model is in
-``cause_entailment``.
+Layouts: the published pair text (Poria et al. 2021, subtask 2) and our joint sequence; the models are in
+``cause_entailment`` and ``cause_spans``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -15,6 +15,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
+from empatheia.corpora.loading import LoadedCorpus
+from empatheia.corpora.reccon_pairs import Pair, pairs
 from empatheia.dialogue import CauseAnnotation, Dialogue, Span
 from empatheia.errors import ConfigError, DataError
 
@@ -31,12 +33,13 @@ class EntailmentItem:
 
     Attributes:
         dialogue_id: The dialogue it is from.
-        target: 0-based index of the target turn.
-        texts: Turns 0..target.
+        target: 0-based index of the target turn, which is the last of ``texts``.
+        texts: Turns 0..target. In folds 2 and 3 the context may be another dialogue's, the target after it.
         speakers: Who says each of them.
         emotion: Emotion of the target turn, as the model shall read it.
         labels: For each turn 1 causal, 0 not, -100 not supervised; None when unknown.
         spans: Gold causal spans in those turns; None when unknown.
+        target_in_context: False when the published context leaves the target out (folds 2 and 3).
     """
 
     dialogue_id: str
@@ -46,6 +49,7 @@ class EntailmentItem:
     emotion: str
     labels: tuple[int, ...] | None = None
     spans: tuple[Span, ...] | None = None
+    target_in_context: bool = True
 
     def __post_init__(self) -> None:
         sizes = {len(self.texts), len(self.speakers), self.target + 1, len(self.labels or self.texts)}
@@ -55,6 +59,26 @@ class EntailmentItem:
                 f" labels; found {len(self.texts)}, {len(self.speakers)} and"
                 f" {'none' if self.labels is None else len(self.labels)}."
             )
+
+    def context(self) -> str:
+        """The history as the published inputs have it: turns joined by single spaces."""
+        return " ".join(self.texts if self.target_in_context else self.texts[:-1])
+
+    def asked(self) -> list[int]:
+        """Turns the models are asked about: all, or those with a label."""
+        return [i for i in range(len(self.texts)) if self.labels is None or self.labels[i] != IGNORED]
+
+    def questions(self) -> Iterator[tuple[int, int, Span | None]]:
+        """The published items of a labelled target: (turn, label, span).
+
+        A causal turn with several gold spans is one item for each, as in the released files.
+        """
+        for turn, label in enumerate(self.labels or ()):
+            found = [span for span in self.spans or () if span.turn == turn] if label == 1 else []
+            if found:
+                yield from ((turn, 1, span) for span in found)
+            elif label != IGNORED:
+                yield turn, label, None
 
 
 def items_from_reccon(
@@ -92,6 +116,84 @@ def items_from_reccon(
             )
         )
     return items
+
+
+def items_of_fold(corpus: LoadedCorpus, fold: int = 1, seed: int = 0, limit: int | None = None) -> list[EntailmentItem]:
+    """A RECCON fold as items that together hold exactly its published pairs.
+
+    Fold 1 gives one item a target. In folds 2 and 3 a negative stands in the history of another dialogue, so each has
+    an item of its own; speakers are then those of the foreign turns and of the target.
+
+    Args:
+        corpus: One split, from :func:`empatheia.corpora.reccon.load`.
+        fold: 1, 2 or 3.
+        seed: Of the draw in folds 2 and 3.
+        limit: First so many dialogues; None = all. Negatives of folds 2 and 3 come from all of them.
+
+    Raises:
+        ConfigError: Another fold.
+    """
+    kept = {dialogue.id for dialogue in corpus.dialogues[:limit]}
+    groups: dict[tuple[Any, ...], list[Pair]] = {}
+    for pair in pairs(corpus, fold, seed):
+        if pair.dialogue_id in kept:
+            foreign = pair.candidate_dialogue_id != pair.dialogue_id
+            key = (
+                pair.dialogue_id,
+                pair.target,
+                len(pair.context),
+                foreign and (pair.candidate_dialogue_id, pair.candidate),
+            )
+            groups.setdefault(key, []).append(pair)
+    roles = {dialogue.id: [turn.role for turn in dialogue.turns] for dialogue in corpus.dialogues}
+    return [_item_of_pairs(group, roles) for group in groups.values()]
+
+
+def _item_of_pairs(group: Sequence[Pair], roles: Mapping[str, Sequence[str]]) -> EntailmentItem:
+    """Pairs of one target with one context."""
+    first = group[0]
+    whole = first.candidate_dialogue_id == first.dialogue_id and len(first.context) == first.target + 1
+    texts = first.context if whole else (*first.context, first.target_text)
+    speakers = (*roles[first.candidate_dialogue_id][: len(texts) - 1], roles[first.dialogue_id][first.target])
+    labels = [IGNORED] * len(texts)
+    for pair in group:
+        labels[pair.candidate] = pair.label
+    return EntailmentItem(
+        dialogue_id=first.dialogue_id,
+        target=len(texts) - 1,
+        texts=texts,
+        speakers=speakers,
+        emotion=first.emotion,
+        labels=tuple(labels),
+        spans=tuple(span for pair in group for span in pair.spans),
+        target_in_context=whole,
+    )
+
+
+def split_candidates(item: EntailmentItem) -> list[tuple[int, EntailmentItem]]:
+    """The item without context: for each turn asked about its index and an item of that turn and the target alone.
+
+    Nothing of where the turn stood is left: the candidate, then the target; or the target alone when it is the
+    candidate.
+    """
+    out = []
+    for turn in item.asked():
+        chosen = [turn] if turn == item.target else [turn, item.target]
+        labels = None if item.labels is None else (item.labels[turn], *[IGNORED] * (len(chosen) - 1))
+        spans = None
+        if item.spans is not None:
+            spans = tuple(replace(span, turn=0) for span in item.spans if span.turn == turn)
+        short = EntailmentItem(
+            item.dialogue_id,
+            len(chosen) - 1,
+            tuple(item.texts[i] for i in chosen),
+            tuple(item.speakers[i] for i in chosen),
+            item.emotion,
+            labels,
+            spans,
+        )
+        out.append((turn, short))
+    return out
 
 
 def items_from_dialogue(
@@ -276,7 +378,7 @@ def item_pair_texts(
 ) -> list[str]:
     """Pair-form texts of an item, one for each turn of its history."""
     separator = _separator(config, tokenizer)
-    context = " ".join(item.texts) if config.context else None
+    context = item.context() if config.context else None
     return [pair_text(item.emotion, item.texts[-1], text, context, separator) for text in item.texts]
 
 
@@ -290,7 +392,10 @@ def _separator(config: CauseEntailmentConfig, tokenizer: PreTrainedTokenizerBase
 
 
 class EntailmentDataset(Sequence[dict[str, Any]]):
-    """Encoded items in memory: one row for each target (joint form) or for each supervised turn (pair form).
+    """Encoded items in memory, as the form and its context want them.
+
+    Joint form: one row for each target, or without context for each supervised turn. Pair form: one row for each
+    published pair, so a turn with two gold spans comes twice.
 
     Args:
         items: Targets with labels.
@@ -309,18 +414,14 @@ class EntailmentDataset(Sequence[dict[str, Any]]):
     ) -> None:
         if config.form == "joint":
             supervision = config.span_supervision if config.spans else None
+            if not config.context:
+                items = [short for item in items for _, short in split_candidates(item)]
             self.rows = encode_joint(items, tokenizer, config.max_pieces, supervision)
         else:
-            chosen = [
-                (text, label)
-                for item in items
-                for text, label in zip(
-                    item_pair_texts(item, config, tokenizer),
-                    item.labels or [IGNORED] * len(item.texts),
-                    strict=True,
-                )
-                if label != IGNORED
-            ]
+            chosen = []
+            for item in items:
+                texts = item_pair_texts(item, config, tokenizer)
+                chosen += [(texts[turn], label) for turn, label, _ in item.questions()]
             texts, labels = [text for text, _ in chosen], [label for _, label in chosen]
             self.rows = encode_pairs(texts, tokenizer, config.max_pieces, labels)
         self.lengths = [len(row["input_ids"]) for row in self.rows]

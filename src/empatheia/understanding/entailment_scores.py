@@ -8,6 +8,7 @@ from typing import Any
 
 from empatheia.dialogue import CauseAnnotation
 from empatheia.errors import DataError
+from empatheia.understanding.entailment_items import EntailmentItem
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,36 @@ def evaluate_pairs(annotations: Iterable[CauseAnnotation], pairs: Iterable[Any],
 
 def best_threshold(annotations: Iterable[CauseAnnotation], pairs: Iterable[Any]) -> PairScores:
     """Scores at the threshold (0.05, 0.06, ... 0.95) with the best macro-F1; for validation pairs only."""
-    cells = _pair_probabilities(annotations, pairs)
+    return best_scores(_pair_probabilities(annotations, pairs))
+
+
+def question_cells(items: Iterable[EntailmentItem], annotations: Iterable[CauseAnnotation]) -> list[tuple[float, int]]:
+    """(probability, gold label) of every published pair of labelled items, whatever their fold.
+
+    Args:
+        items: With labels.
+        annotations: Predictions of the same items, in the same order.
+
+    Raises:
+        DataError: The numbers of items and predictions differ.
+    """
+    items, annotations = list(items), list(annotations)
+    if len(items) != len(annotations):
+        raise DataError(f"{len(annotations)} predictions for {len(items)} items; annotate exactly these items.")
+    return [
+        (note.probabilities[turn], label)
+        for item, note in zip(items, annotations, strict=True)
+        for turn, label, _ in item.questions()
+    ]
+
+
+def scores_at(cells: Sequence[tuple[float, int]], threshold: float = 0.5) -> PairScores:
+    """Scores of (probability, gold label) cells when a pair is causal from ``threshold`` on."""
+    return _pair_scores(cells, threshold)
+
+
+def best_scores(cells: Sequence[tuple[float, int]]) -> PairScores:
+    """Scores at the threshold (0.05, 0.06, ... 0.95) with the best macro-F1; for validation cells only."""
     return max(
         (_pair_scores(cells, i / 100) for i in range(5, 96)),
         key=lambda s: (s.macro_f1, -abs(s.threshold - 0.5)),
