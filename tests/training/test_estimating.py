@@ -1,0 +1,145 @@
+"""The estimator's task: pairs it learns from, a whole small run, resuming weights, the table of methods."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from empatheia.config import load_recipe
+from empatheia.corpora import sample
+from empatheia.errors import ConfigError
+from empatheia.training.estimating import EstimateTask, comparisons, recall_metrics
+from empatheia.training.runner import run
+from empatheia.understanding.emotion_estimator import PAPER, REPO, likelihoods
+from empatheia.understanding.word_causes import WordsOfTurns
+from empatheia.understanding.word_sets import WordItem
+
+RECIPES = Path(__file__).resolve().parents[2] / "recipes" / "kim2021"
+FAST = ("stages.text.max_steps=6", "stages.text.evaluations=1", "data.valid_limit=4", "data.train_limit=12")
+
+
+def task(folder, *overrides, recipe="estimator.yaml"):
+    return EstimateTask(load_recipe(RECIPES / recipe, size="smoke", overrides=[*FAST, *overrides]), folder)
+
+
+@pytest.mark.parametrize("name", ["estimator.yaml", "estimator_paper.yaml"])
+@pytest.mark.parametrize("size", ["smoke", "cpu", "full"])
+def test_recipes_load(name, size):
+    recipe = load_recipe(RECIPES / name, size=size)
+    assert (recipe.task, recipe.system, recipe.seed) == ("estimate", "emotion_estimator", 15)
+    evidence = (recipe.model["evidence"], recipe.model["top_emotions"], recipe.model["length_norm"])
+    expected = PAPER if name == "estimator_paper.yaml" else REPO
+    assert evidence == (expected.kind, expected.top_emotions, expected.length_norm)
+    assert (recipe.encoder is None) == (size != "full")
+    assert recipe.data.texts == (("situation",) if size == "full" else ("situation", "speaker"))
+
+
+def test_what_is_learnt_from(tmp_path):
+    """One pair a text and emotion: situations only as published, or turns of the speaker; never a listener's turn."""
+    dialogues = list(sample.load("train"))[:12]
+    situations = {(d.emotion, d.situation) for d in dialogues}
+    spoken = {(d.emotion, t.text) for d in dialogues for t in d.turns if t.role == "speaker"}
+    opening = {(d.emotion, d.turns[0].text) for d in dialogues}
+    for texts, expected in (
+        ("[situation]", situations), ("[situation,speaker]", situations | spoken), ("[opening]", opening),
+    ):  # fmt: skip
+        pairs = task(tmp_path, f"data.texts={texts}").pairs("train")
+        assert set(pairs) == expected and len(pairs) == len(expected)
+
+
+def test_a_small_run(tmp_path):
+    """Trains, saves, measures every set and method; what was saved answers as what was measured."""
+    recipe = load_recipe(RECIPES / "estimator.yaml", size="smoke", overrides=list(FAST))
+    status = run(recipe, tmp_path, show_progress=False)
+    record = json.loads((status.folder / "metrics.json").read_text(encoding="utf-8"))
+    scores = record["metrics"]
+    for name in ("reccon words", "reccon words, part of the turn", "emocause"):
+        for method in ("estimator repo", "estimator paper", "estimator repo, gold emotion", "random", "rake"):
+            values = [scores[f"{name}: {method}: cause_recall_top{k}"] for k in (1, 3, 5)]
+            assert values[0]["value"] <= values[1]["value"] <= values[2]["value"]
+            assert all(v["value"] <= v["parts"]["ceiling"] + 1e-9 and len(v["interval"]) == 2 for v in values)
+            assert values[0]["value"] >= scores[f"{name}: {method}: cause_recall_top1_index"]["value"]
+        assert "interval" in scores[f"{name}: estimator paper - rake: cause_recall_top3"]
+    assert set(scores["missing"]) == {"lexicon", "classifier attention", "gradient x input"}
+    assert scores["emotion: accuracy"]["n"] == 8 and scores["text: ppl_token"]["value"] > 1
+    curves = [json.loads(line) for line in (status.folder / "curves.jsonl").read_text().splitlines()]
+    losses = [row["loss_text"] for row in curves if "loss_text" in row]
+    assert losses[-1] < losses[0]
+    dialogues = list(sample.load("test"))
+    words = WordsOfTurns.load(status.folder / "checkpoint")
+    assert words.name == "kim2021/estimator" and words.scorer.evidence == REPO
+    assert all(row and row[0].words for row in words.annotate(dialogues[:2]))
+    lines = [json.loads(line) for line in (status.folder / "outputs.jsonl").read_text().splitlines()]
+    assert {"set", "method", "id", "gold", "ranked"} == set(lines[0])
+
+
+def test_weights_of_a_stage_load_into_a_fresh_model(tmp_path):
+    """Tied weights are stored once and come back everywhere."""
+    first = task(tmp_path)
+    first.model.save_pretrained(tmp_path / "stage")
+    torch.manual_seed(99)
+    second = task(tmp_path)
+    texts = ["I lost my keys."]
+    before = likelihoods(second.model, second.reader, texts)[0].values
+    second.model.load_state_dict(second.read_weights(tmp_path / "stage"))
+    found, expected = (likelihoods(t.model, t.reader, texts)[0].values for t in (second, first))
+    assert torch.equal(found, expected) and not torch.equal(before, expected)
+    assert second.model.backbone.lm_head.weight is second.model.backbone.model.shared.weight
+
+
+def test_gold_words_do_not_reach_the_scorers(tmp_path):
+    made = task(tmp_path)
+    asked = []
+
+    class Spy:
+        name = "spy"
+
+        def score(self, questions, *, batch_size):
+            asked.extend(questions)
+            return []
+
+    items, _ = made.word_sets("test")["emocause"]
+    from empatheia.training.estimating import ranked_words
+
+    with pytest.raises(ValueError, match="shorter"):
+        ranked_words(Spy(), items)
+    assert all(
+        q.emotion is None and {f.name for f in q.__dataclass_fields__.values()} == {"text", "emotion", "words"}
+        for q in asked
+    )
+
+
+def test_metrics_and_comparisons():
+    text = "the dog saw a dog and a cat"
+    words = ((0, 3), (4, 7), (8, 11), (12, 13), (14, 17), (18, 21), (22, 23), (24, 27))
+    item = WordItem("1", text, words, "sad", (("dog", 4), ("cat", 7)))
+    good, poor = ([[4, 7, 1]] * 4, [[1, 2, 7]] * 4)
+    metrics = {"estimator repo": recall_metrics([item] * 4, good), "random": recall_metrics([item] * 4, poor)}
+    values = {name: {k: m.compute().value for k, m in own.items()} for name, own in metrics.items()}
+    assert values["random"]["cause_recall_top1"] == 50 and values["random"]["cause_recall_top1_index"] == 0
+    assert values["estimator repo"]["cause_recall_top3_index"] == values["estimator repo"]["cause_recall_top3"] == 100
+    assert metrics["random"]["cause_recall_top1"].compute().parts["ceiling"] == 50
+    found = comparisons("set", metrics)
+    assert found["set: estimator repo - random: cause_recall_top3"]["difference"] == 0
+    assert not math.isnan(found["set: estimator repo - random: cause_recall_top1"]["difference"])
+    assert np.isfinite([m.compute(100).interval[0] for m in metrics["random"].values()]).all()
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("data.corpus=reccon", "data.corpus=reccon; accepted: empathetic_dialogues, sample"),
+        ("tokenizer.kind=word", "needs model.backbone_config"),
+        ("model.backbone_config=null", "needs model.backbone_config"),
+        ("model.evidense=all", "unknown key 'model.evidense'. Did you mean 'evidence'"),
+        ("data.texts=[listener]", "data.texts"),
+    ],
+)
+def test_errors(tmp_path, override, message):
+    with pytest.raises(ConfigError, match=message):
+        task(tmp_path, override)
