@@ -1,0 +1,222 @@
+"""``empatheia infer``: what is plausibly true besides what speakers say, computed once into a file; its index."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from enum import StrEnum
+from itertools import chain, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Optional
+
+import typer
+
+from empatheia.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from empatheia.dialogue import Dialogue
+
+INSTALLED = "inferences"  # the name under which `empatheia analyze` looks for the provider
+
+
+class Search(StrEnum):
+    """How the nearest heads are found."""
+
+    exact = "exact"
+    approximate = "approximate"
+
+
+class Form(StrEnum):
+    """How turns and table heads meet."""
+
+    plain = "plain"
+    person = "person"
+
+
+def infer(
+    file: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Argument(metavar="FILE", help="A row file (.jsonl, .csv, .txt) or the name of a corpus."),
+    ] = None,
+    out: Annotated[Optional[Path], typer.Option(help="Cache file to write, .jsonl.")] = None,  # noqa: UP045
+    provider: Annotated[
+        str, typer.Option(help="Index folder, folder or name of an encoder-decoder (COMET), or cache file.")
+    ] = INSTALLED,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where a stopped run was.")] = False,
+    split: Annotated[str, typer.Option(help="Splits of a corpus, comma-separated.")] = "train,valid,test",
+    column: Annotated[Optional[str], typer.Option(help="CSV column or JSON field with the text.")] = None,  # noqa: UP045
+    speaker: Annotated[Optional[str], typer.Option(help="Who is the speaker in a chat.")] = None,  # noqa: UP045
+    relations: Annotated[str, typer.Option(help="Relations or groups, comma-separated; all: the 11.")] = "all",
+    n: Annotated[int, typer.Option("--n", "-n", min=1, help="Most inferences a relation.")] = 5,
+    head: Annotated[str, typer.Option(help="Asked about: turn, causes, last_cause, each, context.")] = "turn",
+    causes: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(help="Model that finds the causes, for heads that are causes."),
+    ] = None,
+    minimum: Annotated[
+        Optional[float],  # noqa: UP045
+        typer.Option(help="Look-up: cosine below which a head does not count (0.4)."),
+    ] = None,
+    search: Annotated[Optional[Search], typer.Option(help="Look-up: exact or approximate.")] = None,  # noqa: UP045
+    prompt: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(help="Generation: form of the question, '{head} {relation} [GEN]'."),
+    ] = None,
+    batch_size: Annotated[int, typer.Option(min=1, help="Most rows in one forward pass.")] = 32,
+    device: Annotated[str, typer.Option(help="Where models run, e.g. cpu or cuda.")] = "cpu",
+    limit: Annotated[Optional[int], typer.Option(min=1, help="First so many conversations.")] = None,  # noqa: UP045
+    build_index: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(
+            metavar="TUPLES",
+            help="Make an index of ATOMIC instead: a .tsv file, a folder of them, atomic (in EMPATHEIA_DATA), sample.",
+        ),
+    ] = None,
+    encoder: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(help="With --build-index: encoder folder or name (minilm); 'words' needs no weights."),
+    ] = None,
+    index: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(help="With --build-index: its folder; default where `empatheia analyze` finds it."),
+    ] = None,
+    form: Annotated[Form, typer.Option(help="With --build-index: heads in plain words, or turns as PersonX.")] = (
+        Form.plain
+    ),
+    approximate: Annotated[
+        bool, typer.Option("--approximate", help="With --build-index: also a graph for approximate search.")
+    ] = False,
+) -> None:
+    r"""Ask a commonsense provider about every speaker turn and keep the answers in a file; make the provider's index.
+
+    The file is a provider itself: `empatheia analyze --model-for inferences=cache.jsonl` reads it. A run that was
+    stopped goes on with --resume; no turn is lost or written twice.
+
+    \b
+    empatheia infer --build-index atomic
+    empatheia infer dialogues.jsonl --out cache.jsonl
+    empatheia infer empathetic_dialogues --provider comet-atomic-2020-bart --device cuda --out ed.jsonl --resume
+    """
+    if build_index is not None:
+        if file is not None or out is not None:
+            raise ConfigError("--build-index makes an index only; run the command again to fill a cache.")
+        _index(build_index, encoder or "minilm", index, form, approximate, batch_size, device)
+        return
+    if file is None or out is None:
+        raise ConfigError("give FILE and --out CACHE.jsonl, or --build-index TUPLES.")
+    settings: dict[str, Any] = {
+        name: str(value) if isinstance(value, Search) else value
+        for name, value in (("minimum", minimum), ("search", search), ("prompt", prompt), ("encoder", encoder))
+        if value is not None
+    }
+    dialogues = _dialogues(file, split, column, speaker, limit)
+    first = next(dialogues, None)  # a missing file is told before a model is loaded
+    if first is None:
+        raise DataError(f"{file} holds no conversation that can be read; nothing to ask about.")
+    from empatheia.cli.output import print_json
+    from empatheia.understanding.inferences.cache import fill_cache
+    from empatheia.understanding.inferences.turns import InferencesOfTurns
+
+    names = "affect,behaviour,physical,events" if relations == "all" else relations
+    component = InferencesOfTurns.load(
+        provider, head=head, causes=causes, relations=names, n=n, device=device, **settings
+    )
+    turns = component.asked(chain([first], dialogues), batch_size)
+    with _progress("turns", None) as advance:
+        report = fill_cache(
+            component.provider,
+            turns,
+            out,
+            relations=component.relations,
+            n=n,
+            resume=resume,
+            batch_size=batch_size,
+            heads={"head": head, "no_cause": component.no_cause, "causes": getattr(component.causes, "name", None)},
+            progress=advance,
+        )
+    record = {"provider": component.provider.name, **report.to_dict()}
+    if without := component.report().get("turns without a cause"):
+        record["turns_without_a_cause"] = without
+    print_json(record)
+
+
+def _index(
+    tuples: str, encoder: str, folder: Path | None, form: str, approximate: bool, batch_size: int, device: str
+) -> None:
+    from empatheia.cli.output import print_json, say
+    from empatheia.corpora import atomic
+    from empatheia.resources import models_root
+    from empatheia.understanding.inferences.index import build_index
+
+    if tuples == "sample":
+        table = atomic.load("all", root=atomic.sample_root())
+    else:
+        table = atomic.load("all") if tuples == atomic.NAME else atomic.read(tuples)
+    for note in table.notes:
+        say(f"{tuples}: {note}")
+    if table.problems and len(table.problems) > len(table.notes):
+        say(f"{tuples}: {len(table.problems) - len(table.notes):,} rows cannot be read and are left out")
+    place = folder if folder is not None else models_root() / INSTALLED
+    with _progress("heads", table.counts["heads"]) as advance:
+        made = build_index(
+            table,
+            encoder,
+            place,
+            form=form,
+            approximate=approximate,
+            batch_size=batch_size,
+            device=device,
+            progress=advance,
+        )
+    record = {"index": str(place), "encoder": made.encoder.name, "counts": made.meta["counts"]}
+    print_json({**record, "left_out": _left_out(table.counts), "source": made.meta["source"]})
+
+
+def _left_out(counts: Mapping[str, int]) -> dict[str, int]:
+    """What the reader dropped or merged."""
+    names = ("rows of other relations", "none tails", "duplicate rows", "empty heads or tails")
+    return {name: counts[name] for name in names if counts.get(name)}
+
+
+def _dialogues(
+    file: str, split: str, column: str | None, speaker: str | None, limit: int | None
+) -> Iterator[tuple[int, Dialogue]]:
+    """Conversations with their row numbers, from 1; a row that cannot be read is told and left out."""
+    from empatheia.cli.conversations import read_conversations
+    from empatheia.cli.output import say
+    from empatheia.cli.rows import looks_like_file
+    from empatheia.corpora import CORPORA
+    from empatheia.dialogue import Dialogue, Turn
+    from empatheia.listener.inputs import as_conversation, readable
+
+    if not looks_like_file(file) and file in CORPORA:
+        names = [name.strip() for name in split.split(",") if name.strip()]
+        corpus = (dialogue for name in names for dialogue in CORPORA.get(file)(name))
+        yield from islice(enumerate(corpus, 1), limit)
+        return
+    for row in islice(read_conversations(Path(file), column, speaker, say), limit):
+        try:
+            if row.error is not None or row.item is None:
+                raise DataError(row.error or "is empty.")
+            d = as_conversation(row.item)
+        except DataError as error:
+            say(f"row {row.number}: {error}")
+            continue
+        identity = d.id or ("" if row.id is None else str(row.id))
+        yield row.number, Dialogue(identity, tuple(Turn(turn.role, readable(turn.text)) for turn in d.turns))
+
+
+@contextmanager
+def _progress(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """Gives ``advance(n)``; draws on stderr if that is a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda n: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda n: bar.advance(task, n)

@@ -1,0 +1,428 @@
+"""Inferences in a file: what expensive providers wrote, read back at once, byte for byte.
+
+JSON lines. The first says who wrote it (provider, fingerprint, n, relations, how turns became heads, source and
+licence); each other line is one turn:
+
+    {"row": 1, "id": "hit:0_conv:1", "turn": 0, "text": HASH, "key": HASH, "inferences": {"xReact": {"tails": [...]}}}
+
+``key`` is a hash of the text asked about, the fingerprint and n, so equal texts share an answer; ``text`` is a hash of
+the turn as written: a turn is found by conversation id and number only if it still says the same. A line whose end is
+missing (the writer was killed) counts as not written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from empatheia.errors import CheckpointError, DataError, MissingResourceError
+from empatheia.taxonomy import RELATIONS
+from empatheia.understanding.inferences.heads import Asked
+from empatheia.understanding.inferences.provider import (
+    EMPTY,
+    NOT_CACHED,
+    Answer,
+    Inferences,
+    Progress,
+    Tails,
+    asked_relations,
+    merge,
+)
+
+FORMAT = 1
+KIND = "inferences"
+
+
+def text_hash(*texts: str) -> str:
+    """16 hex digits of one or several texts."""
+    return hashlib.sha256("\n".join(texts).encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def cache_key(heads: Sequence[str], fingerprint: str, n: int) -> str:
+    """What an answer depends on, as 16 hex digits; white space and case of the heads do not count."""
+    return text_hash(fingerprint, str(n), *(" ".join(head.lower().split()) for head in heads))
+
+
+class CachedInferences:
+    """A provider that reads a cache file, and by default nothing else.
+
+    Args:
+        path: The file.
+        provider: Asked for what the file lacks; what it says is added to the file. It must be the one that wrote it.
+
+    Raises:
+        CheckpointError: The file is no cache, or of another provider.
+    """
+
+    stride = 4096
+
+    def __init__(self, path: str | Path, provider: Inferences | None = None) -> None:
+        self.path = Path(path)
+        self.provider = provider
+        if provider is not None and not self.path.exists():
+            _start(self.path, _header(provider, RELATIONS, 5, {}))
+        self.header = read_header(self.path)
+        if provider is not None and provider.fingerprint() != self.header["fingerprint"]:
+            raise CheckpointError(
+                f"{self.path} was written by {self.header['provider']!r} with other weights or settings than those of"
+                f" {provider.name!r}. Name another file, or delete it to start anew."
+            )
+        self._by_key: dict[str, int] = {}
+        self._by_turn: dict[tuple[str, int, str], int] = {}
+        self.n_lines = 0
+        whole = 0
+        for place, end, line in _whole_lines(self.path):
+            whole = end
+            if place:
+                self._note(place, line)
+        if provider is not None:
+            os.truncate(self.path, whole)
+        self.name = f"{self.header['provider']} (cache)"
+        self.source = str(self.header.get("source", ""))
+        self._stream = self.path.open("rb")
+
+    def __len__(self) -> int:
+        """Number of turns in the file."""
+        return self.n_lines
+
+    def relations(self) -> tuple[str, ...]:
+        """What the file was filled for, or what the provider behind it can answer."""
+        if self.provider is not None:
+            return self.provider.relations()
+        return tuple(self.header["relations"])
+
+    def fingerprint(self) -> str:
+        """The writer's, so that a cache of a cache is the same cache."""
+        return str(self.header["fingerprint"])
+
+    def find(self, heads: Sequence[str], n: int = 5) -> Answer | None:
+        """The answer to a text (or to several, merged), or None if the file has none."""
+        for size in dict.fromkeys((n, int(self.header["n"]))):
+            if size >= n and (place := self._by_key.get(cache_key(heads, self.fingerprint(), size))) is not None:
+                return self._read(place, n)
+        return None
+
+    def find_turn(self, dialogue_id: str, turn: int, text: str, n: int = 5) -> Answer | None:
+        """The answer written for this turn of this conversation, whatever was asked about then."""
+        if n > int(self.header["n"]) or (place := self._by_turn.get((dialogue_id, turn, text_hash(text)))) is None:
+            return None
+        return self._read(place, n)
+
+    def infer(
+        self,
+        heads: Sequence[str],
+        relations: Sequence[str] = RELATIONS,
+        n: int = 5,
+        *,
+        batch_size: int = 32,
+        progress: Progress | None = None,
+    ) -> list[Answer]:
+        """See :class:`Inferences`; what the file lacks and no provider gives is absent."""
+        names = asked_relations(relations, n)
+        found = [self.find((head,), n) for head in heads]
+        lacking = [i for i, answer in enumerate(found) if answer is None or not set(names) <= set(answer)]
+        if self.provider is not None and lacking:
+            new = list(dict.fromkeys(heads[i] for i in lacking))
+            made = dict(zip(new, self.provider.infer(new, names, n, batch_size=batch_size), strict=True))
+            self._add(made, n)
+            for i in lacking:
+                found[i] = {**(found[i] or {}), **made[heads[i]]}
+        if progress is not None:
+            progress(len(heads))
+        return [{name: (answer or {}).get(name, Tails(name, absent=NOT_CACHED)) for name in names} for answer in found]
+
+    def _note(self, place: int, line: Mapping[str, Any]) -> None:
+        self._by_key[line["key"]] = place
+        if line.get("id"):
+            self._by_turn[line["id"], line["turn"], line["text"]] = place
+        self.n_lines += 1
+
+    def _add(self, made: Mapping[str, Answer], n: int) -> None:
+        """Appends lines without a row; a text asked again for other relations gets a line with all of them."""
+        with self.path.open("ab") as stream:
+            stream.seek(0, os.SEEK_END)
+            for head, answer in made.items():
+                place = stream.tell()
+                whole = {**(self.find((head,), n) or {}), **answer}
+                line = {"key": cache_key((head,), self.fingerprint(), n), "head": head, "inferences": _plain(whole)}
+                stream.write(_line(line))
+                self._note(place, line)
+
+    def _read(self, place: int, n: int) -> Answer:
+        values = _stored(self._stream, place)
+        return {name: _first(Tails.from_dict(name, tails), n) for name, tails in values.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class FillReport:
+    """What filling a cache came to.
+
+    Attributes:
+        path: The file.
+        turns: Lines in it now.
+        before: Lines that were there already.
+        reused: New lines whose text had been asked before.
+        answered: Relation to the number of turns with a tail, of all lines.
+        absent: Relation to reason to the number of turns without.
+    """
+
+    path: Path
+    turns: int
+    before: int
+    reused: int
+    answered: Mapping[str, int] = field(default_factory=dict)
+    absent: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {
+            "file": str(self.path),
+            "turns": self.turns,
+            "already_there": self.before,
+            "same_text": self.reused,
+            "answered": dict(self.answered),
+            "absent": {name: dict(reasons) for name, reasons in self.absent.items()},
+        }
+
+
+def fill_cache(
+    provider: Inferences,
+    turns: Iterable[Asked],
+    path: str | Path,
+    *,
+    relations: Sequence[str] = RELATIONS,
+    n: int = 5,
+    resume: bool = False,
+    batch_size: int = 32,
+    heads: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+) -> FillReport:
+    """Asks a provider about turns, one line a turn in their order; a kill loses at most ``provider.stride`` texts.
+
+    With ``resume`` the turns that the file has are compared with it one by one and skipped, so none is lost or written
+    twice, and the file is the same as that of a run that was not stopped.
+
+    Args:
+        provider: Who answers.
+        turns: In a fixed order.
+        path: File to write.
+        relations: Which.
+        n: Most tails a relation.
+        resume: Go on with the file; without it a file that is there is refused.
+        batch_size: Most rows in one forward pass.
+        heads: How turns became heads, for the first line.
+        progress: Called with the number of turns just finished, those that were there included.
+
+    Raises:
+        DataError: The file is there and ``resume`` is not set, or it has other turns, or another process writes to it.
+        CheckpointError: The file is no cache, or of another provider or other settings.
+        ConfigError: A relation is unknown, or ``n`` is below 1.
+    """
+    names = asked_relations(relations, n)
+    path = Path(path)
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        raise DataError(
+            f"cannot write {path}: it is a folder, or its folder does not exist. Name a file, e.g. cache.jsonl."
+        )
+    if path.exists() and not resume:
+        raise DataError(f"{path} is there already. Go on with it by --resume (resume=True), or name another file.")
+    header = _header(provider, names, n, heads or {})
+    if not path.exists() or not path.stat().st_size:
+        _start(path, header)
+    rest = iter(turns)
+    known: dict[str, int] = {}
+    counts: Counter[tuple[str, str]] = Counter()
+    with path.open("r+b") as stream, path.open("rb") as reader, _alone(stream, path):
+        _check_header(path, header)
+        before = whole = 0
+        for place, end, line in _whole_lines(path):
+            whole = end
+            if place:
+                before += 1
+                _check_turn(path, before, line, next(rest, None), header["fingerprint"], n)
+                known.setdefault(line["key"], place)
+                counts.update(_counted(line["inferences"]))
+        stream.truncate(whole)
+        stream.seek(whole)
+        if progress is not None and before:
+            progress(before)
+        total, reused = before, 0
+        while chunk := list(islice(rest, provider.stride)):
+            keys = [cache_key(asked.heads, header["fingerprint"], n) for asked in chunk]
+            new = {key: asked.heads for key, asked in zip(keys, chunk, strict=True) if key not in known}
+            answers = map(_plain, infer_merged(provider, list(new.values()), names, n, batch_size))
+            made = dict(zip(new, answers, strict=True))
+            reused += len(chunk) - len(made)
+            for key, asked in zip(keys, chunk, strict=True):
+                answer = made[key] if key in made else _stored(reader, known[key])
+                known.setdefault(key, stream.tell())
+                stream.write(_line(_turn_line(asked, key, answer)))
+                counts.update(_counted(answer))
+            stream.flush()
+            total += len(chunk)
+            if progress is not None:
+                progress(len(chunk))
+    answered = {name: counts[name, ""] for name in names}
+    absent = {name: {why: k for (r, why), k in counts.items() if r == name and why} for name in names}
+    return FillReport(path, total, before, reused, answered, {name: why for name, why in absent.items() if why})
+
+
+def infer_merged(
+    provider: Inferences, asked: Sequence[Sequence[str]], relations: Sequence[str], n: int, batch_size: int = 32
+) -> list[Answer]:
+    """Answers for turns that ask about several texts each, merged by rank; no text, no answer."""
+    flat = [head for heads in asked for head in heads]
+    found = iter(provider.infer(flat, relations, n, batch_size=batch_size))
+    out = []
+    for heads in asked:
+        answers = [next(found) for _ in heads]
+        out.append(
+            {
+                name: merge([answer[name] for answer in answers], n) if answers else Tails(name, absent=EMPTY)
+                for name in relations
+            }
+        )
+    return out
+
+
+def _plain(answer: Answer) -> dict[str, Any]:
+    return {name: tails.to_dict() for name, tails in answer.items()}
+
+
+def _first(tails: Tails, n: int) -> Tails:
+    return Tails(tails.relation, tails.texts[:n], tails.scores[:n], tails.head, tails.absent)
+
+
+def _line(value: Mapping[str, Any]) -> bytes:
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
+
+
+def _turn_line(asked: Asked, key: str, answer: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "row": asked.row,
+        "id": asked.dialogue_id,
+        "turn": asked.turn,
+        "text": text_hash(asked.text),
+        "key": key,
+        "inferences": answer,
+    }
+
+
+def _header(provider: Inferences, relations: Sequence[str], n: int, heads: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "kind": KIND,
+        "provider": provider.name,
+        "fingerprint": provider.fingerprint(),
+        "n": n,
+        "relations": list(relations),
+        "covered": [name for name in relations if name in provider.relations()],
+        "heads": dict(heads),
+        "source": provider.source,
+    }
+
+
+def _start(path: Path, header: Mapping[str, Any]) -> None:
+    """Writes the first line; the file appears with it or not at all."""
+    making = path.with_name(path.name + ".partial")
+    making.write_bytes(_line(header))
+    making.replace(path)
+
+
+def read_header(path: Path) -> dict[str, Any]:
+    """The first line of a cache.
+
+    Raises:
+        MissingResourceError: There is no such file.
+        CheckpointError: It is no cache, or of another format.
+    """
+    if not path.is_file():
+        raise MissingResourceError(f"no file {path}. Make it with: empatheia infer FILE --out {path.name}")
+    _, _, header = next(_whole_lines(path), (0, 0, None))
+    if not isinstance(header, dict) or header.get("kind") != KIND:
+        raise CheckpointError(
+            f"{path} is no cache of inferences. Make one with: empatheia infer FILE --out cache.jsonl"
+        )
+    if header.get("format") != FORMAT:
+        raise CheckpointError(f"{path} has format {header.get('format')}; this release reads {FORMAT}. Make it again.")
+    return header
+
+
+def _whole_lines(path: Path) -> Iterator[tuple[int, int, dict[str, Any]]]:
+    """Where each line begins and ends, and what it says; a last line without its end is left out.
+
+    Raises:
+        CheckpointError: A line in between is damaged.
+    """
+    with path.open("rb") as stream:
+        place = 0
+        for number, raw in enumerate(stream, 1):
+            if not raw.endswith(b"\n"):
+                return
+            try:
+                line = json.loads(raw)
+                if place and not (isinstance(line["key"], str) and isinstance(line["inferences"], dict)):
+                    raise ValueError("another kind of line")
+            except (ValueError, KeyError, TypeError):
+                raise CheckpointError(
+                    f"{path}:{number}: a damaged line. Delete it and what follows, then resume."
+                ) from None
+            yield place, place + len(raw), line
+            place += len(raw)
+
+
+def _check_header(path: Path, wanted: Mapping[str, Any]) -> None:
+    """Raises CheckpointError unless the file was made with the same provider and settings."""
+    found = read_header(path)
+    for name in ("fingerprint", "n", "relations", "heads"):
+        if found.get(name) != wanted[name]:
+            raise CheckpointError(
+                f"{path} was written by {found.get('provider')!r} with {name} {found.get(name)!r}, now it is"
+                f" {wanted[name]!r}. Use the same settings, or name another file."
+            )
+
+
+def _check_turn(path: Path, number: int, line: Mapping[str, Any], asked: Asked | None, mark: str, n: int) -> None:
+    """Raises DataError unless a line is about the turn that comes next in the input."""
+    remedy = "Give the input it was made from, or name another file."
+    if asked is None:
+        raise DataError(f"{path} has more turns ({number:,} or more) than the input. {remedy}")
+    same = (line.get("row"), line.get("turn"), line.get("text")) == (asked.row, asked.turn, text_hash(asked.text))
+    if not same or line["key"] != cache_key(asked.heads, mark, n):
+        raise DataError(f"{path}: turn {number:,} of it is not that of the input (row {asked.row}). {remedy}")
+
+
+def _counted(inferences: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [(name, values.get("absent", "")) for name, values in inferences.items()]
+
+
+def _stored(stream: BinaryIO, place: int) -> dict[str, Any]:
+    stream.seek(place)
+    return json.loads(stream.readline())["inferences"]
+
+
+@contextlib.contextmanager
+def _alone(stream: BinaryIO, path: Path) -> Iterator[None]:
+    """Holds the file against other writers, where the system can; a kill lets go of it.
+
+    Raises:
+        DataError: Another process writes to it.
+    """
+    try:
+        import fcntl
+    except ImportError:  # not on this system
+        yield
+        return
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise DataError(f"another process is writing to {path}. Wait for it, or name another file.") from None
+    yield

@@ -1,0 +1,261 @@
+"""Project: what is plausibly true besides what the speaker says? Inferences for every speaker turn."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, ClassVar
+
+from empatheia.analysis import Inference
+from empatheia.dialogue import Dialogue
+from empatheia.errors import CheckpointError, ConfigError, MissingResourceError
+from empatheia.resources import installed_model, models_root, resolve_model
+from empatheia.taxonomy import RELATIONS
+from empatheia.understanding.inferences.cache import CachedInferences, infer_merged
+from empatheia.understanding.inferences.heads import Asked, asked_about, check_heads
+from empatheia.understanding.inferences.index import is_index
+from empatheia.understanding.inferences.nearest import NearestInferences
+from empatheia.understanding.inferences.provider import (
+    NOT_CACHED,
+    Answer,
+    Filtered,
+    Inferences,
+    NoInferences,
+    Tails,
+    asked_relations,
+)
+
+WINDOW = 512
+NONE = "none"
+"""Name of the provider that answers nothing."""
+INSTALLED = "inferences"
+"""Name of the folder where models are installed that holds the default provider."""
+MAKE = "An index is made with: empatheia infer --build-index atomic"
+
+
+class InferencesOfTurns:
+    """Part ``inferences``: for each speaker turn, what a provider says about each relation.
+
+    A relation without an answer has no record; :meth:`report` counts why. Turns after the one asked about are not read,
+    and no gold label is.
+
+    Args:
+        provider: Who answers.
+        head: Which text is asked about, one of :data:`~empatheia.understanding.inferences.heads.HEADS`.
+        causes: Component of part ``causes``, for the heads that are causes.
+        no_cause: What stands in where it finds none.
+        relations: Asked for: names, or groups of :data:`empatheia.taxonomy.RELATION_GROUPS`.
+        n: Most tails a relation.
+
+    Raises:
+        ConfigError: An option is unknown, or causes are needed and there is no component for them.
+    """
+
+    part: ClassVar[str] = "inferences"
+
+    def __init__(
+        self,
+        provider: Inferences,
+        *,
+        head: str = "turn",
+        causes: Any = None,
+        no_cause: str = "whole",
+        relations: Sequence[str] | str = RELATIONS,
+        n: int = 5,
+    ) -> None:
+        check_heads(head, no_cause)
+        needs_causes = head in ("causes", "last_cause", "each")
+        if needs_causes and getattr(causes, "part", None) != "causes":
+            raise ConfigError(f"inferences: head={head} needs a component of part 'causes'; found {causes!r}.")
+        self.provider = provider
+        self.head = head
+        self.causes = causes if needs_causes else None
+        self.no_cause = no_cause
+        self.relations = asked_relations(relations, n)
+        self.n = n
+        self.name = provider.name if head == "turn" else f"{provider.name}, asked about {head}"
+        self._answered: Counter[str] = Counter()
+        self._absent: dict[str, Counter[str]] = {name: Counter() for name in self.relations}
+        self._counts: Counter[str] = Counter()
+
+    @classmethod
+    def load(
+        cls,
+        folder: str | Path,
+        *,
+        head: str = "turn",
+        causes: Any = None,
+        no_cause: str = "whole",
+        relations: Sequence[str] | str = RELATIONS,
+        n: int = 5,
+        blocked: Sequence[str] = (),
+        device: Any = None,
+        **settings: Any,
+    ) -> InferencesOfTurns:
+        """From whatever :func:`open_provider` opens.
+
+        Args:
+            folder: An index, an encoder-decoder, or a cache file.
+            head: See the class.
+            causes: See the class; a folder or name is loaded.
+            no_cause: See the class.
+            relations: See the class.
+            n: See the class.
+            blocked: Tails with one of these words are left out.
+            device: Where models run; None = the processor.
+            **settings: Of the provider.
+
+        Raises:
+            MissingResourceError: There is no such folder or file, or an index's encoder is not here.
+            CheckpointError: It cannot be used.
+            ConfigError: An option is unknown.
+        """
+        if isinstance(causes, str | Path):
+            from empatheia.understanding import COMPONENTS
+
+            causes = COMPONENTS.get("causes").load(causes, **({} if device is None else {"device": device}))
+        provider = open_provider(folder, device=device, **settings)
+        if blocked:
+            provider = Filtered(provider, blocked)
+        return cls(provider, head=head, causes=causes, no_cause=no_cause, relations=relations, n=n)
+
+    def annotate(
+        self, dialogues: Sequence[Dialogue], *, batch_size: int = 32, progress: Callable[[int], None] | None = None
+    ) -> list[tuple[Inference, ...]]:
+        """One record a relation that has an answer, by turn, in the order of the relations.
+
+        Args:
+            dialogues: Conversations; roles matter.
+            batch_size: Most rows in one forward pass.
+            progress: Called with the number of conversations just finished.
+        """
+        out: list[tuple[Inference, ...]] = []
+        for start in range(0, len(dialogues), WINDOW):
+            group = dialogues[start : start + WINDOW]
+            asked = list(self.asked(enumerate(group), batch_size))
+            records: list[list[Inference]] = [[] for _ in group]
+            for turn, answer in zip(asked, self._answers(asked, batch_size), strict=True):
+                records[turn.row] += self._records(turn, answer)
+            out += [tuple(row) for row in records]
+            if progress is not None:
+                progress(len(group))
+        return out
+
+    def asked(self, dialogues: Iterable[tuple[int, Dialogue]], batch_size: int = 32) -> Iterator[Asked]:
+        """What is asked for each speaker turn, in order.
+
+        Args:
+            dialogues: Conversations with their row numbers.
+            batch_size: Most rows in one forward pass of the model that finds causes.
+        """
+        rest = iter(dialogues)
+        while group := list(islice(rest, WINDOW if self.causes is not None else 1)):
+            causes: list[dict[int, Sequence[int]]] = [{} for _ in group]
+            if self.causes is not None:
+                found = self.causes.annotate([dialogue for _, dialogue in group], batch_size=batch_size)
+                causes = [{note.target: note.turns for note in notes} for notes in found]
+            for (row, dialogue), by_turn in zip(group, causes, strict=True):
+                for i, turn in enumerate(dialogue.turns):
+                    if turn.role == "speaker":
+                        asked = asked_about(dialogue, i, self.head, by_turn.get(i, ()), self.no_cause, row)
+                        self._counts["turns"] += 1
+                        self._counts["turns without a cause"] += not asked.has_causes
+                        yield asked
+
+    def report(self) -> dict[str, Any]:
+        """Counts since the start: turns, and for each relation how many were answered and why others were not."""
+        return {
+            **{name: count for name, count in self._counts.items() if count},
+            "answered": {name: self._answered[name] for name in self.relations},
+            "absent": {name: dict(reasons) for name, reasons in self._absent.items() if reasons},
+        }
+
+    def _answers(self, asked: Sequence[Asked], batch_size: int) -> list[Answer]:
+        found: list[Answer | None] = [None] * len(asked)
+        filtered = self.provider if isinstance(self.provider, Filtered) else None
+        cache = self.provider if filtered is None else filtered.provider
+        if isinstance(cache, CachedInferences):
+            found = [
+                cache.find(turn.heads, self.n) or cache.find_turn(turn.dialogue_id, turn.turn, turn.text, self.n)
+                for turn in asked
+            ]
+            if filtered is not None:
+                found = [None if answer is None else filtered.filtered(answer) for answer in found]
+        lacking = [i for i, answer in enumerate(found) if answer is None]
+        heads = [asked[i].heads for i in lacking]
+        for i, answer in zip(
+            lacking, infer_merged(self.provider, heads, self.relations, self.n, batch_size), strict=True
+        ):
+            found[i] = answer
+        absent = {name: Tails(name, absent=NOT_CACHED) for name in self.relations}
+        return [{name: (answer or absent).get(name, absent[name]) for name in self.relations} for answer in found]
+
+    def _records(self, asked: Asked, answer: Answer) -> list[Inference]:
+        records = []
+        for name, tails in answer.items():
+            if tails.texts:
+                records.append(Inference(asked.turn, name, tails.texts, tails.scores, tails.head))
+                self._answered[name] += 1
+            else:
+                self._absent[name][tails.absent] += 1
+        return records
+
+
+def open_provider(place: str | Path, *, device: Any = None, **settings: Any) -> Inferences:
+    """The provider that a folder or file holds, told from what is in it.
+
+    Args:
+        place: A cache file (``.jsonl``), an index folder, the folder or name of an encoder-decoder, or ``none``.
+        device: Where models run; None = the processor.
+        **settings: Of :class:`NearestInferences` or ``GeneratedInferences``.
+
+    Raises:
+        MissingResourceError: There is nothing of that name, or an index's encoder is not on this machine.
+        CheckpointError: It is none of these, or damaged.
+        ConfigError: A setting is unknown to this provider, or out of range.
+    """
+    if str(place) == NONE:
+        return NoInferences()
+    path = Path(place).expanduser()
+    if path.is_file() or path.suffix in (".jsonl", ".ndjson"):
+        if settings:
+            raise ConfigError(
+                f"{path} is a cache file, which has no setting {', '.join(settings)}: it was made with its own."
+            )
+        return CachedInferences(path)
+    if str(place) == INSTALLED and not path.is_dir() and installed_model(INSTALLED) is None:
+        raise MissingResourceError(f"no provider of inferences in {models_root()}. {MAKE}")
+    try:
+        path = resolve_model(place)
+    except MissingResourceError as error:
+        raise MissingResourceError(f"{error} {MAKE}") from None
+    if is_index(path):
+        return _made(NearestInferences.load, path, device, settings)
+    kind = _model_type(path)
+    from empatheia.understanding.inferences.generation import GeneratedInferences
+
+    if kind is None:
+        raise CheckpointError(
+            f"{path} is neither an index of inferences, nor an encoder-decoder, nor a cache file. {MAKE}"
+        )
+    return _made(GeneratedInferences.load, path, device, settings)
+
+
+def _made(load: Callable[..., Inferences], path: Path, device: Any, settings: dict[str, Any]) -> Inferences:
+    try:
+        return load(path, device=device, **settings)
+    except TypeError as error:
+        if "unexpected keyword argument" not in str(error):
+            raise
+        name = str(error).split("'")[1]
+        raise ConfigError(f"inferences: the provider in {path} has no setting {name!r}.") from None
+
+
+def _model_type(path: Path) -> str | None:
+    try:
+        return json.loads((path / "config.json").read_text(encoding="utf-8")).get("model_type")
+    except (OSError, ValueError, AttributeError):
+        return None
