@@ -31,13 +31,17 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "respond": ("empatheia.cli.respond:respond", "Answer a conversation with one empathetic reply."),
     "chat": ("empatheia.cli.chat:chat", "Talk with a model, turn by turn."),
     "demo": ("empatheia.cli.demo:demo", "Run the main job on a short conversation with the bundled model."),
-    "models": ("empatheia.cli.models:app", "List models and show their cards."),
+    "models": ("empatheia.cli.models:app", "List models, show their cards, train or fetch more."),
     "data": ("empatheia.cli.data:app", "Get, show and count corpora."),
     "train": ("empatheia.cli.train:train", "Train one or more recipes, resuming where they stopped."),
     "evaluate": ("empatheia.cli.evaluate:evaluate", "Score a run and print it beside the published row."),
     "annotate": (
         "empatheia.cli.annotate:annotate",
         "Label the causes in EmpatheticDialogues with a trained annotator.",
+    ),
+    "infer": (
+        "empatheia.cli.infer:infer",
+        "Ask a commonsense provider about every speaker turn, into a file; make its index.",
     ),
     "package": ("empatheia.cli.package:package", "Make a finished run into a model folder with its card."),
     "doctor": ("empatheia.cli.doctor:doctor", "Say what is installed, what is missing and how to get it."),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from empatheia.listener import Listener
 
 ROWS_PER_CHUNK = 2048
+WITH_HELP = "Ask for emotion, intent, causes, words, mechanisms, inferences, reaction (comma-separated) or all."
 Sink = Callable[[Row, "Understanding | str"], None]
 
 
@@ -31,6 +32,13 @@ def analyze(
     batch_size: Annotated[int, typer.Option(min=1, help="Most texts in one batch.")] = 64,
     out: Annotated[Path | None, typer.Option(help="Write .jsonl or .csv here, whole or not at all.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="With --out: go on where a stopped run was.")] = False,
+    with_: Annotated[str | None, typer.Option("--with", metavar="PARTS", help=WITH_HELP)] = None,
+    model_for: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(metavar="NAME=FOLDER", help="With --with: the model of a part; repeat for several."),
+    ] = None,
+    html: Annotated[Path | None, typer.Option(help="With --with: write a page that needs nothing else.")] = None,
+    speaker: Annotated[str | None, typer.Option(help="With --with: who is the speaker in a chat.")] = None,
 ) -> None:
     r"""Say what is felt and which words caused it.
 
@@ -38,15 +46,36 @@ def analyze(
     plain text, one item a line. A bad row is reported with its number and the others are processed; the exit
     code is 1 only if no row could be used.
 
+    With --with the conversation is asked more, turn by turn, and plain text may be a chat ("A: ...", "B: ...").
+
     \b
     empatheia analyze "My dog died last week."
     printf 'I passed!\n' | empatheia analyze --json -
     empatheia analyze posts.csv --column body --out posts.emotions.csv --resume
+    empatheia analyze chat.txt --with emotion,causes,words --html report.html
     """
-    from empatheia.listener import Listener
-
     if resume and out is None:
         raise ConfigError("--resume needs --out FILE: without a file there is nothing to go on from.")
+    if with_ is not None:
+        from empatheia.cli.asking import ask
+
+        places = {"as_json": as_json, "out": out, "html": html, "resume": resume}
+        ask(
+            texts,
+            with_,
+            models=model_for or (),
+            listener=model,
+            column=column,
+            speaker=speaker,
+            batch_size=batch_size,
+            **places,
+        )
+        return
+    for name, value in (("--model-for", model_for), ("--html", html), ("--speaker", speaker)):
+        if value:
+            raise ConfigError(f"{name} needs --with PARTS, e.g. --with emotion,words.")
+    from empatheia.listener import Listener
+
     if texts != ["-"] and not (len(texts) == 1 and looks_like_file(texts[0])):
         if out is None:
             _show_texts(Listener.load(model), texts, as_json, batch_size)
@@ -151,6 +180,8 @@ def _after(rows: Iterator[Row], file: ResultFile, model: str) -> Iterator[Row]:
     """
     last = file.last_record or {}
     remedy = f"Delete {file.partial} to start anew, or run without --resume."
+    if "models" in last:
+        raise DataError(f"{file.partial} was made with --with; give it again. {remedy}")
     if last.get("model", model) != model:
         raise DataError(f"{file.partial} was made with the model {last['model']!r}, not {model!r}. {remedy}")
     for row in rows:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -43,12 +43,14 @@ class Row:
         item: What to analyse, or None when the row is bad.
         error: Why it is bad, or None.
         id: The row's own ``id`` (JSON lines, CSV), or None.
+        fields: All its cells by lower-case column name (CSV, if asked for), or None.
     """
 
     number: int
     item: str | Dialogue | None
     error: str | None = None
     id: Any = None
+    fields: Mapping[str, str] | None = None
 
 
 def looks_like_file(argument: str) -> bool:
@@ -56,12 +58,20 @@ def looks_like_file(argument: str) -> bool:
     return "\n" not in argument and len(argument) < 4096 and Path(argument).suffix.lower() in SUFFIXES
 
 
-def read_rows(path: Path, column: str | None = None) -> Iterator[Row]:
+def read_rows(
+    path: Path,
+    column: str | None = None,
+    *,
+    with_fields: bool = False,
+    read_item: Callable[[Any, str | None], str | Dialogue] | None = None,
+) -> Iterator[Row]:
     """Rows of a file, by its suffix.
 
     Args:
         path: ``.csv``, ``.tsv``, ``.jsonl``, ``.ndjson`` or ``.txt``.
         column: CSV column or JSON field that holds the text; None = the first usual name that is there.
+        with_fields: Keep every cell of a CSV row.
+        read_item: What reads a JSON value; None = :func:`item_of`.
 
     Raises:
         DataError: The file is missing, is not text, or has no usable column.
@@ -75,9 +85,9 @@ def read_rows(path: Path, column: str | None = None) -> Iterator[Row]:
         stream.seek(0)
         suffix = path.suffix.lower()
         if suffix in (".csv", ".tsv"):
-            yield from _csv_rows(stream, path, column)
+            yield from _csv_rows(stream, path, column, with_fields)
         elif suffix in (".jsonl", ".ndjson"):
-            yield from _json_rows(stream, column)
+            yield from json_rows(read_lines(stream), column, read_item or item_of)
         else:
             yield from read_lines(stream)
 
@@ -93,8 +103,11 @@ def read_lines(stream: BinaryIO) -> Iterator[Row]:
         yield Row(number, text)
 
 
-def _json_rows(stream: BinaryIO, column: str | None) -> Iterator[Row]:
-    for line in read_lines(stream):
+def json_rows(
+    lines: Iterator[Row], column: str | None, read_item: Callable[[Any, str | None], str | Dialogue]
+) -> Iterator[Row]:
+    """Rows of JSON lines; see :func:`read_rows` for the arguments."""
+    for line in lines:
         if line.error is not None or not str(line.item).strip():
             if line.error is not None:
                 yield line
@@ -102,7 +115,7 @@ def _json_rows(stream: BinaryIO, column: str | None) -> Iterator[Row]:
         try:
             record = json.loads(str(line.item))
             identity = record.get("id") if isinstance(record, dict) else None
-            yield Row(line.number, item_of(record, column), None, identity)
+            yield Row(line.number, read_item(record, column), None, identity)
         except (json.JSONDecodeError, RecursionError) as error:
             yield Row(line.number, None, f"not valid JSON: {error}. Write one object or string per line.")
         except DataError as error:
@@ -143,7 +156,7 @@ def _turn_of(turn: Any, index: int) -> Turn:
     raise DataError(f"turn {index} is {turn!r:.60}; accepted: a string, or an object with role and text.")
 
 
-def _csv_rows(stream: BinaryIO, path: Path, column: str | None) -> Iterator[Row]:
+def _csv_rows(stream: BinaryIO, path: Path, column: str | None, with_fields: bool) -> Iterator[Row]:
     csv.field_size_limit(_CSV_FIELD_LIMIT)
     lines = (raw.decode("utf-8", "surrogateescape") for raw in stream)
     header_line = next(lines, "").removeprefix("\ufeff")
@@ -182,7 +195,8 @@ def _csv_rows(stream: BinaryIO, path: Path, column: str | None) -> Iterator[Row]
             yield Row(number, None, _undecodable(error))
             continue
         identity = cells[id_index] if id_index is not None and id_index < len(cells) else None
-        yield Row(number, cells[index], None, identity)
+        fields = dict(zip(map(str.lower, header), cells, strict=False)) if with_fields else None
+        yield Row(number, cells[index], None, identity, fields)
 
 
 def _choose_column(names: list[str], column: str | None, where: str = "") -> str:

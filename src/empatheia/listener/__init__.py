@@ -6,23 +6,42 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from empatheia.listener.analyzer import Analyzer
     from empatheia.listener.conversation import Conversation
     from empatheia.listener.inputs import as_dialogue
     from empatheia.listener.listener import Listener, analyze, respond
+    from empatheia.listener.report import Report, write_report
     from empatheia.listener.strategies import Decoding
     from empatheia.listener.streaming import ReplyStream
+    from empatheia.listener.transcripts import read_transcripts
 
 _HOMES = {
+    "Analyzer": "empatheia.listener.analyzer",
     "Conversation": "empatheia.listener.conversation",
     "Decoding": "empatheia.listener.strategies",
     "Listener": "empatheia.listener.listener",
     "ReplyStream": "empatheia.listener.streaming",
+    "Report": "empatheia.listener.report",
     "analyze": "empatheia.listener.listener",
     "as_dialogue": "empatheia.listener.inputs",
+    "read_transcripts": "empatheia.listener.transcripts",
     "respond": "empatheia.listener.listener",
+    "write_report": "empatheia.listener.report",
 }
 
-__all__ = ["Conversation", "Decoding", "Listener", "ReplyStream", "analyze", "as_dialogue", "respond"]
+__all__ = [
+    "Analyzer",
+    "Conversation",
+    "Decoding",
+    "Listener",
+    "ReplyStream",
+    "Report",
+    "analyze",
+    "as_dialogue",
+    "read_transcripts",
+    "respond",
+    "write_report",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 
 from empatheia.errors import CheckpointError, MissingResourceError
 from empatheia.listener.checkpoint import MANIFEST, Manifest, read_json, read_manifest
-from empatheia.resources import resolve_model
+from empatheia.resources import cache_dir, resolve_model
 
 DEFAULT = "default"
 
@@ -26,7 +26,7 @@ class ModelEntry:
         licence: Of the weights.
         megabytes: Of the folder, in 10^6 bytes.
         folder: Where it is.
-        origin: ``bundled``, ``EMPATHEIA_MODELS`` or ``folder``.
+        origin: ``bundled``, ``EMPATHEIA_MODELS``, ``cache`` or ``folder``.
         numbers: Metric name to value, from ``card.json``; empty without one.
         fault: Why it cannot be used, or empty.
     """
@@ -55,10 +55,11 @@ def bundled_root() -> Path:
 
 
 def known_models() -> list[ModelEntry]:
-    """Bundled models, then those in EMPATHEIA_MODELS, by name; loads none of them."""
+    """Bundled models, those in EMPATHEIA_MODELS, then those installed in the cache, by name; loads none of them."""
     roots = [("bundled", bundled_root())]
     if mirror := os.environ.get("EMPATHEIA_MODELS", "").strip():
         roots.append(("EMPATHEIA_MODELS", Path(mirror).expanduser()))
+    roots.append(("cache", cache_dir() / "models"))
     entries = []
     for origin, root in roots:
         for manifest in sorted(root.glob(f"*/{MANIFEST}")) + sorted(root.glob(f"*/*/{MANIFEST}")):

@@ -137,7 +137,7 @@ def load_network(folder: Path, manifest: Manifest, n_pieces: int, device: str) -
             f" {manifest.system} needs {wanted!r}. {_REMEDY}"
         )
     _check_weights(folder / WEIGHTS)
-    with _quiet():
+    with quiet_loading():
         try:
             network, report = network_class.from_pretrained(folder, dtype=torch.float32, output_loading_info=True)
         except (RuntimeError, ValueError, TypeError, OSError, KeyError) as error:
@@ -173,7 +173,7 @@ def _check_weights(path: Path) -> None:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet_loading() -> Iterator[None]:
     """Keeps transformers' progress bars and load reports away from the caller's terminal."""
     from transformers.utils import logging as transformers_logging
 

@@ -56,6 +56,21 @@ def as_dialogue(item: Any) -> Dialogue:
     Raises:
         DataError: It is of another type, has no turn, ends with the listener, or a turn is empty.
     """
+    item = as_conversation(item)
+    if item.turns[-1].role != "speaker":
+        raise DataError(
+            f"the conversation ends with a listener turn (number {len(item.turns)}), which needs no answer."
+            " End it with what the speaker says."
+        )
+    return item
+
+
+def as_conversation(item: Any) -> Dialogue:
+    """As :func:`as_dialogue`, for conversations that need no answer: whoever speaks last, or alone.
+
+    Raises:
+        DataError: It is of another type, has no turn, or a turn is empty.
+    """
     if isinstance(item, str):
         item = Dialogue("", (Turn("speaker", item),))
     if not isinstance(item, Dialogue):
@@ -69,12 +84,12 @@ def as_dialogue(item: Any) -> Dialogue:
             what = "the text" if len(item.turns) == 1 else f"turn {number} of {len(item.turns)}"
             how = "empty" if not turn.text else "only white space or control characters"
             raise DataError(f"{what} is {how}; write at least one word.")
-    if item.turns[-1].role != "speaker":
-        raise DataError(
-            f"the conversation ends with a listener turn (number {len(item.turns)}), which needs no answer."
-            " End it with what the speaker says."
-        )
     return item
+
+
+def has_controls(text: str) -> bool:
+    """Whether :func:`readable` drops a character other than white space."""
+    return _CONTROLS.search(text) is not None
 
 
 def readable(text: str) -> str:
@@ -93,7 +108,7 @@ def prepare(item: Any) -> ReadyInput:
     """
     dialogue = as_dialogue(item)
     texts = [readable(turn.text) for turn in dialogue.turns[-MAX_TURNS:]]
-    has_controls = any(_CONTROLS.search(turn.text) for turn in dialogue.turns[-MAX_TURNS:])
+    is_cleaned = any(has_controls(turn.text) for turn in dialogue.turns[-MAX_TURNS:])
     last = texts[-1].rstrip()
     shift = max(0, len(last) - MAX_CHARACTERS)
     if shift:
@@ -107,5 +122,5 @@ def prepare(item: Any) -> ReadyInput:
     n_skipped = len(dialogue.turns) - len(texts) + first
     turns = dialogue.turns[n_skipped:]
     context = tuple(Turn(turn.role, text) for turn, text in zip(turns, texts[first:], strict=True))
-    doubts = (CONTROLS,) if has_controls else ()
+    doubts = (CONTROLS,) if is_cleaned else ()
     return ReadyInput(dialogue.turns, Example(context, None, dialogue.id), n_skipped, shift, doubts)

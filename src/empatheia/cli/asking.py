@@ -1,0 +1,272 @@
+"""``empatheia analyze --with``: everything the parts can say of conversations, shown, written, or as a page."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from itertools import chain, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from empatheia.cli.conversations import read_conversations, read_stream
+from empatheia.cli.output import say
+from empatheia.cli.rows import Row, looks_like_file
+from empatheia.errors import ConfigError, DataError
+from empatheia.listener.parts import PART_MODELS, parse_parts
+
+if TYPE_CHECKING:
+    from empatheia.analysis import Analysis
+    from empatheia.cli.results import ResultFile
+    from empatheia.listener.analyzer import Analyzer
+    from empatheia.listener.report import Report
+
+ROWS_PER_CHUNK = 512
+TURNS_PER_CHUNK = 2048
+
+
+def ask(
+    texts: Sequence[str],
+    parts: str,
+    *,
+    models: Sequence[str] = (),
+    listener: str = "default",
+    column: str | None = None,
+    speaker: str | None = None,
+    batch_size: int = 64,
+    as_json: bool = False,
+    out: Path | None = None,
+    html: Path | None = None,
+    resume: bool = False,
+) -> None:
+    """Runs the command; the arguments are its options.
+
+    Raises:
+        ConfigError: An option is wrong.
+        DataError: The input holds no row, or no row can be used.
+        MissingResourceError: Not one of the parts can be answered.
+    """
+    wanted, given = parse_parts(parts), parse_models(models)
+    if html is not None:
+        from empatheia.listener.report import check_place
+
+        check_place(html)
+    rows, total = _rows(texts, column, speaker)
+    first = list(islice(rows, 1))  # a missing file or column is reported before a model is loaded
+    if not first:
+        raise DataError(f"{'stdin' if list(texts) == ['-'] else texts[0]} holds no rows; nothing to analyse.")
+    from empatheia.listener.analyzer import Analyzer
+
+    analyzer = Analyzer(wanted, given, listener=listener)
+    _check_answers(analyzer)
+    source = "stdin" if list(texts) == ["-"] else Path(texts[0]).name if _is_file(texts) else ""
+    _run(analyzer, chain(first, rows), total, batch_size, as_json, out, html, resume, source)
+
+
+def parse_models(texts: Sequence[str]) -> dict[str, str]:
+    """``NAME=FOLDER`` texts as a mapping.
+
+    Raises:
+        ConfigError: A text has no ``=``, or its name is unknown or given twice.
+    """
+    found: dict[str, str] = {}
+    known = [model.name for model in PART_MODELS]
+    for text in texts:
+        name, equals, folder = text.partition("=")
+        name = name.strip()
+        if not equals or not folder.strip():
+            raise ConfigError(f"--model-for {text!r} is not of the form NAME=FOLDER, e.g. intent=models/intent.")
+        if name not in known:
+            from empatheia.registry import nearest
+
+            raise ConfigError(f"--model-for: no part {name!r}.{nearest(name, known)} Accepted: {', '.join(known)}.")
+        if name in found:
+            raise ConfigError(f"--model-for names {name!r} twice; give it once.")
+        found[name] = folder.strip()
+    return found
+
+
+def _rows(texts: Sequence[str], column: str | None, speaker: str | None) -> tuple[Iterator[Row], int | None]:
+    if list(texts) == ["-"]:
+        return read_stream(sys.stdin.buffer, column, speaker, say), None
+    if _is_file(texts):
+        return read_conversations(Path(texts[0]), column, speaker, say), None
+    return iter([Row(number, text) for number, text in enumerate(texts, 1)]), len(texts)
+
+
+def _is_file(texts: Sequence[str]) -> bool:
+    return len(texts) == 1 and looks_like_file(texts[0])
+
+
+def _check_answers(analyzer: Analyzer) -> None:
+    """Says which parts cannot be answered; with none left there is nothing to do."""
+    missing = analyzer.missing
+    if not analyzer.names:
+        from empatheia.errors import MissingResourceError
+
+        raise MissingResourceError(" ".join(f"{part}: {reason}" for part, reason in missing.items()))
+    for part, reason in missing.items():
+        say(f"without {part}: {reason}")
+
+
+def _run(
+    analyzer: Analyzer,
+    rows: Iterator[Row],
+    total: int | None,
+    batch_size: int,
+    as_json: bool,
+    out: Path | None,
+    html: Path | None,
+    resume: bool,
+    source: str,
+) -> None:
+    """Analyses conversations chunk by chunk, in constant memory."""
+    from empatheia.cli.analyze import progress_bar
+    from empatheia.cli.findings import TABLE_COLUMNS, table_rows
+    from empatheia.cli.results import ResultFile
+
+    show = _shower(as_json, is_quiet=out is not None or (html is not None and not as_json))
+    report = _report(html, out, source)
+    bad: list[int] = []
+    n_bad = n_good = 0
+    with ExitStack() as stack:
+        file = stack.enter_context(ResultFile(out, resume, TABLE_COLUMNS, table_rows)) if out is not None else None
+        if file is not None and file.n_done:
+            rows = _after(rows, file, analyzer)
+            say(f"going on after row {file.n_done:,} of {file.partial}")
+            for record in file.done_records():
+                n_good, n_bad = n_good + ("error" not in record), n_bad + ("error" in record)
+                if report is not None:
+                    report.add(record)
+        advance = stack.enter_context(progress_bar(total, n_good + n_bad))
+        for chunk in _chunks(rows):
+            for row, result in _asked(analyzer, chunk, batch_size, advance):
+                record = _record(row, result)
+                if isinstance(result, str):
+                    n_bad += 1
+                    bad.append(row.number) if len(bad) < 11 else None
+                    say(f"row {row.number}: {result}")
+                else:
+                    n_good += 1
+                show(row, result, record)
+                if file is not None:
+                    file.write(record)
+                if report is not None:
+                    report.add(record)
+            if file is not None:
+                file.flush()
+        if report is not None and html is not None:
+            report.write(html)
+    if n_bad or out is not None or html is not None:
+        listed = ", ".join(map(str, bad[:10])) + (" ..." if len(bad) > 10 else "")
+        places = [f"written to {out}"] if out is not None else []
+        places += [f"page in {html}"] if html is not None else []
+        told = "".join(f"; {place}" for place in places)
+        say(f"{n_good + n_bad:,} rows, {n_bad:,} bad{f' ({listed})' if bad else ''}{told}")
+    if n_bad and not n_good:
+        raise DataError("no row could be used; see the messages above.")
+
+
+def _shower(as_json: bool, is_quiet: bool) -> Callable[[Row, Analysis | str, dict[str, Any]], None]:
+    from empatheia.cli.findings import analysis_lines
+    from empatheia.cli.output import print_json, print_lines
+
+    shown: list[int] = []
+
+    def show(row: Row, result: Analysis | str, record: dict[str, Any]) -> None:
+        if is_quiet:
+            return
+        if as_json:
+            print_json(record)
+        elif not isinstance(result, str):
+            print_lines([*([[("", "")]] if shown else []), *analysis_lines(result)])
+            shown[:] = [row.number]
+
+    return show
+
+
+def _report(html: Path | None, out: Path | None, source: str) -> Report | None:
+    if html is None:
+        return None
+    from empatheia.listener.report import Report
+
+    return Report(source=source, full_data=out.name if out is not None else "")
+
+
+def _chunks(rows: Iterator[Row]) -> Iterator[list[Row]]:
+    chunk: list[Row] = []
+    n_turns = 0
+    for row in rows:
+        chunk.append(row)
+        n_turns += 1 if row.item is None or isinstance(row.item, str) else len(row.item.turns)
+        if len(chunk) == ROWS_PER_CHUNK or n_turns >= TURNS_PER_CHUNK:
+            yield chunk
+            chunk, n_turns = [], 0
+    if chunk:
+        yield chunk
+
+
+def _asked(
+    analyzer: Analyzer, chunk: list[Row], batch_size: int, advance: Callable[[int], None]
+) -> Iterator[tuple[Row, Analysis | str]]:
+    """Each row of a chunk with its analysis, or with what is wrong with it."""
+    from empatheia.listener.inputs import as_conversation
+
+    faults: dict[int, str] = {}
+    good: list[Any] = []
+    for place, row in enumerate(chunk):
+        try:
+            if row.error is not None or row.item is None:
+                raise DataError(row.error or "is empty.")
+            good.append(as_conversation(row.item))
+        except DataError as error:
+            faults[place] = str(error)
+    advance(len(faults))
+    results = iter(analyzer.analyze(good, batch_size=batch_size, progress=advance))
+    for place, row in enumerate(chunk):
+        yield row, faults[place] if place in faults else next(results)
+
+
+def _record(row: Row, result: Analysis | str) -> dict[str, Any]:
+    identity = {} if row.id is None else {"id": row.id}
+    if isinstance(result, str):
+        return {"row": row.number, **identity, "error": result}
+    content = result.to_dict()
+    if not content["id"]:
+        del content["id"]
+    return {"row": row.number, **content, **identity}
+
+
+def _after(rows: Iterator[Row], file: ResultFile, analyzer: Analyzer) -> Iterator[Row]:
+    """The rows not yet in a partial result, after checking that it is of this input and these models.
+
+    Raises:
+        DataError: It is of another one.
+    """
+    last, good = file.last_record or {}, file.last_good or {}
+    remedy = f"Delete {file.partial} to start anew, or run without --resume."
+    if "models" not in good and good:
+        raise DataError(f"{file.partial} was made without --with. {remedy}")
+    if good and (made := good["models"]) != analyzer.names:
+        raise DataError(f"{file.partial} was made with {_listed(made)}, not {_listed(analyzer.names)}. {remedy}")
+    if good and (asked := {*good["models"], *good["missing"]}) != set(analyzer.parts):
+        raise DataError(f"{file.partial} was made with --with {','.join(sorted(asked))}. {remedy}")
+    for row in rows:
+        if row.number < file.n_done:
+            continue
+        if row.number == file.n_done and ("error" in last or last["turns"] == _turns(row)):
+            return rows
+        break
+    raise DataError(f"{file.partial} has {file.n_done:,} rows of another input. {remedy}")
+
+
+def _listed(models: dict[str, str]) -> str:
+    return ", ".join(f"{part} by {name!r}" for part, name in models.items())
+
+
+def _turns(row: Row) -> list[dict[str, str]]:
+    if row.item is None:
+        return []
+    if isinstance(row.item, str):
+        return [{"role": "speaker", "text": row.item}]
+    return [{"role": turn.role, "text": turn.text} for turn in row.item.turns]

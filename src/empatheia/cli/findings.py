@@ -1,0 +1,152 @@
+"""How an analysis is shown on a terminal, and as rows of a table."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from empatheia.analysis import Analysis, Inference, TurnLabels
+from empatheia.cli.output import LABEL_WIDTH, Line, Segment, marked_turn, shortened, visible
+from empatheia.dialogue import Span, Turn
+from empatheia.taxonomy import MECHANISMS
+
+TABLE_COLUMNS = (
+    "row",
+    "id",
+    "turn",
+    "role",
+    "text",
+    "emotion",
+    "emotion_probability",
+    "intent",
+    "intent_probability",
+    "cause_turns",
+    "cause_spans",
+    "words",
+    *(name.replace(" ", "_") for name in MECHANISMS),
+    "inferences",
+    "reaction",
+    "reaction_probability",
+    "uncertain",
+    "missing",
+    "error",
+)
+"""One row a turn; turns are counted from 1, as ``cause_turns`` does."""
+LEVELS = ("none", "weak", "strong")
+TOP_LABELS = 3
+TOP_WORDS = 3
+TOP_TAILS = 2
+
+
+def analysis_lines(analysis: Analysis, is_plain: bool | None = None) -> list[Line]:
+    """A conversation turn by turn with what was found, then what is doubtful or could not be asked of it.
+
+    Parts without a model are not repeated for each conversation.
+
+    Args:
+        analysis: What to show.
+        is_plain: Brackets in place of styles; None = unless stdout is a terminal.
+    """
+    plain = not sys.stdout.isatty() if is_plain is None else is_plain
+    turns = analysis.dialogue.turns
+    lines: list[Line] = []
+    for index, turn in enumerate(turns):
+        spans = _apart([span for note in analysis.causes for span in note.spans if span.turn == index])
+        lines.append([_label(turn.role), *marked_turn(turn, spans, plain)])
+        lines += _about(analysis, index, turns)
+    lines += [[_label("uncertain"), (visible(reason), "magenta")] for reason in analysis.uncertain]
+    unasked = [(part, why) for part, why in analysis.missing.items() if part in analysis.models]
+    lines += [[_label("nothing"), (f"{part}: {visible(why)}", "magenta")] for part, why in unasked]
+    return lines
+
+
+def _about(analysis: Analysis, index: int, turns: Sequence[Turn]) -> Iterable[Line]:
+    for name, records in (("feels", analysis.emotion), ("intent", analysis.intent)):
+        for labels in records:
+            if labels.turn == index:
+                yield [_label(name), (_told(labels), "bold")]
+    for note in analysis.causes:
+        if note.target == index:
+            told = "; ".join(_cause(turn, note.spans, note.probabilities, turns) for turn in note.turns)
+            yield [_label("because"), (told or "no cause found up to here", "yellow" if told else "dim")]
+    for scores in analysis.words:
+        if scores.turn == index:
+            words = [f"{visible(word.of(turns))} {word.score or 0.0:.2f}" for word in scores.top(TOP_WORDS)]
+            yield [_label("words"), (", ".join(words), "yellow")]
+    shown = [m for m in analysis.mechanisms if m.turn == index]
+    if shown:
+        yield [_label("shows"), ("; ".join(_mechanism(m.name, m.level, m.rationales, turns) for m in shown), "green")]
+    tails = [inference for inference in analysis.inferences if inference.turn == index and inference.tails]
+    if tails:
+        yield [_label("likely"), ("; ".join(map(_inference, tails)), "")]
+    for labels in analysis.reaction:
+        if labels.turn == index:
+            yield [_label("reply"), (_told(labels), "green")]
+
+
+def table_rows(record: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A result record (``Analysis.to_dict`` with ``row``) as rows of ``TABLE_COLUMNS``; a bad row is one row."""
+    head = {"row": record["row"], "id": record.get("id", "")}
+    if "error" in record:
+        return [{**head, "error": record["error"]}]
+    rows = []
+    for index, turn in enumerate(record["turns"]):
+        cells: dict[str, Any] = {**head, "turn": index + 1, **turn}
+        for part in ("emotion", "intent", "reaction"):
+            for labels in _of(record, part, index):
+                cells[part] = labels["label"]
+                cells[f"{part}_probability"] = f"{labels['probabilities'][labels['label']]:.4f}"
+        for note in _of(record, "causes", index, "target"):
+            cells["cause_turns"] = " ".join(str(turn + 1) for turn in note["turns"])
+            cells["cause_spans"] = " | ".join(span["text"] for span in note["spans"])
+        for scores in _of(record, "words", index):
+            best = sorted(scores["words"], key=lambda word: -(word["score"] or 0.0))[:TOP_WORDS]
+            cells["words"] = " | ".join(word["text"] for word in best)
+        for mechanism in _of(record, "mechanisms", index):
+            cells[mechanism["mechanism"].replace(" ", "_")] = mechanism["level"]
+        told = [f"{i['relation']}: {'; '.join(i['tails'])}" for i in _of(record, "inferences", index) if i["tails"]]
+        cells["inferences"] = " | ".join(told)
+        cells["uncertain"] = "; ".join(record["uncertain"])
+        cells["missing"] = ", ".join(record["missing"])
+        rows.append(cells)
+    return rows
+
+
+def _of(record: Mapping[str, Any], part: str, index: int, field: str = "turn") -> list[dict[str, Any]]:
+    return [own for own in record.get(part, ()) if own[field] == index]
+
+
+def _told(labels: TurnLabels) -> str:
+    ranked = sorted(labels.probabilities.items(), key=lambda item: -item[1])[:TOP_LABELS]
+    return ", ".join(f"{name} {probability:.0%}" for name, probability in ranked)
+
+
+def _cause(turn: int, spans: Sequence[Span], chances: Sequence[float], turns: Sequence[Turn]) -> str:
+    chance = f" ({chances[turn]:.2f})" if turn < len(chances) else ""
+    quotes = ", ".join(f'"{shortened(visible(s.of(turns)), 60)}"' for s in spans if s.turn == turn)
+    return f"turn {turn + 1}{f' {quotes}' if quotes else ''}{chance}"
+
+
+def _mechanism(name: str, level: int, rationales: Sequence[Span], turns: Sequence[Turn]) -> str:
+    quotes = ", ".join(f'"{shortened(visible(span.of(turns)), 60)}"' for span in rationales)
+    return f"{name} {LEVELS[level]}{f' {quotes}' if quotes else ''}"
+
+
+def _inference(inference: Inference) -> str:
+    return f"{inference.relation}: {', '.join(map(visible, inference.tails[:TOP_TAILS]))}"
+
+
+def _apart(spans: Sequence[Span]) -> list[Span]:
+    """Spans with overlapping ones joined, so that each character is marked once."""
+    joined: list[Span] = []
+    for span in sorted(spans, key=lambda span: (span.start, span.end)):
+        if joined and span.start < joined[-1].end:
+            last = joined.pop()
+            span = Span(last.turn, last.start, max(last.end, span.end))
+        joined.append(span)
+    return joined
+
+
+def _label(name: str) -> Segment:
+    return (f"{name:<{LABEL_WIDTH}}", "dim")

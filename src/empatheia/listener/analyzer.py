@@ -1,0 +1,294 @@
+"""The :class:`Analyzer`: a conversation in; what is felt, why, what else is likely and how to react, out.
+
+>>> analyzer = Analyzer("emotion,words")  # doctest: +SKIP
+>>> analysis = analyzer.analyze("I lost my grandmother last week.")  # doctest: +SKIP
+>>> analysis.emotion[0].label, [word.of(analysis.dialogue.turns) for word in analysis.words[0].top(1)]  # doctest: +SKIP
+('sad', ['grandmother'])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, overload
+
+from empatheia.analysis import PARTS, Analysis
+from empatheia.dialogue import Dialogue, Turn
+from empatheia.errors import CheckpointError, ConfigError, DataError, EmpatheiaError
+from empatheia.listener.catalogue import DEFAULT
+from empatheia.listener.checkpoint import quiet_loading
+from empatheia.listener.inputs import as_conversation, has_controls, readable
+from empatheia.listener.parts import (
+    PART_MODELS,
+    Remembered,
+    load_part,
+    models_of,
+    parse_parts,
+    stand_in_reason,
+)
+from empatheia.registry import nearest
+from empatheia.resources import installed_model
+from empatheia.text.uncertainty import CONTROLS, doubts
+from empatheia.understanding import Component
+
+WINDOW_TURNS = 2048
+"""Turns read at a time: enough for full batches, and what bounds the memory."""
+BY_LISTENER = ("emotion", "words")
+"""Parts the bundled listener answers when no model of their own is here."""
+_SHARED = ("emotion", "intent")
+_NO_SPEAKER = "no speaker turn in this conversation, and this part is about what the speaker says."
+_NOTHING_SAID = {
+    **dict.fromkeys(("emotion", "causes", "words", "inferences", "reaction"), _NO_SPEAKER),
+    "mechanisms": "no listener turn answers a speaker turn in this conversation.",
+}
+
+Input = str | Dialogue
+
+
+class Analyzer:
+    """Asks a conversation everything the parts can answer.
+
+    Each component is loaded once, when it is first needed. A part whose model is not on this machine is left out and
+    :class:`Analysis`.missing says why and which command gets it; ``emotion`` and ``words`` then come from the bundled
+    listener. The emotion of the turns is computed once and handed to the parts that read it.
+
+    Args:
+        parts: Of :data:`empatheia.analysis.PARTS`: a list, a text such as ``emotion,causes``, or ``all``.
+        models: Model name (a part, or ``cause_spans``) to a folder or a name; without one, the folder of that name in
+            EMPATHEIA_MODELS, in the cache, or bundled. A model given here must load.
+        listener: Name or folder of the listener that answers ``emotion`` and ``words`` when they have no model.
+        components: Part to a loaded component, in place of a model.
+        device: A torch device.
+
+    Raises:
+        ConfigError: A part or a model name is unknown.
+    """
+
+    def __init__(
+        self,
+        parts: str | Sequence[str] = PARTS,
+        models: Mapping[str, str | Path] | None = None,
+        *,
+        listener: str | Path = DEFAULT,
+        components: Mapping[str, Component] | None = None,
+        device: str = "cpu",
+    ) -> None:
+        self.parts = parse_parts(parts)
+        self.models = dict(models or {})
+        self.listener = listener
+        self.device = device
+        known = [model.name for model in PART_MODELS]
+        for name in self.models:
+            if name not in known:
+                raise ConfigError(
+                    f"models: unknown model name {name!r}.{nearest(name, known)} Accepted: {', '.join(known)}."
+                )
+        for part in components or ():
+            if part not in PARTS:
+                raise ConfigError(
+                    f"components: unknown part {part!r}.{nearest(part, list(PARTS))} Accepted: {', '.join(PARTS)}."
+                )
+        self._reading: Any = None
+        self._loaded: dict[str, Component | None] = {part: _shared(own) for part, own in (components or {}).items()}
+        self._reasons: dict[str, str] = {}
+        self._notes: dict[str, str] = {}
+
+    def component(self, part: str) -> Component | None:
+        """The component of a part, loaded now if it was not; None if there is none, see :attr:`missing`.
+
+        Raises:
+            EmpatheiaError: A model that the caller named cannot be used.
+        """
+        if part not in self._loaded:
+            self._loaded[part] = None
+            self._loaded[part] = self._load(part)
+        return self._loaded[part]
+
+    def load(self) -> Analyzer:
+        """Loads every component now.
+
+        Raises:
+            EmpatheiaError: A model that the caller named cannot be used.
+        """
+        for part in self.parts:
+            self.component(part)
+        return self
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Part to the name of what answers it, of the parts that can be answered; loads them."""
+        return {part: own.name for part in self.parts if (own := self.component(part)) is not None}
+
+    @property
+    def missing(self) -> dict[str, str]:
+        """Part to the reason why it cannot be answered and what to do; loads the others."""
+        self.load()
+        return {part: self._reasons[part] for part in self.parts if part in self._reasons}
+
+    @overload
+    def analyze(self, item: Input, batch_size: int = ..., progress: Callable[[int], None] | None = ...) -> Analysis: ...
+
+    @overload
+    def analyze(
+        self, item: Iterable[Input], batch_size: int = ..., progress: Callable[[int], None] | None = ...
+    ) -> list[Analysis]: ...
+
+    def analyze(
+        self, item: Input | Iterable[Input], batch_size: int = 32, progress: Callable[[int], None] | None = None
+    ) -> Analysis | list[Analysis]:
+        """Everything asked about a conversation; it gets the same answer alone or in a list.
+
+        The conversation's own label and situation are not read. Control characters are read as blanks.
+
+        Args:
+            item: A text (one speaker turn), a conversation, or a list of these; it may end with the listener.
+            batch_size: Most turns in one forward pass.
+            progress: Called with the number of conversations just finished.
+
+        Returns:
+            One analysis, or a list in the order of the inputs.
+
+        Raises:
+            DataError: An input is empty or has an empty turn; in a list, the message has its number.
+            EmpatheiaError: A model that the caller named cannot be used.
+        """
+        if isinstance(item, str | Dialogue):
+            return self._analyze_window([as_conversation(item)], batch_size)[0]
+        return list(self.stream(item, batch_size, progress))
+
+    def stream(
+        self, items: Iterable[Input], batch_size: int = 32, progress: Callable[[int], None] | None = None
+    ) -> Iterator[Analysis]:
+        """As :meth:`analyze` for any number of conversations, in constant memory.
+
+        Args:
+            items: Texts or conversations, in any iterable.
+            batch_size: Most turns in one forward pass.
+            progress: Called with the number of conversations just finished.
+
+        Raises:
+            DataError: An input cannot be used; the message gives its number.
+        """
+        for window in _windows(items):
+            found = self._analyze_window(window, batch_size)
+            if progress is not None:
+                progress(len(window))
+            yield from found
+
+    def _analyze_window(self, dialogues: Sequence[Dialogue], batch_size: int) -> list[Analysis]:
+        names, missing = self.names, self.missing
+        read = [Dialogue(d.id, tuple(Turn(turn.role, readable(turn.text)) for turn in d.turns)) for d in dialogues]
+        found: dict[str, list[tuple[Any, ...]]] = {}
+        try:
+            for part in names:
+                component = self.component(part)
+                assert component is not None  # `names` lists what is there
+                found[part] = component.annotate(read, batch_size=max(1, batch_size))
+        finally:
+            self._forget()
+        stand_ins = {part: self._notes[part] for part in names if part in self._notes}
+        notes = [
+            f"stand-in for {', '.join(part for part, own in stand_ins.items() if own == reason)}: {reason}"
+            for reason in dict.fromkeys(stand_ins.values())
+        ]
+        return [
+            Analysis(
+                dialogue=dialogue,
+                **{part: found[part][i] for part in names},
+                models=dict(names),
+                missing={**missing, **_unasked(dialogue, names)},
+                uncertain=(*_doubts(dialogue), *notes),
+            )
+            for i, dialogue in enumerate(dialogues)
+        ]
+
+    def _load(self, part: str) -> Component | None:
+        given = {model.name for model in models_of(part)} & set(self.models)
+        own = models_of(part)[0].name
+        is_listeners = part in BY_LISTENER and not given and installed_model(own) is None
+        try:
+            with quiet_loading():
+                component: Any = (
+                    self._by_listener(part) if is_listeners else load_part(part, self.models, self._helper, self.device)
+                )
+        except EmpatheiaError as error:
+            if given:
+                raise
+            self._reasons[part] = str(error)
+            return None
+        except (ImportError, OSError, RuntimeError, ValueError, KeyError, TypeError) as error:  # a damaged folder
+            what = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+            reason = f"the model for {part!r} cannot be loaded: {what}. Make it anew: {models_of(part)[0].remedy}"
+            if given:
+                raise CheckpointError(reason) from error
+            self._reasons[part] = reason
+            return None
+        folder = self.models.get(own) or installed_model(own)
+        if not is_listeners and (reason := stand_in_reason(folder)):
+            self._notes[part] = reason
+        return _shared(component)
+
+    def _by_listener(self, part: str) -> Component:
+        from empatheia.listener.reasoner import EmotionByReasoner, ReasonerReading, WordsByReasoner
+
+        if self._reading is None:
+            self._reading = ReasonerReading.load(self.listener, self.device)
+        return EmotionByReasoner(self._reading) if part == "emotion" else WordsByReasoner(self._reading)
+
+    def _helper(self, part: str) -> Component | None:
+        """Another part's component for those that read it, asked for or not."""
+        return self.component(part)
+
+    def _forget(self) -> None:
+        for component in (*self._loaded.values(), self._reading):
+            if isinstance(forget := getattr(component, "forget", None), Callable):
+                forget()
+
+
+def _shared(component: Component) -> Component:
+    return Remembered(component) if component.part in _SHARED else component
+
+
+def _windows(items: Iterable[Input]) -> Iterator[list[Dialogue]]:
+    """Checked conversations, at most about ``WINDOW_TURNS`` turns at a time.
+
+    Raises:
+        DataError: An input cannot be used; the message gives its number.
+    """
+    window: list[Dialogue] = []
+    n_turns = 0
+    for number, item in enumerate(items, 1):
+        try:
+            dialogue = as_conversation(item)
+        except DataError as error:
+            raise DataError(f"input {number}: {error}") from error
+        if window and n_turns + len(dialogue.turns) > WINDOW_TURNS:
+            yield window
+            window, n_turns = [], 0
+        window.append(dialogue)
+        n_turns += len(dialogue.turns)
+    if window:
+        yield window
+
+
+def _unasked(dialogue: Dialogue, parts: Iterable[str]) -> dict[str, str]:
+    """Parts that have nothing to be about in this conversation."""
+    roles = [turn.role for turn in dialogue.turns]
+    is_answered = "speaker" in roles and "listener" in roles[roles.index("speaker") :]
+    lacking = {part for part in _NOTHING_SAID if not (is_answered if part == "mechanisms" else "speaker" in roles)}
+    return {part: _NOTHING_SAID[part] for part in parts if part in lacking}
+
+
+def _doubts(dialogue: Dialogue) -> Iterator[str]:
+    """Reasons to distrust what is said of the texts, each with its turns (counted from 1)."""
+    turns_of: dict[str, list[int]] = {}
+    for number, turn in enumerate(dialogue.turns, 1):
+        reasons = (CONTROLS,) if has_controls(turn.text) else ()
+        for reason in dict.fromkeys((*reasons, *doubts(readable(turn.text)))):
+            turns_of.setdefault(reason, []).append(number)
+    for reason, numbers in turns_of.items():
+        if len(dialogue.turns) == 1:
+            yield reason
+            continue
+        listed = ", ".join(map(str, numbers[:10])) + (" ..." if len(numbers) > 10 else "")
+        yield f"{reason} (turn{'s' if len(numbers) > 1 else ''} {listed})"

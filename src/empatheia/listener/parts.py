@@ -1,0 +1,196 @@
+"""The parts of an analysis and the models behind them: which recipe makes each, where it is found, how it loads."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from empatheia.analysis import PARTS
+from empatheia.dialogue import Dialogue
+from empatheia.errors import CheckpointError, ConfigError, MissingResourceError
+from empatheia.registry import nearest
+from empatheia.resources import installed_model
+from empatheia.understanding import COMPONENTS, Component
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartModel:
+    """A model that answers a part, or helps to.
+
+    Attributes:
+        name: Of its folder where models are installed; also what ``empatheia models train`` takes.
+        part: One of :data:`empatheia.analysis.PARTS`.
+        recipe: That makes it, below ``recipes``; empty if no recipe does.
+        option: The option of the part's ``load`` that takes the folder; empty for the part's own model.
+        corpus: What the recipe needs in EMPATHEIA_DATA.
+        command: What to run when no recipe makes it.
+    """
+
+    name: str
+    part: str
+    recipe: str = ""
+    option: str = ""
+    corpus: str = ""
+    command: str = ""
+
+    @property
+    def remedy(self) -> str:
+        """The command that makes it."""
+        return self.command or f"empatheia models train {self.name}"
+
+
+PART_MODELS: tuple[PartModel, ...] = (
+    PartModel(name="emotion", part="emotion", recipe="rashkin2018/emotion_context", corpus="empatheticdialogues"),
+    PartModel(name="intent", part="intent", recipe="meed2/emotion_intent", corpus="empathetic_intents"),
+    PartModel(name="causes", part="causes", recipe="reccon/entailment", corpus="reccon"),
+    PartModel(name="cause_spans", part="causes", recipe="reccon/span", option="spans", corpus="reccon"),
+    PartModel(name="words", part="words", recipe="kim2021/estimator", corpus="empatheticdialogues"),
+    PartModel(name="mechanisms", part="mechanisms", recipe="epitome/shared", corpus="epitome"),
+    PartModel(name="inferences", part="inferences", corpus="atomic", command="empatheia infer --build-index atomic"),
+    PartModel(name="reaction", part="reaction", recipe="meed2/response_labels", corpus="empatheticdialogues"),
+)
+"""In the order of the parts; the first model of a part is its own, the others are handed to it if they are here."""
+
+HELP_FROM: Mapping[str, Mapping[str, str]] = {
+    "causes": {"emotion": "emotion"},
+    "words": {"emotion": "emotion"},
+    "reaction": {"labeller": "intent"},
+}
+"""Part to the options of its ``load`` that take another part's component: RECCON's models and the word scores read
+what a turn expresses, the reply's predictor reads the labels of the turns before."""
+
+
+def models_of(part: str) -> list[PartModel]:
+    """The models of a part, its own first."""
+    return [model for model in PART_MODELS if model.part == part]
+
+
+def part_model(name: str) -> PartModel:
+    """A model by its name.
+
+    Raises:
+        ConfigError: There is none of this name.
+    """
+    for model in PART_MODELS:
+        if model.name == name:
+            return model
+    known = [model.name for model in PART_MODELS]
+    raise ConfigError(f"no model {name!r} to train.{nearest(name, known)} Known: {', '.join(known)}.")
+
+
+def parse_parts(text: str | Sequence[str]) -> tuple[str, ...]:
+    """Parts named in a text such as ``emotion,causes``, or in a list, in the order of the five steps; ``all`` = all.
+
+    Raises:
+        ConfigError: A name is no part, or there is none.
+
+    >>> parse_parts("words, emotion")
+    ('emotion', 'words')
+    """
+    names = [name.strip().lower() for name in (text.split(",") if isinstance(text, str) else text)]
+    wanted = {name for name in names if name}
+    if "all" in wanted:
+        return PARTS
+    for name in sorted(wanted - set(PARTS)):
+        raise ConfigError(f"unknown part {name!r}.{nearest(name, list(PARTS))} Accepted: {', '.join(PARTS)}, all.")
+    if not wanted:
+        raise ConfigError(f"no part is named. Accepted: {', '.join(PARTS)}, all.")
+    return tuple(part for part in PARTS if part in wanted)
+
+
+def load_part(
+    part: str, given: Mapping[str, str | Path], helpers: Callable[[str], Component | None], device: str = "cpu"
+) -> Component:
+    """The component of a part: from a given folder, or from where models are installed.
+
+    Args:
+        part: Which.
+        given: Model name to a folder or a name; see :data:`PART_MODELS`.
+        helpers: Part to its component, or None if there is none; asked only for parts in :data:`HELP_FROM`.
+        device: A torch device.
+
+    Raises:
+        MissingResourceError: There is no model for the part on this machine; says how to get one.
+        EmpatheiaError: The model is there and cannot be used.
+    """
+    own, *others = models_of(part)
+    folder = given.get(own.name) or installed_model(own.name)
+    side: dict[str, str | Path] = {}
+    for model in others:
+        if found := given.get(model.name) or (installed_model(model.name) if own.name not in given else None):
+            side[model.option] = found
+    if folder is None and side:  # a span model alone can answer
+        folder = side.pop(next(iter(side)))
+    if folder is None:
+        raise MissingResourceError(_how_to_get(own))
+    if part not in COMPONENTS:
+        raise MissingResourceError(f"this release has no component for {part!r}. Upgrade the package.")
+    load = COMPONENTS.get(part).load
+    accepted = inspect.signature(load).parameters
+    options: dict[str, Any] = {name: value for name, value in side.items() if name in accepted}
+    for option, other in HELP_FROM.get(part, {}).items():
+        if option in accepted and (helper := helpers(other)) is not None:
+            options[option] = helper
+    if "device" in accepted:
+        options["device"] = device
+    component = load(folder, **options)
+    if getattr(component, "part", None) != part:
+        raise CheckpointError(
+            f"{folder} gives a component for {getattr(component, 'part', None)!r}, not for {part!r}."
+            f" Get one with: {own.remedy}"
+        )
+    return component
+
+
+def _how_to_get(model: PartModel) -> str:
+    needs = f", which needs {model.corpus} in EMPATHEIA_DATA" if model.corpus else ""
+    return (
+        f"no model for {model.part!r} is installed or bundled. Get it with: {model.remedy}{needs}; or name a folder"
+        f" with --model-for {model.name}=FOLDER (in Python: models=)."
+    )
+
+
+def stand_in_reason(folder: str | Path | None) -> str:
+    """Why a model folder is a stand-in (``degraded`` in its ``empatheia.json``), or an empty text."""
+    if folder is None:
+        return ""
+    try:
+        record = json.loads((Path(folder) / "empatheia.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return ""
+    reason = record.get("degraded", "") if isinstance(record, dict) else ""
+    return reason if isinstance(reason, str) else ""
+
+
+class Remembered:
+    """A component that reads each conversation once, however many others ask it.
+
+    Args:
+        component: Who answers; of a part whose records do not name the conversation.
+    """
+
+    def __init__(self, component: Component) -> None:
+        self.component = component
+        self.part = component.part
+        self.name = component.name
+        self._known: dict[Any, tuple[Any, ...]] = {}
+
+    def forget(self) -> None:
+        """Drops what was remembered."""
+        self._known.clear()
+
+    def annotate(
+        self, dialogues: Sequence[Dialogue], *, batch_size: int = 32, progress: Callable[[int], None] | None = None
+    ) -> list[tuple[Any, ...]]:
+        """As the component's own; conversations with the same turns are read once."""
+        new = {d.turns: d for d in dialogues if d.turns not in self._known}
+        if new:
+            found = self.component.annotate(list(new.values()), batch_size=batch_size)
+            self._known.update(zip(new, found, strict=True))
+        if progress is not None:
+            progress(len(dialogues))
+        return [self._known[d.turns] for d in dialogues]

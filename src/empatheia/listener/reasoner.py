@@ -1,0 +1,103 @@
+"""The bundled listener as a component: the emotion of each speaker turn and its cause words, without another model.
+
+A model with an emotion reasoner (Gao et al. 2021, section 3.1) reads the conversation up to a speaker turn and gives
+both at once; the two components share one loaded model and one reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from empatheia.analysis import TurnLabels, WordScores
+from empatheia.dialogue import Dialogue, Understanding
+from empatheia.listener.catalogue import DEFAULT
+from empatheia.listener.listener import Listener
+from empatheia.understanding.word_questions import WordAnswer, WordQuestion, record
+
+
+class ReasonerReading:
+    """Understandings of every prefix of a conversation that ends with a speaker turn, each made once.
+
+    Args:
+        listener: A loaded model with an emotion head.
+    """
+
+    def __init__(self, listener: Listener) -> None:
+        self.listener = listener
+        self._known: dict[Any, dict[int, Understanding]] = {}
+
+    @classmethod
+    def load(cls, folder: str | Path = DEFAULT, device: str = "cpu") -> ReasonerReading:
+        """From a listener's folder or name; see :meth:`Listener.load` for errors."""
+        return cls(Listener.load(folder, device=device))
+
+    def forget(self) -> None:
+        """Drops what was read."""
+        self._known.clear()
+
+    def read(self, dialogues: Sequence[Dialogue], batch_size: int) -> list[dict[int, Understanding]]:
+        """For each conversation: index of a speaker turn to what was understood up to it."""
+        new = {d.turns: d for d in dialogues if d.turns not in self._known}
+        places = [(key, i) for key in new for i, turn in enumerate(key) if turn.role == "speaker"]
+        prefixes = [Dialogue("", key[: i + 1]) for key, i in places]
+        for key in new:
+            self._known[key] = {}
+        for (key, i), found in zip(places, self.listener.analyze(prefixes, batch_size=batch_size), strict=True):
+            self._known[key][i] = found
+        return [self._known[d.turns] for d in dialogues]
+
+
+class _FromReasoner:
+    part: ClassVar[str]
+
+    def __init__(self, reading: ReasonerReading) -> None:
+        self.reading = reading
+        self.name = reading.listener.name
+
+    def annotate(
+        self, dialogues: Sequence[Dialogue], *, batch_size: int = 32, progress: Callable[[int], None] | None = None
+    ) -> list[tuple[Any, ...]]:
+        """One record a speaker turn, in the order of the turns; later turns are never read.
+
+        Args:
+            dialogues: Conversations; roles matter.
+            batch_size: Most prefixes in one forward pass.
+            progress: Called with the number of conversations just finished.
+        """
+        out = []
+        for row in self.reading.read(dialogues, batch_size):
+            out.append(tuple(self.record(turn, found) for turn, found in row.items()))
+        if progress is not None:
+            progress(len(dialogues))
+        return out
+
+    def record(self, turn: int, found: Understanding) -> Any:
+        """The part's record of one turn."""
+        raise NotImplementedError
+
+
+class EmotionByReasoner(_FromReasoner):
+    """Part ``emotion``: what the speaker feels at each turn, in the light of the turns before it."""
+
+    part = "emotion"
+
+    def record(self, turn: int, found: Understanding) -> TurnLabels:
+        """The 32 emotions, calibrated as the model's manifest says."""
+        return TurnLabels(turn, dict(found.emotions))
+
+
+class WordsByReasoner(_FromReasoner):
+    """Part ``words``: the cause probability of each word of a speaker turn."""
+
+    part = "words"
+
+    def record(self, turn: int, found: Understanding) -> WordScores:
+        """The turn's own words in the protocol of all word scorers: stop words are left out, the others share 1.
+
+        Words of earlier turns belong to those turns' records.
+        """
+        own = [span for span in found.words if span.turn == turn]
+        question = WordQuestion(found.turns[turn].text, found.emotion, tuple((span.start, span.end) for span in own))
+        return record(turn, question, WordAnswer(found.emotion, tuple(span.score or 0.0 for span in own)))

@@ -1,0 +1,152 @@
+"""The emotions of a conversation over its turns as an inline SVG: a line of pleasantness above a heat strip."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+from empatheia.listener.inputs import readable
+from empatheia.taxonomy import EMOTIONS, POSITIVE_EMOTIONS
+
+MAX_ROWS = 8
+WIDTH = 900
+MIN_WIDTH = 280
+LEFT = 112
+LINE_HEIGHT = 70
+ROW_HEIGHT = 18
+MAX_COLUMN = 64
+_FAINT = 0.03
+
+
+def safe(text: object) -> str:
+    """A text for a page: escaped, control and direction characters as blanks."""
+    return escape(readable(str(text)))
+
+
+def polarity_class(emotion: str) -> str:
+    """``pos`` or ``neg`` after MIME (Majumder et al. 2020), ``neu`` for a label that is no emotion."""
+    return "pos" if emotion in POSITIVE_EMOTIONS else "neg" if emotion in EMOTIONS else "neu"
+
+
+def emotion_timeline(records: Sequence[Mapping[str, Any]], key: str) -> str:
+    """An SVG with a column for each turn that has a distribution; empty without one.
+
+    Above: the probability of the 13 pleasant emotions together, 0 to 1. Below: the emotions with the largest sums, the
+    darker the more probable, each turn's strongest framed. Columns link to their turns.
+
+    Args:
+        records: ``turn`` (0-based) and ``probabilities`` of each turn, by turn.
+        key: Prefix of the ids on the page; a turn is ``<key>-t<number from 1>``.
+    """
+    if not records:
+        return ""
+    sums = {name: sum(float(r["probabilities"].get(name, 0.0)) for r in records) for name in _labels(records)}
+    tops = list(dict.fromkeys(_top(r) for r in records))
+    ranked = sorted(sums, key=lambda name: (name not in tops, -sums[name]))
+    rows = sorted(ranked[: max(3, min(MAX_ROWS, len(tops)))], key=lambda name: -sums[name])
+    column = min(MAX_COLUMN, (WIDTH - LEFT - 10) / len(records))
+    top = LINE_HEIGHT + 22
+    height = top + ROW_HEIGHT * len(rows) + 24
+    width = max(MIN_WIDTH, round(LEFT + column * len(records) + 10))
+    box = f'viewBox="0 0 {width} {height}" style="max-width:{width * 1.15:.0f}px;min-width:{min(width, 640)}px"'
+    parts = [
+        f'<svg class="timeline" {box} role="img" aria-labelledby="{key}-tl-t {key}-tl-d">',
+        f'<title id="{key}-tl-t">Emotions over the turns</title>',
+        f'<desc id="{key}-tl-d">{safe(described(records))}</desc>',
+        *_line(records, column),
+        *_strip(records, rows, column, top, key),
+        *_ticks(records, column, height - 8),
+        "</svg>",
+    ]
+    return "".join(parts)
+
+
+def described(records: Sequence[Mapping[str, Any]]) -> str:
+    """The timeline in words: runs of turns with the same strongest emotion.
+
+    >>> described([{"turn": 0, "probabilities": {"sad": 1}}, {"turn": 2, "probabilities": {"sad": 1}}])
+    'sad in turns 1 to 3.'
+    """
+    runs: list[list[Any]] = []
+    for record in records:
+        name, number = _top(record), int(record["turn"]) + 1
+        if runs and runs[-1][0] == name:
+            runs[-1][2] = number
+        else:
+            runs.append([name, number, number])
+    told = [
+        f"{name} in turn{'' if first == last else 's'} {first}{'' if first == last else f' to {last}'}"
+        for name, first, last in runs[:40]
+    ]
+    more = f"; and {len(runs) - 40} more changes" if len(runs) > 40 else ""
+    return "; ".join(told) + more + "."
+
+
+def _labels(records: Sequence[Mapping[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(name for record in records for name in record["probabilities"]))
+
+
+def _top(record: Mapping[str, Any]) -> str:
+    chances = record["probabilities"]
+    return max(chances, key=lambda name: chances[name])
+
+
+def _line(records: Sequence[Mapping[str, Any]], column: float) -> list[str]:
+    def y(share: float) -> float:
+        return round(6 + (LINE_HEIGHT - 6) * (1 - share), 1)
+
+    right = LEFT + column * len(records)
+    parts = [
+        f'<text class="axis" x="{LEFT - 8}" y="{y(1) + 8:g}" text-anchor="end">pleasant</text>',
+        f'<text class="axis" x="{LEFT - 8}" y="{y(0):g}" text-anchor="end">unpleasant</text>',
+    ]
+    for share in (0.0, 0.5, 1.0):
+        kind = "mid" if share == 0.5 else "rule"
+        parts.append(f'<line class="{kind}" x1="{LEFT}" x2="{right:.1f}" y1="{y(share)}" y2="{y(share)}"/>')
+    points = []
+    for place, record in enumerate(records):
+        share = sum(float(p) for name, p in record["probabilities"].items() if name in POSITIVE_EMOTIONS)
+        points.append((round(LEFT + column * (place + 0.5), 1), y(min(1.0, share)), share, int(record["turn"]) + 1))
+    if len(points) > 1:
+        parts.append('<polyline class="curve" points="' + " ".join(f"{a},{b}" for a, b, _, _ in points) + '"/>')
+    radius = 3.5 if column > 9 else 1.2
+    parts += [
+        f'<circle class="dot" cx="{a}" cy="{b}" r="{radius}"><title>turn {turn}: {share:.0%} pleasant</title></circle>'
+        for a, b, share, turn in points
+    ]
+    return parts
+
+
+def _strip(records: Sequence[Mapping[str, Any]], rows: Sequence[str], column: float, top: float, key: str) -> list[str]:
+    gap = 1 if column > 6 else 0
+    parts = []
+    for place, name in enumerate(rows):
+        y = top + ROW_HEIGHT * place
+        parts.append(f'<text class="axis" x="{LEFT - 8}" y="{y + 13:g}" text-anchor="end">{safe(name)}</text>')
+        parts.append(
+            f'<rect class="ground" x="{LEFT}" y="{y}" width="{column * len(records):.1f}" height="{ROW_HEIGHT - 2}"/>'
+        )
+    for i, record in enumerate(records):
+        strongest, turn, cells = _top(record), int(record["turn"]) + 1, []
+        for place, name in enumerate(rows):
+            chance = float(record["probabilities"].get(name, 0.0))
+            if chance < _FAINT and name != strongest:
+                continue
+            kind = polarity_class(name) + (" top" if name == strongest else "")
+            x, y, width = LEFT + column * i, top + ROW_HEIGHT * place, max(0.8, column - gap)
+            cells.append(
+                f'<rect class="{kind}" x="{x:.1f}" y="{y}" width="{width:.1f}" height="{ROW_HEIGHT - 2}"'
+                f' fill-opacity="{chance:.2f}"><title>turn {turn}: {safe(name)} {chance:.0%}</title></rect>'
+            )
+        parts.append(f'<a href="#{key}-t{turn}" tabindex="-1">{"".join(cells)}</a>')
+    return parts
+
+
+def _ticks(records: Sequence[Mapping[str, Any]], column: float, y: float) -> list[str]:
+    step = max(1, -(-30 // max(1, int(column))))
+    return [
+        f'<text class="axis" x="{LEFT + column * (i + 0.5):.1f}" y="{y:g}" text-anchor="middle">'
+        f"{int(records[i]['turn']) + 1}</text>"
+        for i in range(0, len(records), step)
+    ]
