@@ -64,6 +64,11 @@ def test_emocause_ceiling_and_multiplicity():
     assert score(CauseRecall(3), [["a"]], [["a", "a"]]).value == 50
 
 
+def test_nothing_to_find_counts_as_nothing_found():
+    result = score(CauseRecall(1), [["a"], ["b"]], [["a"], []])
+    assert result.value == result.parts["ceiling"] == 50
+
+
 def test_bad_input():
     with pytest.raises(DataError, match="dialogue 0 has 1 predicted and 2 gold flags; each turn"):
         CauseF1("turn").update([[1]], [[1, 0]])
@@ -72,7 +77,9 @@ def test_bad_input():
     with pytest.raises(DataError, match="a list of flags for each dialogue"):
         CauseF1("turn").update([1, 0], [1, 0])
     with pytest.raises(DataError, match="accepted: lists of words"):
-        CauseRecall(1).update([["a"]], [[]])
+        CauseRecall(1).update(["a"], [["a"]])
+    with pytest.raises(ConfigError, match="strict is 'word'; accepted: False, True, 'index'"):
+        CauseRecall(1, strict="word")
     with pytest.raises(ConfigError, match="unknown level 'sentence'"):
         CauseF1("sentence")
     with pytest.raises(ConfigError, match="unknown class 'neutral'"):

@@ -216,7 +216,7 @@ def test_registered_names_are_the_names_of_the_scores(name):
     special = {"fleiss_kappa": {"n_categories": 2}, "cohen_kappa": {"labels": "ab"}}
     metric = METRICS.get(name)(**special.get(name, {}))
     assert metric.name == name
-    assert metric.unit in ("percent", "fraction", "perplexity", "bits", "kappa")
+    assert metric.unit in ("percent", "fraction", "perplexity", "bits", "kappa", "level")
 
 
 def test_registry_suggests_a_name():

@@ -1,4 +1,4 @@
-"""``empatheia evaluate``: a run or a model measured, beside the published row."""
+"""``empatheia evaluate``: a run or a model measured, beside the published row; or all records of one capability."""
 
 from __future__ import annotations
 
@@ -10,10 +10,17 @@ import typer
 
 
 def evaluate(
-    run: Annotated[str, typer.Argument(help="Run folder, model folder, or a model's name (default).")],
+    run: Annotated[
+        str,
+        typer.Argument(
+            help="Run folder, model folder, a model's name (default), or understanding: the table of all"
+            " parts of the analysis, from the records in --results."
+        ),
+    ],
     split: Annotated[str, typer.Option(help="valid or test.")] = "test",
     as_json: Annotated[bool, typer.Option("--json", help="Print all scores with their signatures as JSON.")] = False,
     outputs: Annotated[Optional[Path], typer.Option(help="Write the replies as JSON lines.")] = None,  # noqa: UP045
+    results: Annotated[Path, typer.Option(help="Folder of run records, for understanding.")] = Path("results"),
 ) -> None:
     """Measure a model on a split of its corpus and print it beside the published row.
 
@@ -21,6 +28,9 @@ def evaluate(
     """
     if split not in ("valid", "test"):
         raise typer.BadParameter(f"unknown split {split!r}; accepted: valid, test.")
+    if run == "understanding" and not Path(run).is_dir():
+        typer.echo(_understanding(results, as_json))
+        return
     from empatheia.resources import resolve_model
     from empatheia.training.packaging import ModelFolder, metric_rows
 
@@ -38,6 +48,15 @@ def evaluate(
     for label, value, interval, n in metric_rows(metrics):
         typer.echo(f"  {label:<50} {value:>9}  {f'[{interval}]' if interval else '':<22} n={n}")
     typer.echo(published_text(model, metrics))
+
+
+def _understanding(results: Path, as_json: bool) -> str:
+    from empatheia.training.standings import standings, to_text
+
+    found = standings(results)
+    if as_json:
+        return json.dumps({"unit": "percent", "rows": [row.to_dict() for row in found]}, ensure_ascii=False)
+    return to_text(found)
 
 
 def published_text(model: Any, metrics: dict[str, Any]) -> str:

@@ -1,0 +1,252 @@
+"""Every part of understanding a speaker: our recorded score with its interval, the published one, and our aim.
+
+Scores come from the run records of a results folder and from nowhere else; a part without a record names the command
+that makes it. Published figures stand in ``metrics/published_results.csv`` where a paper of the collection printed
+them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from empatheia.errors import DataError
+from empatheia.metrics.published import published
+from empatheia.taxonomy import MECHANISMS
+from empatheia.training.mechanisms import PAPER as EPITOME_PAPER
+from empatheia.training.mechanisms import PUBLISHED as EPITOME
+from empatheia.training.records import read_records
+
+_SINGLE = tuple(f"epitome/{mechanism.replace(' ', '_')}" for mechanism in MECHANISMS)
+Found = tuple[float, tuple[float, float] | None, int, str]
+"""Value and interval in percent, items, remark."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One line of the table.
+
+    Attributes:
+        task: What is asked of the model.
+        metric: What is measured, in percent.
+        recipe: Whose records are read, without the size.
+        find: The score in a record's metrics; None where the record has none.
+        published: The printed figure in percent, or None.
+        by: The model that printed figure belongs to.
+        aim: What we want to reach, in percent; None = as stated in ``task``.
+    """
+
+    task: str
+    metric: str
+    recipe: str
+    find: Callable[[Mapping[str, Any]], Found | None]
+    published: float | None
+    by: str
+    aim: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A part beside one of its records, or beside none.
+
+    Attributes:
+        task, metric, published, by, aim: See :class:`Part`; percent.
+        recipe: The recipe.
+        size, seed: Of the run, or None.
+        value: Ours, percent, or None.
+        interval: 95 % bootstrap interval, percent, or None.
+        n: Items measured.
+        is_reached: Ours is at or above the aim; None if one of them is missing.
+        remark: What to know beside it; for a missing run the command that makes it.
+    """
+
+    task: str
+    metric: str
+    recipe: str
+    size: str | None
+    seed: int | None
+    value: float | None
+    interval: tuple[float, float] | None
+    n: int
+    published: float | None
+    by: str
+    aim: float | None
+    is_reached: bool | None
+    remark: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return asdict(self)
+
+
+def _score(key: str, remark: str = "") -> Callable[[Mapping[str, Any]], Found | None]:
+    def find(metrics: Mapping[str, Any]) -> Found | None:
+        return _percent(metrics[key], remark) if key in metrics else None
+
+    return find
+
+
+def _fold_score(of: str, column: str, metric: str, fold: int = 1) -> Callable[[Mapping[str, Any]], Found | None]:
+    """At the threshold chosen on valid; records made before intervals were kept have plain numbers."""
+
+    def find(metrics: Mapping[str, Any]) -> Found | None:
+        record = metrics.get(f"fold{fold} {of}, threshold tuned on valid")
+        if record is None:
+            return None
+        remark = f"threshold {record['threshold']:g}, chosen on valid"
+        if metric in record.get("scores", {}):
+            return record[column], _percent(record["scores"][metric])[1], record["scores"][metric]["n"], remark
+        return record[column], None, int(record.get("n_positive", 0) + record.get("n_negative", 0)), remark
+
+    return find
+
+
+def _word_recall(k: int) -> Callable[[Mapping[str, Any]], Found | None]:
+    """The estimator's recall of RECCON's cause words; beside it the best method without word labels, and chance."""
+    prefix, suffix = "reccon words: ", f": cause_recall_top{k}"
+
+    def find(metrics: Mapping[str, Any]) -> Found | None:
+        scores = {
+            name.removeprefix(prefix).removesuffix(suffix): value
+            for name, value in metrics.items()
+            if name.startswith(prefix) and name.endswith(suffix) and " - " not in name and "gold emotion" not in name
+        }
+        ours = {name: value for name, value in scores.items() if name.startswith("estimator")}
+        others = {name: value for name, value in scores.items() if not name.startswith("estimator")}
+        if not ours or not others:
+            return None
+        name = f"estimator {metrics.get('evidence', 'repo')}"
+        if name not in ours:
+            return None
+        value, interval, n, _ = _percent(ours[name])
+        best = max(others, key=lambda other: others[other]["value"])
+        remark = f"best baseline {best} {others[best]['value']:.1f}"
+        if "random" in others and others["random"].get("interval"):
+            low, high = others["random"]["interval"]
+            remark += f"; random [{low:.1f}, {high:.1f}]"
+        return value, interval, n, remark
+
+    return find
+
+
+def _percent(score: Mapping[str, Any], remark: str = "") -> Found:
+    factor = 100.0 if score["unit"] == "fraction" else 1.0
+    interval = score.get("interval")
+    return factor * score["value"], tuple(factor * v for v in interval) if interval else None, score["n"], remark
+
+
+def parts() -> tuple[Part, ...]:
+    """The table's lines in the order of the five steps, with the published figures beside them."""
+    rashkin, meed2, reccon = (partial(_printed, paper) for paper in ("rashkin2018", "meed2", "reccon"))
+    out = [
+        Part(
+            "41 emotions and intents of an utterance",
+            "accuracy",
+            "meed2/emotion_intent",
+            _score("accuracy"),
+            meed2("text", "RoBERTa classifier", "41-class emotion/intent classifier accuracy (%)"),
+            "RoBERTa-base",
+            66.0,
+        )
+    ]
+    for name, dataset, recipe, aims in (
+        ("32 emotions of a situation, ED", "ED", "rashkin2018/{}", (55.0, 43.0)),
+        ("32 emotions of a situation, ED-cut", "ED-cut", "rashkin2018/{}_cut", (52.0, 41.0)),
+    ):
+        for system, row, aim in zip(
+            ("emotion_situation", "fasttext"), ("DeepMoji chain-thaw", "fastText"), aims, strict=True
+        ):
+            printed = rashkin("9", row, "Acc", dataset)
+            out.append(Part(name, "accuracy", recipe.format(system), _score("accuracy"), printed, row, aim))
+    row = "RoBERTa-base, train 1, test 1"
+    for column, title, printed, aim in (
+        ("positive", "positive F1", "Pos. F1", 64.3),
+        ("macro", "macro F1", "macro F1", 76.5),
+    ):
+        value = reccon("subtask 2, with context", row, printed)
+        find = _fold_score("pairs", f"{column}_f1", f"entailment_f1_{column}")
+        out.append(Part("RECCON turns, fold 1", title, "reccon/entailment", find, value, "RoBERTa-base", aim))
+    for column, title, printed, aim in (("f1_pos", "F1_pos", "F1_pos", 58.0), ("f1", "F1", "F1", 75.0)):
+        value = reccon("subtask 1, with context", row, printed)
+        find = _fold_score("spans", column, f"span_{column}")
+        out.append(Part("RECCON spans, fold 1", title, "reccon/span", find, value, "RoBERTa-base", aim))
+    for mechanism in MECHANISMS:
+        for recipe in ("epitome/shared", *(name for name in _SINGLE if name.endswith(mechanism.replace(" ", "_")))):
+            for key, title in (("accuracy", "accuracy"), ("f1_macro", "macro F1")):
+                value = EPITOME[mechanism][EPITOME_PAPER][key]
+                find = _score(f"{mechanism}: {key}", "split of our own, none is published")
+                out.append(Part(f"EPITOME, {mechanism}", title, recipe, find, value, "Sharma et al. 2020", value - 2))
+    for k in (1, 3, 5):
+        task = "cause words of RECCON, no word labels"
+        out.append(Part(task, f"recall@{k}", "kim2021/estimator", _word_recall(k), None, "", None))
+    value = meed2("4", "MEED2 (OS \u2192 ED)", "weighted F1", "ED test (2000 dialogs)")
+    find = _score("f1_weighted", "2,000 contexts drawn the same way")
+    out.append(
+        Part(
+            "emotion or intent of the reply to come", "weighted F1", "meed2/response_labels", find, value, "MEED2", 29.0
+        )
+    )
+    return tuple(out)
+
+
+def standings(results: Path) -> list[Standing]:
+    """Every part beside each of its records; a part without any stands once, with the command to run.
+
+    EPITOME has a recipe for all mechanisms and one for each; those for one are listed only if they were run.
+
+    Args:
+        results: Folder of run records, see :func:`~empatheia.training.records.keep_record`. Runs of size ``smoke`` are
+            left out.
+
+    Raises:
+        DataError: There is no such folder.
+    """
+    if not results.is_dir():
+        raise DataError(
+            f"there is no folder {results} of run records; name one with --results, or make one with"
+            " `empatheia train RECIPE --record results`."
+        )
+    by_recipe: dict[str, list[Mapping[str, Any]]] = {}
+    for record in read_records(results):
+        if record["size"] != "smoke":
+            by_recipe.setdefault(record["recipe"], []).append(record)
+    listed = [part for part in parts() if part.recipe in by_recipe or part.recipe not in _SINGLE]
+    return [standing for part in listed for standing in _stand(part, by_recipe.get(part.recipe, ()))]
+
+
+def to_text(found: Sequence[Standing]) -> str:
+    """The table for a terminal, percent; what was not run stands below it with its command."""
+    rows = [("task", "metric", "ours", "95 % interval", "published", "aim", "", "run", "")]
+    for i, s in enumerate(found):
+        ours = "-" if s.value is None else f"{s.value:.2f}"
+        interval = "" if s.interval is None else "[{:.2f}, {:.2f}]".format(*s.interval)
+        printed = "" if s.published is None else f"{s.published:.2f} {s.by}"
+        verdict = {None: "", True: "reached", False: "below"}[s.is_reached]
+        aim = "" if s.aim is None else f"{s.aim:.1f}"
+        run, remark = (f"{s.recipe} {s.size}-seed{s.seed}", s.remark) if s.size else (s.recipe, "not run")
+        task = "" if i and found[i - 1].task == s.task else s.task
+        rows.append((task, s.metric, ours, interval, printed, aim, verdict, run, remark))
+    widths = [max(len(row[c]) for row in rows) for c in range(len(rows[0]))]
+    lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return "\n".join([*lines, *dict.fromkeys(s.remark for s in found if s.size is None)])
+
+
+def _stand(part: Part, records: Sequence[Mapping[str, Any]]) -> Iterator[Standing]:
+    common = (part.published, part.by, part.aim)
+    found = [(record, score) for record in records if (score := part.find(record["metrics"])) is not None]
+    for record, (value, interval, n, remark) in found:
+        is_reached = None if part.aim is None else value >= part.aim
+        run = (part.recipe, record["size"], record["seed"])
+        yield Standing(part.task, part.metric, *run, value, interval, n, *common, is_reached, remark)
+    if not found:
+        todo = f"to run: empatheia train recipes/{part.recipe}.yaml --size cpu --record results"
+        yield Standing(part.task, part.metric, part.recipe, None, None, None, None, 0, *common, None, todo)
+
+
+def _printed(paper: str, table: str, row: str, metric: str, dataset: str = "") -> float:
+    """A printed number in percent."""
+    number = published(paper, table, row, dataset=dataset)[metric]
+    return number.value if number.value > 1 else round(100 * number.value, 2)

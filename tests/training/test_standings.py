@@ -1,0 +1,101 @@
+"""The table of all parts of the analysis: read from records, nothing else."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from empatheia.cli import main
+from empatheia.errors import DataError
+from empatheia.training.standings import parts, standings, to_text
+
+
+def record(folder: Path, recipe: str, metrics: dict, size: str = "cpu", seed: int = 1) -> None:
+    place = folder / recipe / f"{size}-seed{seed}.json"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(json.dumps({"recipe": recipe, "size": size, "seed": seed, "metrics": metrics}))
+
+
+def score(value: float, unit: str = "percent", interval: tuple[float, float] | None = None, n: int = 10) -> dict:
+    return {"value": value, "unit": unit, "interval": interval, "n": n}
+
+
+def test_every_recipe_exists_and_published_figures_are_read():
+    recipes = Path(__file__).parents[2] / "recipes"
+    assert all((recipes / f"{part.recipe}.yaml").is_file() for part in parts())
+    printed = {(part.recipe, part.metric): part.published for part in parts()}
+    assert printed["rashkin2018/emotion_situation_cut", "accuracy"] == 45
+    assert printed["rashkin2018/fasttext", "accuracy"] == 43
+    assert printed["reccon/span", "F1_pos"] == 58.17
+    assert printed["meed2/response_labels", "weighted F1"] == 28.64
+
+
+def test_a_record_stands_beside_the_published_figure(tmp_path: Path):
+    record(tmp_path, "meed2/response_labels", {"f1_weighted": score(0.2912, "fraction", (0.27, 0.31), 2000)})
+    record(tmp_path, "meed2/emotion_intent", {"accuracy": score(60.0, interval=(58.0, 62.0))})
+    record(tmp_path, "meed2/emotion_intent", {"accuracy": score(67.0)}, size="full", seed=2)
+    record(tmp_path, "meed2/emotion_intent", {"accuracy": score(3.0)}, size="smoke")
+    found = standings(tmp_path)
+    reply = next(row for row in found if row.recipe == "meed2/response_labels")
+    assert reply.value == pytest.approx(29.12) and reply.interval == pytest.approx((27, 31)) and reply.n == 2000
+    assert reply.is_reached
+    own = [row for row in found if row.recipe == "meed2/emotion_intent"]
+    assert [(row.size, row.seed, row.is_reached) for row in own] == [("cpu", 1, False), ("full", 2, True)]
+    missing = [row for row in found if row.size is None]
+    assert missing and all(row.value is None and row.is_reached is None for row in missing)
+    text = to_text(found)
+    assert "29.12" in text and "[27.00, 31.00]" in text and "28.64 MEED2" in text and " 3.00" not in text
+    assert text.count("to run: empatheia train recipes/reccon/span.yaml --size cpu --record results") == 1
+
+
+def test_folds_read_the_threshold_chosen_on_valid(tmp_path: Path):
+    scores = {"span_f1_pos": score(58.5, interval=(57.0, 60.0), n=7224)}
+    chosen = {"threshold": 0.4, "f1_pos": 58.5, "f1": 75.1, "scores": scores}
+    zero = {"threshold": 0.0, "f1_pos": 90.0, "f1": 90.0, "scores": {}}
+    metrics = {"fold1 spans, threshold 0": zero, "fold1 spans, threshold tuned on valid": chosen}
+    metrics["fold2 spans, threshold tuned on valid"] = {"threshold": 0.0, "f1_pos": 99.0, "f1": 99.0}
+    record(tmp_path, "reccon/span", metrics)
+    f1_pos, f1 = (row for row in standings(tmp_path) if row.recipe == "reccon/span")
+    assert (f1_pos.value, f1_pos.interval, f1_pos.is_reached) == (58.5, (57.0, 60.0), True)
+    assert f1.value == 75.1 and f1.interval is None and "threshold 0.4, chosen on valid" in f1.remark
+
+
+def test_word_recall_is_the_models_own_evidence_without_the_gold_emotion(tmp_path: Path):
+    values = {
+        "estimator repo": 40.0,
+        "estimator paper": 50.0,
+        "estimator repo, gold emotion": 60.0,
+        "rake": 38.0,
+        "gradient, gold emotion": 70.0,
+        "random": 30.0,
+    }
+    metrics = {
+        f"reccon words: {name}: cause_recall_top3": score(v, interval=(v - 1, v + 1)) for name, v in values.items()
+    }
+    metrics["reccon words: estimator repo - rake: cause_recall_top3"] = {"p": 0.1}
+    record(tmp_path, "kim2021/estimator", metrics)
+    row = next(row for row in standings(tmp_path) if row.metric == "recall@3")
+    assert row.value == 40 and row.remark == "best baseline rake 38.0; random [29.0, 31.0]"
+    record(tmp_path, "kim2021/estimator", metrics | {"evidence": "paper"})
+    assert next(row for row in standings(tmp_path) if row.metric == "recall@3").value == 50
+
+
+def test_mechanisms_of_one_recipe_are_listed_if_run(tmp_path: Path):
+    assert {row.recipe for row in standings(tmp_path) if row.recipe.startswith("epitome")} == {"epitome/shared"}
+    record(
+        tmp_path, "epitome/exploration", {"exploration: accuracy": score(91.0), "exploration: f1_macro": score(70.0)}
+    )
+    own = [row for row in standings(tmp_path) if row.recipe == "epitome/exploration"]
+    assert [(row.metric, row.is_reached) for row in own] == [("accuracy", True), ("macro F1", False)]
+
+
+def test_command(tmp_path: Path, capsys: pytest.CaptureFixture):
+    record(tmp_path, "rashkin2018/fasttext", {"accuracy": score(43.6, interval=(41.7, 45.5))})
+    with pytest.raises(SystemExit) as end:
+        main(["evaluate", "understanding", "--json", "--results", str(tmp_path)])
+    assert not end.value.code
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    own = next(row for row in rows if row["recipe"] == "rashkin2018/fasttext")
+    assert own["value"] == 43.6 and own["interval"] == [41.7, 45.5] and own["published"] == 43 and own["is_reached"]
+    with pytest.raises(DataError, match=r"there is no folder .* of run records; name one with --results"):
+        standings(tmp_path / "none")
