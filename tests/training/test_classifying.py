@@ -11,7 +11,7 @@ import pytest
 
 from empatheia.config import Recipe, load_recipe
 from empatheia.corpora import sample
-from empatheia.errors import ConfigError, DataError
+from empatheia.errors import CheckpointError, ConfigError, DataError
 from empatheia.metrics.classification import CalibrationError
 from empatheia.taxonomy import EMOTIONS, LABELS_41
 from empatheia.training.classifying import ClassifyTask, classification_scores
@@ -150,6 +150,14 @@ def test_the_record_is_whole_and_kept(runs, tmp_path):
     assert "tiny/utterance_classifier" in (tmp_path / "README.md").read_text()
 
 
+def test_evaluate_says_where_the_scores_are(runs):
+    from empatheia.training.packaging import ModelFolder
+
+    _, status = runs["linear_classifier"]
+    with pytest.raises(CheckpointError, match=r"is a model of task 'classify'; accepted: a responder.*metrics\.json"):
+        ModelFolder(status.folder / "checkpoint")
+
+
 def test_the_temperature_is_the_best_one_on_valid(runs):
     made, status = runs["linear_classifier"]
     task = ClassifyTask(made, status.folder)
@@ -267,6 +275,8 @@ def test_the_recipes_name_what_the_papers_did():
             {},
             "data.corpus=empathetic_intents with data.labels=32",
         ),
+        ("linear_classifier", {"labels": 41, "text": "context"}, {}, "data.text=context with data.labels=41"),
+        ("linear_classifier", {"labels": 41}, {"split": "blanks"}, "model.split=blanks with data.variant=clean"),
         ("linear_classifier", {"features": "x.npz"}, {}, "the file goes with feature_classifier"),
         ("feature_classifier", {}, {}, "feature_classifier needs it"),
         ("linear_classifier", {}, {"widht": 3}, "unknown key 'model.widht'. Did you mean 'width'"),

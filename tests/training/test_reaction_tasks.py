@@ -48,6 +48,34 @@ def test_recipes_resolve(size):
         assert (found.task, found.model["pooling"]) == ("anticipate", pooling)
 
 
+@pytest.mark.parametrize("name", ["emotional_reaction", "interpretation", "exploration"])
+def test_full_size_is_the_published_one_of_epitome(name):
+    """Specification 5.3, and P9: loss weights 1 and .5, a frozen seeker, 2e-5 falling to 0, no weight decay."""
+    found = load_recipe(RECIPES / f"epitome/{name}.yaml", size="full")
+    (stage,) = found.stages
+    assert found.model["mechanisms"] == [name.replace("_", " ")] and found.seed == 12
+    assert (found.encoder, found.model["max_pieces"]) == ("FacebookAI/roberta-base", 64)
+    assert found.model["freeze_seeker"] and stage.freeze == ("seeker_encoder",)
+    assert stage.losses == {"level": 1.0, "rationale": 0.5}
+    assert (stage.epochs, stage.batch_examples, stage.batch_tokens, stage.select) == (4, 32, None, None)
+    assert (stage.learning_rate, stage.head_learning_rate, stage.schedule) == (2e-5, None, "linear")
+    assert (stage.warmup_steps, stage.weight_decay, stage.eps, stage.max_grad_norm) == (0, 0.0, 1e-8, 1.0)
+
+
+def test_full_size_is_the_published_predictor_of_meed2():
+    """Specification 7.2 and 7.5: RoBERTa's pieces, 4 layers of width 300, 512 examples, 5e-5 throughout."""
+    found = load_recipe(RECIPES / "meed2/response_labels.yaml", size="full")
+    (stage,) = found.stages
+    assert (found.encoder, found.data.pieces) == (None, "FacebookAI/roberta-base")
+    assert (found.data.overlong, found.data.roles) == ("skip", ("speaker", "listener"))
+    sizes = found.model["encoder_config"]
+    assert [sizes[k] for k in ("hidden_size", "num_hidden_layers", "num_attention_heads")] == [300, 4, 6]
+    assert (sizes["intermediate_size"], sizes["max_position_embeddings"], found.model["max_pieces"]) == (1200, 102, 100)
+    assert (stage.batch_examples, stage.learning_rate, stage.schedule) == (512, 5e-5, "constant")
+    assert (stage.betas, stage.eps, stage.weight_decay, stage.max_grad_norm) == ((0.9, 0.98), 1e-6, 0.0, 0.0)
+    assert (stage.epochs, stage.select) == (10, "label")
+
+
 def test_mechanisms_train_save_and_measure(tmp_path, encoder):
     chosen = recipe("epitome/shared.yaml", encoder, "stages.identify.epochs=6", "stages.identify.learning_rate=3e-3")
     status = run(chosen, tmp_path, show_progress=False)
@@ -133,6 +161,15 @@ def test_weighted_recall_is_accuracy():
     items = next_turns(Dialogue.of(*["a"] * 200), labels)
     scores = reaction_scores(items, rng.random((199, 41)), n_resamples=0)
     assert scores["recall_weighted"]["value"] == pytest.approx(scores["accuracy"]["value"] / 100)
+
+
+def test_the_same_pieces_after_a_restart(tmp_path, monkeypatch):
+    """Pieces are learnt once a run: learning them again, or in another process, may break ties otherwise."""
+    chosen = recipe("meed2/response_labels.yaml")
+    first = AnticipateTask(chosen, tmp_path)
+    monkeypatch.setattr("empatheia.training.anticipating.train_pieces", None)
+    again = AnticipateTask(chosen, tmp_path)
+    assert again.reader.encode(again.items("test")) == first.reader.encode(first.items("test"))
 
 
 def test_own_label_file_and_its_model_name(tmp_path):

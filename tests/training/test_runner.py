@@ -76,6 +76,7 @@ def test_the_run_folder(whole):
     assert load_recipe(folder / "recipe.yaml") == bench.tiny_recipe()
     environment = json.loads((folder / "environment.json").read_text())
     assert {"python", "packages", "device", "threads", "commit"} <= set(environment)
+    assert environment["processes"] == 1
     assert environment["packages"]["torch"] == torch.__version__
 
 

@@ -6,10 +6,13 @@ P and E numbers are those of the EPITOME checks and traps in the specification.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 import torch
 from tiny_reactions import SENTENCES, SIZES, encoder_folder, identifier, pairs, pieces
+from tokenizers import Regex, Tokenizer, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
 
 from empatheia.dialogue import Dialogue, Span, Turn
 from empatheia.errors import CheckpointError, ConfigError, MissingResourceError
@@ -55,6 +58,32 @@ def test_rationale_pieces_follow_offsets():
     marked = [name for name, label in zip(names, row["rationale_label"][0], strict=True) if label == 1]
     assert "".join(marked).replace("##", "") == "why?"
     assert [text[a:b] for a, b in row["offsets"] if b > a][-1] == "?"
+
+
+def test_rationale_pieces_of_a_byte_level_tokenizer():
+    """P4 with its own pieces, a blank leading the word: "why?" is {why, ?}; the released map says {ague, ., why}."""
+    words = ["that", "'s", "\u0120pretty", "\u0120v", "ague", ".", "\u0120why", "?"]
+    names = {"pad": "<pad>", "unk": "<unk>", "cls": "<s>", "sep": "</s>"}
+    core: Any = Tokenizer(models.WordLevel({w: i for i, w in enumerate([*names.values(), *words])}, unk_token="<unk>"))
+    core.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.ByteLevel(add_prefix_space=False),
+            pre_tokenizers.Split(Regex("(?<=\u0120v)"), "isolated"),
+        ]
+    )
+    special = {f"{name}_token": piece for name, piece in names.items()}
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=core, **special)
+    reader = PairReader(tokenizer, MechanismIdentifierConfig())
+    text = "that's pretty vague. why?"
+    for start, end, wanted in (
+        (text.index("why"), len(text), words[6:]),
+        (0, text.index(" pretty"), words[:2]),
+        (text.index("pretty"), text.index("."), words[2:5]),
+    ):
+        (row,) = reader.encode([labelled(spans=[Span(1, start, end)], response=text)])
+        found = tokenizer.convert_ids_to_tokens(row["response_ids"])
+        assert found == ["<s>", *words, "</s>"]
+        assert [p for p, mark in zip(found, row["rationale_label"][0], strict=True) if mark == 1] == wanted
 
 
 def test_special_pieces_are_not_supervised():
@@ -386,6 +415,10 @@ def test_wrong_folders(tmp_path):
         ({"max_pieces": 2}, "max_pieces is 2; accepted: 4 or more"),
         ({"level_weights": [1.0]}, "level_weights is .*; accepted: 3 numbers"),
         ({"n_heads": 5}, "n_heads is 5; accepted: a divisor of 32"),
+        ({"n_heads": 0}, "n_heads is 0; accepted: 1 or more"),
+        ({"dropout": -0.1}, "dropout is -0.1; accepted: from 0 to below 1"),
+        ({"attention_dropout": 1}, "attention_dropout is 1; accepted: from 0 to below 1"),
+        ({"max_pieces": 131}, "max_pieces is 131, but the encoder has 130 positions"),
     ],
 )
 def test_wrong_settings(fields, message):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -83,10 +84,32 @@ def test_limit():
     assert len(read(words, words + " 11 11")["input_ids"]) == 100
     too_long = read(words, words + " 11 11 11")
     assert not too_long["is_whole"]
-    assert too_long["input_ids"] == [0, *[11] * 50, 2] and too_long["parity_ids"] == [0] * 52
+    assert too_long["input_ids"] == [0, *[11] * 50, 2] and too_long["parity_ids"] == [1] * 52
     alone = read(" ".join(["11"] * 99))
     assert len(alone["input_ids"]) == 100 and not alone["is_whole"]
     assert read(" ".join(["11"] * 98))["is_whole"]
+
+
+def test_parity_says_who_speaks():
+    """The listener's turn is 1 also when the oldest turns are left out, the listener opens, or one speaks twice."""
+    cut = read("11 12 13", "21 22", "31", max_pieces=8)
+    assert cut["input_ids"] == [0, 21, 22, 2, 2, 31, 2] and not cut["is_whole"]
+    assert cut["parity_ids"] == [1] * 4 + [0] * 3
+    reader = ContextReader(Words(), ReactionPredictorConfig(None))  # pyright: ignore[reportArgumentType]
+    roles = ("listener", "speaker", "speaker")
+    turns = tuple(Turn(role, str(i + 11)) for i, role in enumerate(roles))
+    (row,) = reader.encode([NextTurn(turns, (None,) * 3)])
+    assert row["parity_ids"] == [1] * 3 + [0] * 3 + [0] * 3
+
+
+def test_an_answer_does_not_depend_on_how_much_was_left_out():
+    """Two turns more at the start of a context that is cut anyway change nothing, one turn more neither."""
+    model, reader = predictor(max_pieces=24)
+    turns = Dialogue.of(*[SENTENCES[i % 3] for i in range(9)]).turns
+    cut = [NextTurn(turns[start:], (None,) * (9 - start)) for start in (0, 1, 2, 3)]
+    assert not any(row["is_whole"] for row in reader.encode(cut))
+    found = predict(model, reader, cut)
+    assert np.allclose(found, found[0], atol=1e-6)
 
 
 def test_prefix_expansion():
@@ -309,10 +332,16 @@ def test_wrong_folders_and_settings(tmp_path):
     (tmp_path / "config.json").write_text('{"model_type": "bert"}')
     with pytest.raises(CheckpointError, match="model_type is 'bert'; accepted: reaction_predictor"):
         ReactionToTurns.load(tmp_path)
-    for fields, message in (
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"pooling": "max"}, "pooling is 'max'; accepted: cls, mean, dot, additive"),
         ({"label_dropout": 2}, "label_dropout is 2; accepted: 0 to 1"),
         ({"max_pieces": 1}, "max_pieces is 1; accepted: 4 or more"),
-    ):
+        ({"dropout": 1.0}, "dropout is 1.0; accepted: from 0 to below 1"),
+        ({"head_width": 0}, "head_width is 0; accepted: 1 or more"),
+    ]
+    for fields, message in cases:
         with pytest.raises(ConfigError, match=message):
             ReactionPredictorConfig(None, **fields)
+    for model_type, n in (("bert", 130), ("roberta", 129)):  # RoBERTa counts from the padding index + 1
+        with pytest.raises(ConfigError, match=f"max_pieces is 131, but the encoder has {n} positions"):
+            predictor(model_type=model_type, max_pieces=131)

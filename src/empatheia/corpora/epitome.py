@@ -10,8 +10,9 @@ is about mental health and may distress. Released faults that are mended and cou
 - rationales differ from the response in blanks, HTML entities and cut-out words: they are found all the same and become
   character spans; one that cannot be found is left out and the pair says so.
 
-No official split is published. The one made here has the paper's sizes (75/5/20), follows from the ids, gives each
-split its share of every combination of levels, and keeps together what has one author's post or nearly the same text.
+No official split is published. The one made here has the paper's sizes (75/5/20), follows from ids, texts and levels,
+gives each split its share of every combination of levels, and keeps together what has one author's post or nearly the
+same text.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from safetensors.torch import load_file
 from torch import Tensor
-from transformers import AutoTokenizer
+from transformers import AutoTokenizer, PreTrainedTokenizerFast
 from transformers import PreTrainedTokenizerBase as Tokenizer
 
 from empatheia.config import AnticipateData, Recipe, StageConfig, validate_model_fields
@@ -32,6 +32,7 @@ from empatheia.resources import resolve_model
 from empatheia.taxonomy import LABELS_41
 from empatheia.training.evaluation import N_RESAMPLES
 from empatheia.training.runner import stage_data_config
+from empatheia.training.saving import save_folder
 from empatheia.training.stages import StageData
 from empatheia.understanding.reaction import (
     ContextReader,
@@ -52,6 +53,7 @@ class AnticipateTask:
 
     def __init__(self, recipe: Recipe, folder: Path) -> None:
         self.recipe = recipe
+        self.folder = folder
         self.data: AnticipateData = recipe.data
         if self.data.corpus not in (empathetic_dialogues.NAME, sample.NAME):
             raise ConfigError(
@@ -84,8 +86,11 @@ class AnticipateTask:
     def _tokenizer(self, max_pieces: int) -> Tokenizer:
         """Of another model (published: RoBERTa's), or pieces learnt from the training turns."""
         if self.data.pieces is None:
-            texts = [turn.text for dialogue in self.dialogues("train") for turn in dialogue.turns]
-            return train_pieces(texts, self.recipe.tokenizer.size, max_pieces)
+            place = self.folder / "tokenizer"
+            if not place.is_dir():  # a resumed run and every other process must find the same pieces
+                texts = [turn.text for dialogue in self.dialogues("train") for turn in dialogue.turns]
+                save_folder(place, train_pieces(texts, self.recipe.tokenizer.size, max_pieces).save_pretrained)
+            return PreTrainedTokenizerFast.from_pretrained(place)
         folder = resolve_model(self.data.pieces)
         try:
             return AutoTokenizer.from_pretrained(folder)

@@ -97,6 +97,11 @@ class ClassifyTask:
                 f"recipe {recipe.name!r}: data.corpus={self.data.corpus} with data.labels={self.data.labels}; accepted:"
                 " empathetic_dialogues with 32, empathetic_intents with 41, sample with either."
             )
+        if self.data.labels == 41 and self.data.text == "context":
+            raise ConfigError(
+                f"recipe {recipe.name!r}: data.text=context with data.labels=41; the 41 labels are of single texts,"
+                " accepted: utterance."
+            )
         self.labels = EMOTIONS if self.data.labels == 32 else LABELS_41
         self._items: dict[str, list[LabelledText]] = {}
         self._features: dict[str, np.ndarray] | None = None
@@ -122,9 +127,15 @@ class ClassifyTask:
             fields["width"] = next(iter(self._feature_arrays().values())).shape[1]
             return FeatureClassifier(FeatureClassifierConfig(labels=self.labels, **fields)), FeatureReader()
         fields["reads"] = "context" if self.data.text == "context" else "turn"
+        is_lower = self.data.labels == 41 and self.data.variant == "clean"
         if system == "linear_classifier":
+            if is_lower and fields.get("split") == "blanks":
+                raise ConfigError(
+                    f"recipe {recipe.name!r}: model.split=blanks with data.variant=clean would learn lower-cased texts"
+                    " and be asked others. Accepted: model.split=spaced or family, or data.variant=repo."
+                )
             return LinearClassifier.from_texts(self._training_texts(), self.labels, **fields)
-        fields["lowercase"] = self.data.labels == 41 and self.data.variant == "clean"
+        fields["lowercase"] = is_lower
         if recipe.encoder is not None:
             fields.pop("encoder_config", None)
             return UtteranceClassifier.from_encoder(str(resolve_model(recipe.encoder)), self.labels, **fields)

@@ -29,7 +29,7 @@ class ModelFolder:
         folder: What ``write_model_folder`` wrote.
 
     Raises:
-        CheckpointError: Something is missing in it.
+        CheckpointError: Something is missing in it, or it holds another kind of model.
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -43,6 +43,11 @@ class ModelFolder:
         self.recipe: Recipe = validate_recipe(
             yaml.safe_load((self.folder / "recipe.yaml").read_text(encoding="utf-8")), str(self.folder / "recipe.yaml")
         )
+        if self.recipe.task != "respond":
+            raise CheckpointError(
+                f"{self.folder} is a model of task {self.recipe.task!r}; accepted: a responder. Its scores are"
+                " in metrics.json of its run; `empatheia evaluate understanding` sets records beside published rows."
+            )
         self.tokenizer = DialogueTokenizer.from_pretrained(self.folder)
         self.tokenizer.remember()
         self.model: Any = RESPONDERS.get(self.meta["system"]).from_pretrained(self.folder, dtype=torch.float32).eval()

@@ -43,7 +43,10 @@ class RunStatus:
 
 
 def environment() -> dict[str, Any]:
-    """What the run ran on: versions, processor, commit (of the package's own checkout, if it is one)."""
+    """What the run ran on: versions, processor, commit (of the package's own checkout, if it is one).
+
+    ``processes`` matters to the numbers: a recipe's batch size is one process's share.
+    """
     packages = {}
     for name in ("empatheia", "torch", "transformers", "tokenizers", "accelerate", "numpy"):
         try:
@@ -57,6 +60,7 @@ def environment() -> dict[str, Any]:
         "device": device,
         "processor": platform.machine(),
         "threads": torch.get_num_threads(),
+        "processes": int(os.environ.get("WORLD_SIZE", "1")),
         "commit": _commit(),
     }
 

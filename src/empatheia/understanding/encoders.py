@@ -19,6 +19,8 @@ from transformers.models.auto.modeling_auto import MODEL_MAPPING
 
 from empatheia.errors import CheckpointError, ConfigError
 
+_LATE_POSITIONS = ("roberta", "xlm-roberta", "camembert", "mpnet", "longformer")
+"""Encoders whose positions start after the padding index."""
 DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout")
 
 
@@ -113,6 +115,26 @@ def special_ids(tokenizer: PreTrainedTokenizerBase) -> tuple[int, int, int]:
         raise ConfigError("the tokenizer has no CLS/BOS or no SEP/EOS piece; use an encoder's tokenizer.")
     padding: Any = tokenizer.pad_token_id
     return opening, closing, padding if padding is not None else closing
+
+
+def check_positions(settings: Mapping[str, Any] | None, max_pieces: int) -> None:
+    """Refuses sequences longer than the encoder has positions for.
+
+    Args:
+        settings: The encoder's configuration with its ``model_type``, or None.
+        max_pieces: Most pieces in a sequence.
+
+    Raises:
+        ConfigError: They are more than the encoder's positions.
+    """
+    encoder = settings or {}
+    positions = encoder.get("max_position_embeddings")
+    if positions and encoder.get("model_type") in _LATE_POSITIONS:
+        positions -= (encoder.get("pad_token_id") or 0) + 1
+    if positions and max_pieces > positions:
+        raise ConfigError(
+            f"max_pieces is {max_pieces}, but the encoder has {positions} positions; accepted: at most that."
+        )
 
 
 def _without_pooler(config: PreTrainedConfig) -> dict[str, bool]:

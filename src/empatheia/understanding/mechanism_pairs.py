@@ -18,7 +18,7 @@ from transformers import PreTrainedTokenizerBase as Tokenizer
 from empatheia.dialogue import Dialogue, Span
 from empatheia.errors import ConfigError
 from empatheia.understanding.classification import pad_rows
-from empatheia.understanding.encoders import special_ids
+from empatheia.understanding.encoders import check_positions, special_ids
 
 if TYPE_CHECKING:
     from empatheia.understanding.mechanisms import MechanismIdentifierConfig
@@ -56,7 +56,8 @@ class PairReader:
         config: The model's configuration.
 
     Raises:
-        ConfigError: The tokenizer is not a fast one, or lacks special pieces.
+        ConfigError: The tokenizer is not a fast one or lacks special pieces, or the encoder has fewer positions than
+            ``max_pieces``.
     """
 
     def __init__(self, tokenizer: Tokenizer, config: MechanismIdentifierConfig) -> None:
@@ -65,6 +66,7 @@ class PairReader:
         self.tokenizer = tokenizer
         self.config = config
         self.opening, self.closing, self.padding = special_ids(tokenizer)
+        check_positions(config.encoder_config, config.max_pieces)
 
     def encode(self, pairs: Sequence[Pair]) -> list[dict[str, Any]]:
         """One row a pair; ``input_ids`` are both texts' pieces, for their number only.

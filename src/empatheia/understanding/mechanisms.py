@@ -92,6 +92,11 @@ class MechanismIdentifierConfig(PreTrainedConfig):
                 "mechanism_identifier: tie_encoders=true with freeze_seeker=true; one encoder cannot both learn and"
                 " stay fixed. Set freeze_seeker=false."
             )
+        for name, rate in (("dropout", dropout), ("attention_dropout", attention_dropout)):
+            if not 0 <= rate < 1:
+                raise ConfigError(f"mechanism_identifier: {name} is {rate}; accepted: from 0 to below 1.")
+        if n_heads < 1:
+            raise ConfigError(f"mechanism_identifier: n_heads is {n_heads}; accepted: 1 or more.")
         if max_pieces < 4:
             raise ConfigError(f"mechanism_identifier: max_pieces is {max_pieces}; accepted: 4 or more.")
         if level_weights is not None and len(level_weights) != N_LEVELS:

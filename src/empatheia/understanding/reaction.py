@@ -2,6 +2,8 @@
 
 The response emotion/intent predictor of MEED2 (Xie and Pu 2021): piece, position, turn parity and *turn
 label* embeddings are added up, an encoder reads the context, attention pooling, a tanh layer and 41 labels follow.
+The parity of a turn tells who says it: 0 the speaker, 1 the listener. Where the speaker opens and turns alternate, as
+in all of EmpatheticDialogues, that is the published index modulo 2; it stays so when the oldest turns are left out.
 Pooling in both forms: ``dot`` (the paper) and ``additive`` (the released code). The published encoder (4 layers of
 width 300 on RoBERTa's pieces, 19,652,441 parameters) learns from scratch; any pretrained encoder can take its place.
 The labels of the context's turns come from a classifier (``intent``); the label to be predicted is never read.
@@ -38,7 +40,13 @@ from empatheia.understanding.classification import (
     pad_rows,
     read_model,
 )
-from empatheia.understanding.encoders import build_encoder, encoder_settings, load_encoder, special_ids
+from empatheia.understanding.encoders import (
+    build_encoder,
+    check_positions,
+    encoder_settings,
+    load_encoder,
+    special_ids,
+)
 
 NO_LABEL = -1
 
@@ -82,6 +90,10 @@ class ReactionPredictorConfig(PreTrainedConfig):
             raise ConfigError(f"reaction_predictor: pooling is {pooling!r}; accepted: {', '.join(POOLINGS)}.")
         if not 0 <= label_dropout <= 1:
             raise ConfigError(f"reaction_predictor: label_dropout is {label_dropout}; accepted: 0 to 1.")
+        if not 0 <= dropout < 1:
+            raise ConfigError(f"reaction_predictor: dropout is {dropout}; accepted: from 0 to below 1.")
+        if head_width is not None and head_width < 1:
+            raise ConfigError(f"reaction_predictor: head_width is {head_width}; accepted: 1 or more, or null.")
         if max_pieces < 4:
             raise ConfigError(f"reaction_predictor: max_pieces is {max_pieces}; accepted: 4 or more.")
         self.encoder_config = None if encoder_config is None else encoder_settings(encoder_config, encoder_dropout)
@@ -199,7 +211,7 @@ class ReactionPredictor(PreTrainedModel):
         Args:
             input_ids: Pieces of the context. Shape: (batch, source), int64.
             attention_mask: True = keep. Shape: (batch, source).
-            parity_ids: Index of the turn modulo 2; None = 0. Shape: (batch, source), int64.
+            parity_ids: 1 for the pieces of listener turns, else 0; None = 0. Shape: (batch, source), int64.
             turn_label_ids: Label of the piece's turn, -1 = unknown; None = all unknown. Shape: (batch, source), int64.
             labels: Label of the next turn, -100 = not supervised. Shape: (batch,), int64.
             return_dict: Accepted for the Trainer; the answer is always a ``LabelOutput``.
@@ -261,12 +273,16 @@ class ContextReader:
     Args:
         tokenizer: The encoder's.
         config: The model's configuration.
+
+    Raises:
+        ConfigError: The tokenizer lacks special pieces, or the encoder has fewer positions than ``max_pieces``.
     """
 
     def __init__(self, tokenizer: Tokenizer, config: ReactionPredictorConfig) -> None:
         self.tokenizer = tokenizer
         self.config = config
         self.opening, self.closing, self.padding = special_ids(tokenizer)
+        check_positions(config.encoder_config, config.max_pieces)
         self._index = {name: i for i, name in enumerate(LABELS_41)}
 
     def encode(self, items: Sequence[NextTurn]) -> list[dict[str, Any]]:
@@ -278,7 +294,7 @@ class ContextReader:
         has_labels = all(item.label is not None for item in items)
         rows = []
         for item in items:
-            row = self._row([pieces[turn.text] for turn in item.context], item.turn_labels)
+            row = self._row(item, [pieces[turn.text] for turn in item.context])
             if has_labels:
                 row["label"] = self._index[str(item.label)]
             rows.append(row)
@@ -313,7 +329,7 @@ class ContextReader:
         )
         return dict(zip(ordered, found["input_ids"], strict=True))
 
-    def _row(self, turns: Sequence[Sequence[int]], labels: Sequence[str | None]) -> dict[str, Any]:
+    def _row(self, item: NextTurn, turns: Sequence[Sequence[int]]) -> dict[str, Any]:
         between = 2 if self.config.double_separator else 1
         room = self.config.max_pieces - 2  # the opening piece and the last separator
         first = len(turns) - 1
@@ -335,8 +351,8 @@ class ContextReader:
             leads = [self.closing] if i and self.config.double_separator else []
             row["input_ids"] += [*leads, *turn, self.closing]
             n = len(row["input_ids"]) - len(row["parity_ids"])
-            label = labels[first + i]
-            row["parity_ids"] += [i % 2] * n
+            label = item.turn_labels[first + i]
+            row["parity_ids"] += [int(item.context[first + i].role == "listener")] * n
             row["turn_label_ids"] += [NO_LABEL if label is None else self._index[label]] * n
         return row
 

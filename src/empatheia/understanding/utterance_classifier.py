@@ -41,7 +41,13 @@ from empatheia.understanding.classification import (
     pad_rows,
     read_model,
 )
-from empatheia.understanding.encoders import build_encoder, encoder_settings, load_encoder, special_ids
+from empatheia.understanding.encoders import (
+    build_encoder,
+    check_positions,
+    encoder_settings,
+    load_encoder,
+    special_ids,
+)
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
 READS = ("turn", "context")
@@ -264,14 +270,7 @@ class PieceReader:
         self.tokenizer = tokenizer
         self.config = config
         self.opening, self.closing, self.padding = special_ids(tokenizer)
-        encoder = config.encoder_config or {}
-        positions = encoder.get("max_position_embeddings")
-        if positions and encoder.get("model_type") in ("roberta", "xlm-roberta", "camembert"):
-            positions -= (encoder.get("pad_token_id") or 0) + 1  # their positions start after the padding index
-        if positions and config.max_pieces > positions:
-            raise ConfigError(
-                f"max_pieces is {config.max_pieces}, but the encoder has {positions} positions; accepted: at most that."
-            )
+        check_positions(config.encoder_config, config.max_pieces)
 
     def encode(self, texts: Sequence[Text]) -> list[Row]:
         """One row a text: ``input_ids`` and ``token_type_ids`` (1 = listener)."""
