@@ -84,6 +84,7 @@ class Inference:
         tails: Texts, best first.
         scores: One score a tail, in the provider's own unit; empty if it gives none.
         head: The knowledge-base head the tails belong to (look-up), else None.
+        absent: Why there are no tails, in a few words; empty if there are.
     """
 
     turn: int
@@ -91,6 +92,7 @@ class Inference:
     tails: tuple[str, ...]
     scores: tuple[float, ...] = ()
     head: str | None = None
+    absent: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +106,7 @@ class Analysis:
         causes: One annotation (turns, spans, probabilities) an emotional turn.
         words: One set of word scores a speaker turn.
         mechanisms: Three records a listener turn that answers a speaker turn.
-        inferences: Records a speaker turn, one a relation the provider can give.
+        inferences: Records a speaker turn, one a relation asked for, with tails or the reason why there are none.
         reaction: One distribution over the 41 labels for the reply that should come next.
         models: Part to the name of the model or provider that answered.
         missing: Part that was asked for to the reason why there is no answer and what to do.
@@ -171,6 +173,7 @@ class Analysis:
                     "tails": list(r.tails),
                     "scores": list(r.scores),
                     "head": r.head,
+                    **({"absent": r.absent} if r.absent else {}),
                 }
                 for r in self.inferences
             ]

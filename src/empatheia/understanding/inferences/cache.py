@@ -346,7 +346,10 @@ def read_header(path: Path) -> dict[str, Any]:
     """
     if not path.is_file():
         raise MissingResourceError(f"no file {path}. Make it with: empatheia infer FILE --out {path.name}")
-    _, _, header = next(_whole_lines(path), (0, 0, None))
+    try:
+        _, _, header = next(_whole_lines(path), (0, 0, None))
+    except CheckpointError:
+        header = None
     if not isinstance(header, dict) or header.get("kind") != KIND:
         raise CheckpointError(
             f"{path} is no cache of inferences. Make one with: empatheia infer FILE --out cache.jsonl"

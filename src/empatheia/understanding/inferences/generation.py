@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
@@ -32,7 +32,7 @@ from empatheia.understanding.inferences.provider import (
     clean_tails,
     fingerprint_of,
 )
-from empatheia.understanding.inferences.vectors import weights_fingerprint
+from empatheia.understanding.inferences.vectors import usable_device, weights_fingerprint
 
 PROMPT = "{head} {relation} [GEN]"
 """Of the released demonstration checkpoint; the one behind the paper's table was trained without ``[GEN]``."""
@@ -60,6 +60,8 @@ class GeneratedInferences:
         ConfigError: A setting is out of range.
     """
 
+    settings: ClassVar[tuple[str, ...]] = ("prompt", "beams", "max_new_tokens", "max_pieces", "source")
+    """Options of :meth:`load`."""
     stride = 12
 
     def __init__(
@@ -86,7 +88,7 @@ class GeneratedInferences:
         if "H" not in filled or "R" not in filled:
             raise ConfigError(f"inferences: prompt is {prompt!r}; it must hold {{head}} and {{relation}}, once each.")
         placed: Any = model.eval()
-        self.model = placed.to(device or "cpu")
+        self.model = placed.to(usable_device(device))
         self.tokenizer = tokenizer
         self.name = name
         self.source = source
@@ -176,7 +178,9 @@ class GeneratedInferences:
     ) -> list[Answer]:
         """See :class:`Inferences`; a score is the mean log probability of a piece (nats), so at most 0.
 
-        ``batch_size`` counts prompts: 11 a head.
+        ``batch_size`` counts prompts: 11 a head. The model runs in single precision, whose last bits depend on the
+        batch: a score can differ by one in its last printed digit, and tails that score the same can swap.
+        ``batch_size=1`` asks every prompt alone and so excludes that. With one beam there are no scores.
         """
         names = asked_relations(relations, n)
         out: list[Answer] = []
@@ -198,9 +202,8 @@ class GeneratedInferences:
                 head, name = asked[i]
                 kept = clean_tails(texts)[:n]
                 if kept:
-                    written[head, name] = Tails(
-                        name, tuple(text for text, _ in kept), tuple(round(scores[place], 4) for _, place in kept)
-                    )
+                    ranks = tuple(round(scores[place], 3) for _, place in kept) if scores else ()
+                    written[head, name] = Tails(name, tuple(text for text, _ in kept), ranks)
                 else:
                     written[head, name] = Tails(name, absent=ONLY_NONE)
         return [
@@ -221,7 +224,7 @@ class GeneratedInferences:
             words = words[max(1, (len(ids) - self.max_pieces) // 4) :]
 
     def _write(self, rows: Sequence[list[int]], n: int) -> Iterator[tuple[list[str], list[float]]]:
-        """Texts and scores of one batch, best first."""
+        """Texts and scores of one batch, best first; one beam gives no scores."""
         padded = self.tokenizer.pad({"input_ids": list(rows)}, return_tensors="pt")
         settings = copy.deepcopy(self.model.generation_config)
         beams = max(self.beams, n)
@@ -247,6 +250,6 @@ class GeneratedInferences:
                 generation_config=settings,
             )
         texts = self.tokenizer.batch_decode(made.sequences, skip_special_tokens=True)
-        ranks = made.sequences_scores.tolist() if beams > 1 else [0.0] * len(texts)
+        ranks = made.sequences_scores.tolist() if beams > 1 else []
         for i in range(len(rows)):
             yield texts[i * beams : (i + 1) * beams], ranks[i * beams : (i + 1) * beams]

@@ -41,11 +41,13 @@ BLOCK = 16_384
 """Heads compared at a time."""
 FEW_HEADS = 2_000
 """A relation with at most so many heads is searched exactly even when the search is approximate."""
+SLACK = 1e-4
+"""How far a cosine in single precision may be from the exact one; candidates within it are compared exactly."""
 _GRAPH = "graph.faiss"
 _NEIGHBOURS, _BUILD_WIDTH, _OVERSAMPLING = 32, 200, 20
 
 Hits = list[tuple[int, float]]
-"""Head numbers with their cosines, best first; ties go to the lower number."""
+"""Head numbers with their cosines to six decimals, best first; ties go to the lower number."""
 
 
 class TupleIndex:
@@ -151,30 +153,45 @@ class TupleIndex:
             MissingDependencyError: ``approximate`` without faiss.
             CheckpointError: ``approximate``, and the index has no graph.
         """
-        if search not in SEARCHES:
-            raise ConfigError(f"inferences: search is {search!r}; accepted: {', '.join(SEARCHES)}.")
+        self.check_search(search)
         queries = np.ascontiguousarray(queries, np.float32)
         owned = {name: int(self._owners[name].sum()) for name in relations}
         by_graph = [name for name in relations if search == "approximate" and owned[name] > FEW_HEADS]
         out = self._exact(queries, [name for name in relations if owned[name] and name not in by_graph], k, minimum)
-        if search == "approximate":
+        if by_graph:
             out.update(self._approximate(queries, by_graph, k, minimum))
         return {name: out.get(name, [[] for _ in queries]) for name in relations}
 
+    def check_search(self, search: str) -> None:
+        """Opens what a search needs.
+
+        Raises:
+            ConfigError: ``search`` is neither ``exact`` nor ``approximate``.
+            MissingDependencyError: ``approximate`` without faiss.
+            CheckpointError: ``approximate``, and the index has no graph.
+        """
+        if search not in SEARCHES:
+            raise ConfigError(f"inferences: search is {search!r}; accepted: {', '.join(SEARCHES)}.")
+        if search == "approximate":
+            self._opened_graph()
+
     def _exact(self, queries: np.ndarray, relations: Sequence[str], k: int, minimum: float) -> dict[str, list[Hits]]:
         found: dict[str, list[Hits]] = {name: [[] for _ in queries] for name in relations}
-        for start in range(0, len(self) if relations else 0, BLOCK):
-            cosines = queries @ self.vectors[start : start + BLOCK].T  # (n_queries, block)
+        wanted = np.zeros(len(self), bool)
+        for name in relations:
+            wanted |= self._owners[name]
+        heads = np.flatnonzero(wanted) if wanted.mean() < 0.5 else np.arange(len(self))
+        for start in range(0, len(heads), BLOCK):
+            block = heads[start : start + BLOCK]
+            whole = block[-1] - block[0] + 1 == len(block)
+            vectors = self.vectors[block[0] : block[-1] + 1] if whole else self.vectors[block]  # (block, width)
+            cosines = queries @ vectors.T  # (n_queries, block)
             for name in relations:
-                own = np.flatnonzero(self._owners[name][start : start + BLOCK])
-                if not len(own):
-                    continue
-                scores = cosines if len(own) == cosines.shape[1] else cosines[:, own]
-                for hits, row, column in _best(scores, k, minimum):
-                    found[name][row] += [
-                        (start + int(own[i]), float(cosine)) for i, cosine in zip(hits, column, strict=True)
-                    ]
-        return {name: [_ranked(hits, k) for hits in rows] for name, rows in found.items()}
+                own = np.flatnonzero(self._owners[name][block])
+                for row, columns in _best(cosines[:, own], k, minimum):
+                    chosen = own[columns]
+                    found[name][row] += _cosines(queries[row], vectors[chosen], block[chosen])
+        return {name: [_ranked(hits, k, minimum) for hits in rows] for name, rows in found.items()}
 
     def _approximate(
         self, queries: np.ndarray, relations: Sequence[str], k: int, minimum: float
@@ -182,17 +199,13 @@ class TupleIndex:
         graph = self._opened_graph()
         most = min(len(self), max(_OVERSAMPLING * k, 100))
         graph.hnsw.efSearch = max(2 * most, 64)
-        cosines, numbers = graph.search(queries, most)  # (n_queries, most)
-        out: dict[str, list[Hits]] = {}
-        for name in relations:
-            own = self._owners[name]
-            out[name] = [
-                _ranked(
-                    [(int(i), float(c)) for i, c in zip(row, near, strict=True) if i >= 0 and own[i] and c >= minimum],
-                    k,
-                )
-                for row, near in zip(numbers, cosines, strict=True)
-            ]
+        _, numbers = graph.search(queries, most)  # (n_queries, most), -1 = none
+        out: dict[str, list[Hits]] = {name: [] for name in relations}
+        for query, row in zip(queries, numbers, strict=True):
+            near = row[row >= 0]
+            hits = _cosines(query, self.vectors[near], near)
+            for name in relations:
+                out[name].append(_ranked([hit for hit in hits if self._owners[name][hit[0]]], k, minimum))
         return out
 
     def _opened_graph(self) -> Any:
@@ -375,21 +388,22 @@ def _write_graph(encoded: np.ndarray, path: Path) -> None:
     faiss.write_index(graph, str(path))
 
 
-def _best(scores: np.ndarray, k: int, minimum: float) -> list[tuple[list[int], int, list[float]]]:
-    """For each row the columns of its ``k`` highest scores from ``minimum`` on: columns, row, scores."""
-    if scores.shape[1] > 4 * k:
-        bound = -np.partition(-scores, k - 1, axis=1)[:, k - 1]  # ties of the k-th all stay in
-    else:
-        bound = np.full(len(scores), -np.inf, scores.dtype)
-    rows, columns = np.nonzero(scores >= np.maximum(bound, minimum)[:, None])
+def _best(scores: np.ndarray, k: int, minimum: float) -> list[tuple[int, np.ndarray]]:
+    """Each row with the columns that can be among its ``k`` best from ``minimum`` on, ties of the last included."""
+    bound = np.full(len(scores), minimum, np.float32)
+    if scores.shape[1] > k:
+        bound = np.maximum(bound, -np.partition(-scores, k - 1, axis=1)[:, k - 1])
+    rows, columns = np.nonzero(scores >= bound[:, None] - SLACK)
     ends = np.searchsorted(rows, np.arange(len(scores) + 1))
-    return [
-        (columns[a:b].tolist(), row, scores[row, columns[a:b]].tolist())
-        for row, (a, b) in enumerate(pairwise(ends))
-        if a < b
-    ]
+    return [(row, columns[a:b]) for row, (a, b) in enumerate(pairwise(ends)) if a < b]
 
 
-def _ranked(hits: Hits, k: int) -> Hits:
-    """Best first; cosines are compared to five decimals, so that the last bits of a batch decide nothing."""
-    return sorted(hits, key=lambda hit: (-round(hit[1], 5), hit[0]))[:k]
+def _cosines(query: np.ndarray, vectors: np.ndarray, heads: np.ndarray) -> Hits:
+    """Heads with their cosines in double precision, to six decimals: the same whoever else is asked about."""
+    cosines = (vectors.astype(np.float64) * query.astype(np.float64)).sum(axis=1)
+    return list(zip(heads.tolist(), np.round(cosines, 6).tolist(), strict=True))
+
+
+def _ranked(hits: Hits, k: int, minimum: float) -> Hits:
+    """The ``k`` best from ``minimum`` on; ties go to the lower number."""
+    return sorted((hit for hit in hits if hit[1] >= minimum), key=lambda hit: (-hit[1], hit[0]))[:k]

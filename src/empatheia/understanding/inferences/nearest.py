@@ -1,7 +1,8 @@
 """Look-up: what people wrote in ATOMIC about the events nearest to what was said.
 
 For each relation the ``n_heads`` nearest heads that have it, at a cosine of at least ``minimum``; a tail's score is
-``cos * log(1 + count)``, with the highest cosine and the count over those heads. Relations about things (HasProperty,
+``cos * log(1 + count)``, with the highest cosine and the count over those heads; of equal scores the tail of the
+nearer head comes first, then the one that the file has first. Relations about things (HasProperty,
 CapableOf, Desires) are asked with the text's words and pairs of words, at ``phrase_minimum``; all others with the
 text and its sentences.
 """
@@ -12,12 +13,12 @@ import math
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from empatheia.errors import ConfigError
 from empatheia.taxonomy import RELATION_GROUPS, RELATIONS
 from empatheia.understanding.inferences.heads import events, phrases
-from empatheia.understanding.inferences.index import SEARCHES, Hits, TupleIndex
+from empatheia.understanding.inferences.index import Hits, TupleIndex
 from empatheia.understanding.inferences.provider import (
     EMPTY,
     NO_HEAD,
@@ -47,8 +48,12 @@ class NearestInferences:
 
     Raises:
         ConfigError: A setting is out of range.
+        MissingDependencyError: ``approximate`` without faiss.
+        CheckpointError: ``approximate``, and the index has no graph.
     """
 
+    settings: ClassVar[tuple[str, ...]] = ("encoder", "minimum", "phrase_minimum", "n_heads", "search")
+    """Options of :meth:`load`."""
     stride = WINDOW
 
     def __init__(
@@ -64,14 +69,13 @@ class NearestInferences:
                 raise ConfigError(f"inferences: {option} is {value}; accepted: a cosine, from -1 to 1.")
         if n_heads < 1:
             raise ConfigError(f"inferences: n_heads is {n_heads}; accepted: at least 1.")
-        if search not in SEARCHES:
-            raise ConfigError(f"inferences: search is {search!r}; accepted: {', '.join(SEARCHES)}.")
+        index.check_search(search)
         self.index = index
         self.minimum = minimum
         self.phrase_minimum = phrase_minimum
         self.n_heads = n_heads
         self.search = search
-        self.name = f"{index.meta['name']} by {index.encoder.name}"
+        self.name = f"{index.meta['name']} by {Path(index.encoder.name).name}"
         self.source = str(index.meta["source"])
 
     @classmethod
@@ -159,7 +163,7 @@ class NearestInferences:
         for hits in rows:
             for head, cosine in hits:
                 best[head] = max(best.get(head, -1.0), cosine)
-        return sorted(best.items(), key=lambda hit: (-round(hit[1], 5), hit[0]))[: self.n_heads]
+        return sorted(best.items(), key=lambda hit: (-hit[1], hit[0]))[: self.n_heads]
 
     def _answer(self, head: str, relation: str, hits: Hits | None, n: int) -> Tails:
         if hits is None:
@@ -176,7 +180,7 @@ class NearestInferences:
                     counts[tail] = counts.get(tail, 0) + count
                     first.setdefault(tail, (number, cosine))
         scored = [(round(first[tail][1] * math.log1p(count), 4), tail) for tail, count in counts.items()]
-        scored = sorted(scored, key=lambda pair: -pair[0])[:n]  # stable: ties keep the order of nearness
+        scored = sorted(scored, key=lambda pair: -pair[0])[:n]  # stable: ties by nearness, then file order
         if not scored:
             return Tails(relation, absent=ONLY_NONE)
         texts = tuple(tail for _, tail in scored)

@@ -39,8 +39,8 @@ MAKE = "An index is made with: empatheia infer --build-index atomic"
 class InferencesOfTurns:
     """Part ``inferences``: for each speaker turn, what a provider says about each relation.
 
-    A relation without an answer has no record; :meth:`report` counts why. Turns after the one asked about are not read,
-    and no gold label is.
+    A relation without an answer has a record without tails that says why; :meth:`report` counts them. Turns after the
+    one asked about are not read, and no gold label is.
 
     Args:
         provider: Who answers.
@@ -69,7 +69,7 @@ class InferencesOfTurns:
         check_heads(head, no_cause)
         needs_causes = head in ("causes", "last_cause", "each")
         if needs_causes and getattr(causes, "part", None) != "causes":
-            raise ConfigError(f"inferences: head={head} needs a component of part 'causes'; found {causes!r}.")
+            raise ConfigError(f"inferences: head={head} needs the model that finds causes: causes= (--causes FOLDER).")
         self.provider = provider
         self.head = head
         self.causes = causes if needs_causes else None
@@ -125,7 +125,7 @@ class InferencesOfTurns:
     def annotate(
         self, dialogues: Sequence[Dialogue], *, batch_size: int = 32, progress: Callable[[int], None] | None = None
     ) -> list[tuple[Inference, ...]]:
-        """One record a relation that has an answer, by turn, in the order of the relations.
+        """One record a relation, with tails or with the reason why there are none, by turn, in the relations' order.
 
         Args:
             dialogues: Conversations; roles matter.
@@ -194,14 +194,15 @@ class InferencesOfTurns:
         return [{name: (answer or absent).get(name, absent[name]) for name in self.relations} for answer in found]
 
     def _records(self, asked: Asked, answer: Answer) -> list[Inference]:
-        records = []
         for name, tails in answer.items():
             if tails.texts:
-                records.append(Inference(asked.turn, name, tails.texts, tails.scores, tails.head))
                 self._answered[name] += 1
             else:
                 self._absent[name][tails.absent] += 1
-        return records
+        return [
+            Inference(asked.turn, name, tails.texts, tails.scores, tails.head, tails.absent)
+            for name, tails in answer.items()
+        ]
 
 
 def open_provider(place: str | Path, *, device: Any = None, **settings: Any) -> Inferences:
@@ -233,7 +234,7 @@ def open_provider(place: str | Path, *, device: Any = None, **settings: Any) -> 
     except MissingResourceError as error:
         raise MissingResourceError(f"{error} {MAKE}") from None
     if is_index(path):
-        return _made(NearestInferences.load, path, device, settings)
+        return _made(NearestInferences, path, device, settings)
     kind = _model_type(path)
     from empatheia.understanding.inferences.generation import GeneratedInferences
 
@@ -241,17 +242,16 @@ def open_provider(place: str | Path, *, device: Any = None, **settings: Any) -> 
         raise CheckpointError(
             f"{path} is neither an index of inferences, nor an encoder-decoder, nor a cache file. {MAKE}"
         )
-    return _made(GeneratedInferences.load, path, device, settings)
+    return _made(GeneratedInferences, path, device, settings)
 
 
-def _made(load: Callable[..., Inferences], path: Path, device: Any, settings: dict[str, Any]) -> Inferences:
-    try:
-        return load(path, device=device, **settings)
-    except TypeError as error:
-        if "unexpected keyword argument" not in str(error):
-            raise
-        name = str(error).split("'")[1]
-        raise ConfigError(f"inferences: the provider in {path} has no setting {name!r}.") from None
+def _made(provider: Any, path: Path, device: Any, settings: dict[str, Any]) -> Inferences:
+    for name in settings:
+        if name not in provider.settings:
+            raise ConfigError(
+                f"inferences: the provider in {path} has no setting {name!r}. It has: {', '.join(provider.settings)}."
+            )
+    return provider.load(path, device=device, **settings)
 
 
 def _model_type(path: Path) -> str | None:

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from empatheia.errors import CheckpointError, MissingResourceError
+from empatheia.errors import CheckpointError, ConfigError, MissingResourceError
 from empatheia.resources import file_sha256, resolve_model
 from empatheia.text.batching import BucketBatchSampler
 from empatheia.understanding.inferences.provider import fingerprint_of
@@ -41,7 +41,7 @@ class Vectors(Protocol):
     """Texts to unit vectors.
 
     Attributes:
-        name: As the caller named it.
+        name: As it is found again: a name, or the whole path of a folder.
         width: Of a vector.
     """
 
@@ -75,6 +75,9 @@ class Vectors(Protocol):
 class SentenceVectors:
     """The mean of an encoder's last states over the text's pieces, scaled to length 1.
 
+    The encoder runs in double precision: in single precision a vector depends in its last bits on the other texts of
+    the batch, and so would ranks and printed scores.
+
     Args:
         model: Encoder; put into evaluation mode.
         tokenizer: Its own.
@@ -84,7 +87,9 @@ class SentenceVectors:
     """
 
     def __init__(self, model: Any, tokenizer: Any, name: str, weights: str, device: Any = None) -> None:
-        self.model = model.eval().to(device or "cpu")
+        self.model = model.eval().to(usable_device(device))
+        if self.model.device.type != "mps":  # has no double precision
+            self.model = self.model.double()
         self.tokenizer = tokenizer
         self.name = name
         self.width = int(model.config.hidden_size)
@@ -106,7 +111,8 @@ class SentenceVectors:
         path = resolve_model(folder)
         with _quiet():
             model, tokenizer = load_encoder(str(path))
-        return cls(model, tokenizer, str(folder), weights_fingerprint(path), device)
+        name = str(path.resolve()) if Path(folder).expanduser().is_dir() else str(folder)
+        return cls(model, tokenizer, name, weights_fingerprint(path), device)
 
     def fingerprint(self) -> str:
         """Of the files and the pooling."""
@@ -130,8 +136,8 @@ class SentenceVectors:
             ids, mask = (padded[key].to(self.model.device) for key in ("input_ids", "attention_mask"))
             with torch.inference_mode():
                 states = self.model(input_ids=ids, attention_mask=mask).last_hidden_state  # (batch, source, width)
-                pooled = mean_pool(states.float(), mask.bool())  # (batch, width)
-                out[batch] = torch.nn.functional.normalize(pooled, dim=-1).cpu().numpy()
+                pooled = mean_pool(states, mask.bool())  # (batch, width)
+                out[batch] = torch.nn.functional.normalize(pooled, dim=-1).float().cpu().numpy()
             if progress is not None:
                 progress(len(batch))
         if progress is not None and len(texts) > len(distinct):
@@ -201,6 +207,25 @@ class WordVectors:
     def _place(self, stem: str) -> tuple[int, int]:
         number = zlib.crc32(stem.encode("utf-8", "replace"))
         return number // 2 % self.width, 1 if number % 2 else -1
+
+
+def usable_device(device: Any) -> Any:
+    """A torch device that is here; None = the processor.
+
+    Raises:
+        ConfigError: torch does not know it, or this machine has none.
+    """
+    import torch
+
+    try:
+        found = torch.device(device or "cpu")
+        torch.empty(0, device=found)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).split("\n")[0].split(". ")[0]
+        raise ConfigError(
+            f"device {str(device)!r} cannot be used: {reason}. Use cpu, or cuda where there is one."
+        ) from None
+    return found
 
 
 def load_vectors(name: str | Path, device: Any = None) -> SentenceVectors | WordVectors:
