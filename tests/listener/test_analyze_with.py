@@ -12,12 +12,10 @@ import time
 from pathlib import Path
 
 import pytest
-from fake_components import FAKES
 
 from empatheia.cli.conversations import conversation_of
 from empatheia.cli.findings import TABLE_COLUMNS
 from empatheia.errors import DataError
-from empatheia.understanding import COMPONENTS
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "dialogue.jsonl"
 ALL = "emotion,intent,causes,words,mechanisms,inferences,reaction"
@@ -26,21 +24,6 @@ TEXT = "I lost my grandmother last week and I keep her scarf on my desk."
 
 def records(text: str) -> list[dict]:
     return [json.loads(line) for line in text.splitlines()]
-
-
-@pytest.fixture
-def ask(cli, tiny_model, tmp_path, monkeypatch):
-    """Runs ``analyze`` with the tiny listener and, where installed, fakes behind the registry."""
-    monkeypatch.setenv("EMPATHEIA_MODELS", str(tmp_path / "models"))
-    monkeypatch.setenv("EMPATHEIA_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(
-        COMPONENTS, "_entries", {part: f"fake_components:{own.__name__}" for part, own in FAKES.items()}
-    )
-    for name in ("intent", "causes"):
-        folder = tmp_path / "models" / name
-        folder.mkdir(parents=True)
-        (folder / "empatheia.json").write_text(json.dumps({"format": 1, "name": f"the {name}"}))
-    return lambda *arguments, stdin="": cli("analyze", *arguments, "--model", str(tiny_model), stdin=stdin)
 
 
 def test_example_dialogue_to_a_page(ask, tmp_path):

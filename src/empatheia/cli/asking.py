@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from empatheia.cli.conversations import read_conversations, read_stream
 from empatheia.cli.output import say
-from empatheia.cli.rows import Row, looks_like_file
+from empatheia.cli.rows import Row, file_given
 from empatheia.errors import ConfigError, DataError
-from empatheia.listener.parts import PART_MODELS, parse_parts
+from empatheia.listener.parts import BY_LISTENER, HELP_FROM, PART_MODELS, parse_parts, places_of
 
 if TYPE_CHECKING:
     from empatheia.analysis import Analysis
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from empatheia.listener.analyzer import Analyzer
     from empatheia.listener.report import Report
 
-ROWS_PER_CHUNK = 512
-TURNS_PER_CHUNK = 2048
+ROWS_PER_CHUNK = TURNS_PER_CHUNK = 1024
+"""What is analysed and written at a time: as much work as a kill can cost."""
 
 
 def ask(
@@ -59,8 +59,15 @@ def ask(
 
     analyzer = Analyzer(wanted, given, listener=listener)
     _check_answers(analyzer)
-    source = "stdin" if list(texts) == ["-"] else Path(texts[0]).name if _is_file(texts) else ""
-    _run(analyzer, chain(first, rows), total, batch_size, as_json, out, html, resume, source)
+    path = file_given(texts)
+    source = path.name if path is not None else "stdin" if list(texts) == ["-"] else ""
+    try:
+        _run(analyzer, chain(first, rows), total, batch_size, as_json, out, html, resume, source)
+    except KeyboardInterrupt:
+        if out is not None:
+            how = "the same command goes on" if resume else "nothing is kept; with --resume a stopped run can go on"
+            say(f"stopped: {how}.")
+        raise
 
 
 def parse_models(texts: Sequence[str]) -> dict[str, str]:
@@ -87,15 +94,14 @@ def parse_models(texts: Sequence[str]) -> dict[str, str]:
 
 
 def _rows(texts: Sequence[str], column: str | None, speaker: str | None) -> tuple[Iterator[Row], int | None]:
+    """The conversations, and how many rows the input has if that is known."""
+    from empatheia.cli.analyze import count_lines
+
     if list(texts) == ["-"]:
         return read_stream(sys.stdin.buffer, column, speaker, say), None
-    if _is_file(texts):
-        return read_conversations(Path(texts[0]), column, speaker, say), None
+    if (path := file_given(texts)) is not None:
+        return read_conversations(path, column, speaker, say), count_lines(path)
     return iter([Row(number, text) for number, text in enumerate(texts, 1)]), len(texts)
-
-
-def _is_file(texts: Sequence[str]) -> bool:
-    return len(texts) == 1 and looks_like_file(texts[0])
 
 
 def _check_answers(analyzer: Analyzer) -> None:
@@ -121,9 +127,10 @@ def _run(
     source: str,
 ) -> None:
     """Analyses conversations chunk by chunk, in constant memory."""
-    from empatheia.cli.analyze import progress_bar
     from empatheia.cli.findings import TABLE_COLUMNS, table_rows
+    from empatheia.cli.progress import progress_bar
     from empatheia.cli.results import ResultFile
+    from empatheia.listener.inputs import as_conversation
 
     show = _shower(as_json, is_quiet=out is not None or (html is not None and not as_json))
     report = _report(html, out, source)
@@ -131,16 +138,19 @@ def _run(
     n_bad = n_good = 0
     with ExitStack() as stack:
         file = stack.enter_context(ResultFile(out, resume, TABLE_COLUMNS, table_rows)) if out is not None else None
+        if file is not None:
+            _check_made(file, analyzer)
+            file.settle(_marks(analyzer))
         if file is not None and file.n_done:
-            rows = _after(rows, file, analyzer)
             say(f"going on after row {file.n_done:,} of {file.partial}")
-            for record in file.done_records():
+            for record in file.finished(rows, as_conversation):
                 n_good, n_bad = n_good + ("error" not in record), n_bad + ("error" in record)
                 if report is not None:
                     report.add(record)
-        advance = stack.enter_context(progress_bar(total, n_good + n_bad))
+        n_before = file.n_done if file is not None else 0
+        advance = _by_rows(stack.enter_context(progress_bar(total, n_before)), n_before)
         for chunk in _chunks(rows):
-            for row, result in _asked(analyzer, chunk, batch_size, advance):
+            for row, result in _asked(analyzer, chunk, batch_size, advance(chunk)):
                 record = _record(row, result)
                 if isinstance(result, str):
                     n_bad += 1
@@ -155,8 +165,8 @@ def _run(
                     report.add(record)
             if file is not None:
                 file.flush()
-        if report is not None and html is not None:
-            report.write(html)
+    if report is not None and html is not None:
+        report.write(html)
     if n_bad or out is not None or html is not None:
         listed = ", ".join(map(str, bad[:10])) + (" ..." if len(bad) > 10 else "")
         places = [f"written to {out}"] if out is not None else []
@@ -191,6 +201,30 @@ def _report(html: Path | None, out: Path | None, source: str) -> Report | None:
     from empatheia.listener.report import Report
 
     return Report(source=source, full_data=out.name if out is not None else "")
+
+
+def _by_rows(advance: Callable[[int], None], last: int) -> Callable[[list[Row]], Callable[[int], None]]:
+    """For each chunk, a call that takes numbers of conversations and moves the bar by the input rows they stand for.
+
+    Args:
+        advance: Moves the bar.
+        last: Number of the row it stands at.
+    """
+
+    def of_chunk(chunk: list[Row]) -> Callable[[int], None]:
+        numbers = [row.number for row in chunk]
+        n_done = 0
+
+        def done(n: int) -> None:
+            nonlocal last, n_done
+            n_done = min(len(numbers), n_done + n)
+            if n_done and numbers[n_done - 1] > last:
+                advance(numbers[n_done - 1] - last)
+                last = numbers[n_done - 1]
+
+        return done
+
+    return of_chunk
 
 
 def _chunks(rows: Iterator[Row]) -> Iterator[list[Row]]:
@@ -237,36 +271,35 @@ def _record(row: Row, result: Analysis | str) -> dict[str, Any]:
     return {"row": row.number, **content, **identity}
 
 
-def _after(rows: Iterator[Row], file: ResultFile, analyzer: Analyzer) -> Iterator[Row]:
-    """The rows not yet in a partial result, after checking that it is of this input and these models.
+def _check_made(file: ResultFile, analyzer: Analyzer) -> None:
+    """Whether a partial result was made by the same models for the same parts.
 
     Raises:
-        DataError: It is of another one.
+        DataError: It was not.
     """
-    last, good = file.last_record or {}, file.last_good or {}
-    remedy = f"Delete {file.partial} to start anew, or run without --resume."
-    if "models" not in good and good:
+    good, remedy = file.last_good or {}, file.remedy
+    if not good:
+        return
+    if "models" not in good:
         raise DataError(f"{file.partial} was made without --with. {remedy}")
-    if good and (made := good["models"]) != analyzer.names:
+    if (made := good["models"]) != analyzer.names:
         raise DataError(f"{file.partial} was made with {_listed(made)}, not {_listed(analyzer.names)}. {remedy}")
-    if good and (asked := {*good["models"], *good["missing"]}) != set(analyzer.parts):
+    if (asked := {*good["models"], *good["missing"]}) != set(analyzer.parts):
         raise DataError(f"{file.partial} was made with --with {','.join(sorted(asked))}. {remedy}")
-    for row in rows:
-        if row.number < file.n_done:
-            continue
-        if row.number == file.n_done and ("error" in last or last["turns"] == _turns(row)):
-            return rows
-        break
-    raise DataError(f"{file.partial} has {file.n_done:,} rows of another input. {remedy}")
+
+
+def _marks(analyzer: Analyzer) -> dict[str, str]:
+    """Model name to its mark, of the models that answer and of those whose answers they read."""
+    from empatheia.cli.results import model_mark
+
+    asked = dict.fromkeys(analyzer.names)
+    helping = dict.fromkeys(helper for part in asked for helper in HELP_FROM.get(part, {}).values())
+    places: dict[str, str | Path] = {}
+    for part in {**asked, **helping}:
+        places |= places_of(part, analyzer.models) or ({part: analyzer.listener} if part in BY_LISTENER else {})
+    marks = {place: model_mark(place) for place in dict.fromkeys(map(str, places.values()))}
+    return {name: marks[str(place)] for name, place in places.items()}
 
 
 def _listed(models: dict[str, str]) -> str:
     return ", ".join(f"{part} by {name!r}" for part, name in models.items())
-
-
-def _turns(row: Row) -> list[dict[str, str]]:
-    if row.item is None:
-        return []
-    if isinstance(row.item, str):
-        return [{"role": "speaker", "text": row.item}]
-    return [{"role": turn.role, "text": turn.text} for turn in row.item.turns]

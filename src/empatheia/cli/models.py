@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from empatheia.errors import ConfigError, MissingResourceError
+from empatheia.errors import ConfigError, EmpatheiaError, MissingResourceError
+
+if TYPE_CHECKING:
+    from empatheia.listener.parts import PartModel
 
 app = typer.Typer(
     help="List models, show their cards, train or fetch the models of an analysis.",
@@ -78,7 +81,11 @@ def show_model(
 def train_models(
     names: Annotated[
         list[str],
-        typer.Argument(help="emotion, intent, causes (both models), cause_spans, words, mechanisms, reaction, or all."),
+        typer.Argument(
+            metavar="NAME...",
+            help="understanding (everything), or emotion, intent, causes (both models), cause_spans, words, mechanisms,"
+            " inferences, reaction.",
+        ),
     ],
     size: Annotated[str, typer.Option(help="smoke, cpu or full.")] = "cpu",
     budget: Annotated[Optional[float], typer.Option(help="Stop after so many minutes; call again to go on.")] = None,  # noqa: UP045
@@ -87,54 +94,95 @@ def train_models(
     quiet: Annotated[bool, typer.Option(help="No progress bars.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    r"""Train the model behind a part of an analysis, and install it where 'analyze --with' finds it.
+    r"""Make the model behind a part of an analysis, and install it where 'analyze --with' finds it.
 
-    Runs the part's recipe (see recipes/); a run that was stopped goes on. The model goes to EMPATHEIA_MODELS, or to
-    models in the cache.
+    Runs the part's recipe (see recipes/); a run that was stopped goes on. The corpora are looked for in
+    EMPATHEIA_DATA; size smoke needs none and gives stand-ins, which another size replaces. The model goes to
+    EMPATHEIA_MODELS, or to models in the cache. One that cannot be made does not stop the others.
 
     \b
     empatheia models train intent
-    empatheia models train all --budget 120
+    empatheia models train understanding --budget 120
     """
     import time
 
     from empatheia.cli.output import print_json, say
-    from empatheia.config import load_recipe
-    from empatheia.listener.installing import install_run, models_named, recipe_file
-    from empatheia.resources import cache_dir, models_root
-    from empatheia.training.runner import run
+    from empatheia.config import SIZES
+    from empatheia.listener.installing import EVERYTHING, models_named
+    from empatheia.registry import nearest
 
     chosen = models_named(names)
+    if size not in SIZES:
+        raise ConfigError(f"unknown size {size!r}.{nearest(size, list(SIZES))} Accepted: {', '.join(SIZES)}.")
+    keeps_bundled = size == "smoke" and not force and set(names) <= set(EVERYTHING)
     deadline = None if budget is None else time.monotonic() + 60.0 * budget
-    rows = []
+    rows: list[dict[str, str]] = []
+    code = 0
     for model in chosen:
-        target = models_root() / model.name
-        if target.is_dir() and not force:
-            rows.append({"model": model.name, "state": "installed already", "folder": str(target)})
-            continue
-        if deadline is not None and time.monotonic() >= deadline:
-            rows.append({"model": model.name, "state": "not started", "folder": ""})
-            continue
-        recipe = load_recipe(recipe_file(model.recipe), size=size)
-        say(f"{model.name}: training {model.recipe} at size {size}")
-        status = run(recipe, out or cache_dir() / "runs", deadline=deadline, show_progress=not quiet)
-        if status.state == "paused":
-            rows.append({"model": model.name, "state": "paused", "folder": str(status.folder)})
-            continue
-        folder = install_run(status.folder, model.name)
-        rows.append({"model": model.name, "state": "installed", "folder": str(folder)})
+        try:
+            rows.append(_made(model, size, out, deadline, force, quiet, keeps_bundled))
+        except EmpatheiaError as error:
+            if len(chosen) == 1:
+                raise
+            code = code or error.exit_code
+            rows.append({"model": model.name, "state": "failed", "folder": "", "error": str(error)})
+            say(f"{model.name}: {error}")
     if as_json:
         print_json(rows)
-        return
-    for row in rows:
-        typer.echo(f"{row['model']}: {row['state']}{' in ' + row['folder'] if row['folder'] else ''}")
+    else:
+        for row in rows:
+            typer.echo(f"{row['model']}: {row['state']}{' in ' + row['folder'] if row['folder'] else ''}")
     if any(row["state"] in ("paused", "not started") for row in rows):
         say("The time is up; the same command goes on.")
+    raise typer.Exit(code)
+
+
+def _made(
+    model: PartModel,
+    size: str,
+    out: Path | None,
+    deadline: float | None,
+    force: bool,
+    quiet: bool,
+    keeps_bundled: bool,
+) -> dict[str, str]:
+    """Makes and installs one model, and says how that ended: ``model``, ``state`` and ``folder``."""
+    import time
+
+    from empatheia.cli.output import say
+    from empatheia.config import load_recipe
+    from empatheia.listener.checkpoint import quiet_loading
+    from empatheia.listener.installing import answered_by_listener, install_index, install_run, is_made, recipe_file
+    from empatheia.resources import cache_dir, models_root
+
+    row = {"model": model.name, "state": "installed", "folder": ""}
+    if is_made(model.name, size) and not force:
+        return {**row, "state": "installed already", "folder": str(models_root() / model.name)}
+    if keeps_bundled and answered_by_listener(model):
+        return {**row, "state": "left to the bundled listener, which is better than a smoke model"}
+    if deadline is not None and time.monotonic() >= deadline:
+        return {**row, "state": "not started"}
+    if not model.recipe:
+        say(f"{model.name}: building an index {'of the self-written tuples' if size == 'smoke' else 'of ATOMIC'}")
+        with quiet_loading():
+            folder, notes = install_index(size, model.name)
+        for note in notes:
+            say(f"{model.name}: {note}")
+        return {**row, "folder": str(folder)}
+    recipe = load_recipe(recipe_file(model.recipe), size=size)
+    say(f"{model.name}: training {model.recipe} at size {size}")
+    from empatheia.training.runner import run
+
+    with quiet_loading():
+        status = run(recipe, out or cache_dir() / "runs", deadline=deadline, show_progress=not quiet)
+    if status.state == "paused":
+        return {**row, "state": "paused", "folder": str(status.folder)}
+    return {**row, "folder": str(install_run(status.folder, model.name))}
 
 
 @app.command("pull")
 def pull_model(
-    name: Annotated[str, typer.Argument(help="Hub id such as FacebookAI/roberta-base, or a model folder.")],
+    name: Annotated[str, typer.Argument(help="Hub id such as FacebookAI/roberta-base, a model folder, or a run's.")],
     as_: Annotated[
         Optional[str],  # noqa: UP045
         typer.Option("--as", metavar="MODEL", help="Install it as the model of a part, e.g. intent."),
@@ -146,7 +194,7 @@ def pull_model(
 
     \b
     empatheia models pull FacebookAI/roberta-base
-    empatheia models pull runs/meed2/emotion_intent/cpu-seed1024/checkpoint --as intent
+    empatheia models pull runs/meed2/emotion_intent/cpu-seed1024 --as intent
     """
     from empatheia.listener.installing import install_folder
     from empatheia.listener.parts import PART_MODELS

@@ -1,20 +1,31 @@
 """Result files that are whole or absent: rows go to ``NAME.partial``, which takes the name when all are in.
 
-With ``resume`` an interrupted run leaves its ``.partial`` behind and the next one goes on after its last row.
+With ``resume`` an interrupted run leaves its ``.partial`` behind and the next one goes on after its last row; beside it
+``NAME.partial.models`` holds what the models were, until the result is whole.
 """
 
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-from empatheia.errors import DataError
+from empatheia.errors import DataError, MissingResourceError
 
+if TYPE_CHECKING:
+    from empatheia.cli.rows import Row
+    from empatheia.dialogue import Dialogue
+
+_MODEL_FILES = (
+    *(".safetensors", ".bin", ".pt", ".npy", ".npz", ".model", ".txt"),
+    *("config.json", "tokenizer.json", "empatheia.json"),
+)
+_N_BLOCKS, _BLOCK = 16, 1 << 16
 CSV_COLUMNS = ("row", "id", "text", "emotion", "probability", "causes", "uncertain", "error")
 
 
@@ -28,7 +39,7 @@ class ResultFile:
         cells: A record as rows of that table; None = one row, see :func:`flat`.
 
     Raises:
-        DataError: The folder does not exist or cannot be written.
+        DataError: The folder does not exist or cannot be written; or, on entering, another process is writing.
     """
 
     def __init__(
@@ -42,6 +53,7 @@ class ResultFile:
         self.columns = columns
         self.cells = cells or (lambda record: [flat(record)])
         self.partial = path.with_name(path.name + ".partial")
+        self.models = path.with_name(path.name + ".partial.models")
         self.resume = resume
         self.n_done = 0
         self.last_record: dict[str, Any] | None = None
@@ -52,10 +64,62 @@ class ResultFile:
             raise DataError(f"the folder {path.absolute().parent} does not exist; create it first.")
 
     def __enter__(self) -> ResultFile:
-        if self.resume and self.partial.exists():
-            self._keep_whole_rows()
-        self._stream = self.partial.open("ab" if self.resume else "wb")
+        self._stream = self.partial.open("ab")
+        try:
+            _hold(self._stream, self.partial)
+            if self.resume:
+                self._keep_whole_rows()
+            else:
+                self._stream.truncate(0)
+        except BaseException:
+            self._stream.close()
+            raise
         return self
+
+    @property
+    def remedy(self) -> str:
+        """What to do with a partial result that cannot be continued."""
+        return f"Delete {self.partial} to start anew, or run without --resume."
+
+    def settle(self, marks: Mapping[str, str]) -> None:
+        """Notes which models the rows are made with, or checks that those of the finished rows were the same.
+
+        Args:
+            marks: Part to :func:`model_mark`.
+
+        Raises:
+            DataError: A model is another one now, under the same name.
+        """
+        if not self.n_done:
+            self.models.write_text(json.dumps(dict(marks)), encoding="utf-8")
+            return
+        try:
+            made = json.loads(self.models.read_text(encoding="utf-8"))
+        except (OSError, ValueError):  # names alone have to tell
+            return
+        if changed := [part for part in {**made, **marks} if made.get(part) != marks.get(part)]:
+            raise DataError(
+                f"{self.partial} was made with other model files for {', '.join(changed)} under the same name."
+                f" {self.remedy}"
+            )
+
+    def finished(self, rows: Iterator[Row], read: Callable[[Any], Dialogue]) -> Iterator[dict[str, Any]]:
+        """The rows an interrupted run left, each checked against the input, which then stands at the next row.
+
+        Args:
+            rows: The input from its beginning.
+            read: What makes a conversation of a row's item, or raises DataError.
+
+        Raises:
+            DataError: A finished row is not that of the input.
+        """
+        for record in self.done_records():
+            row = next(rows, None)
+            is_same = row is not None and row.number == record["row"] and row.id in (None, record.get("id"))
+            if row is None or not is_same or _turns(row, read) != record.get("turns"):
+                where = f"row {record['row']:,} differs"
+                raise DataError(f"{self.partial} has {self.n_done:,} rows of another input ({where}). {self.remedy}")
+            yield record
 
     def write(self, record: dict[str, Any]) -> None:
         """Adds one row."""
@@ -81,6 +145,8 @@ class ResultFile:
         finally:
             if not is_whole and not self.resume:
                 self.partial.unlink(missing_ok=True)
+            if is_whole or not self.resume:
+                self.models.unlink(missing_ok=True)
 
     def done_records(self) -> Iterator[dict[str, Any]]:
         """The rows an interrupted run left, in order; none after a fresh start."""
@@ -134,6 +200,59 @@ def flat(record: dict[str, Any]) -> dict[str, Any]:
         cells["causes"] = " | ".join(cause["text"] for cause in record["causes"])
         cells["uncertain"] = "; ".join(record["uncertain"])
     return cells
+
+
+def model_mark(place: str | Path) -> str:
+    """What tells a model from another of the same name: 16 hex digits from the files of its folder.
+
+    Weights are told by their sizes and by blocks spread over each file, so the time does not grow with the model.
+
+    Args:
+        place: Folder or name of a model; anything else is told by its text.
+    """
+    from empatheia.resources import resolve_model
+
+    try:
+        folder = resolve_model(place)
+    except MissingResourceError:
+        return str(place)
+    digest = hashlib.sha256()
+    for path in sorted(path for path in folder.rglob("*") if path.name.endswith(_MODEL_FILES) and path.is_file()):
+        size = path.stat().st_size
+        digest.update(f"{path.relative_to(folder).as_posix()}\0{size}\0".encode())
+        with path.open("rb") as stream:
+            for number in range(_N_BLOCKS):
+                stream.seek(number * max(0, size - _BLOCK) // (_N_BLOCKS - 1))
+                digest.update(stream.read(_BLOCK))
+                if size <= _BLOCK:
+                    break
+    return digest.hexdigest()[:16]
+
+
+def _hold(stream: BinaryIO, path: Path) -> None:
+    """Keeps other writers off a file while it is open, where the system can; a kill lets go of it.
+
+    Raises:
+        DataError: Another process writes to it.
+    """
+    try:
+        import fcntl
+    except ImportError:  # not on this system
+        return
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise DataError(f"another process is writing to {path}. Wait for it, or name another file.") from None
+
+
+def _turns(row: Row, read: Callable[[Any], Dialogue]) -> list[dict[str, str]] | None:
+    """A row's turns as a record holds them; None if the row cannot be used."""
+    if row.error is not None or row.item is None:
+        return None
+    try:
+        return [{"role": turn.role, "text": turn.text} for turn in read(row.item).turns]
+    except DataError:
+        return None
 
 
 def _records(path: Path) -> Iterator[dict[str, Any]]:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from empatheia.dialogue import ROLES, Dialogue, Turn
-from empatheia.errors import DataError
+from empatheia.errors import ConfigError, DataError
 from empatheia.registry import nearest
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".txt")
@@ -56,6 +56,49 @@ class Row:
 def looks_like_file(argument: str) -> bool:
     """Whether a command-line argument names a row file, present or not: a known suffix and no line break."""
     return "\n" not in argument and len(argument) < 4096 and Path(argument).suffix.lower() in SUFFIXES
+
+
+def file_given(arguments: Sequence[str]) -> Path | None:
+    """The row file that command-line arguments name, or None if they are texts or ``-``.
+
+    Raises:
+        DataError: A file or folder that is there is none of the kinds that can be read, or is one of several.
+    """
+    if list(arguments) == ["-"]:
+        return None
+    kinds = ", ".join(SUFFIXES)
+    for argument in arguments:
+        is_named = looks_like_file(argument)
+        is_path = is_named and (" " not in argument or Path(argument).is_file())
+        if len(arguments) > 1 and (is_path or argument == "-"):
+            raise DataError(f"{argument!r} is one of {len(arguments)} arguments; give one file, or '-', or only texts.")
+        if is_named and len(arguments) == 1:
+            return Path(argument)
+        if _is_there(argument):
+            raise DataError(
+                f"{argument} is a file or folder of another kind; accepted: one file with a suffix of {kinds}."
+            )
+    return None
+
+
+def check_output(place: Path, others: Sequence[Path | None]) -> None:
+    """Whether an output would take the place of the input, or of another output.
+
+    Raises:
+        ConfigError: It would.
+    """
+    if any(other is not None and place.resolve() == other.resolve() for other in others):
+        raise ConfigError(f"{place} is named twice, so it would be overwritten; give each output a file of its own.")
+
+
+def _is_there(argument: str) -> bool:
+    """Whether a text is the path of something that exists; a word such as the name of a folder here is a text."""
+    if "\n" in argument or len(argument) >= 4096 or not ({"/", "\\", "."} & set(argument)):
+        return False
+    try:
+        return Path(argument).is_file() or ("/" in argument and Path(argument).is_dir())
+    except (OSError, ValueError):
+        return False
 
 
 def read_rows(

@@ -19,22 +19,24 @@ from empatheia.listener.catalogue import DEFAULT
 from empatheia.listener.checkpoint import quiet_loading
 from empatheia.listener.inputs import as_conversation, has_controls, readable
 from empatheia.listener.parts import (
+    BY_LISTENER,
     PART_MODELS,
     Remembered,
     load_part,
     models_of,
     parse_parts,
+    places_of,
     stand_in_reason,
 )
 from empatheia.registry import nearest
-from empatheia.resources import installed_model
 from empatheia.text.uncertainty import CONTROLS, doubts
 from empatheia.understanding import Component
 
-WINDOW_TURNS = 2048
+WINDOW_TURNS = 1024
 """Turns read at a time: enough for full batches, and what bounds the memory."""
-BY_LISTENER = ("emotion", "words")
-"""Parts the bundled listener answers when no model of their own is here."""
+LONG_TURN = 2000
+"""Characters of a turn beyond which no model is sure to have read all of it."""
+_LONG = f"longer than {LONG_TURN:,} characters, of which the models read a part"
 _SHARED = ("emotion", "intent")
 _NO_SPEAKER = "no speaker turn in this conversation, and this part is about what the speaker says."
 _NOTHING_SAID = {
@@ -143,7 +145,7 @@ class Analyzer:
         Args:
             item: A text (one speaker turn), a conversation, or a list of these; it may end with the listener.
             batch_size: Most turns in one forward pass.
-            progress: Called with the number of conversations just finished.
+            progress: Called as the work goes on; its numbers add up to the number of conversations.
 
         Returns:
             One analysis, or a list in the order of the inputs.
@@ -164,28 +166,30 @@ class Analyzer:
         Args:
             items: Texts or conversations, in any iterable.
             batch_size: Most turns in one forward pass.
-            progress: Called with the number of conversations just finished.
+            progress: Called as the work goes on; its numbers add up to the number of conversations.
 
         Raises:
             DataError: An input cannot be used; the message gives its number.
         """
         for window in _windows(items):
-            found = self._analyze_window(window, batch_size)
-            if progress is not None:
-                progress(len(window))
-            yield from found
+            yield from self._analyze_window(window, batch_size, progress)
 
-    def _analyze_window(self, dialogues: Sequence[Dialogue], batch_size: int) -> list[Analysis]:
+    def _analyze_window(
+        self, dialogues: Sequence[Dialogue], batch_size: int, progress: Callable[[int], None] | None = None
+    ) -> list[Analysis]:
         names, missing = self.names, self.missing
+        shares = _Shares(progress, len(names), len(dialogues))
         read = [Dialogue(d.id, tuple(Turn(turn.role, readable(turn.text)) for turn in d.turns)) for d in dialogues]
         found: dict[str, list[tuple[Any, ...]]] = {}
         try:
             for part in names:
                 component = self.component(part)
                 assert component is not None  # `names` lists what is there
-                found[part] = component.annotate(read, batch_size=max(1, batch_size))
+                found[part] = component.annotate(read, batch_size=max(1, batch_size), progress=shares.done)
+                shares.end_part()
         finally:
             self._forget()
+        shares.end()
         stand_ins = {part: self._notes[part] for part in names if part in self._notes}
         notes = [
             f"stand-in for {', '.join(part for part, own in stand_ins.items() if own == reason)}: {reason}"
@@ -204,8 +208,8 @@ class Analyzer:
 
     def _load(self, part: str) -> Component | None:
         given = {model.name for model in models_of(part)} & set(self.models)
-        own = models_of(part)[0].name
-        is_listeners = part in BY_LISTENER and not given and installed_model(own) is None
+        places = places_of(part, self.models)
+        is_listeners = part in BY_LISTENER and not places
         try:
             with quiet_loading():
                 component: Any = (
@@ -223,8 +227,7 @@ class Analyzer:
                 raise CheckpointError(reason) from error
             self._reasons[part] = reason
             return None
-        folder = self.models.get(own) or installed_model(own)
-        if not is_listeners and (reason := stand_in_reason(folder)):
+        if reason := next(filter(None, map(stand_in_reason, places.values())), ""):
             self._notes[part] = reason
         return _shared(component)
 
@@ -243,6 +246,41 @@ class Analyzer:
         for component in (*self._loaded.values(), self._reading):
             if isinstance(forget := getattr(component, "forget", None), Callable):
                 forget()
+
+
+class _Shares:
+    """Work of several parts on the same conversations, told in conversations.
+
+    Args:
+        tell: Called with numbers that add up to ``n_dialogues``, or None.
+        n_parts: How many parts go over the conversations.
+        n_dialogues: How many conversations.
+    """
+
+    def __init__(self, tell: Callable[[int], None] | None, n_parts: int, n_dialogues: int) -> None:
+        self.tell = tell
+        self.n_parts = n_parts
+        self.n_dialogues = n_dialogues
+        self._n_finished = self._n_in_part = self._n_told = 0
+
+    def done(self, n: int) -> None:
+        """A part has finished ``n`` more conversations."""
+        self._n_in_part = min(self.n_dialogues, self._n_in_part + n)
+        self._say((self._n_finished * self.n_dialogues + self._n_in_part) // max(1, self.n_parts))
+
+    def end_part(self) -> None:
+        """A part has finished them all."""
+        self._n_finished, self._n_in_part = self._n_finished + 1, 0
+        self.done(0)
+
+    def end(self) -> None:
+        """All parts have."""
+        self._say(self.n_dialogues)
+
+    def _say(self, n: int) -> None:
+        if self.tell is not None and n > self._n_told:
+            self.tell(n - self._n_told)
+            self._n_told = n
 
 
 def _shared(component: Component) -> Component:
@@ -283,7 +321,8 @@ def _doubts(dialogue: Dialogue) -> Iterator[str]:
     """Reasons to distrust what is said of the texts, each with its turns (counted from 1)."""
     turns_of: dict[str, list[int]] = {}
     for number, turn in enumerate(dialogue.turns, 1):
-        reasons = (CONTROLS,) if has_controls(turn.text) else ()
+        reasons = [CONTROLS] if has_controls(turn.text) else []
+        reasons += [_LONG] if len(turn.text) > LONG_TURN else []
         for reason in dict.fromkeys((*reasons, *doubts(readable(turn.text)))):
             turns_of.setdefault(reason, []).append(number)
     for reason, numbers in turns_of.items():

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from empatheia.errors import CheckpointError, MissingResourceError
-from empatheia.listener.checkpoint import MANIFEST, Manifest, read_json, read_manifest
+from empatheia.listener.checkpoint import MANIFEST, read_json, read_manifest
 from empatheia.resources import cache_dir, resolve_model
 
 DEFAULT = "default"
+INDEX = "inference_index"
+"""``kind`` of a folder in which inferences are looked up; it has no network."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +24,7 @@ class ModelEntry:
     Attributes:
         name: By which ``Listener.load`` finds it.
         title: What the model calls itself.
-        system: Name in ``RESPONDERS``, or ``?``.
+        system: Name in ``RESPONDERS`` or ``UNDERSTANDERS``, ``inference_index``, or ``?``.
         licence: Of the weights.
         megabytes: Of the folder, in 10^6 bytes.
         folder: Where it is.
@@ -89,38 +91,53 @@ def find_model(name: str | Path) -> Path:
 
 def describe_model(folder: Path, name: str, origin: str = "folder") -> ModelEntry:
     """What a folder says about itself; faults are told, not raised."""
-    manifest, fault = None, ""
+    said, numbers, fault = {}, {}, ""
     try:
-        manifest = read_manifest(folder)
+        said, numbers = _index(folder) if _is_index(folder) else (asdict(read_manifest(folder)), {})
     except CheckpointError as error:
         fault = str(error)
     size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
     return ModelEntry(
         name=name,
-        title=_said(manifest, "name"),
-        system=_said(manifest, "system"),
-        licence=_said(manifest, "licence"),
+        title=str(said.get("name") or "?"),
+        system=str(said.get("system") or "?"),
+        licence=str(said.get("licence") or "?"),
         megabytes=round(size / 1e6, 1),
         folder=str(folder),
         origin=origin,
-        numbers=_numbers(folder / "card.json"),
+        numbers=numbers or _numbers(folder / "card.json"),
         fault=fault,
     )
 
 
-def _said(manifest: Manifest | None, name: str) -> str:
-    return str(getattr(manifest, name) or "?") if manifest is not None else "?"
+def _is_index(folder: Path) -> bool:
+    try:
+        return read_json(folder / MANIFEST).get("kind") == INDEX
+    except CheckpointError:
+        return False
+
+
+def _index(folder: Path) -> tuple[dict[str, Any], dict[str, float]]:
+    """What an index of inferences says about itself: its facts, and how much is in it."""
+    record = read_json(folder / MANIFEST)
+    counts = record.get("counts")
+    numbers = {name: float(counts[name]) for name in ("heads", "tuples") if name in counts} if counts else {}
+    return {"name": record.get("name"), "system": INDEX, "licence": record.get("source")}, numbers
 
 
 def _numbers(path: Path) -> dict[str, float]:
-    """``metrics`` of a card: each a number, or an object with ``value``."""
+    """``metrics`` of a card: each a number, an object with ``value``, or a group of these."""
     try:
         metrics = read_json(path).get("metrics", {})
     except CheckpointError:
         return {}
-    numbers = {}
-    for name, score in metrics.items() if isinstance(metrics, dict) else ():
-        value = score.get("value") if isinstance(score, dict) else score
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            numbers[str(name)] = float(value)
-    return numbers
+    return dict(_flat(metrics)) if isinstance(metrics, dict) else {}
+
+
+def _flat(metrics: Mapping[str, Any], group: str = "") -> Iterator[tuple[str, float]]:
+    for name, score in metrics.items():
+        value = score.get("value") if isinstance(score, dict) and "value" in score else score
+        if isinstance(value, dict) and not group:
+            yield from _flat(value, f"{name}: ")
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            yield f"{group}{name}", float(value)

@@ -4,35 +4,53 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from empatheia.errors import CheckpointError, ConfigError, MissingResourceError
-from empatheia.listener.checkpoint import MANIFEST, read_json
-from empatheia.listener.parts import PART_MODELS, PartModel, load_part, part_model
-from empatheia.resources import models_root, resolve_model
+from empatheia.corpora.licences import LICENCES
+from empatheia.errors import CheckpointError, MissingResourceError
+from empatheia.listener.checkpoint import MANIFEST, quiet_loading, read_json
+from empatheia.listener.parts import BY_LISTENER, PART_MODELS, PartModel, load_part, part_model, stand_in_reason
+from empatheia.resources import installed_model, models_root, resolve_model
 from empatheia.training.saving import save_folder
 
 SMOKE = "trained for a minute on a few self-written sentences (size smoke)"
+EVERYTHING = ("understanding", "all")
+"""Names that stand for the models of every part."""
 
 
-def models_named(names: list[str]) -> list[PartModel]:
-    """The models that names stand for: a part stands for all its models, ``all`` for everything a recipe makes.
+def models_named(names: Sequence[str]) -> list[PartModel]:
+    """The models that names stand for: a part stands for all its models, ``understanding`` or ``all`` for every part.
+
+    Args:
+        names: Each may be several with commas between.
 
     Raises:
-        ConfigError: A name is unknown, or no recipe makes it.
+        ConfigError: A name is unknown.
     """
     found: dict[str, PartModel] = {}
-    for name in names:
-        if name == "all":
-            found |= {model.name: model for model in PART_MODELS if model.recipe}
+    for name in (one.strip() for text in names for one in text.split(",")):
+        if name in EVERYTHING:
+            found |= {model.name: model for model in PART_MODELS}
             continue
         model = part_model(name)
-        if not model.recipe:
-            raise ConfigError(f"no recipe makes {name!r}; it is made by: {model.command}")
-        chosen = [own for own in PART_MODELS if own.part == name and own.recipe] or [model]
+        chosen = [own for own in PART_MODELS if own.part == name] or [model]
         found |= {own.name: own for own in chosen}
     return list(found.values())
+
+
+def is_made(name: str, size: str) -> bool:
+    """Whether a model is installed that need not be made anew: a stand-in is enough only for size smoke.
+
+    Args:
+        name: Of :data:`PART_MODELS`.
+        size: Wanted: smoke, cpu or full.
+    """
+    folder = models_root() / name
+    if not folder.is_dir():
+        return False
+    return size == "smoke" or not stand_in_reason(folder)
 
 
 def recipe_file(recipe: str) -> Path:
@@ -72,6 +90,7 @@ def install_run(run: Path, name: str) -> Path:
         raise CheckpointError(f"{run} is no finished run; call the training again to go on.")
     record = read_json(record_file)
     recipe, size = str(record.get("recipe", name)), str(record.get("size", ""))
+    corpora = [LICENCES[corpus].licence for corpus in record.get("data") or () if corpus in LICENCES]
 
     def fill(folder: Path) -> None:
         shutil.copytree(checkpoint, folder, dirs_exist_ok=True)
@@ -81,6 +100,8 @@ def install_run(run: Path, name: str) -> Path:
         manifest["name"] = f"{recipe} ({size}, seed {record.get('seed')})"
         if size == "smoke":
             manifest["degraded"] = SMOKE
+        if not manifest.get("licence"):
+            manifest["licence"] = "MIT" if size == "smoke" else "; ".join(dict.fromkeys(corpora))
         _write(folder / MANIFEST, manifest)
         card = {"metrics": record.get("metrics", {}), "recipe": recipe, "size": size, "seed": record.get("seed")}
         _write(folder / "card.json", card)
@@ -90,11 +111,39 @@ def install_run(run: Path, name: str) -> Path:
     return target
 
 
-def install_folder(source: str | Path, name: str) -> Path:
-    """Installs a model folder, or a model of the hub, under a model name, once it has loaded as that part.
+def install_index(size: str = "cpu", name: str = "inferences") -> tuple[Path, list[str]]:
+    """Builds the index in which inferences are looked up, and installs it.
 
     Args:
-        source: Folder, installed name or hub id.
+        size: ``smoke``: the self-written tuples, met by their words; else ATOMIC in EMPATHEIA_DATA, by the bundled
+            package's sentence encoder ``minilm``.
+        name: Of :data:`PART_MODELS`.
+
+    Returns:
+        The index's folder, and what its reader noted: files that are not here, rows that cannot be read.
+
+    Raises:
+        MissingResourceError: There is no ATOMIC on this machine, or no encoder.
+        DataError: Something else than an index is in its place.
+    """
+    from empatheia.corpora import atomic
+    from empatheia.understanding.inferences.index import build_index
+
+    is_smoke = size == "smoke"
+    table = atomic.load("all", root=atomic.sample_root() if is_smoke else None)
+    notes = list(table.notes)
+    if n_unread := sum(1 for problem in table.problems if problem.line):
+        notes.append(f"{n_unread:,} rows cannot be read and are left out")
+    target = models_root() / name
+    build_index(table, "words" if is_smoke else "minilm", target)
+    return target, notes
+
+
+def install_folder(source: str | Path, name: str) -> Path:
+    """Installs a model folder, a finished run, or a model of the hub, once it has loaded as that part.
+
+    Args:
+        source: Folder, run folder (as ``empatheia train`` leaves it), installed name or hub id.
         name: Of :data:`PART_MODELS`.
 
     Raises:
@@ -103,11 +152,20 @@ def install_folder(source: str | Path, name: str) -> Path:
     """
     model = part_model(name)
     folder = resolve_model(source)
-    load_part(model.part, {name: folder}, lambda part: None)
+    is_run = (folder / "checkpoint").is_dir() and (folder / "metrics.json").is_file()
+    with quiet_loading():
+        load_part(model.part, {name: folder / "checkpoint" if is_run else folder}, lambda part: None)
+    if is_run:
+        return install_run(folder, name)
     target = models_root() / name
     if target.resolve() != folder.resolve():
         save_folder(target, lambda place: shutil.copytree(folder, place, dirs_exist_ok=True))
     return target
+
+
+def answered_by_listener(model: PartModel) -> bool:
+    """Whether the bundled listener answers the part as long as it has no model of its own."""
+    return model.part in BY_LISTENER and installed_model(model.name) is None
 
 
 def _write(path: Path, record: dict[str, Any]) -> None:

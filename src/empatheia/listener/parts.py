@@ -24,10 +24,9 @@ class PartModel:
     Attributes:
         name: Of its folder where models are installed; also what ``empatheia models train`` takes.
         part: One of :data:`empatheia.analysis.PARTS`.
-        recipe: That makes it, below ``recipes``; empty if no recipe does.
+        recipe: That makes it, below ``recipes``; empty for an index of inferences, which is built from ATOMIC.
         option: The option of the part's ``load`` that takes the folder; empty for the part's own model.
-        corpus: What the recipe needs in EMPATHEIA_DATA.
-        command: What to run when no recipe makes it.
+        corpus: Folders that making it needs in EMPATHEIA_DATA.
     """
 
     name: str
@@ -35,12 +34,11 @@ class PartModel:
     recipe: str = ""
     option: str = ""
     corpus: str = ""
-    command: str = ""
 
     @property
     def remedy(self) -> str:
         """The command that makes it."""
-        return self.command or f"empatheia models train {self.name}"
+        return f"empatheia models train {self.name}"
 
 
 PART_MODELS: tuple[PartModel, ...] = (
@@ -50,10 +48,18 @@ PART_MODELS: tuple[PartModel, ...] = (
     PartModel(name="cause_spans", part="causes", recipe="reccon/span", option="spans", corpus="reccon"),
     PartModel(name="words", part="words", recipe="kim2021/estimator", corpus="empatheticdialogues"),
     PartModel(name="mechanisms", part="mechanisms", recipe="epitome/shared", corpus="epitome"),
-    PartModel(name="inferences", part="inferences", corpus="atomic", command="empatheia infer --build-index atomic"),
-    PartModel(name="reaction", part="reaction", recipe="meed2/response_labels", corpus="empatheticdialogues"),
+    PartModel(name="inferences", part="inferences", corpus="atomic"),
+    PartModel(
+        name="reaction",
+        part="reaction",
+        recipe="meed2/response_labels",
+        corpus="empatheticdialogues and empathetic_intents",
+    ),
 )
 """In the order of the parts; the first model of a part is its own, the others are handed to it if they are here."""
+
+BY_LISTENER = ("emotion", "words")
+"""Parts the bundled listener answers when no model of their own is here."""
 
 HELP_FROM: Mapping[str, Mapping[str, str]] = {
     "causes": {"emotion": "emotion"},
@@ -79,7 +85,7 @@ def part_model(name: str) -> PartModel:
         if model.name == name:
             return model
     known = [model.name for model in PART_MODELS]
-    raise ConfigError(f"no model {name!r} to train.{nearest(name, known)} Known: {', '.join(known)}.")
+    raise ConfigError(f"no model {name!r} of an analysis.{nearest(name, known)} Known: {', '.join(known)}.")
 
 
 def parse_parts(text: str | Sequence[str]) -> tuple[str, ...]:
@@ -117,12 +123,12 @@ def load_part(
         MissingResourceError: There is no model for the part on this machine; says how to get one.
         EmpatheiaError: The model is there and cannot be used.
     """
-    own, *others = models_of(part)
-    folder = given.get(own.name) or installed_model(own.name)
-    side: dict[str, str | Path] = {}
-    for model in others:
-        if found := given.get(model.name) or (installed_model(model.name) if own.name not in given else None):
-            side[model.option] = found
+    own = models_of(part)[0]
+    places = places_of(part, given)
+    side: dict[str, str | Path] = {
+        model.option: places[model.name] for model in models_of(part)[1:] if model.name in places
+    }
+    folder = places.get(own.name)
     if folder is None and side:  # a span model alone can answer
         folder = side.pop(next(iter(side)))
     if folder is None:
@@ -146,6 +152,25 @@ def load_part(
     return component
 
 
+def places_of(part: str, given: Mapping[str, str | Path]) -> dict[str, str | Path]:
+    """The folders a part is loaded from: those given, else the installed ones; a given own model stands alone.
+
+    Args:
+        part: Which.
+        given: Model name to a folder or a name.
+
+    Returns:
+        Model name to its folder or name, of the models that are there.
+    """
+    own = models_of(part)[0].name
+    found: dict[str, str | Path] = {}
+    for model in models_of(part):
+        is_alone = own in given and model.name != own
+        if place := given.get(model.name) or (None if is_alone else installed_model(model.name)):
+            found[model.name] = place
+    return found
+
+
 def _how_to_get(model: PartModel) -> str:
     needs = f", which needs {model.corpus} in EMPATHEIA_DATA" if model.corpus else ""
     return (
@@ -154,12 +179,13 @@ def _how_to_get(model: PartModel) -> str:
     )
 
 
-def stand_in_reason(folder: str | Path | None) -> str:
-    """Why a model folder is a stand-in (``degraded`` in its ``empatheia.json``), or an empty text."""
+def stand_in_reason(place: str | Path) -> str:
+    """Why a model, by its folder or name, is a stand-in (``degraded`` in its ``empatheia.json``), or an empty text."""
+    folder = Path(place) if Path(place).is_dir() else installed_model(str(place))
     if folder is None:
         return ""
     try:
-        record = json.loads((Path(folder) / "empatheia.json").read_text(encoding="utf-8"))
+        record = json.loads((folder / "empatheia.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return ""
     reason = record.get("degraded", "") if isinstance(record, dict) else ""
@@ -188,9 +214,9 @@ class Remembered:
     ) -> list[tuple[Any, ...]]:
         """As the component's own; conversations with the same turns are read once."""
         new = {d.turns: d for d in dialogues if d.turns not in self._known}
+        if progress is not None and len(dialogues) > len(new):
+            progress(len(dialogues) - len(new))
         if new:
-            found = self.component.annotate(list(new.values()), batch_size=batch_size)
+            found = self.component.annotate(list(new.values()), batch_size=batch_size, progress=progress)
             self._known.update(zip(new, found, strict=True))
-        if progress is not None:
-            progress(len(dialogues))
         return [self._known[d.turns] for d in dialogues]

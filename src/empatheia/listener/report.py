@@ -21,6 +21,10 @@ from empatheia.listener.timeline import emotion_timeline, safe
 MAX_CONVERSATIONS = 50
 MAX_TURNS = 1000
 MAX_FAULTS = 20
+LONG = 60
+"""Shown turns from which a conversation gets links into its middle, and inferences that unfold when asked."""
+JUMP = 25
+"""Turns between two of these links."""
 QUESTIONS = {
     "emotion": "what the speaker feels",
     "intent": "what each turn expresses or intends",
@@ -212,6 +216,7 @@ class Report:
                 key,
                 {part: records[index] for part, records in found.items() if index in records},
                 effects.get(index, ([], [])),
+                is_open=len(shown) < LONG,
             )
             for index, turn in enumerate(shown)
         )
@@ -231,7 +236,7 @@ class Report:
         return (
             f'<section class="conversation" id="{key}" aria-labelledby="{key}-h">'
             f'<h2 id="{key}-h">{safe(_name(record, number))}</h2>'
-            f'{doubted}{chart}<ol class="turns">{items}</ol>{hidden}</section>\n'
+            f'{doubted}{chart}{_jumps(key, len(shown))}<ol class="turns">{items}</ol>{hidden}</section>\n'
         )
 
 
@@ -264,6 +269,14 @@ def check_place(path: Path) -> None:
         raise DataError(f"the folder {path.absolute().parent} does not exist; create it first.")
 
 
+def _jumps(key: str, n_turns: int) -> str:
+    """Links into a long conversation."""
+    if n_turns < LONG:
+        return ""
+    links = " ".join(f'<a href="#{key}-t{number}">{number}</a>' for number in range(1, n_turns + 1, JUMP))
+    return f'<p class="jumps">Go to turn {links}</p>'
+
+
 def _style() -> str:
     return Path(__file__).with_name("report.css").read_text(encoding="utf-8")
 
@@ -291,9 +304,11 @@ def _shortened(text: str, width: int) -> str:
 
 def _legend(models: Mapping[str, str]) -> str:
     lines = {
-        "words": '<mark class="w4">word</mark> <mark class="w2">word</mark> carries the emotion, darker = more',
+        "emotion": "timeline: the line is the share of pleasant emotions; below, a row is an emotion,"
+        " stronger = more probable; a turn's strongest is framed or underlined",
+        "words": '<mark class="w4">word</mark> <mark class="w2">word</mark> carries the emotion; stronger = more',
         "causes": '<span class="cause">phrase</span><sup>3</sup> caused the feeling in turn 3',
         "mechanisms": '<span class="ground">phrase</span> shows empathy',
     }
     items = "".join(f"<li>{line}</li>" for part, line in lines.items() if part in models)
-    return f'<h3>Marks in the text</h3><ul class="legend">{items}</ul>' if items else ""
+    return f'<h3>How to read it</h3><ul class="legend">{items}</ul>' if items else ""

@@ -70,6 +70,7 @@ def turn_html(
     key: str,
     found: Mapping[str, Sequence[Record]],
     effects: tuple[list[tuple[int, int, int]], list[int]],
+    is_open: bool = True,
 ) -> str:
     """A list item with the turn and everything said about it.
 
@@ -79,6 +80,7 @@ def turn_html(
         key: Prefix of the ids on the page.
         found: Part to the records of this turn.
         effects: What this turn caused, see :func:`effects_of`.
+        is_open: Whether the inferences are unfolded.
     """
     text = str(turn["text"])
     words = [word for record in found.get("words", ()) for word in record["words"]]
@@ -97,7 +99,7 @@ def turn_html(
         f'<li class="turn {safe(turn["role"])}" id="{key}-t{index + 1}">'
         f'<p class="who"><span class="number">{index + 1}</span> {safe(turn["role"])}</p>'
         f'<div class="body"><p class="said">{marked(text, words, effects[0], rationales, key)}</p>{whole}'
-        f"{f'<dl>{listed}</dl>' if listed else ''}{_inferences(found.get('inferences', ()))}</div></li>"
+        f"{f'<dl>{listed}</dl>' if listed else ''}{_inferences(found.get('inferences', ()), is_open)}</div></li>"
     )
 
 
@@ -214,25 +216,35 @@ def _mechanisms(records: Sequence[Record]) -> list[tuple[str, str]]:
     return [("empathy shown", f"<ul>{''.join(items)}</ul>")]
 
 
-def _inferences(records: Sequence[Record]) -> str:
+def _inferences(records: Sequence[Record], is_open: bool) -> str:
     if not records:
         return ""
-    by_relation = {record["relation"]: record for record in records}
-    blocks = []
+    by_relation = {record["relation"]: record for record in records if record["tails"]}
+    rows, without = [], {name: "" for names in RELATION_GROUPS.values() for name in names if name not in by_relation}
     for group, relations in RELATION_GROUPS.items():
         lines = []
         for relation in relations:
-            if (record := by_relation.get(relation)) and record["tails"]:
+            if record := by_relation.get(relation):
                 tails = "; ".join(safe(tail) for tail in record["tails"])
-                name = f'<abbr title="{relation}">{_RELATION_TITLES[relation]}</abbr>'
-                lines.append(f"<li>{name}: {tails}</li>")
-        content = f"<ul>{''.join(lines)}</ul>" if lines else '<p class="note">nothing given</p>'
-        blocks.append(f'<div class="group"><h4>{group}</h4>{content}</div>')
-    heads = dict.fromkeys(str(record["head"]) for record in records if record.get("head"))
-    listed = "; ".join(map(safe, heads))
-    source = f'<p class="note">looked up: {listed}</p>' if heads else ""
-    title = "<h3>probably true besides</h3>"
-    return f'<section class="likely">{title}<div class="groups">{"".join(blocks)}</div>{source}</section>'
+                lines.append(f"<li>{_relation(relation)}: {tails}</li>")
+        if lines:
+            rows.append(f"<div><dt>{group}</dt><dd><ul>{''.join(lines)}</ul></dd></div>")
+    without |= {str(record["relation"]): str(record.get("absent") or "") for record in records if not record["tails"]}
+    heads = dict.fromkeys(str(record["head"]) for record in by_relation.values() if record.get("head"))
+    notes = [f"looked up: {'; '.join(map(safe, heads))}"] if heads else []
+    for reason in dict.fromkeys(without.values()):
+        names = ", ".join(_relation(name) for name, own in without.items() if own == reason)
+        notes.append(f"no answer for {names}{f': {safe(reason)}' if reason else ''}")
+    told = "".join(f'<p class="note">{note}</p>' for note in notes)
+    summary = "<summary>probably true besides</summary>"
+    return (
+        f'<details class="likely"{" open" if is_open else ""}>{summary}<dl class="groups">{"".join(rows)}</dl>{told}'
+        "</details>"
+    )
+
+
+def _relation(name: str) -> str:
+    return f'<abbr title="{safe(name)}">{safe(_RELATION_TITLES.get(name, name))}</abbr>'
 
 
 def _sup(targets: Sequence[int], key: str) -> str:

@@ -16,6 +16,8 @@ LEFT = 112
 LINE_HEIGHT = 70
 ROW_HEIGHT = 18
 MAX_COLUMN = 64
+FRAMED = 8
+"""Width of a column, from which its strongest emotion is framed; a narrower one is underlined."""
 _FAINT = 0.03
 
 
@@ -33,7 +35,7 @@ def emotion_timeline(records: Sequence[Mapping[str, Any]], key: str) -> str:
     """An SVG with a column for each turn that has a distribution; empty without one.
 
     Above: the probability of the 13 pleasant emotions together, 0 to 1. Below: the emotions with the largest sums, the
-    darker the more probable, each turn's strongest framed. Columns link to their turns.
+    stronger the colour the more probable, each turn's strongest framed. Columns link to their turns.
 
     Args:
         records: ``turn`` (0-based) and ``probabilities`` of each turn, by turn.
@@ -133,12 +135,17 @@ def _strip(records: Sequence[Mapping[str, Any]], rows: Sequence[str], column: fl
             chance = float(record["probabilities"].get(name, 0.0))
             if chance < _FAINT and name != strongest:
                 continue
-            kind = polarity_class(name) + (" top" if name == strongest else "")
+            is_framed = name == strongest and column >= FRAMED
+            kind = polarity_class(name) + (" top" if is_framed else "")
             x, y, width = LEFT + column * i, top + ROW_HEIGHT * place, max(0.8, column - gap)
             cells.append(
                 f'<rect class="{kind}" x="{x:.1f}" y="{y}" width="{width:.1f}" height="{ROW_HEIGHT - 2}"'
                 f' fill-opacity="{chance:.2f}"><title>turn {turn}: {safe(name)} {chance:.0%}</title></rect>'
             )
+            if name == strongest and not is_framed:
+                cells.append(
+                    f'<rect class="foot" x="{x:.1f}" y="{y + ROW_HEIGHT - 5}" width="{width:.1f}" height="3"/>'
+                )
         parts.append(f'<a href="#{key}-t{turn}" tabindex="-1">{"".join(cells)}</a>')
     return parts
 

@@ -1,0 +1,25 @@
+"""``empatheia analyze`` with the tiny listener and components without a model."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from fake_components import FAKES
+
+from empatheia.understanding import COMPONENTS
+
+
+@pytest.fixture
+def ask(cli, tiny_model, tmp_path, monkeypatch):
+    """Runs ``analyze`` with the tiny listener and, where installed, fakes behind the registry."""
+    monkeypatch.setenv("EMPATHEIA_MODELS", str(tmp_path / "models"))
+    monkeypatch.setenv("EMPATHEIA_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(
+        COMPONENTS, "_entries", {part: f"fake_components:{own.__name__}" for part, own in FAKES.items()}
+    )
+    for name in ("intent", "causes"):
+        folder = tmp_path / "models" / name
+        folder.mkdir(parents=True)
+        (folder / "empatheia.json").write_text(json.dumps({"format": 1, "name": f"the {name}"}))
+    return lambda *arguments, stdin="": cli("analyze", *arguments, "--model", str(tiny_model), stdin=stdin)
