@@ -24,11 +24,13 @@ class Measurement:
         way: What was done, in words.
         n: Items.
         seconds: Wall time.
+        processor_seconds: Processor time of this process, all threads; 0 = not measured.
     """
 
     way: str
     n: int
     seconds: float
+    processor_seconds: float = 0.0
 
     @property
     def per_second(self) -> float:
@@ -67,9 +69,9 @@ def contexts(n: int) -> tuple[list[Dialogue], str]:
 
 def measure(way: str, work: Callable[[], Any], n: int) -> Measurement:
     """Does ``work`` once, on ``n`` items, by the clock."""
-    start = time.perf_counter()
+    start, busy = time.perf_counter(), time.process_time()
     work()
-    return Measurement(way, n, time.perf_counter() - start)
+    return Measurement(way, n, time.perf_counter() - start, time.process_time() - busy)
 
 
 def show(title: str, rows: Sequence[Measurement], as_json: bool, **facts: Any) -> None:
@@ -81,6 +83,7 @@ def show(title: str, rows: Sequence[Measurement], as_json: bool, **facts: Any) -
                 "way": row.way,
                 "n": row.n,
                 "seconds": round(row.seconds, 4),
+                "processor_seconds": round(row.processor_seconds, 4),
                 "per_second": round(row.per_second, 2),
             }
             for row in rows
@@ -88,8 +91,9 @@ def show(title: str, rows: Sequence[Measurement], as_json: bool, **facts: Any) -
         print(json.dumps({"benchmark": title, "threads": torch.get_num_threads(), **facts, "ways": ways}))
         return
     print(f"{title} ({', '.join(f'{name} {value}' for name, value in facts.items())})")
-    print(f"{'':<44}{'items':>8}{'items/s':>10}{'ms/item':>10}{'x naive':>9}")
+    print(f"{'':<44}{'items':>8}{'items/s':>10}{'ms/item':>10}{'cpu ms':>10}{'x naive':>9}")
     for row in rows:
-        speed = f"{row.per_second:>10.1f}{row.milliseconds:>10.2f}{row.per_second / naive:>9.1f}"
+        busy = f"{1000 * row.processor_seconds / row.n:.2f}" if row.processor_seconds else ""
+        speed = f"{row.per_second:>10.1f}{row.milliseconds:>10.2f}{busy:>10}{row.per_second / naive:>9.1f}"
         print(f"{row.way:<44}{row.n:>8,}{speed}")
     print()

@@ -250,10 +250,11 @@ def test_progress_without_a_terminal_is_a_line_now_and_then(capsys, monkeypatch)
         "54,000 of 100,000 rows, 100 rows/s, 8 min left",
         "56,000 of 100,000 rows, 1.6 rows/s, 7 h 25 min left",
     ]
-    clock = iter([0.0, 31.0])
-    with progress.progress_bar(None, 0) as advance:
-        advance(62)
-    assert capsys.readouterr().err == "62 rows, 2 rows/s\n"
+    for total, told in ((None, "62 rows, 2 rows/s\n"), (124, "62 of 124 rows, 2 rows/s, 31 s left\n")):
+        clock = iter([0.0, 31.0])
+        with progress.progress_bar(total, 0) as advance:
+            advance(62)
+        assert capsys.readouterr().err == told
 
 
 def test_progress_on_a_terminal_shows_rate_and_time_left(monkeypatch):

@@ -65,5 +65,7 @@ def _rate(rate: float) -> str:
 
 
 def _duration(seconds: float) -> str:
-    minutes = round(max(0.0, seconds) / 60)
+    if seconds < 60:
+        return f"{max(0.0, seconds):.0f} s"
+    minutes = round(seconds / 60)
     return f"{minutes // 60} h {minutes % 60:02d} min" if minutes >= 60 else f"{minutes} min"

@@ -28,7 +28,8 @@ from empatheia.text.batching import BucketBatchSampler, TokenBatchSampler
 from empatheia.understanding import UNDERSTANDERS
 
 IGNORED = -100
-BATCH_TOKENS = 2048
+PROCESSOR_BATCH_TOKENS, ACCELERATOR_BATCH_TOKENS = 512, 2048
+"""Padded tokens a pass; on a processor larger batches only add padding (``benchmarks/classify.py``)."""
 WINDOW = 8192
 SYSTEMS = ("utterance_classifier", "linear_classifier")
 """Classifiers that read text; ``feature_classifier`` reads the features of a frozen encoder instead."""
@@ -126,8 +127,16 @@ def label_fields(labels: Sequence[str], owner: str) -> dict[str, Any]:
     return {"id2label": dict(enumerate(labels)), "label2id": {label: i for i, label in enumerate(labels)}}
 
 
-def batches_of(lengths: Sequence[int], batch_size: int | None, batch_tokens: int | None) -> Iterator[list[int]]:
+def batches_of(
+    lengths: Sequence[int], batch_size: int | None, batch_tokens: int | None, device: str = "cpu"
+) -> Iterator[list[int]]:
     """Indices in batches of like length.
+
+    Args:
+        lengths: Tokens of each item.
+        batch_size: Most items in a batch; else ``batch_tokens``.
+        batch_tokens: Most padded tokens in a batch; None = as many as suit the device.
+        device: Type of the device.
 
     Raises:
         ConfigError: Both limits are given, or one is below 1.
@@ -136,7 +145,9 @@ def batches_of(lengths: Sequence[int], batch_size: int | None, batch_tokens: int
         raise ConfigError(f"batch_size={batch_size} and batch_tokens={batch_tokens}: give one of the two.")
     if batch_size is not None:
         return iter(BucketBatchSampler(lengths, batch_size, shuffle=False))
-    return iter(TokenBatchSampler(lengths, BATCH_TOKENS if batch_tokens is None else batch_tokens, shuffle=False))
+    if batch_tokens is None:
+        batch_tokens = PROCESSOR_BATCH_TOKENS if device == "cpu" else ACCELERATOR_BATCH_TOKENS
+    return iter(TokenBatchSampler(lengths, batch_tokens, shuffle=False))
 
 
 @torch.inference_mode()
@@ -155,14 +166,14 @@ def classify_rows(
         reader: The model's own.
         rows: What ``reader.encode`` gave.
         batch_size: Most texts in one pass; else ``batch_tokens``.
-        batch_tokens: Most padded tokens in one pass (default 2,048).
+        batch_tokens: Most padded tokens in one pass (default 512, on an accelerator 2,048).
 
     Returns:
         float32, rows sum to 1. Shape: (n_rows, n_labels).
     """
     model.eval()
     out = np.zeros((len(rows), len(label_names(model.config))), dtype=np.float32)
-    for indices in batches_of(row_lengths(rows), batch_size, batch_tokens):
+    for indices in batches_of(row_lengths(rows), batch_size, batch_tokens, model.device.type):
         chosen = [{key: value for key, value in rows[i].items() if key != "label"} for i in indices]
         batch = {key: value.to(model.device) for key, value in reader.collate(chosen).items()}
         out[indices] = model(**batch).logits.float().softmax(-1).cpu().numpy()
@@ -247,7 +258,7 @@ class TextClassifier:
         Args:
             texts: Strings or conversations, in any iterable.
             batch_size: Most texts in one pass; else ``batch_tokens``.
-            batch_tokens: Most padded tokens in one pass (default 2,048).
+            batch_tokens: Most padded tokens in one pass (default 512, on an accelerator 2,048).
             window: Texts a stretch, at least 1.
             progress: Called with the number of texts just finished.
 
