@@ -11,7 +11,16 @@ from pathlib import Path
 from typing import Any, Literal, TypeGuard
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_serializer,
+)
 
 from empatheia.errors import ConfigError
 from empatheia.registry import nearest
@@ -106,6 +115,9 @@ class EstimateData(TaskData):
     classifier: str | None = Field(None, description="Emotion classifier asked for its attention and gradients.")
     lexicons: tuple[str, ...] = Field((), description="Affect lexicons: `warriner`, `vader`, or paths.")
     random_seed: int = Field(15, description="Of the random words.")
+    word_splits: tuple[Literal["train", "valid", "test"], ...] = Field(
+        (), description="RECCON splits also measured together; no method learns from any of them."
+    )
 
 
 class MechanismsData(TaskData):
@@ -194,11 +206,18 @@ class DecodingConfig(_Strict):
 
 
 class PublishedRow(_Strict):
-    """The row of a paper's table a run is compared with."""
+    """The row of a paper's table a run is compared with; see :func:`empatheia.metrics.published.published`."""
 
     paper: str
     table: str
     row: str
+    setting: str = Field("", description="Whole words of the setting, where a row has several.")
+    dataset: str = Field("", description="Whole words of the test set's name, where a row has several.")
+
+    @model_serializer(mode="wrap")
+    def _without_blanks(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """What is not given is not written, so that recipes of runs made before these fields stay the same."""
+        return {name: value for name, value in handler(self).items() if value}
 
 
 class Recipe(_Strict):

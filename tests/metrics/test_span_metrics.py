@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from empatheia.errors import ConfigError, DataError
-from empatheia.metrics.spans import SpanF1, lcs_f1, squad_f1, squad_tokens
+from empatheia.metrics.spans import SpanF1, is_nested, lcs_f1, squad_f1, squad_tokens
 
 word_text = st.lists(st.sampled_from(["the", "cat", "Sat", "mat."]), max_size=5).map(" ".join)
 
@@ -19,6 +19,7 @@ def score(report, predictions, golds):
 
 
 def test_f1_of_empty_predictions():
+    """Specification check 20."""
     # 10 negatives, 8 left empty; 5 positives, 2 left empty: P 8/10, R 8/10
     golds = [None] * 10 + ["x"] * 5
     predictions = [""] * 8 + ["y"] * 2 + [" "] * 2 + ["x"] * 3
@@ -32,6 +33,7 @@ def test_f1_of_empty_predictions():
 
 
 def test_squad_and_lcs_examples():
+    """Specification check 21."""
     assert squad_tokens("The cat's  mat!") == ["cats", "mat"]
     # "cat sat" against "cat": P 1, R 1/2
     assert squad_f1("a cat", "the cat sat") == pytest.approx(2 / 3)
@@ -59,6 +61,22 @@ def test_overall_f1_scores_a_negative_by_its_emptiness():
     assert result.value == pytest.approx(100 * (2 / 3 + 1 + 0) / 3)
     assert result.parts["f1_pos"] == pytest.approx(100 * 2 / 3)
     assert result.parts["em_pos"] == 0
+
+
+def test_the_released_script_counts_nested_answers_only():
+    """`eval_qa.py` takes overlaps from answers inside the gold span or around it; all others score 0."""
+    golds = ["ate the cake", "ate the cake", "ate the cake", "ate the cake", "the", None, None]
+    predictions = ["the cake .", " the cake ", "He ate the cake .", "", "a", "", "oops"]
+    assert [is_nested(p, g) for p, g in zip(predictions[:5], golds[:5], strict=True)] == [
+        False, True, True, False, False,
+    ]  # fmt: skip
+    result = score("f1_pos", predictions, golds)
+    # ate cake / cake: 2/3 for the first two; ate cake / he ate cake: 4/5; two articles are equal without words
+    assert result.value == pytest.approx(100 * (2 / 3 + 2 / 3 + 4 / 5 + 0 + 1) / 5)
+    assert score("f1_pos_nested", predictions, golds).value == pytest.approx(100 * (2 / 3 + 4 / 5) / 5)
+    assert score("f1_nested", predictions, golds).value == pytest.approx(100 * (2 / 3 + 4 / 5 + 1) / 7)
+    assert result.parts["f1_pos_nested"] < result.parts["f1_pos"] and result.parts["n_positive"] == 5
+    assert score("f1_pos_nested", ["The cat"], ["The cat"]).value == 100
 
 
 def test_exact_match_strips_but_does_not_normalise():

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from empatheia.cli import main
+from empatheia.config import load_recipe
 from empatheia.errors import DataError
+from empatheia.metrics.published import published
 from empatheia.training.standings import parts, standings, to_text
 
 
@@ -30,6 +32,33 @@ def test_every_recipe_exists_and_published_figures_are_read():
     assert printed["meed2/response_labels", "weighted F1"] == 28.64
 
 
+RECIPES = sorted((Path(__file__).parents[2] / "recipes").rglob("*.yaml"))
+
+
+@pytest.mark.parametrize("file", RECIPES, ids=lambda file: f"{file.parent.name}/{file.stem}")
+def test_the_published_row_a_recipe_names_is_one_printed_row(file):
+    recipe = load_recipe(file, "cpu")
+    if (row := recipe.published) is not None:
+        assert published(row.paper, row.table, row.row, row.setting, row.dataset)
+        assert load_recipe(file, "smoke").published == row
+
+
+@pytest.mark.parametrize(
+    ("name", "printed"),
+    [("emotion_situation", 0.48), ("emotion_situation_cut", 0.45), ("fasttext", 0.43), ("fasttext_cut", 0.41)],
+)
+def test_situations_with_and_without_the_word_of_their_label(name, printed):
+    row = load_recipe(f"recipes/rashkin2018/{name}.yaml", "cpu").published
+    assert row is not None
+    (number,) = published(row.paper, row.table, row.row, row.setting, row.dataset).values()
+    assert number.value == printed
+
+
+def test_rows_are_written_as_they_were_given():
+    row = load_recipe("recipes/gao2021/soft.yaml", "cpu").published
+    assert row is not None and row.model_dump() == {"paper": "gao2021", "table": "Table 2", "row": "Ours(Soft)"}
+
+
 def test_a_record_stands_beside_the_published_figure(tmp_path: Path):
     record(tmp_path, "meed2/response_labels", {"f1_weighted": score(0.2912, "fraction", (0.27, 0.31), 2000)})
     record(tmp_path, "meed2/emotion_intent", {"accuracy": score(60.0, interval=(58.0, 62.0))})
@@ -49,11 +78,11 @@ def test_a_record_stands_beside_the_published_figure(tmp_path: Path):
 
 
 def test_folds_read_the_threshold_chosen_on_valid(tmp_path: Path):
-    scores = {"span_f1_pos": score(58.5, interval=(57.0, 60.0), n=7224)}
-    chosen = {"threshold": 0.4, "f1_pos": 58.5, "f1": 75.1, "scores": scores}
-    zero = {"threshold": 0.0, "f1_pos": 90.0, "f1": 90.0, "scores": {}}
+    scores = {"span_f1_pos_nested": score(58.5, interval=(57.0, 60.0), n=7224)}
+    chosen = {"threshold": 0.4, "f1_pos": 62.0, "f1_pos_nested": 58.5, "f1": 77.0, "f1_nested": 75.1, "scores": scores}
+    zero = {"threshold": 0.0, "f1_pos_nested": 90.0, "f1_nested": 90.0, "scores": {}}
     metrics = {"fold1 spans, threshold 0": zero, "fold1 spans, threshold tuned on valid": chosen}
-    metrics["fold2 spans, threshold tuned on valid"] = {"threshold": 0.0, "f1_pos": 99.0, "f1": 99.0}
+    metrics["fold2 spans, threshold tuned on valid"] = {"threshold": 0.0, "f1_pos_nested": 99.0, "f1_nested": 99.0}
     record(tmp_path, "reccon/span", metrics)
     f1_pos, f1 = (row for row in standings(tmp_path) if row.recipe == "reccon/span")
     assert (f1_pos.value, f1_pos.interval, f1_pos.is_reached) == (58.5, (57.0, 60.0), True)

@@ -68,7 +68,7 @@ def published_text(model: Any, metrics: dict[str, Any]) -> str:
     if row is None:
         return "No published row: this recipe is not a published system."
     ours = [Score.from_dict(value) for value in metrics.values() if "value" in value]
-    printed = published(row.paper, row.table, row.row)
+    printed = published(row.paper, row.table, row.row, row.setting, row.dataset)
     is_sample = model.recipe.data.corpus == "sample"
     verdicts = compare(ours, printed, dict.fromkeys(printed, "measured on the sample") if is_sample else {})
     return f"Published: {row.paper}, {row.table}, {row.row}\n{to_text(verdicts)}"

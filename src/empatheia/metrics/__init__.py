@@ -60,6 +60,8 @@ METRICS = Registry(
         "span_f1_neg": "empatheia.metrics.spans:span_f1_neg",
         "span_f1": "empatheia.metrics.spans:span_f1",
         "span_lcs_f1": "empatheia.metrics.spans:span_lcs_f1",
+        "span_f1_pos_nested": "empatheia.metrics.spans:span_f1_pos_nested",
+        "span_f1_nested": "empatheia.metrics.spans:span_f1_nested",
         # mechanisms.py: empathy shown by a reply, and where
         "mechanism_level": "empatheia.metrics.mechanisms:MechanismLevel",
         "rationale_f1": "empatheia.metrics.mechanisms:rationale_f1",

@@ -2,6 +2,10 @@
 
 An item is one (utterance, candidate) pair. Its gold answer is a span of text (a positive) or None (a
 negative, where the empty prediction is right).
+
+The paper calls F1_pos SQuAD's F1, but the released script (``eval_qa.py``) gives 0 to an answer that neither lies
+inside the gold span nor holds it, however many words they share. The printed F1_pos and F1 are therefore set beside
+the ``_nested`` scores.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ import numpy as np
 from empatheia.errors import ConfigError, DataError
 from empatheia.metrics.base import Metric, check_same_length
 
-Report = Literal["em_pos", "f1_pos", "f1_neg", "f1", "lcs_f1"]
+Report = Literal["em_pos", "f1_pos", "f1_neg", "f1", "lcs_f1", "f1_pos_nested", "f1_nested"]
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
@@ -41,6 +45,17 @@ def squad_f1(prediction: str, gold: str) -> float:
     if not guess or not truth:
         return float(guess == truth)
     return 2 * (Counter(guess) & Counter(truth)).total() / (len(guess) + len(truth))
+
+
+def is_nested(prediction: str, gold: str) -> bool:
+    """One of the two, stripped, is a character substring of the other, and neither is empty.
+
+    Example:
+        >>> is_nested("the cat", "the cat sat"), is_nested("a cat sat", "cat sat down")
+        (True, False)
+    """
+    guess, truth = prediction.strip(), gold.strip()
+    return bool(guess and truth) and (guess in truth or truth in guess)
 
 
 def lcs_f1(prediction: str, gold: str) -> float:
@@ -72,6 +87,8 @@ class SpanF1(Metric):
             - ``f1_neg``: F1 of "empty", P = empty negatives / all empty, R = empty negatives / negatives.
             - ``f1``: mean over all items; a positive scores its SQuAD F1, a negative 1 if and only if empty.
             - ``lcs_f1``: mean F1 of the longest common substring over positives.
+            - ``f1_pos_nested``, ``f1_nested``: as ``f1_pos`` and ``f1``, but an answer that neither lies inside the
+              gold span nor holds it scores 0 (the released script).
 
     Example:
         >>> metric = SpanF1("f1")
@@ -81,7 +98,7 @@ class SpanF1(Metric):
     """
 
     unit = "percent"
-    columns = ("exact", "f1", "lcs_f1", "n_positive", "positive_empty", "n_negative", "negative_empty")
+    columns = ("exact", "f1", "lcs_f1", "nested_f1", "n_positive", "positive_empty", "n_negative", "negative_empty")
 
     def __init__(self, report: Report = "f1") -> None:
         super().__init__()
@@ -115,9 +132,9 @@ class SpanF1(Metric):
         return {"report": self.report, "norm": "none" if self.report in ("em_pos", "lcs_f1") else "squad"}
 
     def parts_of(self, sums: np.ndarray) -> dict[str, Any]:
-        """All five scores in percent; numbers of positives and negatives and how many were left empty."""
+        """All scores in percent; numbers of positives and negatives and how many were left empty."""
         scores = {name: 100 * float(value) for name, value in self._all(sums).items()}
-        return {**scores, **{name: int(sums[i]) for i, name in enumerate(self.columns) if i > 2}}
+        return {**scores, **{name: int(sums[i]) for i, name in enumerate(self.columns) if i > 3}}
 
     def note_of(self, sums: np.ndarray) -> str:
         """No item of the kind that the score is about."""
@@ -131,13 +148,15 @@ class SpanF1(Metric):
             )
         empty = not prediction.strip()
         if gold is None:
-            return [0, 0, 0, 0, 0, 1, empty]
+            return [0, 0, 0, 0, 0, 0, 1, empty]
         exact = prediction.strip() == gold.strip()
-        return [exact, squad_f1(prediction, gold), lcs_f1(prediction.strip(), gold.strip()), 1, empty, 0, 0]
+        f1 = squad_f1(prediction, gold)
+        nested = 1.0 if exact else f1 * is_nested(prediction, gold)
+        return [exact, f1, lcs_f1(prediction.strip(), gold.strip()), nested, 1, empty, 0, 0]
 
     @staticmethod
     def _all(sums: np.ndarray) -> dict[str, np.ndarray]:
-        exact, f1, lcs, n_pos, pos_empty, n_neg, neg_empty = np.moveaxis(np.asarray(sums), -1, 0)
+        exact, f1, lcs, nested, n_pos, pos_empty, n_neg, neg_empty = np.moveaxis(np.asarray(sums), -1, 0)
         with np.errstate(divide="ignore", invalid="ignore"):
             # 2PR/(P+R) with P = neg_empty / (neg_empty + pos_empty), R = neg_empty / n_neg
             f1_neg = np.where(n_neg > 0, 2 * neg_empty / (neg_empty + pos_empty + n_neg), np.nan)
@@ -147,7 +166,11 @@ class SpanF1(Metric):
                 "f1_neg": f1_neg,
                 "f1": (f1 + neg_empty) / (n_pos + n_neg),
                 "lcs_f1": lcs / n_pos,
+                "f1_pos_nested": nested / n_pos,
+                "f1_nested": (nested + neg_empty) / (n_pos + n_neg),
             }
 
 
-span_em_pos, span_f1_pos, span_f1_neg, span_f1, span_lcs_f1 = (partial(SpanF1, r) for r in get_args(Report))
+span_em_pos, span_f1_pos, span_f1_neg, span_f1, span_lcs_f1, span_f1_pos_nested, span_f1_nested = (
+    partial(SpanF1, r) for r in get_args(Report)
+)

@@ -94,7 +94,7 @@ def _fold_score(of: str, column: str, metric: str, fold: int = 1) -> Callable[[M
 
     def find(metrics: Mapping[str, Any]) -> Found | None:
         record = metrics.get(f"fold{fold} {of}, threshold tuned on valid")
-        if record is None:
+        if record is None or column not in record:
             return None
         remark = f"threshold {record['threshold']:g}, chosen on valid"
         if metric in record.get("scores", {}):
@@ -169,8 +169,8 @@ def parts() -> tuple[Part, ...]:
         value = reccon("subtask 2, with context", row, printed)
         find = _fold_score("pairs", f"{column}_f1", f"entailment_f1_{column}")
         out.append(Part("RECCON turns, fold 1", title, "reccon/entailment", find, value, "RoBERTa-base", aim))
-    for column, title, printed, aim in (("f1_pos", "F1_pos", "F1_pos", 58.0), ("f1", "F1", "F1", 75.0)):
-        value = reccon("subtask 1, with context", row, printed)
+    for column, title, aim in (("f1_pos_nested", "F1_pos", 58.0), ("f1_nested", "F1", 75.0)):  # as printed
+        value = reccon("subtask 1, with context", row, title)
         find = _fold_score("spans", column, f"span_{column}")
         out.append(Part("RECCON spans, fold 1", title, "reccon/span", find, value, "RoBERTa-base", aim))
     for mechanism in MECHANISMS:
