@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -15,8 +16,9 @@ from empatheia.corpora import sample
 from empatheia.errors import ConfigError
 from empatheia.training.estimating import EstimateTask, comparisons, recall_metrics
 from empatheia.training.runner import run
-from empatheia.understanding.emotion_estimator import PAPER, REPO, likelihoods
-from empatheia.understanding.word_causes import WordsOfTurns
+from empatheia.training.word_chart import methods_of, word_chart, word_table
+from empatheia.understanding.emotion_estimator import PAPER, REPO, RUNNING, Evidence, likelihoods
+from empatheia.understanding.word_causes import EVIDENCES, WordsOfTurns
 from empatheia.understanding.word_sets import WordItem
 
 RECIPES = Path(__file__).resolve().parents[2] / "recipes" / "kim2021"
@@ -27,14 +29,19 @@ def task(folder, *overrides, recipe="estimator.yaml"):
     return EstimateTask(load_recipe(RECIPES / recipe, size="smoke", overrides=[*FAST, *overrides]), folder)
 
 
-@pytest.mark.parametrize("name", ["estimator.yaml", "estimator_paper.yaml"])
+FORMS = {
+    "estimator.yaml": RUNNING, "estimator_small.yaml": RUNNING, "estimator_paper.yaml": PAPER,
+    "estimator_repo.yaml": REPO,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORMS)
 @pytest.mark.parametrize("size", ["smoke", "cpu", "full"])
 def test_recipes_load(name, size):
     recipe = load_recipe(RECIPES / name, size=size)
     assert (recipe.task, recipe.system, recipe.seed) == ("estimate", "emotion_estimator", 15)
-    evidence = (recipe.model["evidence"], recipe.model["top_emotions"], recipe.model["length_norm"])
-    expected = PAPER if name == "estimator_paper.yaml" else REPO
-    assert evidence == (expected.kind, expected.top_emotions, expected.length_norm)
+    settings = [recipe.model[n] for n in ("evidence", "top_emotions", "length_norm", "memory", "explains")]
+    assert Evidence(*settings) == FORMS[name]
     assert (recipe.encoder is None) == (size != "full")
     assert recipe.data.texts == (("situation",) if size == "full" else ("situation", "speaker"))
 
@@ -58,8 +65,11 @@ def test_a_small_run(tmp_path):
     status = run(recipe, tmp_path, show_progress=False)
     record = json.loads((status.folder / "metrics.json").read_text(encoding="utf-8"))
     scores = record["metrics"]
-    for name in ("reccon words", "reccon words, part of the turn", "emocause"):
-        for method in ("estimator repo", "estimator paper", "estimator repo, gold emotion", "random", "rake"):
+    everything = "reccon words, train + valid + test"
+    assert scores[f"{everything}: counts"]["items"] > scores["reccon words: counts"]["items"]
+    assert scores[f"{everything}: rake: cause_recall_top1"]["n"] == scores[f"{everything}: counts"]["items"]
+    for name in ("reccon words", "reccon words, part of the turn", everything, "emocause"):
+        for method in (*(f"estimator {form}" for form in EVIDENCES), "estimator repo, gold emotion", "random", "rake"):
             values = [scores[f"{name}: {method}: cause_recall_top{k}"] for k in (1, 3, 5)]
             assert values[0]["value"] <= values[1]["value"] <= values[2]["value"]
             assert all(v["value"] <= v["parts"]["ceiling"] + 1e-9 and len(v["interval"]) == 2 for v in values)
@@ -72,10 +82,14 @@ def test_a_small_run(tmp_path):
     assert losses[-1] < losses[0]
     dialogues = list(sample.load("test"))
     words = WordsOfTurns.load(status.folder / "checkpoint")
-    assert words.name == "kim2021/estimator" and words.scorer.evidence == REPO
+    assert words.name == "kim2021/estimator" and words.scorer.evidence == RUNNING
+    assert scores["evidence"] == "running"
     assert all(row and row[0].words for row in words.annotate(dialogues[:2]))
     lines = [json.loads(line) for line in (status.folder / "outputs.jsonl").read_text().splitlines()]
     assert {"set", "method", "id", "gold", "ranked"} == set(lines[0])
+    assert (status.folder / "words.md").read_text(encoding="utf-8") == word_table(scores)
+    charts = sorted(path.name for path in status.folder.glob("words-*.svg"))
+    assert len(charts) == 5 and charts[0] == "words-emocause.svg"
 
 
 def test_weights_of_a_stage_load_into_a_fresh_model(tmp_path):
@@ -128,6 +142,36 @@ def test_metrics_and_comparisons():
     assert found["set: estimator repo - random: cause_recall_top3"]["difference"] == 0
     assert not math.isnan(found["set: estimator repo - random: cause_recall_top1"]["difference"])
     assert np.isfinite([m.compute(100).interval[0] for m in metrics["random"].values()]).all()
+
+
+def test_table_and_chart():
+    """Every figure, its interval and the ceiling; the best method first; a chart is well-formed at its places."""
+    text = "the dog saw a dog and a cat"
+    words = ((0, 3), (4, 7), (8, 11), (12, 13), (14, 17), (18, 21), (22, 23), (24, 27))
+    item = WordItem("1", text, words, "sad", (("dog", 4), ("cat", 7)))
+    scores = {}
+    for name, rows in (
+        ("random", [[2, 7, 1]] * 3 + [[1, 2, 7]]), ("rake", [[4, 7, 1]] * 4), ("estimator a<b", [[2, 4, 7]] * 4),
+        ("rake, gold emotion", [[4, 7, 1]] * 4),
+    ):  # fmt: skip
+        metrics = recall_metrics([item] * 4, rows)
+        scores |= {f"some words: {name}: {key}": m.compute(200).to_dict() for key, m in metrics.items()}
+    scores["some words: estimator a<b - rake: cause_recall_top1"] = {"difference": 0}
+    assert methods_of(scores, "some words") == ["rake", "random", "estimator a<b", "rake, gold emotion"]
+    lines = word_table(scores).splitlines()
+    assert lines[0] == "## some words, 4 texts"
+    assert lines[4] == "| rake | 50.00 [50.00, 50.00] | 100.00 [100.00, 100.00] | 100.00 [100.00, 100.00] |"
+    assert lines[5].startswith("| random | 12.50 [") and lines[8] == "| ceiling | 50.00 | 100.00 | 100.00 |"
+    chart = ElementTree.fromstring(word_chart(scores, "some words"))
+    svg = "{http://www.w3.org/2000/svg}"
+    dots = chart.findall(f"{svg}g/{svg}circle")
+    assert len(dots) == 12
+    for panel in range(3):
+        own = [float(dot.get("cx")) for dot in dots[4 * panel : 4 * panel + 4]]
+        values = [scores[f"some words: {n}: cause_recall_top{(1, 3, 5)[panel]}"]["value"] for n in
+                  methods_of(scores, "some words")]  # fmt: skip
+        assert sorted(range(4), key=own.__getitem__) == sorted(range(4), key=values.__getitem__)
+    assert "estimator a<b: 0.00 [0.00, 0.00]" in [t.text for t in chart.iter(f"{svg}title")]
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from empatheia.understanding import UNDERSTANDERS
 from empatheia.understanding.emotion_estimator import (
     PAPER,
     REPO,
+    RUNNING,
     EmotionEstimator,
     EmotionEstimatorConfig,
     Evidence,
@@ -23,7 +24,9 @@ from empatheia.understanding.emotion_estimator import (
     emotion_joint,
     estimate,
     explain,
+    informative_probabilities,
     likelihoods,
+    remembered,
 )
 from empatheia.understanding.estimator_pieces import EstimatorReader, TextPieces
 
@@ -108,6 +111,41 @@ def test_g1_and_g3_through_the_whole_path(evidence, expected):
     near(found.posterior[0], 0.540541 if evidence is PAPER else 0.346282)
 
 
+def test_memory_by_hand():
+    """Memory 1 gives P(A | w_1..w_t) of Bayes' rule; less fades piece by piece; 0 is the paper's."""
+    likely = LOG(WORDS)
+    assert remembered(likely, 0.0).equal(likely) and remembered(likely[:, :0], 0.5).shape == (4, 0)
+    near(remembered(likely, 0.5)[0], [math.log(0.2), math.log(0.1 * 0.2**0.5), math.log(0.5 * 0.1**0.5 * 0.2**0.25)])
+    for memory, power in ((1.0, (1, 1, 1)), (0.5, (1, 0.5, 0.25)), (0.0, (1, 0, 0))):
+        values = remembered(likely, memory) + UNIFORM[:, None]
+        first = WORDS[:, :1] ** torch.tensor(power)  # only the first word tells labels apart
+        near((values[0] - values.logsumexp(0)).exp(), first[0] / first.sum(0))
+
+
+def test_running_evidence_through_the_whole_path():
+    """Without an emotion the divergence of the posterior from the prior; a given group is one hypothesis."""
+    running = Evidence("all", 1, False, 0.5, "any")
+    (found,) = explain(Given(None), Labels(), [THREE], None, running)
+    posterior = WORDS[:, :1] ** torch.tensor([1, 0.5, 0.25])  # only the first word tells labels apart
+    posterior = posterior / posterior.sum(0)
+    told = (posterior * (4 * posterior).log()).sum(0)
+    assert told[0] > told[1] > told[2] > 0
+    near([p for _, _, p in found.pieces], told.softmax(-1))
+    assert [ABCD[e] for e in found.explained] == ["afraid"]
+    (anger,) = explain(Given(None), Labels(), [THREE], ["anger"], running)
+    assert [ABCD[e] for e in anger.explained] == ["angry", "annoyed"]
+    either = posterior[1] + posterior[2]
+    near([p for _, _, p in anger.pieces], either / either.sum())
+    (one,) = explain(Given(None), Labels(), [THREE], ["annoyed"], running)
+    assert [ABCD[e] for e in one.explained] == ["annoyed"]
+    near([p for _, _, p in one.pieces], posterior[2] / posterior[2].sum())
+
+
+def test_what_is_known_already_tells_nothing():
+    prior = LOG(torch.tensor([0.7, 0.1, 0.1, 0.1], dtype=torch.float64))
+    near(informative_probabilities(torch.zeros(4, 3), prior), [1 / 3] * 3)
+
+
 def test_g4_equal_likelihoods_give_equal_words():
     """Check G4."""
     same = LOG(torch.tensor([0.3, 0.01, 0.2, 0.7], dtype=torch.float64))
@@ -164,7 +202,8 @@ def test_what_stands_around_a_text():
 
 
 @pytest.mark.parametrize(
-    ("kind", "evidence"), [("bart", REPO), ("t5", PAPER), ("gpt2", REPO), ("bert", PAPER), ("own bart", REPO)]
+    ("kind", "evidence"),
+    [("bart", REPO), ("t5", PAPER), ("gpt2", REPO), ("bert", PAPER), ("own bart", REPO), ("own gpt2", RUNNING)],
 )
 def test_g5_batched_is_single(kind, evidence):
     """Check G5: padding leaves probabilities unchanged, in any batch."""
@@ -180,7 +219,7 @@ def test_g5_batched_is_single(kind, evidence):
         assert "".join(text[a:b] for a, b in dict.fromkeys(found.places)) == text.replace(" ", "")
 
 
-@pytest.mark.parametrize("evidence", [REPO, PAPER, Evidence("all", 2, True), Evidence("repo3", 1, False)])
+@pytest.mark.parametrize("evidence", [REPO, PAPER, RUNNING, Evidence("all", 2, True, 0.5), Evidence("repo3", 1, False)])
 def test_g8_order_of_labels(evidence):
     """Check G8: another order of the labels leaves the outputs unchanged."""
     model, reader = estimator("own bart")
@@ -198,13 +237,14 @@ def test_g8_order_of_labels(evidence):
 
 def test_a_given_emotion_is_explained():
     model, reader = estimator("own bart")
-    for evidence in (REPO, PAPER):
+    for evidence in (REPO, PAPER, RUNNING):
         given, own = (estimate(model, reader, TEXTS[:1], e, evidence)[0] for e in (["jealous"], None))
         assert [EMOTIONS[e] for e in given.explained] == ["jealous"]
         assert np.array_equal(given.joint, own.joint)
         (group,) = estimate(model, reader, TEXTS[:1], ["anger"], evidence)
         assert {EMOTION_TO_RECCON[EMOTIONS[e]] for e in group.explained} == {"anger"}
-        assert len(group.explained) == evidence.top_emotions
+        n_anger = sum(EMOTION_TO_RECCON[label] == "anger" for label in EMOTIONS)
+        assert len(group.explained) == (n_anger if evidence is RUNNING else evidence.top_emotions)
     with pytest.raises(DataError, match=r"unknown emotion 'hapiness'\. Did you mean 'happiness'"):
         estimate(model, reader, ["x"], ["hapiness"])
 
@@ -303,11 +343,12 @@ def test_every_weight_gets_a_gradient_and_emotions_are_learnt(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_saved_and_loaded(tmp_path, kind):
-    model, reader = estimator(kind, evidence="all", top_emotions=1, length_norm=False)
+    fields = {"evidence": "all", "top_emotions": 1, "length_norm": False}
+    model, reader = estimator(kind, **fields, memory=0.85, explains="any")
     model.save_pretrained(tmp_path)
     reader.save(tmp_path)
     opened, own = UNDERSTANDERS.get("emotion_estimator").open(tmp_path)
-    assert opened.config.settings() == PAPER and own.label_ids(["sad"]) == reader.label_ids(["sad"])
+    assert opened.config.settings() == RUNNING and own.label_ids(["sad"]) == reader.label_ids(["sad"])
     for a, b in zip(estimate(model, reader, TEXTS), estimate(opened, own, TEXTS), strict=True):
         assert np.array_equal(a.joint, b.joint) and a.pieces == b.pieces
 
@@ -348,8 +389,13 @@ def test_an_encoder_becomes_a_causal_model(tmp_path):
     ("fields", "message"),
     [
         ({"evidence": "repo"}, "evidence is 'repo'; accepted: repo3, all"),
+        ({"memory": 1.5, "evidence": "all"}, "memory is 1.5; accepted: 0 to 1"),
+        ({"memory": 0.5}, "memory is 0.5 with evidence repo3; accepted: 0, or evidence=all"),
+        ({"explains": "all"}, "explains is 'all'; accepted: label, any"),
+        ({"explains": "any"}, "explains=any with evidence repo3 and top_emotions=2; it goes with evidence=all"),
         ({"top_emotions": 3}, "top_emotions is 3; accepted: 1, 2"),
         ({"label_form": "x"}, "label_form is 'x'; accepted: a text with {} in it"),
+        ({"max_pieces": 600, "model_type": "bert"}, "max_pieces is 600, but the backbone has 512 positions"),
         ({"max_pieces": 2}, "max_pieces is 2; accepted: 4 or more"),
         ({"labels": ("sad", "angry", "proud")}, "3 labels; evidence repo3 with top_emotions=2 needs 4 or more"),
         ({"labels": ABCD, "log_prior": [0.0]}, "1 values in log_prior for 4 labels"),
@@ -357,8 +403,9 @@ def test_an_encoder_becomes_a_causal_model(tmp_path):
 )
 def test_bad_settings(fields, message):
     """Check G-b of the pitfalls among them: too few labels for the released evidence."""
+    fields = dict(fields)
     with pytest.raises(ConfigError, match=message):
-        EmotionEstimatorConfig({"model_type": "gpt2"}, **fields)
+        EmotionEstimatorConfig({"model_type": fields.pop("model_type", "gpt2")}, **fields)
 
 
 def test_bad_backbones(tmp_path):

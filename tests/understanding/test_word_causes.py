@@ -22,7 +22,7 @@ from empatheia.errors import CheckpointError, ConfigError, DataError, MissingRes
 from empatheia.metrics.causes import CauseRecall
 from empatheia.taxonomy import EMOTIONS
 from empatheia.understanding import COMPONENTS
-from empatheia.understanding.cause_evidence import PAPER, REPO
+from empatheia.understanding.cause_evidence import PAPER, REPO, RUNNING
 from empatheia.understanding.word_baselines import (
     AttentionWords,
     ClassifierWords,
@@ -64,6 +64,7 @@ def scorers():
         GradientWords(*classifier),
         EstimatorWords(model, reader, REPO),
         EstimatorWords(model, reader, PAPER),
+        EstimatorWords(model, reader, RUNNING),
     ]
 
 
@@ -165,7 +166,7 @@ def test_recall_of_the_specification():
 # -- methods -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("number", range(7))
+@pytest.mark.parametrize("number", range(8))
 def test_batched_is_single_and_scores_are_finite(number):
     scorer = scorers()[number]
     questions = [WordQuestion.of(text) for text in TEXTS]
@@ -334,9 +335,16 @@ def test_gold_emotions_are_read_on_request_only(tmp_path):
         part = "emotion"
 
         def annotate(self, dialogues, *, batch_size):
-            return [tuple(TurnLabels(i, {"sad": 0.9, "joyful": 0.1}) for i in range(len(d.turns))) for d in dialogues]
+            return [tuple(TurnLabels(i, self.told) for i in range(len(d.turns))) for d in dialogues]
 
-    assert {r.emotion for r in WordsOfTurns.load(folder, emotion=Emotion()).annotate(DIALOGUES[:1])[0]} == {"sad"}
+    for told, expected in (
+        ({"sad": 0.9, "joyful": 0.1}, {"sad"}),
+        ({"agreeing": 0.7, "sad": 0.2, "joyful": 0.1}, {"sad"}),  # a classifier of emotions and intents
+        ({"agreeing": 0.7, "neutral": 0.3}, {r.emotion for r in own.annotate(DIALOGUES[:1])[0]}),
+    ):
+        Emotion.told = told
+        found = WordsOfTurns.load(folder, emotion=Emotion()).annotate(DIALOGUES[:1])[0]
+        assert {r.emotion for r in found} == expected
 
 
 def test_other_methods_by_name(tmp_path):

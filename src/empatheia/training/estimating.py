@@ -9,6 +9,7 @@ import hashlib
 import inspect
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -38,9 +39,8 @@ from empatheia.training.evaluation import N_RESAMPLES
 from empatheia.training.runner import stage_data_config
 from empatheia.training.saving import save_folder
 from empatheia.training.stages import StageData
+from empatheia.training.word_chart import word_chart, word_table
 from empatheia.understanding.emotion_estimator import (
-    PAPER,
-    REPO,
     EmotionEstimator,
     EmotionEstimatorConfig,
     Likelihoods,
@@ -49,7 +49,7 @@ from empatheia.understanding.emotion_estimator import (
 )
 from empatheia.understanding.estimator_pieces import EstimatorReader
 from empatheia.understanding.word_baselines import AttentionWords, GradientWords, LexiconWords, RakeWords, RandomWords
-from empatheia.understanding.word_causes import EstimatorWords
+from empatheia.understanding.word_causes import EVIDENCES, EstimatorWords
 from empatheia.understanding.word_questions import WordScorer, rank
 from empatheia.understanding.word_sets import WordItem, emocause_words, reccon_words
 
@@ -188,27 +188,35 @@ class EstimateTask:
 
     # -- measuring -------------------------------------------------------------------------------------------
 
-    def word_sets(self, split: str) -> dict[str, tuple[list[WordItem], dict[str, int]]]:
-        """Items and counts by name of the set: RECCON always, EmoCause if ``data.emocause`` says where it is."""
+    def word_sets(self, split: str) -> dict[str, tuple[list[WordItem], Mapping[str, int]]]:
+        """Items and counts by name of the set: RECCON always, EmoCause if ``data.emocause`` says where it is.
+
+        ``data.word_splits`` adds a set of several splits of RECCON: no method learns from any of them.
+        """
         name = canonical_split(split)
-        items, counts = reccon_words(reccon.load(name, root=self._root()))
-        sets = {
-            "reccon words": (items, counts),
-            "reccon words, part of the turn": ([item for item in items if not item.is_whole], counts),
-        }
+        found = {own: reccon_words(reccon.load(own, root=self._root())) for own in {name, *self.data.word_splits}}
+        sets = {"reccon words": found[name]}
+        if len(found) > 1:
+            items = [item for own in ("train", "valid", "test") if own in found for item in found[own][0]]
+            total = sum((Counter(counts) for _, counts in found.values()), Counter[str]())
+            sets["reccon words, " + " + ".join(s for s in ("train", "valid", "test") if s in found)] = items, total
+        for place, (items, counts) in list(sets.items()):
+            sets[f"{place}, part of the turn"] = [item for item in items if not item.is_whole], counts
         if self.data.emocause is not None:
             place = sample.root() / emocause.FOLDER if self.data.emocause == sample.NAME else self.data.emocause
             sets["emocause"] = emocause_words(emocause.read(place, name))
-        return {name: found for name, found in sets.items() if found[0]}
+        return {place: own for place, own in sets.items() if own[0]}
 
     def scorers(self) -> tuple[dict[str, tuple[WordScorer, bool]], dict[str, str]]:
         """Methods by name, each with whether the gold emotion is given; and what is missing, with the reason.
 
-        ``estimator repo`` and ``estimator paper`` are the same model with the released and the paper's evidence.
+        ``estimator repo``, ``paper`` and ``running`` are the same model with the forms of evidence of ``EVIDENCES``;
+        ``estimator own`` is the model's own form where it is none of these.
         """
         memory: dict[str, Likelihoods] = {}
         found: dict[str, tuple[WordScorer, bool]] = {}
-        for name, evidence in (("estimator repo", REPO), ("estimator paper", PAPER)):
+        for form, evidence in {**EVIDENCES, self.form(): self.model.config.settings()}.items():
+            name = f"estimator {form}"
             own = EstimatorWords(self.model, self.reader, evidence, memory, name)
             found |= {name: (own, False), name + GOLD: (own, True)}
         found |= {"random": (RandomWords(self.data.random_seed), False), "rake": (RakeWords(), False)}
@@ -226,6 +234,11 @@ class EstimateTask:
         gradient = GradientWords.load(self.data.classifier)
         found |= {gradient.kind: (gradient, False), gradient.kind + GOLD: (gradient, True)}
         return found, missing
+
+    def form(self) -> str:
+        """Name of the model's own form of evidence; ``own`` if it is none of ``EVIDENCES``."""
+        own = self.model.config.settings()
+        return next((name for name, evidence in EVIDENCES.items() if evidence == own), "own")
 
     def evaluate(self, split: str, outputs: Path | None) -> dict[str, Any]:
         """Emotion of the situations, and recall of cause words of every method on every set.
@@ -248,10 +261,15 @@ class EstimateTask:
                 lines += [_line(set_name, name, *pair) for pair in zip(items, ranked, strict=True)]
             scores |= comparisons(set_name, measured)
         scores["missing"] = missing
+        scores["evidence"] = self.form()
         if "emocause" in sets:
             scores["emocause: published"] = {name: dict(zip(TOP_K, v, strict=True)) for name, v in PUBLISHED.items()}
         if outputs is not None:
             outputs.write_text("".join(lines), encoding="utf-8")
+            (self.folder / "words.md").write_text(word_table(scores), encoding="utf-8")
+            for place in sets:
+                file = "words-" + "-".join(re.findall(r"\w+", place)) + ".svg"
+                (self.folder / file).write_text(word_chart(scores, place), encoding="utf-8")
         return scores
 
     def _emotion_scores(self, split: str) -> dict[str, Any]:

@@ -24,20 +24,29 @@ from transformers import (
     AutoModelForSeq2SeqLM,
     AutoTokenizer,
     PreTrainedConfig,
-    PreTrainedModel,
 )
 from transformers.modeling_outputs import BaseModelOutput
 from transformers.utils import ModelOutput
 
 from empatheia.errors import CheckpointError, ConfigError
+from empatheia.layers.aligned import AlignedModel
 from empatheia.taxonomy import EMOTIONS
 from empatheia.text.batching import BucketBatchSampler
-from empatheia.understanding.cause_evidence import PAPER, REPO, Evidence, cause_probabilities, emotion_joint
+from empatheia.understanding.cause_evidence import (
+    PAPER,
+    REPO,
+    RUNNING,
+    Evidence,
+    cause_probabilities,
+    emotion_joint,
+    informative_probabilities,
+    remembered,
+)
 from empatheia.understanding.classification import IGNORED, label_fields, label_names, pad_rows, read_model
 from empatheia.understanding.estimator_pieces import EstimatorReader, TextPieces
 from empatheia.understanding.word_questions import Place, labels_meant
 
-CELLS = 2**25  # log-probabilities held at once: 128 MB
+CELLS = 2**23  # log-probabilities held at once: 32 MB, few enough to stay fast on a processor
 _ENCODERS_AS_DECODERS = ("bert", "roberta", "electra", "xlm-roberta", "camembert")
 
 
@@ -51,9 +60,11 @@ class EmotionEstimatorConfig(PreTrainedConfig):
         label_form: What the model reads of a label; ``{}`` is the label (released: ``__{}__``).
         max_pieces: Most pieces of a text with what its tokenizer puts around it.
         backbone_dropout: Replaces every dropout rate in ``backbone_config``; None = as the backbone has them.
-        evidence: ``repo3`` or ``all``; see :class:`Evidence`, also for the next two.
+        evidence: ``repo3`` or ``all``; see :class:`Evidence`, also for the next four.
         top_emotions: 1 or 2.
         length_norm: Mean or sum of log-probabilities.
+        memory: 0 to 1.
+        explains: ``label`` or ``any``.
         log_prior: Log-probability of each label before anything is read (nats); None = uniform.
     """
 
@@ -69,10 +80,12 @@ class EmotionEstimatorConfig(PreTrainedConfig):
         evidence: Literal["repo3", "all"] = "repo3",
         top_emotions: int = 2,
         length_norm: bool = True,
+        memory: float = 0.0,
+        explains: Literal["label", "any"] = "label",
         log_prior: list[float] | None = None,
         **kwargs: Any,
     ) -> None:
-        Evidence(evidence, top_emotions, length_norm)
+        Evidence(evidence, top_emotions, length_norm, memory, explains)
         if "{}" not in label_form:
             raise ConfigError(f"emotion_estimator: label_form is {label_form!r}; accepted: a text with {{}} in it.")
         if max_pieces < 4:
@@ -80,12 +93,20 @@ class EmotionEstimatorConfig(PreTrainedConfig):
         if labels is not None:
             kwargs |= label_fields(labels, "emotion_estimator")
         self.backbone_config = None if backbone_config is None else _plain(backbone_config, backbone_dropout)
+        positions = (self.backbone_config or {}).get("max_position_embeddings") or max_pieces
+        if max_pieces > positions:
+            raise ConfigError(
+                f"emotion_estimator: max_pieces is {max_pieces}, but the backbone has {positions} positions; accepted:"
+                f" up to {positions}."
+            )
         self.label_form = label_form
         self.max_pieces = max_pieces
         self.backbone_dropout = backbone_dropout
         self.evidence = evidence
         self.top_emotions = top_emotions
         self.length_norm = length_norm
+        self.memory = memory
+        self.explains = explains
         self.log_prior = log_prior
         super().__init__(**kwargs)
         if labels is not None:
@@ -95,7 +116,9 @@ class EmotionEstimatorConfig(PreTrainedConfig):
 
     def settings(self) -> Evidence:
         """How it explains unless another way is asked for."""
-        return Evidence(cast(Any, self.evidence), self.top_emotions, self.length_norm)
+        return Evidence(
+            cast(Any, self.evidence), self.top_emotions, self.length_norm, self.memory, cast(Any, self.explains)
+        )
 
 
 @dataclass
@@ -115,7 +138,7 @@ class EmotionEstimatorOutput(ModelOutput):
     logits: Tensor | None = None
 
 
-class EmotionEstimator(PreTrainedModel):
+class EmotionEstimator(AlignedModel):
     """``P(text | emotion)`` of a language model.
 
     Args:
@@ -311,7 +334,8 @@ class Estimate:
 
     Attributes:
         joint: M(e), unnormalised (nats). Shape: (n_labels,).
-        explained: Indices of the labels the pieces' probabilities are about, best first.
+        explained: Indices of the labels the pieces' probabilities are about, best first; with ``explains: any`` the
+            most likely label, beside others.
         pieces: Start, end and probability of each piece; probabilities sum to 1.
     """
 
@@ -372,7 +396,7 @@ def explain(
         model: Reads two labels as one if ``top_emotions`` is 2: one more pass a text.
         reader: The model's own.
         found: From :func:`likelihoods`.
-        emotions: What to explain, one of the labels or of RECCON's six a text; None = the most likely.
+        emotions: What to explain, one of the labels or of RECCON's six a text; None = the most likely, or any.
         evidence: None = the model's own.
         batch_size: Most texts in one pass.
 
@@ -386,11 +410,12 @@ def explain(
     prior = _log_prior(model.config)
     joints = [emotion_joint(own.values, prior, evidence.length_norm) for own in found]
     orders = [
-        _ordered(joint, None if emotion is None else labels_meant(emotion, labels), evidence.top_emotions)
+        _ordered(joint, None if emotion is None else labels_meant(emotion, labels), evidence)
         for joint, emotion in zip(joints, emotions or [None] * len(found), strict=True)
     ]
-    tops = [own.values[order[0]] for own, (order, _) in zip(found, orders, strict=True)]
-    pairs = [i for i, (_, n_top) in enumerate(orders) if n_top > 1 and found[i].text.ids]
+    tops: list[Tensor | None] = [None] * len(found)
+    as_one = evidence.top_emotions == 2
+    pairs = [i for i, (_, n_top) in enumerate(orders) if as_one and n_top > 1 and found[i].text.ids]
     texts = [found[i].text for i in pairs]
     sources = [tuple(reader.label_ids([labels[e] for e in orders[i][0][: orders[i][1]]])) for i in pairs]
     for indices in _batches(model, texts, batch_size, 1):
@@ -398,7 +423,7 @@ def explain(
         for own, k in zip(scores, indices, strict=True):
             tops[pairs[k]] = own[: len(texts[k].ids)]
     return [
-        _estimate(own, joint, order, n_top, top, evidence.kind, prior)
+        _estimate(own, joint, order, n_top, top, evidence, prior)
         for own, joint, (order, n_top), top in zip(found, joints, orders, tops, strict=True)
     ]
 
@@ -418,20 +443,39 @@ def estimate(
 
 
 def _estimate(
-    own: Likelihoods, joint: Tensor, order: list[int], n_top: int, top: Tensor, kind: str, prior: Tensor
+    own: Likelihoods,
+    joint: Tensor,
+    order: list[int],
+    n_top: int,
+    together: Tensor | None,
+    evidence: Evidence,
+    prior: Tensor,
 ) -> Estimate:
-    weights = joint if kind == "repo3" else prior
-    others = order[-2:] if kind == "repo3" else order[n_top:]
-    probabilities = cause_probabilities(top, weights[order[:n_top]].logsumexp(0), own.values[others], weights[others])
-    pieces = tuple((start, end, p) for (start, end), p in zip(own.text.places, probabilities.tolist(), strict=True))
-    return Estimate(joint.numpy(), tuple(order[:n_top]), pieces)
+    """``together``: likelihoods of the first labels read as one; None = each was read alone."""
+    weights = joint if evidence.kind == "repo3" else prior
+    others = order[-2:] if evidence.kind == "repo3" else order[n_top:]
+    values = remembered(own.values, evidence.memory)
+    if not n_top:
+        return Estimate(joint.numpy(), tuple(order[:1]), _with_places(own, informative_probabilities(values, prior)))
+    if together is not None:
+        top, weight = remembered(together, evidence.memory), weights[order[:n_top]].logsumexp(0)
+    else:
+        top, weight = (values[order[:n_top]] + weights[order[:n_top], None]).logsumexp(0), weights.new_zeros(())
+    probabilities = cause_probabilities(top, weight, values[others], weights[others])
+    return Estimate(joint.numpy(), tuple(order[:n_top]), _with_places(own, probabilities))
 
 
-def _ordered(joint: Tensor, meant: Sequence[int] | None, top_emotions: int) -> tuple[list[int], int]:
-    """Labels by M, those that are meant first, and how many of the first are explained."""
+def _with_places(own: Likelihoods, probabilities: Tensor) -> tuple[tuple[int, int, float], ...]:
+    return tuple((start, end, p) for (start, end), p in zip(own.text.places, probabilities.tolist(), strict=True))
+
+
+def _ordered(joint: Tensor, meant: Sequence[int] | None, evidence: Evidence) -> tuple[list[int], int]:
+    """Labels by M, those that are meant first, and how many of the first are explained; 0 = any."""
     values = joint.tolist()
     order = sorted(range(len(values)), key=lambda e: (meant is not None and e not in meant, -values[e], e))
-    return order, top_emotions if meant is None else min(top_emotions, len(meant))
+    if evidence.explains == "any":
+        return order, len(meant or ())
+    return order, evidence.top_emotions if meant is None else min(evidence.top_emotions, len(meant))
 
 
 def _batches(model: EmotionEstimator, texts: Sequence[TextPieces], batch_size: int, n_labels: int) -> list[list[int]]:
@@ -515,6 +559,7 @@ AutoModel.register(EmotionEstimatorConfig, EmotionEstimator, exist_ok=True)
 __all__ = [
     "PAPER",
     "REPO",
+    "RUNNING",
     "EmotionEstimator",
     "EmotionEstimatorConfig",
     "EmotionEstimatorOutput",

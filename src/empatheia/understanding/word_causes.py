@@ -23,6 +23,7 @@ from empatheia.understanding.classification import label_names
 from empatheia.understanding.emotion_estimator import (
     PAPER,
     REPO,
+    RUNNING,
     EmotionEstimator,
     Evidence,
     Likelihoods,
@@ -34,8 +35,8 @@ from empatheia.understanding.word_baselines import AttentionWords, GradientWords
 from empatheia.understanding.word_questions import WordAnswer, WordQuestion, WordScorer, record, spread_to_words
 
 WINDOW_TURNS = 2048
-EVIDENCES: Mapping[str, Evidence] = {"repo": REPO, "paper": PAPER}
-"""Names of the two forms: as released, and as the equations have it."""
+EVIDENCES: Mapping[str, Evidence] = {"repo": REPO, "paper": PAPER, "running": RUNNING}
+"""Names of the forms: as released, as the equations have it, and with what was read before as prior (ours)."""
 
 
 class EstimatorWords:
@@ -98,7 +99,7 @@ class WordsOfTurns:
         scorer: Any method of this module.
         emotion: What each turn expresses: None (the scorer's own view), one of the 32 emotions or of RECCON's six for
             all turns, ``conversation`` (the conversation's own label, gold in a corpus), or a component of part
-            ``emotion``, whose most probable label is explained.
+            ``emotion``, whose most probable emotion is explained (intents and ``neutral`` are passed over).
         targets: Roles whose turns are explained.
         name: For records; None = the scorer's.
 
@@ -149,7 +150,7 @@ class WordsOfTurns:
                 ``vader``; None for ``random`` and ``rake``.
             method: One of :data:`SCORERS`; None = ``estimator``.
             emotion: See the class.
-            evidence: Estimator only: ``repo`` or ``paper`` (:data:`EVIDENCES`); None = the model's own.
+            evidence: Estimator only: ``repo``, ``paper`` or ``running`` (:data:`EVIDENCES`); None = the model's own.
             targets: See the class.
             device: Where a model runs; None = the processor.
 
@@ -224,7 +225,13 @@ class WordsOfTurns:
             labels = [d.emotion if self.emotion == "conversation" else self.emotion for d in dialogues]
             return [dict.fromkeys(range(len(d.turns)), label) for label, d in zip(labels, dialogues, strict=True)]
         found: list[tuple[TurnLabels, ...]] = self.emotion.annotate(dialogues, batch_size=batch_size)
-        return [{labels.turn: labels.label for labels in row} for row in found]
+        return [{labels.turn: _most_probable_emotion(labels) for labels in row} for row in found]
+
+
+def _most_probable_emotion(labels: TurnLabels) -> str | None:
+    """Of the labels that are emotions to a scorer; None where the component knows only others, e.g. intents."""
+    known = {name: p for name, p in labels.probabilities.items() if name in EMOTIONS or name in RECCON_EMOTIONS}
+    return max(known, key=lambda name: known[name]) if known else None
 
 
 def _load_scorer(method: str, folder: str | Path | None, evidence: str | None) -> tuple[WordScorer, str]:
