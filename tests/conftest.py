@@ -10,7 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import hypothesis
 import pytest
+
+hypothesis.settings.register_profile("empatheia", deadline=None)  # no test may fail because a machine is slow
+hypothesis.settings.load_profile("empatheia")
 
 SENTENCES = (
     "I lost my grandmother last week and I keep her scarf on my desk.",

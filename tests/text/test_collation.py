@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from empatheia.dialogue import CauseAnnotation, Dialogue, Span
@@ -105,7 +105,6 @@ def test_long_contexts_lose_their_oldest_or_newest_part(layout, ids, n_dropped, 
     st.integers(2, 20),
     st.sampled_from(["oldest", "newest"]),
 )
-@settings(deadline=None)
 def test_no_layout_exceeds_its_room_or_loses_its_start(texts, room, truncate):
     example = Dialogue.of(*texts, "yes").examples(respond_as=("speaker", "listener"))[-1]
     item = encode(Layout(room, truncate=truncate), example)

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
@@ -82,7 +82,6 @@ def test_a_rare_word_is_unknown():
 
 
 @given(st.text(max_size=60))
-@settings(deadline=None)
 @example("👍🏽 ok")
 @example("İ don't\u200b \x00 \ud800!")
 @example("[PAD] [SEP] [EOS]")
@@ -94,7 +93,6 @@ def test_bpe_encodes_every_string_and_gives_its_words_back(tokenizers, text):
 
 
 @given(st.text(max_size=60) | st.sampled_from(TEXTS))
-@settings(deadline=None)
 @pytest.mark.parametrize("kind", ["word", "bpe", "hf"])
 def test_pieces_know_their_characters_and_words(tokenizers, kind, text):
     pieces = tokenizers[kind].encode(text)

@@ -211,7 +211,7 @@ def test_unknown_words_need_a_tokenizer(tokenizer):
     assert doubts("?!", tokenizer) == ()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.text(max_size=200))
 def test_any_text_gets_readable_reasons(text):
     reasons = doubts(text)

@@ -69,7 +69,7 @@ def test_validation_weighs_batches_by_their_items(tmp_path):
 # -- epochs --------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @example(lengths=[1] * 10 + [13, 38, 60, 20], limit=60, world_size=3, by_tokens=True)
 @given(
     lengths=st.lists(st.integers(1, 60), min_size=4, max_size=40),
