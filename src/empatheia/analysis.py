@@ -146,6 +146,7 @@ class Analysis:
                     "spans": [span_dict(span, turns) for span in note.spans],
                     "probabilities": list(note.probabilities),
                     "emotion": note.emotion,
+                    **({"first_read": note.first_read} if note.first_read else {}),
                 }
                 for note in self.causes
             ]

@@ -125,6 +125,8 @@ class CauseAnnotation:
         annotator: Name and version of what made it, e.g. ``recec/released`` or ``reccon/gold``.
         probabilities: One causal probability for each turn 0..target when a model made it, else empty.
         emotion: The target turn's emotion in the source's own labels, or None.
+        first_read: 0-based index of the first turn the model read; the ones before did not fit into its length, and
+            their probability of 0 says nothing.
     """
 
     dialogue_id: str
@@ -134,6 +136,7 @@ class CauseAnnotation:
     annotator: str = ""
     probabilities: tuple[float, ...] = ()
     emotion: str | None = None
+    first_read: int = 0
 
 
 @dataclass(frozen=True, slots=True)

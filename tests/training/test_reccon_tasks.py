@@ -18,10 +18,11 @@ from empatheia.errors import ConfigError
 from empatheia.metrics.published import compare, published
 from empatheia.metrics.score import Score
 from empatheia.training.entailing import EntailTask
-from empatheia.training.extracting import ExtractTask, tuned_value
+from empatheia.training.extracting import ExtractTask
 from empatheia.training.records import keep_record
 from empatheia.training.runner import run
-from empatheia.understanding.cause_entailment import CauseEntailment
+from empatheia.training.span_scores import tuned_value
+from empatheia.understanding.cause_entailment import CauseEntailment, annotate
 from empatheia.understanding.cause_spans import CauseSpans, extract
 
 RECIPES = sorted((Path(__file__).resolve().parents[2] / "recipes" / "reccon").glob("*.yaml"))
@@ -102,6 +103,54 @@ def test_a_loaded_span_model_answers_as_in_the_run(encoder, tmp_path):
     assert extract(loaded, AutoTokenizer.from_pretrained(tmp_path), items) == extract(task.model, task.tokenizer, items)
 
 
+def test_an_annotator_that_marks_pieces_is_measured_on_spans_too(encoder, tmp_path):
+    made = recipe(encoder, "entail", {"form": "joint", "spans": True, "max_pieces": 40})
+    status = run(made, tmp_path, show_progress=False)
+    metrics = status.metrics["metrics"]
+    for fold in (1, 2, 3):
+        for how in ("0", "tuned on valid"):
+            found = metrics[f"fold{fold} spans, threshold {how}"]
+            assert found["n_positive"] == metrics[f"fold{fold} pairs, threshold 0.5"]["n_positive"]
+            assert 0 <= found["f1_pos_nested"] <= found["f1_pos"] <= 100
+            assert {"span_f1_pos", "span_f1_pos_nested"} <= set(found["scores"])
+    loaded = CauseEntailment.from_pretrained(status.folder / "checkpoint")
+    for line in map(json.loads, (status.folder / "outputs.jsonl").read_text().splitlines()):
+        assert line["turns"] == [i for i, p in enumerate(line["p"]) if p >= loaded.config.threshold]
+    counts = status.metrics["data"]["reccon"]["test, fold 1"]
+    assert counts["unread_turns"] > 0 and 0 <= counts["unread_causes"] <= counts["unread_turns"]
+
+
+def test_unread_turns_are_counted(encoder, tmp_path):
+    for max_pieces, turns, causes in ((40, 2, 1), (500, 0, 0)):  # six turns of nine pieces, four of them fit
+        task = EntailTask(recipe(encoder, "entail", {"form": "joint", "max_pieces": max_pieces}), tmp_path)
+        task._items["valid", 1] = [bench.item(*["a b c d e f g h"] * 6, labels=(1, 0, 1, 0, 0, 1), spans=())]
+        counts = task.data_record()["reccon"]["valid, fold 1"]
+        assert counts == {"items": 1, "pairs": 6, "unread_turns": turns, "unread_causes": causes}
+    pair = EntailTask(recipe(encoder, "entail", {"form": "pair"}), tmp_path)
+    assert pair.items("valid") and "unread_turns" not in pair.data_record()["reccon"]["valid, fold 1"]
+
+
+def test_a_span_model_on_a_frozen_annotator_keeps_its_turns(encoder, tmp_path):
+    """The recipe's way: only the start and end head learns, so turns get the annotator's own probabilities."""
+    annotator = run(recipe(encoder, "entail", {"form": "joint"}), tmp_path, show_progress=False).folder / "checkpoint"
+    stage = load_recipe(RECIPES[0].parent / "span_from_annotator.yaml", "cpu").stages[0]
+    tiny = recipe(annotator, "extract", {"form": "joint"})
+    short = tiny.stages[0].model_copy(update={"train": stage.train, "losses": stage.losses, "select": stage.select})
+    status = run(tiny.model_copy(update={"stages": (short,)}), tmp_path, show_progress=False)
+    before = CauseEntailment.from_pretrained(annotator).state_dict()
+    after = CauseSpans.from_pretrained(status.folder / "checkpoint").state_dict()
+    assert all(torch.equal(tensor, after[name]) for name, tensor in before.items())
+    assert set(after) - set(before) == {f"answer_head.{i}.{w}" for i in (0, 3) for w in ("weight", "bias")}
+    items = ExtractTask(tiny, tmp_path).items("test")
+    tokenizer = AutoTokenizer.from_pretrained(annotator)
+    answers = extract(CauseSpans.from_pretrained(status.folder / "checkpoint"), tokenizer, items)
+    notes = annotate(CauseEntailment.from_pretrained(annotator), tokenizer, items)
+    for note, found in zip(notes, answers, strict=True):
+        assert found
+        for turn, answer in found.items():
+            assert torch.tensor(answer.log_odds).sigmoid().item() == pytest.approx(note.probabilities[turn], abs=2e-4)
+
+
 def test_the_decoding_is_chosen_on_valid_unless_the_recipe_names_it(encoder, tmp_path):
     values = {}
     for named in ({"decoding": "argmax"}, {"decoding": "overlap"}, {}):
@@ -135,7 +184,10 @@ def test_recipes_in_three_sizes(path):
         assert settings.context == ("without_context" not in path.stem)
         assert str(made.data.fold) == (path.stem.partition("fold")[2] or "1")[0]
         assert (made.data.corpus == "sample") == (size == "smoke")
-        if size == "full":
+        if path.stem == "span_from_annotator":
+            assert settings.form == "joint" and made.stages[0].train == ("answer_head",)
+            assert made.encoder == ("minilm" if size == "smoke" else "causes")
+        elif size == "full":
             lengths = {("entail", True): 512, ("entail", False): 300, ("extract", True): 512, ("extract", False): 400}
             assert settings.max_pieces == lengths[made.task, settings.context]
             assert settings.form == ("pair" if made.task == "entail" else "paper")

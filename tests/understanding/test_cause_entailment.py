@@ -7,7 +7,7 @@ from collections import namedtuple
 
 import pytest
 import torch
-from tokenizers import Tokenizer, models, pre_tokenizers
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 from transformers import (
     AutoModel,
     BertConfig,
@@ -37,7 +37,8 @@ from empatheia.understanding.cause_entailment import (
     pair_text,
     token_batches,
 )
-from empatheia.understanding.entailment_items import item_pair_texts
+from empatheia.understanding.entailment_items import in_stretches, item_pair_texts
+from empatheia.understanding.span_answers import whole_words
 
 WORDS = [
     "[PAD]",
@@ -170,6 +171,7 @@ def test_long_histories_lose_their_oldest_turns(tokenizer, items):
     model = build(max_pieces=9)
     note = annotate(model, tokenizer, items[:1], threshold=0.0)[0]
     assert note.probabilities[0] == 0.0 and len(note.probabilities) == 3
+    assert note.first_read == 1 and annotate(build(), tokenizer, items[:1])[0].first_read == 0
     with pytest.raises(ConfigError, match="max_length 4"):
         encode_joint(items[:1], tokenizer, max_length=4)
 
@@ -220,16 +222,7 @@ def test_every_parameter_learns(tokenizer, items):
     model = build(spans=True)
     model(**EntailmentCollator(tokenizer)(list(EntailmentDataset(items, tokenizer, model.config)))).loss.backward()
     assert [name for name, p in model.named_parameters() if p.grad is None] == []
-    frozen = build(freeze_word_embeddings=True)
-    assert not frozen.get_input_embeddings().weight.requires_grad
-    groups = frozen.parameter_groups(1e-5, 1e-3, 0.1)
-    assert {(g["lr"], g["weight_decay"]) for g in groups} == {
-        (1e-5, 0.1),
-        (1e-5, 0.0),
-        (1e-3, 0.1),
-        (1e-3, 0.0),
-    }
-    assert sum(len(g["params"]) for g in groups) == sum(p.requires_grad for p in frozen.parameters())
+    assert not build(freeze_word_embeddings=True).get_input_embeddings().weight.requires_grad
 
 
 @pytest.mark.parametrize("fields", [{"spans": True}, {"form": "pair", "max_pieces": 70}])
@@ -309,13 +302,60 @@ def test_from_encoder_loads_the_encoder(tokenizer, tmp_path):
     encoder = BertModel(small_encoder())
     encoder.save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
-    model, loaded = CauseEntailment.from_encoder(str(tmp_path), spans=True)
+    model, loaded = CauseEntailment.from_encoder(str(tmp_path), spans=True, max_pieces=80)
     assert loaded.convert_tokens_to_ids("joy") == tokenizer.convert_tokens_to_ids("joy")
     for name, tensor in model.encoder.state_dict().items():
         torch.testing.assert_close(tensor, encoder.state_dict()[name], rtol=0, atol=0)
     assert not any("pooler" in name for name in model.state_dict())
+    assert str(tmp_path) not in json.dumps(model.config.to_dict())  # no path of this machine in what is published
     with pytest.raises(CheckpointError, match="cannot read an encoder"):
         CauseEntailment.from_encoder(str(tmp_path / "nothing"))
+    with pytest.raises(ConfigError, match="max_pieces is 512, but the encoder has 80 positions"):
+        CauseEntailment.from_encoder(str(tmp_path))
+
+
+def test_an_encoder_without_some_weights_is_refused():
+    source = BertModel(small_encoder(), add_pooling_layer=False)
+    del source.encoder.layer[1].output.dense.bias
+    with pytest.raises(CheckpointError, match=r"lacks 1 weights, first 'encoder\.layer\.1\.output\.dense\.bias'"):
+        CauseEntailment.on_encoder(source)
+
+
+def test_typed_special_pieces_and_halves_of_characters_are_text(tokenizer):
+    row = encode_joint([item("a [SEP] b", "c \ud83d d")], tokenizer)[0]
+    tokens = tokenizer.convert_ids_to_tokens(row["input_ids"])
+    assert tokens.count("[SEP]") == 3 and row["turn_ids"].count(0) == 6  # a, [, SEP, ], b and one separator
+    assert [row["offsets"][i] for i, turn in enumerate(row["turn_ids"]) if turn == 1] == [(0, 1), (4, 5), (0, 0)]
+    whole = "".join(chr(code) for code in (0x61, 0xD83D))
+    for fields in ({}, {"form": "pair", "max_pieces": 70}):
+        assert len(annotate(build(**fields), tokenizer, [item(whole, "b")])[0].probabilities) == 2
+
+
+def test_offsets_count_characters_not_bytes_or_normalised_ones():
+    core = Tokenizer(models.WordLevel({"[UNK]": 0, "[CLS]": 1, "[SEP]": 2, "joy": 3, "cafe": 4}, unk_token="[UNK]"))
+    core.normalizer = normalizers.BertNormalizer(lowercase=True, strip_accents=True, handle_chinese_chars=False)
+    core.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    made = PreTrainedTokenizerFast(tokenizer_object=core, unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]")
+    text = "\U0001f600  Cafe\u0301\u00a0\u00c9t\u00e9  ..  end"
+    row = encode_joint([item(text)], made)[0]
+    found = [text[s:e] for s, e in row["offsets"] if s < e]
+    assert found == ["\U0001f600", "Cafe", "\u00c9t\u00e9", ".", ".", "end"]
+    assert [text[slice(*whole_words(text, s, e))] for s, e in row["offsets"] if s < e] == [
+        "\U0001f600", "Cafe\u0301", "\u00c9t\u00e9", "..", "..", "end",
+    ]  # fmt: skip
+
+
+def test_questions_come_in_stretches_that_do_not_change_the_answer(tokenizer, items, monkeypatch):
+    assert [[i.dialogue_id for i in part] for part in in_stretches(items, 4)] == [["x", "y"], ["z"], ["w"]]
+    assert [len(part) for part in in_stretches(items, 1)] == [1, 1, 1, 1] and list(in_stretches([], 3)) == []
+    model = build(form="pair", max_pieces=70)
+    whole, seen = annotate(model, tokenizer, items), []
+    monkeypatch.setattr("empatheia.understanding.cause_entailment.PAIRS_AT_ONCE", 3)
+    parts = annotate(model, tokenizer, items, progress=lambda done, total: seen.append((done, total)))
+    assert seen == [(1, 4), (3, 4), (4, 4)]
+    for a, b in zip(whole, parts, strict=True):
+        assert a.probabilities == pytest.approx(b.probabilities, abs=2e-4)
+    assert whole[2].probabilities[1] == 0 != whole[2].probabilities[0]  # its second turn is not asked about
 
 
 def test_fold_one_items_and_pair_scores():

@@ -4,7 +4,9 @@ import json
 import math
 import subprocess
 import sys
+from dataclasses import replace
 
+import numpy as np
 import pytest
 import tiny_causes as bench
 import torch
@@ -13,15 +15,25 @@ from transformers import AutoModel
 from empatheia.corpora import reccon
 from empatheia.corpora.reccon_pairs import span_question
 from empatheia.dialogue import Span
-from empatheia.errors import ConfigError, DataError, MissingResourceError
-from empatheia.training.extracting import best_null_threshold, predictions, span_scores
+from empatheia.errors import CheckpointError, ConfigError, DataError, MissingResourceError
+from empatheia.metrics.spans import SpanF1
+from empatheia.training.span_scores import (
+    best_null_threshold,
+    marked_answers,
+    predictions,
+    span_scores,
+    tuned_value,
+)
 from empatheia.understanding import UNDERSTANDERS
+from empatheia.understanding.cause_entailment import annotate
 from empatheia.understanding.cause_spans import (
     CauseSpans,
     CauseSpansConfig,
     SpanAnswer,
     SpanCollator,
     SpanDataset,
+    _best_window,
+    _window_answers,
     extract,
 )
 from empatheia.understanding.entailment_items import items_of_fold
@@ -91,7 +103,58 @@ def test_long_contexts_come_in_windows(overlap):
     assert with_answer and all(text_of(row, context) == context[100:103] for row in with_answer)
     model = bench.spans_model(max_pieces=128, overlap=overlap)
     answer = extract(model, bench.tokenizer(), [long])[0][0]
-    assert context[answer.span.start : answer.span.end] == answer.text or answer.span.turn == 1
+    assert answer.text in context and answer.text.startswith(context[answer.span.start : answer.span.end])
+    evidence = bench.spans_model(max_pieces=128, overlap=overlap, answers="evidence")
+    for turn, own in extract(evidence, bench.tokenizer(), [long])[0].items():
+        assert long.texts[turn][own.span.start : own.span.end] == own.text != "" and own.span.turn == turn
+
+
+def test_the_best_window_has_the_smallest_null_score_and_the_largest_answer():
+    """SQuAD 2's rule over windows: (null, best answer) 5/3, 1/4, 2/- give 4 - 1, wherever they come."""
+    item, places = bench.item("a b c", "d"), [(5.0, (3.0, 0, 1)), (1.0, (4.0, 2, 3)), (2.0, None)]
+    for order in (places, places[::-1]):
+        best = _best_window(order, item, 0, config())
+        assert (best.text, best.log_odds, best.span.turn) == ("b", 3.0, 0)
+        assert best.span.score == pytest.approx(1 / (1 + math.exp(-3)), abs=1e-4)
+    assert _best_window([(0.0, None)], item, 0, config()) is None
+
+
+@pytest.mark.parametrize(("null", "is_given"), [(7.0, True), (7.1, False)])
+def test_an_answer_is_given_when_it_is_no_worse_than_none(null, is_given):
+    """As in the published script: empty only if null - best > 0."""
+    row = question_rows([bench.item("a b", labels=(1,), spans=(Span(0, 0, 1),))], bench.tokenizer(), config())[0]
+    start, end = (np.full(len(row["input_ids"]), -5.0) for _ in range(2))
+    place = row["answerable"].index(1)
+    start[0], end[0], start[place], end[place] = null, 0.0, 4.0, 3.0
+    start[1], end[1] = 50.0, 50.0  # a word of the question cannot be an answer
+    found = _best_window([_window_answers(row, start, end, config())], bench.item("a b"), 0, config())
+    assert (found.text, found.log_odds >= 0) == ("a", is_given)
+
+
+def test_a_piece_with_the_blank_before_it_belongs_to_its_turn():
+    """Some tokenizers count the blank in front of a word as part of its piece."""
+
+    class Blanks:
+        def __init__(self, inner):
+            self.inner = inner
+
+        def __getattr__(self, name):
+            return getattr(self.inner, name)
+
+        def __call__(self, *args, **kwargs):
+            made = self.inner(*args, **kwargs)
+            if "offset_mapping" in made:
+                made["offset_mapping"] = [
+                    [(max(0, s - 1), e) if s < e else (s, e) for s, e in row] for row in made["offset_mapping"]
+                ]
+            return made
+
+    items = bench.labelled()[:1]
+    rows = question_rows(items, Blanks(bench.tokenizer()), config(answers="evidence"))
+    assert [sum(row["answerable"]) for row in rows] == [3, 1, 4]
+    model = bench.spans_model(answers="evidence")
+    for turn, found in extract(model, Blanks(bench.tokenizer()), items)[0].items():
+        assert items[0].texts[turn][found.span.start : found.span.end] == found.text != ""
 
 
 def test_an_answer_cut_by_a_window_is_no_answer_there():
@@ -281,8 +344,28 @@ def test_a_joint_model_starts_from_a_trained_annotator(tmp_path):
         names = ("input_ids", "attention_mask", "token_type_ids", "turn_ids", "labels")
         expected = annotator(**{k: batch[k] for k in names}).turn_logits
         torch.testing.assert_close(model(**batch).turn_logits, expected, rtol=0, atol=0)
-    with pytest.raises(ConfigError, match="annotator of form=joint, head_width=16"):
+    assert "span_head.0.weight" not in model.state_dict()
+    with pytest.raises(ConfigError, match=r"annotator of form=joint, head_width=16.* span model has form=paper"):
         CauseSpans.from_encoder(str(tmp_path), form="paper")
+    broken = bench.entailment_model()
+    del broken.turn_head[0].bias
+    with pytest.raises(CheckpointError, match=r"lacks 1 weights, first 'turn_head\.0\.bias'"):
+        CauseSpans.on_encoder(broken, form="joint", head_width=16)
+
+
+def test_an_annotators_marks_are_answers():
+    """Span scores without a span model: the marked pieces of each turn, at the turn's log-odds."""
+    model, items = bench.entailment_model(spans=True), bench.labelled()
+    notes = annotate(model, bench.tokenizer(), items, threshold=0.0)
+    for item, note, found in zip(items, notes, marked_answers(items, notes), strict=True):
+        assert list(found) == list(range(len(item.texts)))
+        for turn, one in found.items():
+            assert item.texts[turn][one.span.start : one.span.end] == one.text != ""
+            assert 1 / (1 + math.exp(-one.log_odds)) == pytest.approx(note.probabilities[turn], abs=1e-6)
+    sure = replace(notes[1], probabilities=(1.0,), spans=(Span(0, 0, 1, 1.0),))
+    assert marked_answers(items[1:2], [sure])[0][0].log_odds == 10
+    scores = span_scores(items, marked_answers(items, notes), 0.0)
+    assert (scores["n_positive"], scores["n_negative"]) == (5, 5)
 
 
 def answer(turn, text, log_odds, start=0):
@@ -314,6 +397,30 @@ def test_part_of_the_truth_is_not_empty():
     scores = span_scores(items, [{0: answer(0, "b", 2.0)}], 0.0)
     assert (scores["positive_empty"], scores["negative_empty"]) == (0, 1)
     assert scores["f1_pos"] == pytest.approx(100 * 2 / 4)  # "a" is an article: three gold words, one shared
+
+
+@pytest.mark.parametrize("tune", ["balanced", "f1"])
+def test_the_tuned_value_is_the_metrics_own(tune):
+    items, answers = [], []
+    for i, (gold, text, odds) in enumerate(
+        [
+            ("a b", "b", 1.0),
+            ("the", "", 2.0),
+            ("b c d", "c d", -1.0),
+            (None, "b", 0.5),
+            (None, "b", -2.0),
+            (None, "", 3),
+        ]
+    ):
+        spans = () if gold is None else (Span(0, 0, len(gold)),)
+        items.append(bench.item(gold or "b", labels=(int(gold is not None),), spans=spans, id=str(i)))
+        answers.append({0: answer(0, text, odds)} if i != 4 else {})
+    for threshold in (-math.inf, -1.0, 0.0, 0.7, 2.0, 9.0):
+        metric = SpanF1("f1")
+        metric.update(*predictions(items, answers, threshold))
+        parts = metric.compute().parts
+        expected = parts["f1"] if tune == "f1" else (parts["f1_pos"] + parts["f1_neg"]) / 2
+        assert tuned_value(items, answers, threshold, tune) == pytest.approx(expected)
 
 
 def test_null_threshold_separates():
@@ -360,6 +467,27 @@ def test_nothing_to_ask():
         assert extract(model, bench.tokenizer(), []) == []
         silent = bench.item("", labels=None)
         assert extract(model, bench.tokenizer(), [silent]) == [{}]
+        unasked = bench.item("a", "b", labels=(-100, -100), spans=())
+        assert extract(model, bench.tokenizer(), [unasked, bench.item("a")])[0] == {}
+
+
+def test_questions_come_in_stretches_that_do_not_change_the_answer(monkeypatch):
+    model, items, seen = bench.spans_model(), bench.labelled(), []
+    whole = extract(model, bench.tokenizer(), items)
+    monkeypatch.setattr("empatheia.understanding.cause_spans.QUESTIONS_AT_ONCE", 3)
+    parts = extract(model, bench.tokenizer(), items, progress=lambda done, total: seen.append((done, total)))
+    assert seen == [(1, 4), (3, 4), (4, 4)]
+    for a, b in zip(whole, parts, strict=True):
+        assert [(x.turn, x.text) for x in a.values()] == [(x.turn, x.text) for x in b.values()]
+
+
+def test_typed_special_pieces_and_halves_of_characters_are_text():
+    odd = bench.item("a [SEP] b", "c " + chr(0xD83D) + " d")
+    for fields in FORMS:
+        found = extract(bench.spans_model(**fields), bench.tokenizer(), [odd])[0]
+        assert {turn: one.text in odd.context() for turn, one in found.items()} == {0: True, 1: True}
+    row = question_rows([bench.item("a [SEP] b")], bench.tokenizer(), config())[0]
+    assert row["input_ids"].count(3) == 2 and sum(row["answerable"]) == 5
 
 
 def test_registry_names_the_model():

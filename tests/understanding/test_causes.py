@@ -74,7 +74,7 @@ def test_an_answer_does_not_depend_on_its_neighbours(kind):
             assert [(s.turn, s.start, s.end) for s in x.spans] == [(s.turn, s.start, s.end) for s in y.spans]
 
 
-@pytest.mark.parametrize("kind", ["both", "piece head"])
+@pytest.mark.parametrize("kind", components())
 def test_later_turns_and_gold_labels_change_nothing(kind):
     component = components()[kind]
     first = component.annotate(MIXED[:1])[0][0]
@@ -94,6 +94,20 @@ def test_five_hundred_turns():
     last = row[-1]
     assert len(last.probabilities) == 499 and last.probabilities[0] == 0.0 and last.probabilities[-1] > 0
     assert all(span.turn > 400 for span in last.spans) and last.spans
+    # nothing is lost in silence: the record says from where on turns were read
+    assert last.first_read > 400 and not any(last.probabilities[: last.first_read])
+    assert all(last.probabilities[last.first_read :]) and row[0].first_read == 0
+    alone = CausesOfTurns(spans=pair[1], threshold=0.0).annotate([Dialogue.of(*texts)])[0][-1]
+    assert alone.first_read == last.first_read
+    record = Analysis(Dialogue.of(*texts), causes=row, models={"causes": "tiny"}).to_dict()["causes"]
+    assert "first_read" not in record[0] and record[-1]["first_read"] == last.first_read
+
+
+def test_the_pair_form_reads_every_turn_of_a_long_conversation():
+    texts = ["abcdefgh"[i % 8] for i in range(40)]
+    model = with_tokenizer(bench.entailment_model(form="pair", max_pieces=32))
+    (row,) = CausesOfTurns(model).annotate([Dialogue.of(*texts)])
+    assert all(row[-1].probabilities) and len(row[-1].probabilities) == 39 and row[-1].first_read == 0
 
 
 def test_emotions_come_from_a_component_a_word_or_the_conversation():
@@ -117,6 +131,13 @@ def test_emotions_come_from_a_component_a_word_or_the_conversation():
             return [tuple(labels(i) for i, t in enumerate(d.turns) if t.role == "speaker") for d in dialogues]
 
     assert words(emotion=Perceives()) == [["sadness", "happiness"], ["sadness"], [], ["sadness", "happiness"], []]
+    sources = {None: "unknown", "lonely": "given", "conversation": "conversation", Perceives(): "component"}
+    for emotion, source in sources.items():  # the record says whether a label was read
+        note = CausesOfTurns(model, emotion=emotion).annotate(MIXED)[0][0]
+        assert note.annotator.endswith(f"+emotion:{source}")
+    named = Perceives()
+    named.name = "rashkin"
+    assert CausesOfTurns(model, emotion=named).annotate(MIXED)[0][0].annotator.endswith("+emotion:rashkin")
     read = CausesOfTurns(model, emotion="lonely").annotate(MIXED)[0][1].probabilities
     assert read != CausesOfTurns(model, emotion="furious").annotate(MIXED)[0][1].probabilities
 
@@ -181,6 +202,13 @@ def test_broken_folders(tmp_path):
         load(tmp_path / "empty")
     with pytest.raises(CheckpointError, match="model_type is 'bert'; accepted: cause_entailment, cause_spans"):
         load(bench.encoder_folder(tmp_path / "plain"))
+    words = save(tmp_path / "words", bench.spans_model(form="joint"))
+    (words / "empatheia.json").write_text("{broken")
+    assert load(words).name == "words"
+    (words / "tokenizer.json").unlink()
+    (words / "tokenizer_config.json").unlink()
+    with pytest.raises(CheckpointError, match="no tokenizer in"):
+        load(words)
     (turns / "model.safetensors").unlink()
     with pytest.raises(CheckpointError, match="cannot read a model"):
         load(turns)

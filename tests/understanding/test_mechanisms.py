@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from tiny_classifiers import encoder_classifier
 from tiny_reactions import SENTENCES, SIZES, encoder_folder, identifier, pairs, pieces
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
@@ -413,7 +414,9 @@ def test_wrong_folders(tmp_path):
         ({"no_rationale": "some"}, "no_rationale is 'some'; accepted: whole, ignored, nothing"),
         ({"padding": "none"}, "padding is 'none'; accepted: masked, repo"),
         ({"max_pieces": 2}, "max_pieces is 2; accepted: 4 or more"),
-        ({"level_weights": [1.0]}, "level_weights is .*; accepted: 3 numbers"),
+        ({"level_weights": [1.0]}, "level_weights is .*; accepted: 3 numbers from 0"),
+        ({"level_weights": {EX: [1, 1, -1]}}, "level_weights is .*; accepted: 3 numbers from 0"),
+        ({"level_weights": {EX: [1, 1, 1]}, "mechanisms": [IP]}, r"by mechanism \(interpretation\)"),
         ({"n_heads": 5}, "n_heads is 5; accepted: a divisor of 32"),
         ({"n_heads": 0}, "n_heads is 0; accepted: 1 or more"),
         ({"dropout": -0.1}, "dropout is -0.1; accepted: from 0 to below 1"),
@@ -441,3 +444,32 @@ def test_level_weights_change_the_loss_only_by_level():
     plain = model(**batch).losses["level"].item()
     model.config.level_weights = [1.0, 3.0, 1.0]
     assert model(**batch).losses["level"].item() == pytest.approx(3 * plain, rel=1e-5)
+
+
+def test_level_weights_by_mechanism():
+    model, reader = identifier()
+    batch = batch_of(reader, [labelled(1), labelled(2)])
+    each = []
+    for name in MECHANISMS:
+        model.config.level_weights = {other: [float(other == name)] * 3 for other in MECHANISMS}
+        each.append(model(**batch).losses["level"].item())
+    model.config.level_weights = None
+    assert sum(each) == pytest.approx(model(**batch).losses["level"].item(), rel=1e-5)
+    model.config.level_weights = {EX: [2.0, 2.0, 2.0]}  # the others count once
+    assert model(**batch).losses["level"].item() == pytest.approx(each[0] + each[1] + 2 * each[2], rel=1e-5)
+
+
+def test_level_weights_survive_saving(tmp_path):
+    folder = save(tmp_path / "m", level_weights={EX: [1, 3, 2]})
+    model, _ = MechanismIdentifier.open(folder)
+    assert model.config.level_weights == {EX: [1.0, 3.0, 2.0]}
+
+
+def test_it_starts_from_what_a_classifier_learnt(tmp_path):
+    classifier = encoder_classifier()
+    classifier.model.save_pretrained(tmp_path / "c")
+    classifier.reader.save(tmp_path / "c")
+    model, _ = MechanismIdentifier.from_encoder(str(tmp_path / "c"), freeze_seeker=False, max_pieces=32)
+    for encoder in (model.response_encoder, model.seeker_encoder):
+        ours, theirs = encoder.state_dict(), classifier.model.encoder.state_dict()
+        assert ours.keys() == theirs.keys() and all(torch.equal(ours[name], theirs[name]) for name in ours)

@@ -147,7 +147,7 @@ def test_temperature_divides_the_logits():
 def test_head_width_is_a_tanh_layer():
     tiny = encoder_classifier(head_width=16)
     kinds = [type(layer).__name__ for layer in tiny.model.head]
-    assert kinds == ["Dropout", "_HeadLinear", "Tanh", "Dropout", "_HeadLinear"]
+    assert kinds == ["Dropout", "HeadLinear", "Tanh", "Dropout", "HeadLinear"]
     assert tiny.model.head[1].out_features == 16 and tiny.model.head[-1].out_features == 32
 
 

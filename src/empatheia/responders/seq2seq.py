@@ -12,12 +12,13 @@ from typing import Any, ClassVar
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from transformers import GenerationMixin, PreTrainedConfig, PreTrainedModel
+from transformers import GenerationMixin, PreTrainedConfig
 from transformers import initialization as init
 from transformers.cache_utils import DynamicCache, EncoderDecoderCache
 from transformers.modeling_outputs import BaseModelOutput
 from transformers.utils import ModelOutput
 
+from empatheia.layers.aligned import AlignedModel
 from empatheia.layers.attention import GateForm
 from empatheia.layers.positions import sinusoidal_positions
 from empatheia.layers.transformer import Decoder, Encoder
@@ -197,7 +198,7 @@ def smoothed_target(labels: Tensor, vocab_size: int, pad_id: int, smoothing: flo
     return target
 
 
-class Seq2SeqResponder(PreTrainedModel, GenerationMixin):
+class Seq2SeqResponder(AlignedModel, GenerationMixin):
     """Encoder of the system's own, shared decoder.
 
     A subclass sets ``config_class`` and ``features`` and implements :meth:`build_encoder`; the encoder owns

@@ -1,4 +1,7 @@
-"""The annotator's task: RECCON causal emotion entailment (Poria et al. 2021), trained on a fold, measured on pairs."""
+"""The annotator's task: RECCON causal emotion entailment (Poria et al. 2021), trained on a fold, measured on pairs.
+
+An annotator that also marks pieces (``spans: true``) is measured on the questions of causal span extraction as well.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,7 @@ from empatheia.dialogue import CauseAnnotation
 from empatheia.errors import ConfigError
 from empatheia.metrics import METRICS
 from empatheia.resources import resolve_model
+from empatheia.training.span_scores import N_RESAMPLES, TUNED, best_null_threshold, marked_answers, span_scores
 from empatheia.training.stages import StageData
 from empatheia.understanding.cause_entailment import (
     CauseEntailment,
@@ -25,12 +29,10 @@ from empatheia.understanding.cause_entailment import (
     EntailmentDataset,
     EntailmentItem,
     annotate,
+    encode_joint,
     items_of_fold,
 )
 from empatheia.understanding.entailment_scores import best_scores, question_cells, scores_at
-
-N_RESAMPLES = 1000
-TUNED = "tuned on valid"
 
 
 class RecconTask:
@@ -54,6 +56,7 @@ class RecconTask:
         self.recipe = recipe
         self.model, self.tokenizer = model_class.from_encoder(str(resolve_model(recipe.encoder)), **recipe.model)
         self._items: dict[tuple[str, int], list[EntailmentItem]] = {}
+        self._unread: dict[tuple[str, int], dict[str, int]] = {}
 
     def items(self, split: str, fold: int | None = None) -> list[EntailmentItem]:
         """Targets of a split with their histories and gold labels, in the training fold or another."""
@@ -83,16 +86,37 @@ class RecconTask:
         (folder / "recipe.yaml").write_text(self.recipe.dump(), encoding="utf-8")
 
     def data_record(self) -> dict[str, Any]:
-        """Rows and published pairs of each split and fold that was read."""
+        """Rows and published pairs of each split and fold that was read, and what the model's length cut off.
+
+        An unread turn counts as found not causal, so unread causes are misses before the model has said anything.
+        """
         return {
             "reccon": {
                 f"{split}, fold {fold}": {
                     "items": len(items),
                     "pairs": sum(1 for item in items for _ in item.questions()),
+                    **self._cut_off(split, fold),
                 }
                 for (split, fold), items in self._items.items()
             }
         }
+
+    def _cut_off(self, split: str, fold: int) -> dict[str, int]:
+        """Labelled turns that joint rows have no room for, and the causes among them."""
+        config = self.model.config
+        if config.form != "joint" or not config.context:
+            return {}
+        if (split, fold) not in self._unread:
+            items = self._items[split, fold]
+            rows = encode_joint(items, self.tokenizer, config.max_pieces)
+            lost = [
+                label
+                for item, row in zip(items, rows, strict=True)
+                for label in (item.labels or ())[: row["first_turn"]]
+            ]
+            counts = {"unread_turns": sum(label >= 0 for label in lost), "unread_causes": lost.count(1)}
+            self._unread[split, fold] = counts
+        return self._unread[split, fold]
 
 
 class EntailTask(RecconTask):
@@ -123,18 +147,26 @@ class EntailTask(RecconTask):
     def evaluate(self, split: str, outputs: Path | None) -> dict[str, Any]:
         """F1 over the published pairs of every test fold, at threshold 0.5 and at the one chosen on valid.
 
-        Validation pairs are those of the fold it was trained on, so a row of the cross-fold table is one model.
+        Validation pairs are those of the fold it was trained on, so a row of the cross-fold table is one model. With a
+        head for pieces also the span scores, at log-odds 0 and at those chosen on valid.
         """
-        tuned = self._best_threshold()
+        marks = bool(self.model.config.spans)
+        valid = self.items("valid")
+        notes = annotate(self.model, self.tokenizer, valid, threshold=0.0)  # a span for every turn
+        tuned = best_scores(question_cells(valid, notes)).threshold
+        odds = best_null_threshold(valid, marked_answers(valid, notes)) if marks else 0.0
         scores: dict[str, Any] = {}
         for fold in self.recipe.data.test_folds:
             items = self.items(split, fold)
-            notes = annotate(self.model, self.tokenizer, items)
+            notes = annotate(self.model, self.tokenizer, items, threshold=0.0)
             for label, threshold in (("0.5", 0.5), (TUNED, tuned)):
                 scores[f"fold{fold} pairs, threshold {label}"] = pair_scores(items, notes, threshold)
+            answers = marked_answers(items, notes) if marks else []
+            for label, threshold in (("0", 0.0), (TUNED, odds)) if marks else ():
+                scores[f"fold{fold} spans, threshold {label}"] = span_scores(items, answers, threshold)
             if outputs is not None:
                 with outputs.open("a" if fold != self.recipe.data.test_folds[0] else "w", encoding="utf-8") as file:
-                    file.write(_lines(notes, fold))
+                    file.write(_lines(notes, fold, tuned))
         return scores
 
 
@@ -154,9 +186,15 @@ def pair_scores(items: Sequence[EntailmentItem], notes: Sequence[CauseAnnotation
     return record
 
 
-def _lines(notes: Sequence[CauseAnnotation], fold: int) -> str:
-    return "".join(
-        json.dumps({"fold": fold, "id": n.dialogue_id, "target": n.target, "turns": n.turns, "p": n.probabilities})
-        + "\n"
-        for n in notes
+def _lines(notes: Sequence[CauseAnnotation], fold: int, threshold: float) -> str:
+    rows = (
+        {
+            "fold": fold,
+            "id": note.dialogue_id,
+            "target": note.target,
+            "turns": [turn for turn, p in enumerate(note.probabilities) if p >= threshold],
+            "p": note.probabilities,
+        }
+        for note in notes
     )
+    return "".join(json.dumps(row) + "\n" for row in rows)

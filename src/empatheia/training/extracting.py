@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from empatheia.config import Recipe, StageConfig
-from empatheia.metrics import METRICS
-from empatheia.training.entailing import N_RESAMPLES, TUNED, RecconTask
+from empatheia.training.entailing import RecconTask
+from empatheia.training.span_scores import TUNED, best_null_threshold, span_scores, tuned_value
 from empatheia.training.stages import StageData
 from empatheia.understanding.cause_spans import CauseSpans, SpanAnswer, SpanCollator, SpanDataset, extract
 from empatheia.understanding.entailment_items import EntailmentItem
-
-METRIC_NAMES = ("span_em_pos", "span_f1_pos", "span_f1_neg", "span_f1", "span_lcs_f1")
-Answers = Sequence[Mapping[int, SpanAnswer]]
 
 
 class ExtractTask(RecconTask):
@@ -70,66 +66,6 @@ class ExtractTask(RecconTask):
         if outputs is not None:
             outputs.write_text("".join(lines), encoding="utf-8")
         return scores
-
-
-def predictions(items: Sequence[EntailmentItem], answers: Answers, threshold: float) -> tuple[list[str], list[Any]]:
-    """Predicted text ("" for none) and gold span (None for a negative) of every published question.
-
-    Args:
-        items: With labels and spans.
-        answers: From :func:`extract`, in the same order.
-        threshold: Log-odds from which an answer is given.
-    """
-    texts, golds = [], []
-    for item, found in zip(items, answers, strict=True):
-        for turn, label, span in item.questions():
-            answer = found.get(turn)
-            texts.append(answer.text if answer is not None and answer.log_odds >= threshold else "")
-            golds.append(item.texts[turn][span.start : span.end] if label and span is not None else None)
-    return texts, golds
-
-
-def span_scores(items: Sequence[EntailmentItem], answers: Answers, threshold: float) -> dict[str, Any]:
-    """The plain numbers in percent, and under ``scores`` each with its signature and bootstrap interval.
-
-    The bootstrap draws questions.
-    """
-    texts, golds = predictions(items, answers, threshold)
-    record: dict[str, Any] = {"threshold": threshold, "scores": {}}
-    for name in METRIC_NAMES:
-        metric = METRICS.get(name)()
-        metric.update(texts, golds)
-        score = metric.compute(n_resamples=N_RESAMPLES)
-        record["scores"][name] = score.to_dict()
-        record |= score.parts
-    return record
-
-
-def best_null_threshold(items: Sequence[EntailmentItem], answers: Answers, tune: str = "balanced") -> float:
-    """The threshold with the best score over at most 200 values between the answers' own log-odds.
-
-    Args:
-        items: Validation items with labels and spans.
-        answers: Their answers.
-        tune: ``balanced`` (mean of F1_pos and F1_neg) or ``f1`` (over all questions). Three of four questions have no
-            answer, so ``f1`` alone rewards silence: answering nothing gives F1 73.8 on fold 1.
-    """
-    odds = sorted({answer.log_odds for found in answers for answer in found.values()})
-    if not odds:
-        return 0.0
-    step = max(1, len(odds) // 200)
-    choices = sorted(round(value, 4) for value in (0.0, *odds[::step], odds[-1] + 1.0))
-
-    return max(choices, key=lambda threshold: (tuned_value(items, answers, threshold, tune), -abs(threshold)))
-
-
-def tuned_value(items: Sequence[EntailmentItem], answers: Answers, threshold: float, tune: str = "balanced") -> float:
-    """What :func:`best_null_threshold` makes best, in percent; -1 where it is undefined."""
-    metric = METRICS.get("span_f1")()
-    metric.update(*predictions(items, answers, threshold))
-    parts = metric.compute().parts
-    value = parts["f1"] if tune == "f1" else (parts["f1_pos"] + parts["f1_neg"]) / 2
-    return -1.0 if math.isnan(value) else value
 
 
 def _line(item: EntailmentItem, found: Mapping[int, SpanAnswer], fold: int, threshold: float) -> str:

@@ -18,13 +18,12 @@ from typing import Any, ClassVar
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
-from transformers import initialization as init
+from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedTokenizerBase
 from transformers.utils import ModelOutput
 
 from empatheia.dialogue import CauseAnnotation, Span
-from empatheia.errors import CheckpointError, ConfigError, DataError
-from empatheia.understanding.encoders import build_encoder, encoder_settings, load_encoder
+from empatheia.errors import ConfigError, DataError
+from empatheia.understanding.encoders import EncoderModel, HeadLinear, check_positions, encoder_settings, load_encoder
 from empatheia.understanding.entailment_items import (
     IGNORED,
     EntailmentCollator,
@@ -32,6 +31,7 @@ from empatheia.understanding.entailment_items import (
     EntailmentItem,
     encode_joint,
     encode_pairs,
+    in_stretches,
     item_pair_texts,
     items_from_dialogue,
     items_from_reccon,
@@ -63,6 +63,7 @@ __all__ = [
 ]
 
 MASKED_LOGIT = -1e4
+PAIRS_AT_ONCE = 2048
 PAIR_MAX_PIECES = {True: 512, False: 300}  # with context, without (Poria et al.'s scripts)
 
 
@@ -157,11 +158,7 @@ class CauseEntailmentOutput(ModelOutput):
     piece_logits: Tensor | None = None
 
 
-class _HeadLinear(nn.Linear):
-    """A linear map of a fresh head; marks it for ``_init_weights``."""
-
-
-class JointReader(PreTrainedModel):
+class JointReader(EncoderModel):
     """Reads a joint sequence and scores each of its turns as a cause; what the joint models share.
 
     A turn is pooled as ``h_i = [mean of its states; state of its closing separator]`` and scored by
@@ -171,39 +168,15 @@ class JointReader(PreTrainedModel):
         config: Names ``encoder_config``, ``form``, ``head_width``, ``max_distance`` and ``dropout``.
     """
 
-    base_model_prefix = "encoder"
-    main_input_name = "input_ids"
-    accepts_loss_kwargs = False
-    _supports_sdpa = True
-    _supports_flash_attn = True
     told_by_fingerprint: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, config: Any) -> None:
         super().__init__(config)
-        self.encoder = build_encoder(config.encoder_config, config.model_type)
-        settings = self.encoder.config
-        self.reads_types = (getattr(settings, "type_vocab_size", 0) or 0) >= 2
-        self.pad_id = getattr(settings, "pad_token_id", None) or 0
-        self.width: int = settings.hidden_size
         self.dropout = nn.Dropout(config.dropout)
         if config.form == "joint":
             self.distance = nn.Embedding(config.max_distance + 1, 32)
             self.same_speaker = nn.Embedding(2, 8)
             self.turn_head = two_layers(6 * self.width + 40, config.head_width, config.dropout)
-
-    def _init_weights(self, module: nn.Module) -> None:
-        """Normal weights and zero biases; Xavier weights in the two-layer heads, so they learn at once."""
-        super()._init_weights(module)
-        if isinstance(module, _HeadLinear):
-            init.xavier_uniform_(module.weight)
-
-    def get_input_embeddings(self) -> nn.Module:
-        """The encoder's word table."""
-        return self.encoder.get_input_embeddings()
-
-    def set_input_embeddings(self, value: nn.Module) -> None:
-        """Replaces the encoder's word table."""
-        self.encoder.set_input_embeddings(value)
 
     @classmethod
     def from_encoder(
@@ -218,34 +191,12 @@ class JointReader(PreTrainedModel):
 
         Raises:
             CheckpointError: The folder holds no encoder that transformers can read, or lacks weights.
+            ConfigError: More pieces are asked for than the encoder has positions.
         """
         source, tokenizer = load_encoder(folder, tokenizer_folder)
-        return cls.on_encoder(source, **kwargs), tokenizer
-
-    @classmethod
-    def on_encoder(cls, source: PreTrainedModel, **kwargs: Any) -> Any:
-        """A model that starts with the weights of ``source``, and fresh heads; see :meth:`from_encoder`."""
-        model = cls(cls.config_class(encoder_config=source.config, **kwargs))  # pyright: ignore
-        missing, _ = model.encoder.load_state_dict(source.state_dict(), strict=False)
-        if missing:
-            raise CheckpointError(f"the encoder lacks {len(missing)} weights, first {missing[0]!r}.")
-        return model
-
-    def read(self, input_ids: Tensor, keep: Tensor, types: Tensor | None) -> Tensor:
-        """Encoder states; content under a false ``keep`` does not matter.
-
-        Args:
-            input_ids: Shape: (batch, source), int64.
-            keep: Shape: (batch, source), bool.
-            types: Segment ids, given on if the encoder has two or more; None = none.
-                Shape: (batch, source), int64.
-
-        Returns:
-            Shape: (batch, source, width).
-        """
-        extra = {"token_type_ids": types} if self.reads_types and types is not None else {}
-        ids = input_ids.masked_fill(~keep, self.pad_id)
-        return self.encoder(input_ids=ids, attention_mask=keep.long(), **extra).last_hidden_state
+        model = cls.on_encoder(source, **kwargs)
+        check_positions(model.config.encoder_config, model.config.max_pieces)
+        return model, tokenizer
 
     def score_turns(
         self, states: Tensor, turn_ids: Tensor, types: Tensor, n_columns: int | None
@@ -327,28 +278,6 @@ class CauseEntailment(JointReader):
         self.post_init()
         if config.freeze_word_embeddings:
             self.encoder.get_input_embeddings().weight.requires_grad_(False)
-
-    def parameter_groups(self, lr: float, head_lr: float, weight_decay: float = 0.01) -> list[dict[str, Any]]:
-        """Optimiser groups: encoder and heads with their own rates; biases and norms undecayed.
-
-        Args:
-            lr: Peak learning rate of the encoder.
-            head_lr: Peak learning rate of the heads.
-            weight_decay: Of matrices.
-        """
-        groups: dict[tuple[bool, bool], list[nn.Parameter]] = {}
-        for name, parameter in self.named_parameters():
-            if parameter.requires_grad:
-                key = (name.startswith("encoder."), parameter.dim() > 1)
-                groups.setdefault(key, []).append(parameter)
-        return [
-            {
-                "params": params,
-                "lr": lr if encoder else head_lr,
-                "weight_decay": weight_decay if matrix else 0.0,
-            }
-            for (encoder, matrix), params in groups.items()
-        ]
 
     def forward(
         self,
@@ -432,7 +361,7 @@ class CauseEntailment(JointReader):
 
 def two_layers(n_in: int, width: int, dropout: float, n_out: int = 1) -> nn.Sequential:
     """A head of two linear maps; :class:`JointReader` starts it with Xavier weights."""
-    return nn.Sequential(_HeadLinear(n_in, width), nn.GELU(), nn.Dropout(dropout), _HeadLinear(width, n_out))
+    return nn.Sequential(HeadLinear(n_in, width), nn.GELU(), nn.Dropout(dropout), HeadLinear(width, n_out))
 
 
 def binary_loss(logits: Tensor, labels: Tensor, positive_weight: float) -> tuple[Tensor, Tensor]:
@@ -476,13 +405,15 @@ def annotate(
 ) -> list[CauseAnnotation]:
     """Predicts the causal turns (and spans, if the model marks them) of each item, in the order given.
 
-    Turns that did not fit into the model's length get probability 0. Probabilities are rounded to 4 decimals
+    Turns that did not fit into the model's length get probability 0, and ``first_read`` of the record says which
+    (joint form; the pair form reads every candidate, cut on the right). Probabilities are rounded to 4 decimals
     and the threshold is applied after that, so the record can be checked against itself.
 
     Args:
         model: Any form; it is put into evaluation mode.
         tokenizer: The encoder's tokenizer.
-        items: Targets with their histories; labels are not read.
+        items: Targets with their histories; of gold labels only those that say "not asked about" are read, where each
+            question costs a pass (pair form, or no context).
         batch_tokens: Most padded pieces in one pass.
         threshold: A turn is causal from this probability on; None = the model's own.
         progress: Called with (items done, items in all) after each pass.
@@ -492,7 +423,14 @@ def annotate(
     limit = model.config.threshold if threshold is None else threshold
     name = f"cause_entailment/{model.config.form}-{model.fingerprint()}"
     limits = (batch_tokens, batch_size)
-    if model.config.form == "pair" or model.config.context:
+    if model.config.form == "pair":
+        found: list[CauseAnnotation] = []
+        for part in in_stretches(items, PAIRS_AT_ONCE):
+            found += _annotate_whole(model, tokenizer, part, limits, limit, name, None)
+            if progress is not None:
+                progress(len(found), len(items))
+        return found
+    if model.config.context:
         return _annotate_whole(model, tokenizer, items, limits, limit, name, progress)
     parts = [(i, turn, short) for i, item in enumerate(items) for turn, short in split_candidates(item)]
     notes = _annotate_whole(model, tokenizer, [part[2] for part in parts], limits, limit, name, progress)
@@ -519,11 +457,11 @@ def _annotate_whole(
     collate = EntailmentCollator(tokenizer, model.config.form)
     if model.config.form == "joint":
         rows = encode_joint(items, tokenizer, model.config.max_pieces)
-        owners = list(range(len(items)))
+        owners = []
     else:
+        owners = [(i, turn) for i, item in enumerate(items) for turn in item.asked()]
         texts = [item_pair_texts(item, model.config, tokenizer) for item in items]
-        rows = encode_pairs([t for group in texts for t in group], tokenizer, model.config.max_pieces)
-        owners = [i for i, group in enumerate(texts) for _ in group]
+        rows = encode_pairs([texts[i][turn] for i, turn in owners], tokenizer, model.config.max_pieces)
     scored: list[list[float]] = [[] for _ in rows]
     pieces: list[list[float]] = [[] for _ in rows]
     done = 0
@@ -548,11 +486,15 @@ def _annotate_whole(
 
 
 def _pair_annotations(
-    items: Sequence[EntailmentItem], owners: list[int], scored: list[list[float]], threshold: float, name: str
+    items: Sequence[EntailmentItem],
+    owners: Sequence[tuple[int, int]],
+    scored: list[list[float]],
+    threshold: float,
+    name: str,
 ) -> list[CauseAnnotation]:
-    probabilities: list[list[float]] = [[] for _ in items]
-    for owner, values in zip(owners, scored, strict=True):
-        probabilities[owner].append(round(values[0], 4))
+    probabilities = [[0.0] * len(item.texts) for item in items]  # a turn not asked about keeps 0
+    for (i, turn), values in zip(owners, scored, strict=True):
+        probabilities[i][turn] = round(values[0], 4)
     return [
         _annotation(item, tuple(values), (), threshold, name) for item, values in zip(items, probabilities, strict=True)
     ]
@@ -579,7 +521,7 @@ def _joint_annotation(
             if where:
                 start, end = best_run([logit for _, logit in where])
                 spans.append(Span(turn, where[start][0][0], where[end - 1][0][1], probability))
-    return _annotation(item, probabilities, tuple(spans), threshold, name)
+    return _annotation(item, probabilities, tuple(spans), threshold, name, row["first_turn"])
 
 
 def _annotation(
@@ -588,6 +530,7 @@ def _annotation(
     spans: tuple[Span, ...],
     threshold: float,
     name: str,
+    first_read: int = 0,
 ) -> CauseAnnotation:
     return CauseAnnotation(
         dialogue_id=item.dialogue_id,
@@ -597,6 +540,7 @@ def _annotation(
         annotator=name,
         probabilities=probabilities,
         emotion=item.emotion,
+        first_read=first_read,
     )
 
 

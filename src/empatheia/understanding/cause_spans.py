@@ -23,7 +23,7 @@ from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedMode
 from transformers.utils import ModelOutput
 
 from empatheia.dialogue import Span
-from empatheia.errors import ConfigError, DataError
+from empatheia.errors import CheckpointError, ConfigError, DataError
 from empatheia.understanding.cause_entailment import (
     MASKED_LOGIT,
     CauseEntailment,
@@ -33,7 +33,7 @@ from empatheia.understanding.cause_entailment import (
     two_layers,
 )
 from empatheia.understanding.encoders import encoder_settings
-from empatheia.understanding.entailment_items import IGNORED, EntailmentItem
+from empatheia.understanding.entailment_items import IGNORED, EntailmentItem, in_stretches
 from empatheia.understanding.span_answers import best_overlap, n_best, place_of, whole_words
 from empatheia.understanding.span_items import LEAST_CONTEXT, SpanCollator, SpanDataset, joint_rows, question_rows
 
@@ -47,6 +47,7 @@ __all__ = [
     "extract",
 ]
 
+QUESTIONS_AT_ONCE = 512
 LENGTHS = {True: (512, 512, 200), False: (400, 400, 160)}
 """Pieces in a sequence, a question and an answer, with context and without (Poria et al.'s scripts)."""
 
@@ -187,7 +188,9 @@ class CauseSpans(JointReader):
     def on_encoder(cls, source: PreTrainedModel, **kwargs: Any) -> CauseSpans:
         """A model that starts with the weights of an encoder, or (joint form) of a trained :class:`CauseEntailment`.
 
-        The annotator's turn head comes along, so a span model may go on where it ended.
+        Of an annotator it takes the encoder, the tables of distances and speakers and the turn head, so that it scores
+        turns as the annotator does until it learns otherwise. The head that marks pieces is left behind: on the first
+        300 training targets a fresh start and end head learned faster than one that began with its weights.
 
         Args:
             source: Encoder or joint annotator.
@@ -195,7 +198,7 @@ class CauseSpans(JointReader):
 
         Raises:
             CheckpointError: Weights are missing.
-            ConfigError: The annotator's heads do not fit ``kwargs``.
+            ConfigError: The annotator's form or heads do not fit ``kwargs``.
         """
         if not isinstance(source, CauseEntailment):
             return super().on_encoder(source, **kwargs)
@@ -204,9 +207,13 @@ class CauseSpans(JointReader):
         if any(getattr(old, name) != getattr(model.config, name) for name in ("form", "head_width", "max_distance")):
             raise ConfigError(
                 f"cause_spans: the encoder is an annotator of form={old.form}, head_width={old.head_width},"
-                f" max_distance={old.max_distance}; give the same values to the span model, or a plain encoder."
+                f" max_distance={old.max_distance}, the span model has form={model.config.form},"
+                f" head_width={model.config.head_width}, max_distance={model.config.max_distance}; accepted: a joint"
+                " annotator with the same values, or a plain encoder."
             )
-        model.load_state_dict(source.state_dict(), strict=False)
+        missing, _ = model.load_state_dict(source.state_dict(), strict=False)
+        if lacking := [name for name in missing if not name.startswith("answer_head.")]:
+            raise CheckpointError(f"the annotator lacks {len(lacking)} weights, first {lacking[0]!r}.")
         return model
 
     def forward(
@@ -325,17 +332,31 @@ def extract(
         items: Targets with their histories.
         batch_tokens: Most padded pieces in one pass.
         batch_size: Most rows in one pass; None = as many as ``batch_tokens`` allows.
-        progress: Called with (rows done, rows in all) after each pass.
+        progress: Called with (items done, items in all) as the work goes on.
 
     Returns:
         For each item, turn index to answer.
     """
     model.eval()
+    answers: list[dict[int, SpanAnswer]] = []
+    for part in [items] if model.config.form == "joint" else in_stretches(items, QUESTIONS_AT_ONCE):
+        answers += _extract(model, tokenizer, part, batch_tokens, batch_size)
+        if progress is not None:
+            progress(len(answers), len(items))
+    return answers
+
+
+def _extract(
+    model: CauseSpans,
+    tokenizer: PreTrainedTokenizerBase,
+    items: Sequence[EntailmentItem],
+    batch_tokens: int,
+    batch_size: int | None,
+) -> list[dict[int, SpanAnswer]]:
     is_joint = model.config.form == "joint"
     rows = (joint_rows if is_joint else question_rows)(items, tokenizer, model.config)
     collate = SpanCollator(tokenizer, model.config.form)
     found: list[Any] = [None] * len(rows)
-    done = 0
     for indices in token_batches([len(row["input_ids"]) for row in rows], batch_tokens, batch_size):
         stripped = [{k: v for k, v in rows[i].items() if k not in ("labels", "span_positions")} for i in indices]
         with torch.inference_mode():
@@ -348,9 +369,6 @@ def extract(
                 found[i] = _window_answers(rows[i], starts[place, :n], ends[place, :n], model.config)
             else:
                 found[i] = _turn_answers(rows[i], starts[place, :n], ends[place, :n], turns[place], model.config)
-        done += len(indices)
-        if progress is not None:
-            progress(done, len(rows))
     answers: list[dict[int, SpanAnswer]] = [{} for _ in items]
     if is_joint:
         for row, places in zip(rows, found, strict=True):

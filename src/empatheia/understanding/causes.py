@@ -46,9 +46,10 @@ class CausesOfTurns:
     Args:
         entailment: Model and tokenizer, or None.
         spans: Model and tokenizer, or None; at least one of the two.
-        emotion: What each target turn expresses: None (unknown), one of the 32 emotions or RECCON's six for all
-            turns, ``conversation`` (the conversation's own label, gold in a corpus), or a component of part
-            ``emotion``, whose distribution is summed to RECCON's six.
+        emotion: What each target turn expresses: None (unknown; the models read ``neutral``), one of the 32 emotions
+            or RECCON's six for all turns, ``conversation`` (the conversation's own label, gold in a corpus), or a
+            component of part ``emotion``, whose distribution is summed to RECCON's six. Every record says the word
+            that was read (``emotion``) and where it came from (end of ``annotator``).
         threshold: Probability from which a turn is causal; None = the models' own.
         targets: Roles whose turns are explained.
         name: For records.
@@ -134,8 +135,10 @@ class CausesOfTurns:
     ) -> list[tuple[CauseAnnotation, ...]]:
         """One annotation for each turn that is explained, in the order of the turns.
 
-        A target reads the turns up to itself, never later ones. In a long conversation the turns that do not fit
-        into the model's length get probability 0. ``emotion`` of a record is the word the models read.
+        A target reads the turns up to itself, never later ones. In a long conversation the oldest turns that do not
+        fit into a joint model's length get probability 0; ``first_read`` of the record is the first that did.
+        ``emotion`` of a record is the word the models read, ``annotator`` ends with where it came from:
+        ``emotion:unknown``, ``emotion:given``, ``emotion:conversation`` or ``emotion:`` and the component's name.
 
         Args:
             dialogues: Conversations; roles matter.
@@ -160,11 +163,19 @@ class CausesOfTurns:
                         owners.append(number)
             rows: list[list[CauseAnnotation]] = [[] for _ in group]
             for number, note in zip(owners, self._explain(items, batch_size), strict=True):
-                rows[number].append(note)
+                rows[number].append(replace(note, annotator=note.annotator + self._source))
             out += [tuple(row) for row in rows]
             if progress is not None:
                 progress(len(group))
         return out
+
+    @property
+    def _source(self) -> str:
+        if self.emotion is None:
+            return "+emotion:unknown"
+        if isinstance(self.emotion, str):
+            return "+emotion:conversation" if self.emotion == "conversation" else "+emotion:given"
+        return f"+emotion:{getattr(self.emotion, 'name', '') or 'component'}"
 
     def _explain(self, items: list[EntailmentItem], batch_size: int) -> list[CauseAnnotation]:
         notes: list[CauseAnnotation | None] = [None] * len(items)
@@ -195,7 +206,10 @@ class CausesOfTurns:
         probabilities = tuple(round(p, 4) for p in chances)
         turns = tuple(i for i, p in enumerate(probabilities) if p >= round(limit, 4) and i in found)
         spans = tuple(given[turn].span for turn in turns if turn in given)
-        return CauseAnnotation(item.dialogue_id, item.target, turns, spans, name, probabilities, item.emotion)
+        first = min(found, default=0)
+        if not any(text.strip() for text in item.texts[:first]):
+            first = 0  # turns without text have no answer, read or not
+        return CauseAnnotation(item.dialogue_id, item.target, turns, spans, name, probabilities, item.emotion, first)
 
     def _emotions(self, dialogues: Sequence[Dialogue], batch_size: int) -> list[dict[int, str]]:
         """The word the models read for each turn whose emotion is known."""
@@ -265,11 +279,17 @@ def _load(place: str | Path, device: str | torch.device | None) -> tuple[str, Lo
     if kind not in MODELS:
         raise CheckpointError(f"{folder}: model_type is {kind!r}; accepted: {', '.join(MODELS)}.")
     model = read_model(MODELS[kind], folder)
-    tokenizer: Any = AutoTokenizer.from_pretrained(str(folder))
+    try:
+        tokenizer: Any = AutoTokenizer.from_pretrained(str(folder))
+    except (OSError, ValueError) as problem:
+        reason = " ".join(str(problem).split())[:300]
+        raise CheckpointError(f"no tokenizer in {str(folder)!r}: {reason} Train the model again, or copy it.") from None
     if kind == "cause_spans" and model.config.form == "paper":
         model.config.answers = "evidence"  # a span of a turn must lie in that turn
-    meta = folder / "empatheia.json"
-    name = json.loads(meta.read_text(encoding="utf-8")).get("name") if meta.is_file() else None
+    try:
+        name = json.loads((folder / "empatheia.json").read_text(encoding="utf-8")).get("name")
+    except (OSError, ValueError, AttributeError):
+        name = None  # the record is a nicety: any folder that holds a model will do
     return kind, (model if device is None else model.to(device), tokenizer), str(name or folder.name)
 
 

@@ -1,12 +1,18 @@
-"""Pretrained encoders as parts of a classifier: built from a configuration, or read from a folder."""
+"""Pretrained encoders as parts of a classifier: built from a configuration, or read from a folder.
+
+:class:`EncoderModel` is what classifiers on one encoder share: the encoder, its word table, reading without regard to
+padding, heads that start with Xavier weights, and starting from pretrained weights.
+"""
 
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Mapping
 from typing import Any
 
 import torch
+from torch import Tensor, nn
 from transformers import (
     AutoConfig,
     AutoModel,
@@ -15,13 +21,18 @@ from transformers import (
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
+from transformers import initialization as init
 from transformers.models.auto.modeling_auto import MODEL_MAPPING
 
 from empatheia.errors import CheckpointError, ConfigError
+from empatheia.layers.aligned import AlignedModel
+from empatheia.understanding import UNDERSTANDERS
 
 _LATE_POSITIONS = ("roberta", "xlm-roberta", "camembert", "mpnet", "longformer")
 """Encoders whose positions start after the padding index."""
 DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout")
+SURROGATES = re.compile("[\ud800-\udfff]")
+"""Halves of characters, which no tokenizer takes; a blank in place of each keeps every offset."""
 
 
 def encoder_settings(
@@ -38,6 +49,7 @@ def encoder_settings(
         ConfigError: The ``model_type`` is missing or unknown, or it is an encoder-decoder.
     """
     values = encoder_config(config, owner).to_dict() if isinstance(config, Mapping) else config.to_dict()
+    values.pop("_name_or_path", None)  # where it was read from is no part of what it is
     return values if dropout is None else {**values, **{name: dropout for name in DROPOUTS if name in values}}
 
 
@@ -80,13 +92,16 @@ def load_encoder(folder: str, tokenizer_folder: str | None = None) -> tuple[PreT
     """A pretrained encoder (float32) and its tokenizer.
 
     Args:
-        folder: Folder (or hub id) of a Hugging Face encoder.
+        folder: Folder (or hub id) of a Hugging Face encoder, or of a model trained here; see :func:`plain_encoder`.
         tokenizer_folder: Folder of its tokenizer, if it lies elsewhere.
 
     Raises:
         CheckpointError: The folder holds no encoder that transformers can read, or lacks weights.
     """
     try:
+        system = PreTrainedConfig.get_config_dict(folder)[0].get("model_type")
+        if system in UNDERSTANDERS:
+            UNDERSTANDERS.get(system)  # its import tells transformers how to read it
         config = AutoConfig.from_pretrained(folder)
         model, info = AutoModel.from_pretrained(
             folder, dtype=torch.float32, output_loading_info=True, **_without_pooler(config)
@@ -101,6 +116,105 @@ def load_encoder(folder: str, tokenizer_folder: str | None = None) -> tuple[PreT
     if missing := sorted(info["missing_keys"]):
         raise CheckpointError(f"encoder {str(folder)!r} lacks {len(missing)} weights, first {missing[0]!r}.")
     return model, tokenizer
+
+
+def plain_encoder(model: PreTrainedModel) -> PreTrainedModel:
+    """The encoder inside a classifier on one encoder; any other model as it is.
+
+    So a model may start from what another one learnt: ``encoder: runs/.../checkpoint`` in a recipe.
+    """
+    return model.encoder if isinstance(model, EncoderModel) else model
+
+
+def start_from(encoder: PreTrainedModel, source: PreTrainedModel) -> None:
+    """Copies the weights of one encoder to another of the same kind; what only the source has (a pooler) is left.
+
+    Raises:
+        CheckpointError: The source lacks weights.
+    """
+    missing, _ = encoder.load_state_dict(source.state_dict(), strict=False)
+    if missing:
+        name = str(getattr(source, "name_or_path", "") or "the encoder")
+        raise CheckpointError(f"encoder {name!r} lacks {len(missing)} weights, first {missing[0]!r}.")
+
+
+class HeadLinear(nn.Linear):
+    """A linear map of a fresh head; :class:`EncoderModel` starts it with Xavier weights, so it learns at once."""
+
+
+class EncoderModel(AlignedModel):
+    """A classifier on one encoder.
+
+    Args:
+        config: Has ``encoder_config``, which says which encoder to build (no weights are loaded).
+
+    Attributes:
+        encoder: Without a pooler.
+        width: Of its states.
+        reads_types: Whether it tells two segments apart.
+        pad_id: What padding is read as.
+    """
+
+    base_model_prefix = "encoder"
+    main_input_name = "input_ids"
+    accepts_loss_kwargs = False
+    _supports_sdpa = True
+    _supports_flash_attn = True
+
+    def __init__(self, config: Any) -> None:
+        super().__init__(config)
+        self.encoder = build_encoder(config.encoder_config, config.model_type)
+        settings = self.encoder.config
+        self.width: int = settings.hidden_size
+        self.reads_types = (getattr(settings, "type_vocab_size", 0) or 0) >= 2
+        self.pad_id = getattr(settings, "pad_token_id", None) or 0
+
+    def _init_weights(self, module: nn.Module) -> None:
+        """Normal weights and zero biases; Xavier weights in the heads."""
+        super()._init_weights(module)
+        if isinstance(module, HeadLinear):
+            init.xavier_uniform_(module.weight)
+
+    def get_input_embeddings(self) -> nn.Module:
+        """The encoder's word table."""
+        return self.encoder.get_input_embeddings()
+
+    def set_input_embeddings(self, value: nn.Module) -> None:
+        """Replaces the encoder's word table."""
+        self.encoder.set_input_embeddings(value)
+
+    @classmethod
+    def on_encoder(cls, source: PreTrainedModel, **fields: Any) -> Any:
+        """A model that starts with the weights of an encoder, and fresh heads.
+
+        Args:
+            source: A pretrained encoder, or a model on one.
+            **fields: Fields of the model's configuration.
+
+        Raises:
+            CheckpointError: Weights are missing.
+        """
+        source = plain_encoder(source)
+        model = cls(cls.config_class(encoder_config=source.config, **fields))  # pyright: ignore
+        start_from(model.encoder, source)
+        return model
+
+    def read(self, input_ids: Tensor, keep: Tensor, types: Tensor | None) -> Tensor:
+        """Encoder states; content under a false ``keep`` does not matter.
+
+        Args:
+            input_ids: Shape: (batch, source), int64.
+            keep: Shape: (batch, source), bool.
+            types: Segment ids, given on if the encoder has two or more; None = none. Shape: (batch, source), int64.
+
+        Returns:
+            Shape: (batch, source, width).
+        """
+        extra = {}
+        if self.reads_types and types is not None:
+            extra = {"token_type_ids": types.masked_fill(~keep, 0)}
+        ids = input_ids.masked_fill(~keep, self.pad_id)
+        return self.encoder(input_ids=ids, attention_mask=keep.long(), **extra).last_hidden_state
 
 
 def special_ids(tokenizer: PreTrainedTokenizerBase) -> tuple[int, int, int]:

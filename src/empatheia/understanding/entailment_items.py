@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
@@ -19,6 +18,8 @@ from empatheia.corpora.loading import LoadedCorpus
 from empatheia.corpora.reccon_pairs import Pair, pairs
 from empatheia.dialogue import CauseAnnotation, Dialogue, Span
 from empatheia.errors import ConfigError, DataError
+from empatheia.understanding.classification import pad_rows
+from empatheia.understanding.encoders import SURROGATES, special_ids
 
 if TYPE_CHECKING:
     from empatheia.understanding.cause_entailment import CauseEntailmentConfig
@@ -234,6 +235,26 @@ def items_from_dialogue(
     return [EntailmentItem(dialogue.id, t, texts[: t + 1], tuple(roles[: t + 1]), label) for t in targets]
 
 
+def in_stretches(items: Sequence[EntailmentItem], n_questions: int) -> Iterator[Sequence[EntailmentItem]]:
+    """Items in runs that ask at most so many questions (or one item), for forms that need a text for each question.
+
+    A conversation of 500 turns asks 62,500 questions, each with its history: too much for the memory at once.
+
+    Args:
+        items: In order.
+        n_questions: Most turns asked about in a run.
+    """
+    start = n = 0
+    for i, item in enumerate(items):
+        more = len(item.asked())
+        if i > start and n + more > n_questions:
+            yield items[start:i]
+            start, n = i, 0
+        n += more
+    if start < len(items):
+        yield items[start:]
+
+
 def pair_text(
     emotion: str, target: str, candidate: str, context: str | None = None, separator: str = LITERAL_SEPARATOR
 ) -> str:
@@ -255,7 +276,8 @@ def encode_pairs(
     """Pieces of pair-form texts, cut on the right; ``labels`` (if given) become one-turn label lists."""
     if not texts:
         return []
-    rows = tokenizer(list(texts), truncation=True, max_length=max_length)["input_ids"]
+    clean = [SURROGATES.sub(" ", text) for text in texts]
+    rows = tokenizer(clean, truncation=True, max_length=max_length)["input_ids"]
     features: list[dict[str, Any]] = [{"input_ids": row} for row in rows]
     for feature, label in zip(features, labels or [], strict=bool(labels)):
         feature["labels"] = [label]
@@ -272,6 +294,7 @@ def encode_joint(
 
     When the sequence is longer than ``max_length`` the oldest turns go first; a target that does not fit
     alone is cut on the right. Turn ids then count from the first kept turn, whose index is ``first_turn``.
+    A special piece typed by a user is text.
 
     Args:
         items: Targets with their histories.
@@ -286,10 +309,7 @@ def encode_joint(
     Raises:
         ConfigError: The tokenizer has no CLS or SEP piece.
     """
-    cls_id: Any = tokenizer.cls_token_id if tokenizer.cls_token_id is not None else tokenizer.bos_token_id
-    sep_id: Any = tokenizer.sep_token_id if tokenizer.sep_token_id is not None else tokenizer.eos_token_id
-    if cls_id is None or sep_id is None:
-        raise ConfigError("the tokenizer has no CLS/BOS or no SEP/EOS piece; the joint form needs both.")
+    cls_id, sep_id, _ = special_ids(tokenizer)
     unique = list(dict.fromkeys(text for item in items for text in (item.emotion, *item.texts)))
     cut = _tokenize(unique, tokenizer)
     return [_encode_item(item, cut, cls_id, sep_id, max_length, span_supervision) for item in items]
@@ -301,7 +321,13 @@ _Pieces = tuple[list[int], list[tuple[int, int]]]
 def _tokenize(texts: list[str], tokenizer: PreTrainedTokenizerBase) -> dict[str, _Pieces]:
     if not texts:
         return {}
-    batch = tokenizer(texts, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+    batch = tokenizer(
+        [SURROGATES.sub(" ", text) for text in texts],
+        add_special_tokens=False,
+        split_special_tokens=True,
+        return_offsets_mapping=True,
+        verbose=False,
+    )
     return {
         text: (ids, [tuple(pair) for pair in offsets])
         for text, ids, offsets in zip(texts, batch["input_ids"], batch["offset_mapping"], strict=True)
@@ -448,24 +474,19 @@ class EntailmentCollator:
     def __call__(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, Tensor]:
         """Shapes: (batch, source) for pieces, (batch, max_turns) for ``labels``."""
         batch = {
-            "input_ids": _pad([row["input_ids"] for row in rows], self.pad_id),
-            "attention_mask": _pad([[1] * len(row["input_ids"]) for row in rows], 0).bool(),
+            "input_ids": pad_rows([row["input_ids"] for row in rows], self.pad_id),
+            "attention_mask": pad_rows([[1] * len(row["input_ids"]) for row in rows], 0).bool(),
         }
         if self.form == "joint":
-            batch["token_type_ids"] = _pad([row["token_type_ids"] for row in rows], 0)
-            batch["turn_ids"] = _pad([row["turn_ids"] for row in rows], -1)
+            batch["token_type_ids"] = pad_rows([row["token_type_ids"] for row in rows], 0)
+            batch["turn_ids"] = pad_rows([row["turn_ids"] for row in rows], -1)
         for key in ("labels", "span_labels"):
             if any(key in row for row in rows):
                 blank = "turn_ids" if key == "span_labels" else None
-                batch[key] = _pad(
+                batch[key] = pad_rows(
                     [row.get(key) or [IGNORED] * (len(row[blank]) if blank else 1) for row in rows], IGNORED
                 )
         if "labels" in batch and self.form == "joint":
             missing = int(batch["turn_ids"].max()) + 1 - batch["labels"].shape[1]
             batch["labels"] = F.pad(batch["labels"], (0, max(missing, 0)), value=IGNORED)
         return batch
-
-
-def _pad(rows: Sequence[Sequence[int]], value: int) -> Tensor:
-    width = max(len(row) for row in rows)
-    return torch.tensor([[*row, *([value] * (width - len(row)))] for row in rows], dtype=torch.long)

@@ -16,9 +16,10 @@ import torch
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedModel
+from transformers import AutoConfig, AutoModel, PreTrainedConfig
 
 from empatheia.errors import ConfigError, DataError, MissingResourceError
+from empatheia.layers.aligned import AlignedModel
 from empatheia.understanding.classification import (
     LabelOutput,
     Row,
@@ -129,7 +130,7 @@ class FeatureClassifierConfig(PreTrainedConfig):
         super().__init__(**kwargs)
 
 
-class FeatureClassifier(PreTrainedModel):
+class FeatureClassifier(AlignedModel):
     """``softmax((W features + b) / temperature)``.
 
     Args:

@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedModel
+from transformers import AutoConfig, AutoModel, PreTrainedConfig
 from transformers import initialization as init
 
 from empatheia.errors import ConfigError, DataError
+from empatheia.layers.aligned import AlignedModel
 from empatheia.text.words import tokenize_words
 from empatheia.understanding.classification import (
     LabelOutput,
@@ -154,7 +155,7 @@ class LinearClassifierConfig(PreTrainedConfig):
         return 1 + len(self.words) + (self.buckets if self.n_grams > 1 else 0)
 
 
-class LinearClassifier(PreTrainedModel):
+class LinearClassifier(AlignedModel):
     """Mean of the feature vectors, one linear map without bias, softmax.
 
     Args:

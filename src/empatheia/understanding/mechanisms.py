@@ -25,11 +25,12 @@ from transformers.utils import ModelOutput
 from empatheia.analysis import Mechanism
 from empatheia.dialogue import Dialogue
 from empatheia.errors import CheckpointError, ConfigError
+from empatheia.layers.aligned import AlignedModel
 from empatheia.resources import resolve_model
 from empatheia.taxonomy import MECHANISMS
 from empatheia.text.batching import BucketBatchSampler
 from empatheia.understanding.classification import read_model
-from empatheia.understanding.encoders import build_encoder, encoder_settings, load_encoder
+from empatheia.understanding.encoders import build_encoder, encoder_settings, load_encoder, plain_encoder, start_from
 from empatheia.understanding.mechanism_pairs import IGNORED, N_LEVELS, Identified, Pair, PairReader, answered_turns
 
 NO_RATIONALE = ("whole", "ignored", "nothing")
@@ -55,7 +56,8 @@ class MechanismIdentifierConfig(PreTrainedConfig):
             rationale (published), the response is ``ignored``, or ``nothing`` is one.
         padding: ``masked``, or ``repo``: every text is padded to ``max_pieces`` and the response attends to the
             seeker's padding too, so that weights of the released code give its numbers.
-        level_weights: Factor of each level in the loss; None = all 1.
+        level_weights: Factor of each level in the loss, the same for every mechanism or by mechanism; None = all 1.
+            Levels are uneven (1 in 20 responses explores weakly), and macro F1 counts them alike.
     """
 
     model_type = "mechanism_identifier"
@@ -74,7 +76,7 @@ class MechanismIdentifierConfig(PreTrainedConfig):
         lowercase: bool = True,
         no_rationale: str = "whole",
         padding: str = "masked",
-        level_weights: Sequence[float] | None = None,
+        level_weights: Sequence[float] | Mapping[str, Sequence[float]] | None = None,
         **kwargs: Any,
     ) -> None:
         for name, value, accepted in (
@@ -99,10 +101,13 @@ class MechanismIdentifierConfig(PreTrainedConfig):
             raise ConfigError(f"mechanism_identifier: n_heads is {n_heads}; accepted: 1 or more.")
         if max_pieces < 4:
             raise ConfigError(f"mechanism_identifier: max_pieces is {max_pieces}; accepted: 4 or more.")
-        if level_weights is not None and len(level_weights) != N_LEVELS:
-            raise ConfigError(
-                f"mechanism_identifier: level_weights is {level_weights!r}; accepted: {N_LEVELS} numbers."
-            )
+        rows = level_weights.items() if isinstance(level_weights, Mapping) else [("", level_weights or (1,) * N_LEVELS)]
+        for name, row in rows:
+            if (name and name not in mechanisms) or len(row) != N_LEVELS or min(row) < 0:
+                raise ConfigError(
+                    f"mechanism_identifier: level_weights is {level_weights!r}; accepted: {N_LEVELS} numbers from 0, or"
+                    f" such a list by mechanism ({', '.join(mechanisms)})."
+                )
         self.encoder_config = None if encoder_config is None else encoder_settings(encoder_config, encoder_dropout)
         self.encoder_dropout = encoder_dropout
         self.mechanisms = [name for name in MECHANISMS if name in set(mechanisms)]
@@ -115,7 +120,11 @@ class MechanismIdentifierConfig(PreTrainedConfig):
         self.lowercase = lowercase
         self.no_rationale = no_rationale
         self.padding = padding
-        self.level_weights = None if level_weights is None else [float(w) for w in level_weights]
+        self.level_weights: list[float] | dict[str, list[float]] | None
+        if isinstance(level_weights, Mapping):
+            self.level_weights = {name: [float(w) for w in row] for name, row in level_weights.items()}
+        else:
+            self.level_weights = None if level_weights is None else [float(w) for w in level_weights]
         super().__init__(**kwargs)
 
 
@@ -172,7 +181,7 @@ class MechanismHead(nn.Module):
         return self.level(states[:, 0]), self.rationale(self.dropout(states))
 
 
-class MechanismIdentifier(PreTrainedModel):
+class MechanismIdentifier(AlignedModel):
     """Levels and rationales of one or more mechanisms for pairs of a seeker's text and a response.
 
     Args:
@@ -232,13 +241,11 @@ class MechanismIdentifier(PreTrainedModel):
             CheckpointError: The folder holds no encoder that transformers can read, or lacks weights.
         """
         source, tokenizer = load_encoder(folder, tokenizer_folder)
+        source = plain_encoder(source)
         model = cls(MechanismIdentifierConfig(source.config, **kwargs))
-        for encoder in (model.response_encoder, getattr(model, "seeker_encoder", None)):
-            if encoder is None:
-                continue
-            missing, _ = encoder.load_state_dict(source.state_dict(), strict=False)
-            if missing:
-                raise CheckpointError(f"encoder {str(folder)!r} lacks {len(missing)} weights, first {missing[0]!r}.")
+        start_from(model.response_encoder, source)
+        if not model.config.tie_encoders:
+            start_from(model.seeker_encoder, source)
         return model, PairReader(tokenizer, model.config)
 
     @classmethod
@@ -286,11 +293,23 @@ class MechanismIdentifier(PreTrainedModel):
         rationale_logits = torch.stack([pieces for _, pieces in scored], dim=1)
         losses, counts = {}, {}
         if labels is not None:
-            losses["level"], counts["level"] = _mean_loss(level_logits, labels, self.config.level_weights)
+            losses["level"], counts["level"] = self._level_loss(level_logits, labels)
         if rationale_labels is not None:
             losses["rationale"], counts["rationale"] = _mean_loss(rationale_logits, rationale_labels)
         loss = torch.stack(list(losses.values())).sum() if losses else None
         return MechanismOutput(loss, losses or None, counts or None, level_logits, rationale_logits)
+
+    def _level_loss(self, logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """Over all mechanisms, each with its own weights."""
+        weights = self.config.level_weights
+        if not isinstance(weights, dict):
+            return _mean_loss(logits, labels, weights)
+        each = [
+            _mean_loss(logits[:, m], labels[:, m], weights.get(name)) for m, name in enumerate(self.config.mechanisms)
+        ]
+        count = torch.stack([count for _, count in each])
+        total = (torch.stack([mean for mean, _ in each]) * count).sum()
+        return total / count.sum().clamp(min=1), count.sum()
 
     def _read_seeker(self, ids: Tensor, keep: Tensor) -> Tensor:
         if self.config.tie_encoders:

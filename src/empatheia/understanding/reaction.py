@@ -20,13 +20,14 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedConfig, PreTrainedModel
+from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedConfig
 from transformers import PreTrainedTokenizerBase as Tokenizer
 from transformers import initialization as init
 
 from empatheia.analysis import TurnLabels
 from empatheia.dialogue import Dialogue, Turn
 from empatheia.errors import CheckpointError, ConfigError, DataError
+from empatheia.layers.aligned import AlignedModel
 from empatheia.layers.pooling import POOLINGS, Pooling
 from empatheia.resources import resolve_model
 from empatheia.taxonomy import LABELS_41
@@ -45,7 +46,9 @@ from empatheia.understanding.encoders import (
     check_positions,
     encoder_settings,
     load_encoder,
+    plain_encoder,
     special_ids,
+    start_from,
 )
 
 NO_LABEL = -1
@@ -110,7 +113,7 @@ class ReactionPredictorConfig(PreTrainedConfig):
         super().__init__(**kwargs)
 
 
-class ReactionPredictor(PreTrainedModel):
+class ReactionPredictor(AlignedModel):
     """Distribution over the 41 labels of the next turn.
 
     ``x = piece + position + parity + label``; ``r = encoder(x)``; ``p = softmax(W_2 tanh(W_1 pool(r)))``. The encoder
@@ -173,10 +176,9 @@ class ReactionPredictor(PreTrainedModel):
             CheckpointError: The folder holds no encoder that transformers can read, or lacks weights.
         """
         source, tokenizer = load_encoder(folder, tokenizer_folder)
+        source = plain_encoder(source)
         model = cls(ReactionPredictorConfig(source.config, **kwargs))
-        missing, _ = model.encoder.load_state_dict(source.state_dict(), strict=False)
-        if missing:
-            raise CheckpointError(f"encoder {str(folder)!r} lacks {len(missing)} weights, first {missing[0]!r}.")
+        start_from(model.encoder, source)
         for name in ("label_table", "parity_table"):
             if hasattr(model, name):
                 init.zeros_(getattr(model, name).weight)

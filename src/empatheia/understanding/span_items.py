@@ -13,7 +13,7 @@ from empatheia.corpora.reccon_pairs import span_question
 from empatheia.dialogue import Span
 from empatheia.errors import ConfigError
 from empatheia.understanding.classification import pad_rows
-from empatheia.understanding.encoders import special_ids
+from empatheia.understanding.encoders import SURROGATES, special_ids
 from empatheia.understanding.entailment_items import IGNORED, EntailmentItem, encode_joint, split_candidates
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def question_rows(
         item = items[number]
         candidate = item.texts[turn]
         questions.append(span_question(item.emotion, item.texts[-1], candidate if config.context else None))
-        contexts.append(item.context() if config.context else candidate)
+        contexts.append(SURROGATES.sub(" ", item.context() if config.context else candidate))
     encoded = tokenizer(
         _shortened(questions, tokenizer, config),
         contexts,
@@ -70,6 +70,7 @@ def question_rows(
         return_overflowing_tokens=True,
         return_offsets_mapping=True,
         return_token_type_ids=True,
+        split_special_tokens=True,
     )
     rows = []
     for window, source in enumerate(encoded["overflow_to_sample_mapping"]):
@@ -81,7 +82,7 @@ def question_rows(
             "input_ids": encoded["input_ids"][window],
             "token_type_ids": encoded["token_type_ids"][window],
             "answerable": [
-                int(part == 1 and s < e and (scope is None or (scope[0] <= s and e <= scope[1])))
+                int(part == 1 and s < e and (scope is None or (s < scope[1] and scope[0] < e)))
                 for part, (s, e) in zip(encoded.sequence_ids(window), offsets, strict=True)
             ],
             "offsets": offsets,
@@ -105,10 +106,13 @@ def _shortened(questions: list[str], tokenizer: PreTrainedTokenizerBase, config:
     room = min(config.max_question, config.max_pieces - tokenizer.num_special_tokens_to_add(pair=True) - LEAST_CONTEXT)
     if room < 1:
         raise ConfigError(f"cause_spans: max_pieces is {config.max_pieces}; accepted: {LEAST_CONTEXT + 16} or more.")
-    cut = tokenizer(questions, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+    clean = [SURROGATES.sub(" ", question) for question in questions]
+    cut = tokenizer(
+        clean, add_special_tokens=False, split_special_tokens=True, return_offsets_mapping=True, verbose=False
+    )
     return [
         question if len(ids) <= room else question[: offsets[room - 1][1]]
-        for question, ids, offsets in zip(questions, cut["input_ids"], cut["offset_mapping"], strict=True)
+        for question, ids, offsets in zip(clean, cut["input_ids"], cut["offset_mapping"], strict=True)
     ]
 
 
@@ -132,7 +136,7 @@ def joint_rows(
 
     Also ``item`` and ``turn``: which item a row is of, and, without context, which of its turns (else -1).
     """
-    owners = [(number, -1, item) for number, item in enumerate(items)]
+    owners = [(number, -1, item) for number, item in enumerate(items) if item.asked()]
     if not config.context:
         owners = [(number, turn, short) for number, _, item in owners for turn, short in split_candidates(item)]
     rows = encode_joint([item for _, _, item in owners], tokenizer, config.max_pieces)

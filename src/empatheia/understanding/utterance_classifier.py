@@ -8,7 +8,6 @@ situations (Rashkin et al. 2019, table 9) or whole dialogue contexts. Probabilit
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -22,11 +21,9 @@ from transformers import (
     AutoModelForSequenceClassification,
     AutoTokenizer,
     PreTrainedConfig,
-    PreTrainedModel,
     PreTrainedTokenizerBase,
     PreTrainedTokenizerFast,
 )
-from transformers import initialization as init
 
 from empatheia.errors import CheckpointError, ConfigError
 from empatheia.layers.pooling import POOLINGS, Pooling
@@ -42,14 +39,15 @@ from empatheia.understanding.classification import (
     read_model,
 )
 from empatheia.understanding.encoders import (
-    build_encoder,
+    SURROGATES,
+    EncoderModel,
+    HeadLinear,
     check_positions,
     encoder_settings,
     load_encoder,
     special_ids,
 )
 
-_SURROGATES = re.compile("[\ud800-\udfff]")
 READS = ("turn", "context")
 
 
@@ -127,11 +125,7 @@ class UtteranceClassifierConfig(PreTrainedConfig):
             )
 
 
-class _HeadLinear(nn.Linear):
-    """A linear map of a fresh head; marks it for ``_init_weights``."""
-
-
-class UtteranceClassifier(PreTrainedModel):
+class UtteranceClassifier(EncoderModel):
     """``softmax(W tanh(V pool(encoder(text))) / temperature)``, without the tanh layer if ``head_width`` is 0.
 
     Args:
@@ -139,41 +133,17 @@ class UtteranceClassifier(PreTrainedModel):
     """
 
     config_class = UtteranceClassifierConfig
-    base_model_prefix = "encoder"
-    main_input_name = "input_ids"
-    accepts_loss_kwargs = False
-    _supports_sdpa = True
-    _supports_flash_attn = True
     config: UtteranceClassifierConfig
     features: ClassVar[tuple[str, ...]] = ("input_ids", "attention_mask", "token_type_ids", "labels")
 
     def __init__(self, config: UtteranceClassifierConfig) -> None:
         super().__init__(config)
-        self.encoder = build_encoder(config.encoder_config, "utterance_classifier")
-        inner: Any = self.encoder.config
-        self.reads_types = (getattr(inner, "type_vocab_size", 0) or 0) >= 2
-        self.pad_id = getattr(inner, "pad_token_id", None) or 0
-        width = inner.hidden_size
-        self.pool = Pooling(config.pooling, width)
+        self.pool = Pooling(config.pooling, self.width)
         layers: list[nn.Module] = [nn.Dropout(config.dropout)]
         if config.head_width:
-            layers += [_HeadLinear(width, config.head_width), nn.Tanh(), nn.Dropout(config.dropout)]
-        self.head = nn.Sequential(*layers, _HeadLinear(config.head_width or width, int(config.num_labels or 2)))
+            layers += [HeadLinear(self.width, config.head_width), nn.Tanh(), nn.Dropout(config.dropout)]
+        self.head = nn.Sequential(*layers, HeadLinear(config.head_width or self.width, int(config.num_labels or 2)))
         self.post_init()
-
-    def _init_weights(self, module: nn.Module) -> None:
-        """Normal weights and zero biases; Xavier weights in the head, so it learns at once."""
-        super()._init_weights(module)
-        if isinstance(module, _HeadLinear):
-            init.xavier_uniform_(module.weight)
-
-    def get_input_embeddings(self) -> nn.Module:
-        """The encoder's word table."""
-        return self.encoder.get_input_embeddings()
-
-    def set_input_embeddings(self, value: nn.Module) -> None:
-        """Replaces the encoder's word table."""
-        self.encoder.set_input_embeddings(value)
 
     @classmethod
     def from_encoder(
@@ -192,10 +162,7 @@ class UtteranceClassifier(PreTrainedModel):
             ConfigError: More pieces are asked for than the encoder has positions.
         """
         source, tokenizer = load_encoder(folder, tokenizer_folder)
-        model = cls(UtteranceClassifierConfig(source.config, labels, **kwargs))
-        missing, _ = model.encoder.load_state_dict(source.state_dict(), strict=False)
-        if missing:
-            raise CheckpointError(f"encoder {str(folder)!r} lacks {len(missing)} weights, first {missing[0]!r}.")
+        model = cls.on_encoder(source, labels=labels, **kwargs)
         return model, PieceReader(tokenizer, model.config)
 
     @classmethod
@@ -232,13 +199,7 @@ class UtteranceClassifier(PreTrainedModel):
             return_dict: Accepted for the Trainer and pipelines; the answer is always a ``LabelOutput``.
         """
         keep = torch.ones_like(input_ids, dtype=torch.bool) if attention_mask is None else attention_mask.bool()
-        extra = {}
-        if self.reads_types:
-            types = torch.zeros_like(input_ids) if token_type_ids is None else token_type_ids.masked_fill(~keep, 0)
-            extra = {"token_type_ids": types}
-        states = self.encoder(
-            input_ids=input_ids.masked_fill(~keep, self.pad_id), attention_mask=keep.long(), **extra
-        ).last_hidden_state  # (batch, source, width)
+        states = self.read(input_ids, keep, token_type_ids)  # (batch, source, width)
         logits = self.head(self.pool(states, keep)) / self.config.softmax_temperature  # (batch, n_labels)
         return label_output(logits, labels, self.config.label_smoothing if self.training else 0.0, self._weights())
 
@@ -305,7 +266,7 @@ class PieceReader:
         ordered = sorted(texts)
         if not ordered:
             return {}
-        clean = [_SURROGATES.sub(" ", text) for text in ordered]
+        clean = [SURROGATES.sub(" ", text) for text in ordered]
         if self.config.lowercase:
             clean = [text.lower() for text in clean]
         ids = self.tokenizer(

@@ -106,11 +106,12 @@ class SentenceVectors:
             MissingResourceError: There is no such encoder on this machine.
             CheckpointError: The folder holds no encoder, or lacks weights.
         """
-        from empatheia.understanding.encoders import load_encoder
+        from empatheia.understanding.encoders import load_encoder, plain_encoder
 
         path = resolve_model(folder)
         with _quiet():
             model, tokenizer = load_encoder(str(path))
+        model = plain_encoder(model)
         name = str(path.resolve()) if Path(folder).expanduser().is_dir() else str(folder)
         return cls(model, tokenizer, name, weights_fingerprint(path), device)
 
