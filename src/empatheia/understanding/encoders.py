@@ -99,7 +99,7 @@ def load_encoder(folder: str, tokenizer_folder: str | None = None) -> tuple[PreT
         CheckpointError: The folder holds no encoder that transformers can read, or lacks weights.
     """
     try:
-        system = PreTrainedConfig.get_config_dict(folder)[0].get("model_type")
+        system: str = PreTrainedConfig.get_config_dict(folder)[0].get("model_type") or ""
         if system in UNDERSTANDERS:
             UNDERSTANDERS.get(system)  # its import tells transformers how to read it
         config = AutoConfig.from_pretrained(folder)
