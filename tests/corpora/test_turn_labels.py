@@ -120,3 +120,12 @@ def test_released_labels_fit_the_corpus(data_folder):
         3_415,
         1_248,
     ]
+
+
+def test_a_wrong_label_leaves_nothing_behind(tmp_path):
+    path = tmp_path / "own.jsonl"
+    write_turn_labels(path, "my classifier", [("d1", ["sad"])])
+    before = path.read_bytes()
+    with pytest.raises(DataError, match="furious"):
+        write_turn_labels(path, "my classifier", [("d1", ["sad"]), ("d2", ["furious-ish"])])
+    assert path.read_bytes() == before and [found.name for found in tmp_path.iterdir()] == ["own.jsonl"]

@@ -103,13 +103,13 @@ def _models() -> Iterator[Check]:
     else:
         yield Check("bundled model", "missing", f"not at {default}", REINSTALL)
     others = [entry for entry in known_models() if entry.origin != "bundled"]
+    places = sorted({str(Path(entry.folder).parent) for entry in others})
     mirror = os.environ.get("EMPATHEIA_MODELS", "").strip()
-    hint = "" if mirror else "export EMPATHEIA_MODELS=FOLDER, a folder of model folders"
     yield Check(
         "more models",
         "ok" if others else "optional",
-        f"{len(others)} in {mirror or 'EMPATHEIA_MODELS (unset)'}",
-        hint,
+        f"{len(others)} in {' and '.join(places) or mirror or 'EMPATHEIA_MODELS (unset)'}",
+        "" if others or mirror else "empatheia models train understanding, or EMPATHEIA_MODELS=FOLDER of model folders",
     )
 
 

@@ -139,9 +139,18 @@ def write_turn_labels(path: str | Path, model: str, rows: Iterable[tuple[str, Se
     if not model.strip():
         raise DataError(f"{path}: turn labels need the name of the model that made them.")
     part = path.with_name(path.name + ".part")
+    try:
+        n = _write_rows(part, model, rows, compress=path.suffix == ".gz")
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+    return n
+
+
+def _write_rows(part: Path, model: str, rows: Iterable[tuple[str, Sequence[str | None]]], compress: bool) -> int:
     n = 0
     with part.open("wb") as raw:
-        file = gzip.GzipFile(fileobj=raw, mode="wb", filename="", mtime=0) if path.suffix == ".gz" else raw
+        file = gzip.GzipFile(fileobj=raw, mode="wb", filename="", mtime=0) if compress else raw
         file.write((json.dumps({"model": model, "labels": len(LABELS_41)}) + "\n").encode())
         for id, labels in rows:
             names = [None if label is None else canonical_emotion(label) for label in labels]
@@ -149,7 +158,6 @@ def write_turn_labels(path: str | Path, model: str, rows: Iterable[tuple[str, Se
             n += 1
         if file is not raw:
             file.close()
-    part.replace(path)
     return n
 
 

@@ -55,7 +55,7 @@ class MechanismIdentifierConfig(PreTrainedConfig):
         no_rationale: What the rationale head learns where the file names none: the ``whole`` response is the
             rationale (published), the response is ``ignored``, or ``nothing`` is one.
         padding: ``masked``, or ``repo``: every text is padded to ``max_pieces`` and the response attends to the
-            seeker's padding too, so that weights of the released code give its numbers.
+            seeker's padding too, as in the released code.
         level_weights: Factor of each level in the loss, the same for every mechanism or by mechanism; None = all 1.
             Levels are uneven (1 in 20 responses explores weakly), and macro F1 counts them alike.
     """
