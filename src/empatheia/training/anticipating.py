@@ -22,6 +22,7 @@ from transformers import PreTrainedTokenizerBase as Tokenizer
 
 from empatheia.config import AnticipateData, Recipe, StageConfig, validate_model_fields
 from empatheia.corpora import empathetic_dialogues, sample
+from empatheia.corpora.licences import LICENCES
 from empatheia.corpora.turn_labels import LabelledTurns, load_released, read_turn_labels
 from empatheia.dialogue import Dialogue
 from empatheia.errors import CheckpointError, ConfigError, DataError
@@ -32,7 +33,7 @@ from empatheia.resources import resolve_model
 from empatheia.taxonomy import LABELS_41
 from empatheia.training.evaluation import N_RESAMPLES
 from empatheia.training.runner import stage_data_config
-from empatheia.training.saving import save_folder
+from empatheia.training.saving import save_folder, save_understander
 from empatheia.training.stages import StageData
 from empatheia.understanding.reaction import (
     ContextReader,
@@ -155,23 +156,16 @@ class AnticipateTask:
 
     def save(self, folder: Path) -> None:
         """Model, tokenizer and record; ``ReactionToTurns.load`` reads them."""
-        self.model.save_pretrained(folder)
-        self.reader.save(folder)
-        meta = {
-            "format": 1,
-            "system": self.recipe.system,
-            "name": self.recipe.name,
-            "part": "reaction",
-            "size": self.recipe.size,
-            "seed": self.recipe.seed,
-            "note": self.recipe.note,
-            "encoder": self.recipe.encoder,
-            "labels": list(LABELS_41),
-            "turn_labels": self.labels().model,
-            "licence": "MIT" if self.data.corpus == sample.NAME else "CC BY-NC 4.0",
-        }
-        (folder / "empatheia.json").write_text(json.dumps(meta, indent=2), encoding="utf-8")
-        (folder / "recipe.yaml").write_text(self.recipe.dump(), encoding="utf-8")
+        save_understander(
+            folder,
+            self.recipe,
+            self.model,
+            self.reader.save,
+            part="reaction",
+            labels=list(LABELS_41),
+            turn_labels=self.labels().model,
+            licence=LICENCES[self.data.corpus].licence,
+        )
 
     # -- measuring -------------------------------------------------------------------------------------------
 

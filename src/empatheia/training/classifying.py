@@ -31,7 +31,7 @@ from empatheia.resources import resolve_model
 from empatheia.taxonomy import EMOTIONS, LABELS_41
 from empatheia.training.evaluation import N_RESAMPLES, fit_temperature
 from empatheia.training.runner import stage_data_config
-from empatheia.training.saving import save_folder
+from empatheia.training.saving import save_folder, save_understander
 from empatheia.training.stages import StageData
 from empatheia.understanding.classification import Reader, Row, Text, classify_rows, row_lengths
 from empatheia.understanding.feature_classifier import (
@@ -256,23 +256,16 @@ class ClassifyTask:
             valid = self.items("valid")
             probabilities = classify_rows(self.model, self.reader, self.rows("valid"))
             self.model.config.softmax_temperature = fit_temperature(probabilities, [item.label for item in valid])
-        self.model.save_pretrained(folder)
-        self.reader.save(folder)
-        meta = {
-            "format": 1,
-            "system": self.recipe.system,
-            "name": self.recipe.name,
-            "part": "emotion" if self.data.labels == 32 else "intent",
-            "size": self.recipe.size,
-            "seed": self.recipe.seed,
-            "note": self.recipe.note,
-            "encoder": self.recipe.encoder,
-            "labels": list(self.labels),
-            "temperature": self.model.config.softmax_temperature,
-            "licence": LICENCES[self.data.corpus].licence,
-        }
-        (folder / "empatheia.json").write_text(json.dumps(meta, indent=2), encoding="utf-8")
-        (folder / "recipe.yaml").write_text(self.recipe.dump(), encoding="utf-8")
+        save_understander(
+            folder,
+            self.recipe,
+            self.model,
+            self.reader.save,
+            part="emotion" if self.data.labels == 32 else "intent",
+            labels=list(self.labels),
+            temperature=self.model.config.softmax_temperature,
+            licence=LICENCES[self.data.corpus].licence,
+        )
 
     # -- measuring -------------------------------------------------------------------------------------------
 

@@ -16,11 +16,13 @@ from torch import Tensor
 
 from empatheia.config import Recipe, StageConfig, validate_model_fields
 from empatheia.corpora import sample
+from empatheia.corpora.licences import LICENCES
 from empatheia.corpora.reccon import load as load_reccon
 from empatheia.dialogue import CauseAnnotation
 from empatheia.errors import ConfigError
 from empatheia.metrics import METRICS
 from empatheia.resources import resolve_model
+from empatheia.training.saving import save_understander
 from empatheia.training.span_scores import N_RESAMPLES, TUNED, best_null_threshold, marked_answers, span_scores
 from empatheia.training.stages import StageData
 from empatheia.understanding.cause_entailment import (
@@ -71,19 +73,12 @@ class RecconTask:
         """Weights saved after a stage."""
         return load_file(folder / "model.safetensors")
 
-    def write(self, folder: Path, system: str) -> None:
+    def write(self, folder: Path) -> None:
         """Model, tokenizer, ``empatheia.json`` and the resolved recipe."""
-        self.model.save_pretrained(folder)
-        self.tokenizer.save_pretrained(folder)
-        meta = {
-            "format": 1,
-            "system": system,
-            "name": self.recipe.name,
-            "seed": self.recipe.seed,
-            "fold": self.recipe.data.fold,
-        }
-        (folder / "empatheia.json").write_text(json.dumps(meta, indent=2), encoding="utf-8")
-        (folder / "recipe.yaml").write_text(self.recipe.dump(), encoding="utf-8")
+        data = self.recipe.data
+        licence = LICENCES[data.corpus].licence
+        save = self.tokenizer.save_pretrained
+        save_understander(folder, self.recipe, self.model, save, part="causes", fold=data.fold, licence=licence)
 
     def data_record(self) -> dict[str, Any]:
         """Rows and published pairs of each split and fold that was read, and what the model's length cut off.
@@ -138,7 +133,7 @@ class EntailTask(RecconTask):
         They load with ``CauseEntailment.from_pretrained`` and ``AutoTokenizer``.
         """
         self.model.config.threshold = self._best_threshold()
-        self.write(folder, "cause_entailment")
+        self.write(folder)
 
     def _best_threshold(self) -> float:
         items = self.items("valid")

@@ -22,6 +22,7 @@ from torch import Tensor
 
 from empatheia.config import EstimateData, Recipe, StageConfig, validate_model_fields
 from empatheia.corpora import emocause, empathetic_dialogues, reccon, sample
+from empatheia.corpora.licences import LICENCES
 from empatheia.corpora.loading import canonical_split
 from empatheia.dialogue import Dialogue
 from empatheia.errors import ConfigError, DataError
@@ -37,7 +38,7 @@ from empatheia.text.words import count_words
 from empatheia.training.classifying import classification_scores
 from empatheia.training.evaluation import N_RESAMPLES
 from empatheia.training.runner import stage_data_config
-from empatheia.training.saving import save_folder
+from empatheia.training.saving import save_folder, save_understander
 from empatheia.training.stages import StageData
 from empatheia.training.word_chart import word_chart, word_table
 from empatheia.understanding.emotion_estimator import (
@@ -169,22 +170,15 @@ class EstimateTask:
 
     def save(self, folder: Path) -> None:
         """Model, tokenizer and record; ``WordsOfTurns.load`` reads them."""
-        self.model.save_pretrained(folder)
-        self.reader.save(folder)
-        meta = {
-            "format": 1,
-            "system": self.recipe.system,
-            "name": self.recipe.name,
-            "part": "words",
-            "size": self.recipe.size,
-            "seed": self.recipe.seed,
-            "note": self.recipe.note,
-            "encoder": self.recipe.encoder,
-            "labels": list(EMOTIONS),
-            "licence": "MIT" if self.data.corpus == sample.NAME else "CC BY-NC 4.0",
-        }
-        (folder / "empatheia.json").write_text(json.dumps(meta, indent=2), encoding="utf-8")
-        (folder / "recipe.yaml").write_text(self.recipe.dump(), encoding="utf-8")
+        save_understander(
+            folder,
+            self.recipe,
+            self.model,
+            self.reader.save,
+            part="words",
+            labels=list(EMOTIONS),
+            licence=LICENCES[self.data.corpus].licence,
+        )
 
     # -- measuring -------------------------------------------------------------------------------------------
 

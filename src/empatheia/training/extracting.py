@@ -34,7 +34,7 @@ class ExtractTask(RecconTask):
         They load with ``CauseSpans.from_pretrained`` and ``AutoTokenizer``.
         """
         self.model.config.null_threshold = self._choose()
-        self.write(folder, "cause_spans")
+        self.write(folder)
 
     def _choose(self) -> float:
         """The best null threshold on valid; the joint model's ``decoding`` becomes the better one beside it."""

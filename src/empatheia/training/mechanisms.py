@@ -16,6 +16,7 @@ from torch import Tensor
 from empatheia.config import MechanismsData, Recipe, StageConfig, validate_model_fields
 from empatheia.corpora import epitome, sample
 from empatheia.corpora.epitome import EpitomeCorpus
+from empatheia.corpora.licences import LICENCES
 from empatheia.errors import ConfigError
 from empatheia.metrics.base import Metric
 from empatheia.metrics.classification import F1, Accuracy
@@ -24,6 +25,7 @@ from empatheia.resources import resolve_model
 from empatheia.taxonomy import MECHANISMS
 from empatheia.training.evaluation import N_RESAMPLES
 from empatheia.training.runner import stage_data_config
+from empatheia.training.saving import save_understander
 from empatheia.training.stages import StageData
 from empatheia.understanding.mechanism_pairs import Identified, Pair, PairReader
 from empatheia.understanding.mechanisms import (
@@ -101,22 +103,15 @@ class MechanismsTask:
 
     def save(self, folder: Path) -> None:
         """Model, tokenizer and record; ``MechanismsOfTurns.load`` reads them."""
-        self.model.save_pretrained(folder)
-        self.reader.save(folder)
-        meta = {
-            "format": 1,
-            "system": self.recipe.system,
-            "name": self.recipe.name,
-            "part": "mechanisms",
-            "size": self.recipe.size,
-            "seed": self.recipe.seed,
-            "note": self.recipe.note,
-            "encoder": self.recipe.encoder,
-            "mechanisms": self.model.config.mechanisms,
-            "licence": "MIT" if self.data.corpus == sample.NAME else "academic, non-commercial (EPITOME)",
-        }
-        (folder / "empatheia.json").write_text(json.dumps(meta, indent=2), encoding="utf-8")
-        (folder / "recipe.yaml").write_text(self.recipe.dump(), encoding="utf-8")
+        save_understander(
+            folder,
+            self.recipe,
+            self.model,
+            self.reader.save,
+            part="mechanisms",
+            mechanisms=self.model.config.mechanisms,
+            licence=LICENCES[self.data.corpus].licence,
+        )
 
     # -- measuring -------------------------------------------------------------------------------------------
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from safetensors import SafetensorError
 
+from empatheia.config import Recipe
 from empatheia.errors import CheckpointError
 
 WRITE_PROBLEMS = (OSError, RuntimeError, SafetensorError)  # torch and safetensors wrap a full disk into their own
@@ -32,6 +35,26 @@ def write_atomically(path: Path, text: str) -> None:
     except OSError as problem:
         part.unlink(missing_ok=True)
         raise cannot_write(path, problem) from None
+
+
+def save_understander(
+    folder: Path, recipe: Recipe, model: Any, save_reader: Callable[[Path], object], **facts: Any
+) -> None:
+    """Model, tokenizer, the resolved recipe, and ``empatheia.json``: what the model is and how it was made.
+
+    Args:
+        folder: Exists and is empty.
+        recipe: Of the run.
+        model: Has ``save_pretrained``.
+        save_reader: Writes the tokenizer into a folder.
+        **facts: Beside those of the recipe: ``part``, ``licence``, labels ...
+    """
+    model.save_pretrained(folder)
+    save_reader(folder)
+    described = {name: getattr(recipe, name) for name in ("system", "name", "size", "seed", "note", "encoder")}
+    meta = {"format": 1, **described, **facts}
+    (folder / "empatheia.json").write_text(json.dumps(meta, indent=2), encoding="utf-8")
+    (folder / "recipe.yaml").write_text(recipe.dump(), encoding="utf-8")
 
 
 def save_folder(target: Path, save: Callable[[Path], object]) -> None:

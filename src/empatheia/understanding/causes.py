@@ -8,13 +8,13 @@ or is unknown.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoTokenizer, PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase
 
 from empatheia.analysis import TurnLabels
 from empatheia.dialogue import CauseAnnotation, Dialogue, Role
@@ -25,7 +25,7 @@ from empatheia.taxonomy import EMOTION_TO_RECCON, EMOTIONS, RECCON_EMOTIONS
 from empatheia.understanding import Component
 from empatheia.understanding.cause_entailment import CauseEntailment, annotate
 from empatheia.understanding.cause_spans import CauseSpans, SpanAnswer, extract
-from empatheia.understanding.classification import read_model
+from empatheia.understanding.classification import groups_of_turns, read_model, read_tokenizer
 from empatheia.understanding.entailment_items import EntailmentItem
 
 MODELS = {"cause_entailment": CauseEntailment, "cause_spans": CauseSpans}
@@ -149,7 +149,7 @@ class CausesOfTurns:
             DataError: ``emotion`` is ``conversation`` and a label is none of the 32 or RECCON's.
         """
         out: list[tuple[CauseAnnotation, ...]] = []
-        for group in _groups(dialogues):
+        for group in groups_of_turns(dialogues, WINDOW_TURNS):
             words = self._emotions(group, batch_size)
             items, owners = [], []
             for number, (dialogue, by_turn) in enumerate(zip(group, words, strict=True)):
@@ -279,11 +279,7 @@ def _load(place: str | Path, device: str | torch.device | None) -> tuple[str, Lo
     if kind not in MODELS:
         raise CheckpointError(f"{folder}: model_type is {kind!r}; accepted: {', '.join(MODELS)}.")
     model = read_model(MODELS[kind], folder)
-    try:
-        tokenizer: Any = AutoTokenizer.from_pretrained(str(folder))
-    except (OSError, ValueError) as problem:
-        reason = " ".join(str(problem).split())[:300]
-        raise CheckpointError(f"no tokenizer in {str(folder)!r}: {reason} Train the model again, or copy it.") from None
+    tokenizer = read_tokenizer(folder)
     if kind == "cause_spans" and model.config.form == "paper":
         model.config.answers = "evidence"  # a span of a turn must lie in that turn
     try:
@@ -291,17 +287,3 @@ def _load(place: str | Path, device: str | torch.device | None) -> tuple[str, Lo
     except (OSError, ValueError, AttributeError):
         name = None  # the record is a nicety: any folder that holds a model will do
     return kind, (model if device is None else model.to(device), tokenizer), str(name or folder.name)
-
-
-def _groups(dialogues: Sequence[Dialogue]) -> Iterator[list[Dialogue]]:
-    """Stretches of conversations with at most about ``WINDOW_TURNS`` turns, so memory stays bounded."""
-    group: list[Dialogue] = []
-    n_turns = 0
-    for dialogue in dialogues:
-        if group and n_turns + len(dialogue.turns) > WINDOW_TURNS:
-            yield group
-            group, n_turns = [], 0
-        group.append(dialogue)
-        n_turns += len(dialogue.turns)
-    if group:
-        yield group

@@ -17,10 +17,10 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from transformers import PreTrainedModel
+from transformers import AutoTokenizer, PreTrainedModel
 from transformers.utils import ModelOutput
 
-from empatheia.dialogue import Turn
+from empatheia.dialogue import Dialogue, Turn
 from empatheia.errors import CheckpointError, ConfigError
 from empatheia.registry import nearest
 from empatheia.resources import resolve_model
@@ -303,6 +303,35 @@ def read_model(model_class: type[PreTrainedModel], folder: str | Path) -> Any:
     if missing := sorted(info["missing_keys"]):
         raise CheckpointError(f"{str(folder)!r} lacks {len(missing)} weights, first {missing[0]!r}; train it again.")
     return model.eval()
+
+
+def read_tokenizer(folder: str | Path) -> Any:
+    """The tokenizer saved with a model.
+
+    Raises:
+        CheckpointError: There is none.
+    """
+    try:
+        return AutoTokenizer.from_pretrained(str(folder))
+    except (OSError, ValueError) as problem:
+        reason = " ".join(str(problem).split())[:300]
+        raise CheckpointError(
+            f"no tokenizer in {str(folder)!r}: {reason} Train the model again, or copy its folder whole."
+        ) from None
+
+
+def groups_of_turns(dialogues: Sequence[Dialogue], most: int) -> Iterator[list[Dialogue]]:
+    """Stretches of conversations with about ``most`` turns, so that memory stays bounded."""
+    group: list[Dialogue] = []
+    n_turns = 0
+    for dialogue in dialogues:
+        if group and n_turns + len(dialogue.turns) > most:
+            yield group
+            group, n_turns = [], 0
+        group.append(dialogue)
+        n_turns += len(dialogue.turns)
+    if group:
+        yield group
 
 
 def _read_json(path: Path) -> dict[str, Any]:

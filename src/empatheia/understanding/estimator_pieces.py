@@ -16,11 +16,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import AutoTokenizer, PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase
 
-from empatheia.errors import CheckpointError, ConfigError
+from empatheia.errors import ConfigError
 from empatheia.text.tokenizer import META, DialogueTokenizer
-from empatheia.understanding.classification import IGNORED, pad_rows
+from empatheia.understanding.classification import IGNORED, pad_rows, read_tokenizer
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
 Row = dict[str, Any]
@@ -179,11 +179,7 @@ class EstimatorReader:
         """
         if (Path(folder) / META).is_file():
             return cls(DialogueTokenizer.from_pretrained(folder), config, start)
-        try:
-            return cls(AutoTokenizer.from_pretrained(str(folder)), config, start)
-        except (OSError, ValueError) as problem:
-            reason = " ".join(str(problem).split())[:300]
-            raise CheckpointError(f"no tokenizer in {str(folder)!r}: {reason}") from None
+        return cls(read_tokenizer(folder), config, start)
 
 
 def _frames(tokenizer: PreTrainedTokenizerBase, is_causal: bool) -> tuple[Frame, Frame]:

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedConfig, PreTrainedModel
+from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedModel
 from transformers import initialization as init
 from transformers.utils import ModelOutput
 
@@ -29,7 +29,7 @@ from empatheia.layers.aligned import AlignedModel
 from empatheia.resources import resolve_model
 from empatheia.taxonomy import MECHANISMS
 from empatheia.text.batching import BucketBatchSampler
-from empatheia.understanding.classification import read_model
+from empatheia.understanding.classification import read_model, read_tokenizer
 from empatheia.understanding.encoders import build_encoder, encoder_settings, load_encoder, plain_encoder, start_from
 from empatheia.understanding.mechanism_pairs import IGNORED, N_LEVELS, Identified, Pair, PairReader, answered_turns
 
@@ -256,12 +256,7 @@ class MechanismIdentifier(AlignedModel):
             CheckpointError: Weights or tokenizer are missing.
         """
         model = read_model(cls, folder)
-        try:
-            tokenizer = AutoTokenizer.from_pretrained(folder)
-        except (OSError, ValueError) as problem:
-            reason = " ".join(str(problem).split())[:300]
-            raise CheckpointError(f"no tokenizer in {str(folder)!r}: {reason}") from None
-        return model, PairReader(tokenizer, model.config)
+        return model, PairReader(read_tokenizer(folder), model.config)
 
     def forward(
         self,

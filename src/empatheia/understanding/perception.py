@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -10,7 +10,7 @@ from empatheia.analysis import TurnLabels
 from empatheia.dialogue import Dialogue, Turn
 from empatheia.errors import CheckpointError
 from empatheia.taxonomy import EMOTIONS, LABELS_41
-from empatheia.understanding.classification import Text, TextClassifier
+from empatheia.understanding.classification import Text, TextClassifier, groups_of_turns
 
 WINDOW_TURNS = 4096
 
@@ -68,7 +68,7 @@ class TurnClassifier:
             progress: Called with the number of conversations just finished.
         """
         out: list[tuple[TurnLabels, ...]] = []
-        for group in _groups(dialogues):
+        for group in groups_of_turns(dialogues, WINDOW_TURNS):
             places = [[i for i, turn in enumerate(d.turns) if self.wants(turn)] for d in group]
             texts = [self._text(d, i) for d, indices in zip(group, places, strict=True) for i in indices]
             found = iter(self.classifier.classify_texts(texts, batch_size=batch_size).astype(float).tolist())
@@ -104,17 +104,3 @@ class IntentOfTurns(TurnClassifier):
     def wants(self, turn: Turn) -> bool:
         """Every turn."""
         return True
-
-
-def _groups(dialogues: Sequence[Dialogue]) -> Iterator[list[Dialogue]]:
-    """Stretches of conversations with at most about ``WINDOW_TURNS`` turns, so memory stays bounded."""
-    group: list[Dialogue] = []
-    n_turns = 0
-    for dialogue in dialogues:
-        if group and n_turns + len(dialogue.turns) > WINDOW_TURNS:
-            yield group
-            group, n_turns = [], 0
-        group.append(dialogue)
-        n_turns += len(dialogue.turns)
-    if group:
-        yield group

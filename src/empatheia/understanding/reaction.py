@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedConfig
+from transformers import AutoConfig, AutoModel, PreTrainedConfig
 from transformers import PreTrainedTokenizerBase as Tokenizer
 from transformers import initialization as init
 
@@ -40,6 +40,7 @@ from empatheia.understanding.classification import (
     label_tensor,
     pad_rows,
     read_model,
+    read_tokenizer,
 )
 from empatheia.understanding.encoders import (
     build_encoder,
@@ -192,12 +193,7 @@ class ReactionPredictor(AlignedModel):
             CheckpointError: Weights or tokenizer are missing.
         """
         model = read_model(cls, folder)
-        try:
-            tokenizer = AutoTokenizer.from_pretrained(folder)
-        except (OSError, ValueError) as problem:
-            reason = " ".join(str(problem).split())[:300]
-            raise CheckpointError(f"no tokenizer in {str(folder)!r}: {reason}") from None
-        return model, ContextReader(tokenizer, model.config)
+        return model, ContextReader(read_tokenizer(folder), model.config)
 
     def forward(
         self,

@@ -19,13 +19,12 @@ from transformers import (
     AutoConfig,
     AutoModel,
     AutoModelForSequenceClassification,
-    AutoTokenizer,
     PreTrainedConfig,
     PreTrainedTokenizerBase,
     PreTrainedTokenizerFast,
 )
 
-from empatheia.errors import CheckpointError, ConfigError
+from empatheia.errors import ConfigError
 from empatheia.layers.pooling import POOLINGS, Pooling
 from empatheia.understanding.classification import (
     LabelOutput,
@@ -37,6 +36,7 @@ from empatheia.understanding.classification import (
     label_tensor,
     pad_rows,
     read_model,
+    read_tokenizer,
 )
 from empatheia.understanding.encoders import (
     SURROGATES,
@@ -173,12 +173,7 @@ class UtteranceClassifier(EncoderModel):
             CheckpointError: Weights or tokenizer are missing.
         """
         model = read_model(cls, folder)
-        try:
-            tokenizer = AutoTokenizer.from_pretrained(folder)
-        except (OSError, ValueError) as problem:
-            reason = " ".join(str(problem).split())[:300]
-            raise CheckpointError(f"no tokenizer in {str(folder)!r}: {reason}") from None
-        return model, PieceReader(tokenizer, model.config)
+        return model, PieceReader(read_tokenizer(folder), model.config)
 
     def forward(
         self,

@@ -18,15 +18,15 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from transformers import AutoModelForSequenceClassification, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoModelForSequenceClassification, PreTrainedModel, PreTrainedTokenizerBase
 
 from empatheia.corpora import lexicons
 from empatheia.corpora.lexicons import Affect, Lexicon
-from empatheia.errors import CheckpointError, ConfigError
+from empatheia.errors import ConfigError
 from empatheia.resources import resolve_model
 from empatheia.text.batching import BucketBatchSampler
 from empatheia.understanding import utterance_classifier as _registers_its_model  # noqa: F401
-from empatheia.understanding.classification import label_names, pad_rows, read_model
+from empatheia.understanding.classification import label_names, pad_rows, read_model, read_tokenizer
 from empatheia.understanding.encoders import special_ids
 from empatheia.understanding.word_questions import (
     Place,
@@ -175,12 +175,7 @@ class ClassifierWords:
         path = resolve_model(folder)
         auto: Any = AutoModelForSequenceClassification
         model = read_model(auto, path)
-        try:
-            tokenizer: Any = AutoTokenizer.from_pretrained(str(path))
-        except (OSError, ValueError) as problem:
-            reason = " ".join(str(problem).split())[:300]
-            raise CheckpointError(f"no tokenizer in {str(path)!r}: {reason}") from None
-        return cls(model, tokenizer, **options)
+        return cls(model, read_tokenizer(path), **options)
 
     def score(self, questions: Sequence[WordQuestion], *, batch_size: int = 32) -> list[WordAnswer]:
         """See :class:`WordScorer`; without an emotion the classifier's own is explained."""
