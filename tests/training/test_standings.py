@@ -24,7 +24,7 @@ def score(value: float, unit: str = "percent", interval: tuple[float, float] | N
 
 def test_every_recipe_exists_and_published_figures_are_read():
     recipes = Path(__file__).parents[2] / "recipes"
-    assert all((recipes / f"{part.recipe}.yaml").is_file() for part in parts())
+    assert all((recipes / f"{name}.yaml").is_file() for part in parts() for name in (part.recipe, *part.others))
     printed = {(part.recipe, part.metric): part.published for part in parts()}
     assert printed["rashkin2018/emotion_situation_cut", "accuracy"] == 45
     assert printed["rashkin2018/fasttext", "accuracy"] == 43
@@ -107,6 +107,20 @@ def test_word_recall_is_the_models_own_evidence_without_the_gold_emotion(tmp_pat
     assert row.value == 40 and row.remark == "best baseline rake 38.0; random [29.0, 31.0]"
     record(tmp_path, "kim2021/estimator", metrics | {"evidence": "paper"})
     assert next(row for row in standings(tmp_path) if row.metric == "recall@3").value == 50
+
+
+def test_other_recipes_for_the_same_question_are_listed_if_run(tmp_path: Path):
+    spans = {"threshold": 0.0, "f1_pos_nested": 59.0, "f1_nested": 74.0}
+    metrics = {"fold1 spans, threshold tuned on valid": spans}
+    record(tmp_path, "reccon/span_from_annotator", metrics)
+    own = [row for row in standings(tmp_path) if row.task == "RECCON spans, fold 1"]
+    assert [(row.recipe, row.is_reached) for row in own] == [
+        ("reccon/span_from_annotator", True),
+        ("reccon/span_from_annotator", False),
+    ]
+    record(tmp_path, "reccon/span", metrics)
+    own = [row.recipe for row in standings(tmp_path) if row.metric == "F1_pos"]
+    assert own == ["reccon/span", "reccon/span_from_annotator"]
 
 
 def test_mechanisms_of_one_recipe_are_listed_if_run(tmp_path: Path):

@@ -20,7 +20,6 @@ from empatheia.training.mechanisms import PAPER as EPITOME_PAPER
 from empatheia.training.mechanisms import PUBLISHED as EPITOME
 from empatheia.training.records import read_records
 
-_SINGLE = tuple(f"epitome/{mechanism.replace(' ', '_')}" for mechanism in MECHANISMS)
 Found = tuple[float, tuple[float, float] | None, int, str]
 """Value and interval in percent, items, remark."""
 
@@ -33,6 +32,7 @@ class Part:
         task: What is asked of the model.
         metric: What is measured, in percent.
         recipe: Whose records are read, without the size.
+        others: Recipes that answer the same question; they are listed if they were run.
         find: The score in a record's metrics; None where the record has none.
         published: The printed figure in percent, or None.
         by: The model that printed figure belongs to.
@@ -46,6 +46,7 @@ class Part:
     published: float | None
     by: str
     aim: float | None
+    others: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,16 +173,20 @@ def parts() -> tuple[Part, ...]:
     for column, title, aim in (("f1_pos_nested", "F1_pos", 58.0), ("f1_nested", "F1", 75.0)):  # as printed
         value = reccon("subtask 1, with context", row, title)
         find = _fold_score("spans", column, f"span_{column}")
-        out.append(Part("RECCON spans, fold 1", title, "reccon/span", find, value, "RoBERTa-base", aim))
+        others = ("reccon/span_from_annotator",)
+        out.append(Part("RECCON spans, fold 1", title, "reccon/span", find, value, "RoBERTa-base", aim, others))
     for mechanism in MECHANISMS:
-        for recipe in ("epitome/shared", *(name for name in _SINGLE if name.endswith(mechanism.replace(" ", "_")))):
-            for key, title in (("accuracy", "accuracy"), ("f1_macro", "macro F1")):
-                value = EPITOME[mechanism][EPITOME_PAPER][key]
-                find = _score(f"{mechanism}: {key}", "split of our own, none is published; printed figure recalled")
-                out.append(Part(f"EPITOME, {mechanism}", title, recipe, find, value, "Sharma et al. 2020", value - 2))
+        others = ("shared_weighted", "shared_from_intents", mechanism.replace(" ", "_"))
+        for key, title in (("accuracy", "accuracy"), ("f1_macro", "macro F1")):
+            value = EPITOME[mechanism][EPITOME_PAPER][key]
+            find = _score(f"{mechanism}: {key}", "split of our own, none is published; printed figure recalled")
+            source, names = "Sharma et al. 2020", tuple(f"epitome/{other}" for other in others)
+            task = f"EPITOME, {mechanism}"
+            out.append(Part(task, title, "epitome/shared", find, value, source, value - 2, names))
     for k in (1, 3, 5):
         task = "cause words of RECCON, no word labels"
-        out.append(Part(task, f"recall@{k}", "kim2021/estimator", _word_recall(k), None, "", None))
+        others = ("kim2021/estimator_small",)
+        out.append(Part(task, f"recall@{k}", "kim2021/estimator", _word_recall(k), None, "", None, others))
     value = meed2("4", "MEED2 (OS \u2192 ED)", "weighted F1", "ED test (2000 dialogs)")
     find = _score("f1_weighted", "2,000 contexts drawn the same way")
     out.append(
@@ -194,8 +199,6 @@ def parts() -> tuple[Part, ...]:
 
 def standings(results: Path) -> list[Standing]:
     """Every part beside each of its records; a part without any stands once, with the command to run.
-
-    EPITOME has a recipe for all mechanisms and one for each; those for one are listed only if they were run.
 
     Args:
         results: Folder of run records, see :func:`~empatheia.training.records.keep_record`. Runs of size ``smoke`` are
@@ -213,8 +216,7 @@ def standings(results: Path) -> list[Standing]:
     for record in read_records(results):
         if record["size"] != "smoke":
             by_recipe.setdefault(record["recipe"], []).append(record)
-    listed = [part for part in parts() if part.recipe in by_recipe or part.recipe not in _SINGLE]
-    return [standing for part in listed for standing in _stand(part, by_recipe.get(part.recipe, ()))]
+    return [standing for part in parts() for standing in _stand(part, by_recipe)]
 
 
 def to_text(found: Sequence[Standing]) -> str:
@@ -234,12 +236,13 @@ def to_text(found: Sequence[Standing]) -> str:
     return "\n".join([*lines, *dict.fromkeys(s.remark for s in found if s.size is None)])
 
 
-def _stand(part: Part, records: Sequence[Mapping[str, Any]]) -> Iterator[Standing]:
+def _stand(part: Part, by_recipe: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[Standing]:
     common = (part.published, part.by, part.aim)
+    records = [record for recipe in (part.recipe, *part.others) for record in by_recipe.get(recipe, ())]
     found = [(record, score) for record in records if (score := part.find(record["metrics"])) is not None]
     for record, (value, interval, n, remark) in found:
         is_reached = None if part.aim is None else value >= part.aim
-        run = (part.recipe, record["size"], record["seed"])
+        run = (record["recipe"], record["size"], record["seed"])
         yield Standing(part.task, part.metric, *run, value, interval, n, *common, is_reached, remark)
     if not found:
         todo = f"to run: empatheia train recipes/{part.recipe}.yaml --size cpu --record results"
