@@ -15,6 +15,7 @@ from empatheia.config import load_recipe
 from empatheia.corpora import sample
 from empatheia.errors import ConfigError
 from empatheia.training.estimating import EstimateTask, comparisons, recall_metrics
+from empatheia.training.records import keep_record
 from empatheia.training.runner import run
 from empatheia.training.word_chart import methods_of, word_chart, word_table
 from empatheia.understanding.emotion_estimator import PAPER, REPO, RUNNING, Evidence, likelihoods
@@ -90,6 +91,11 @@ def test_a_small_run(tmp_path):
     assert (status.folder / "words.md").read_text(encoding="utf-8") == word_table(scores)
     charts = sorted(path.name for path in status.folder.glob("words-*.svg"))
     assert len(charts) == 5 and charts[0] == "words-emocause.svg"
+    kept = keep_record(status.folder, tmp_path / "results")
+    page = (tmp_path / "results" / "README.md").read_text(encoding="utf-8")
+    for chart in charts:
+        beside = kept.with_suffix(f".{chart}")
+        assert beside.read_bytes() == (status.folder / chart).read_bytes() and f"/{beside.name})" in page
 
 
 def test_weights_of_a_stage_load_into_a_fresh_model(tmp_path):

@@ -34,7 +34,7 @@ _COLUMNS = (
 
 
 def keep_record(run: Path, results: Path) -> Path:
-    """Copies a finished run's record and curves into ``results/<recipe>/<size>-seed<seed>.*``.
+    """Copies a finished run's record, curves and charts into ``results/<recipe>/<size>-seed<seed>.*``.
 
     Raises:
         CheckpointError: The run is not finished.
@@ -48,6 +48,8 @@ def keep_record(run: Path, results: Path) -> Path:
     write_atomically(target, json.dumps(record, indent=1, ensure_ascii=False) + "\n")
     if (run / "curves.jsonl").is_file():
         shutil.copyfile(run / "curves.jsonl", target.with_suffix(".curves.jsonl"))
+    for chart in sorted(run.glob("*.svg")):
+        shutil.copyfile(chart, target.with_suffix(f".{chart.name}"))
     write_atomically(results / TABLE, table(results))
     return target
 
@@ -93,7 +95,7 @@ def table(results: Path) -> str:
     ]
     lines += _classifier_table(records)
     lines += _mechanism_table(records)
-    lines += _word_table(records)
+    lines += _word_table(records, results)
     lines += _reaction_table(records)
     return "\n".join(lines)
 
@@ -174,8 +176,8 @@ def _mechanism_table(records: list[dict[str, Any]]) -> list[str]:
     ]
 
 
-def _word_table(records: list[dict[str, Any]]) -> list[str]:
-    """Cause words found without word labels, one line a method; nothing if there is none."""
+def _word_table(records: list[dict[str, Any]], results: Path) -> list[str]:
+    """Cause words found without word labels, one line a method, and their charts; nothing if there is none."""
     lines = []
     for record in records:
         keys = [key for key in record["metrics"] if key.endswith(": cause_recall_top1") and " - " not in key]
@@ -201,6 +203,7 @@ def _word_table(records: list[dict[str, Any]]) -> list[str]:
         "A method gets the emotion it recognises itself unless `gold emotion` is named. The set of words from RECCON's",
         "spans is ours; nothing is published on it.",
         "",
+        *(f"![{chart.stem}]({chart.relative_to(results).as_posix()})\n" for chart in sorted(results.rglob("*.svg"))),
     ]
 
 
