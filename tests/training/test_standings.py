@@ -77,16 +77,26 @@ def test_a_record_stands_beside_the_published_figure(tmp_path: Path):
     assert text.count("to run: empatheia train recipes/reccon/span.yaml --size cpu --record results") == 1
 
 
-def test_folds_read_the_threshold_chosen_on_valid(tmp_path: Path):
-    scores = {"span_f1_pos_nested": score(58.5, interval=(57.0, 60.0), n=7224)}
-    chosen = {"threshold": 0.4, "f1_pos": 62.0, "f1_pos_nested": 58.5, "f1": 77.0, "f1_nested": 75.1, "scores": scores}
-    zero = {"threshold": 0.0, "f1_pos_nested": 90.0, "f1_nested": 90.0, "scores": {}}
+def test_spans_at_the_published_threshold_as_the_released_script_counts(tmp_path: Path):
+    scores = {"span_f1_pos_nested": score(56.5, interval=(54.0, 58.0), n=7224)}
+    zero = {"threshold": 0.0, "f1_pos": 58.5, "f1_pos_nested": 56.5, "f1": 76.0, "f1_nested": 75.1, "scores": scores}
+    chosen = {"threshold": 0.4, "f1_pos": 62.0, "f1_pos_nested": 60.3, "f1": 77.0, "f1_nested": 73.0}
     metrics = {"fold1 spans, threshold 0": zero, "fold1 spans, threshold tuned on valid": chosen}
-    metrics["fold2 spans, threshold tuned on valid"] = {"threshold": 0.0, "f1_pos_nested": 99.0, "f1_nested": 99.0}
+    metrics["fold2 spans, threshold 0"] = {"threshold": 0.0, "f1_pos_nested": 99.0, "f1_nested": 99.0}
     record(tmp_path, "reccon/span", metrics)
     f1_pos, f1 = (row for row in standings(tmp_path) if row.recipe == "reccon/span")
-    assert (f1_pos.value, f1_pos.interval, f1_pos.is_reached) == (58.5, (57.0, 60.0), True)
-    assert f1.value == 75.1 and f1.interval is None and "threshold 0.4, chosen on valid" in f1.remark
+    assert (f1_pos.value, f1_pos.interval, f1_pos.n, f1_pos.is_reached) == (56.5, (54.0, 58.0), 7224, False)
+    assert f1.value == 75.1 and f1.interval is None and f1.is_reached
+    assert f1.remark == "threshold 0, as published; SQuAD F1 76.0; at 0.4, chosen on valid, 73.0"
+
+
+def test_turns_at_the_threshold_chosen_on_valid(tmp_path: Path):
+    half = {"threshold": 0.5, "positive_f1": 60.0, "macro_f1": 70.0}
+    chosen = {"threshold": 0.7, "positive_f1": 67.0, "macro_f1": 78.0}
+    metrics = {"fold1 pairs, threshold 0.5": half, "fold1 pairs, threshold tuned on valid": chosen}
+    record(tmp_path, "reccon/entailment", metrics)
+    own = [row for row in standings(tmp_path) if row.recipe == "reccon/entailment"]
+    assert [row.value for row in own] == [67.0, 78.0] and own[0].remark == "threshold 0.7, chosen on valid"
 
 
 def test_word_recall_is_the_models_own_evidence_without_the_gold_emotion(tmp_path: Path):
@@ -110,8 +120,8 @@ def test_word_recall_is_the_models_own_evidence_without_the_gold_emotion(tmp_pat
 
 
 def test_other_recipes_for_the_same_question_are_listed_if_run(tmp_path: Path):
-    spans = {"threshold": 0.0, "f1_pos_nested": 59.0, "f1_nested": 74.0}
-    metrics = {"fold1 spans, threshold tuned on valid": spans}
+    spans = {"threshold": 0.0, "f1_pos": 60.0, "f1_pos_nested": 59.0, "f1": 75.0, "f1_nested": 74.0}
+    metrics = {"fold1 spans, threshold 0": spans}
     record(tmp_path, "reccon/span_from_annotator", metrics)
     own = [row for row in standings(tmp_path) if row.task == "RECCON spans, fold 1"]
     assert [(row.recipe, row.is_reached) for row in own] == [
