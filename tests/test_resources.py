@@ -332,6 +332,8 @@ def test_offline_model_is_refused_at_once(offline):
         MissingResourceError, match=r"offline switch is on\. .*hf download nobody/nothing .*EMPATHEIA_MODELS"
     ):
         resolve_model("nobody/nothing")
+    with pytest.raises(MissingResourceError, match="is made by `empatheia models train causes`"):
+        resolve_model("causes")
 
 
 def test_unreachable_hub_is_given_up(offline, monkeypatch):

@@ -45,7 +45,7 @@ PART_MODELS: tuple[PartModel, ...] = (
     PartModel(name="emotion", part="emotion", recipe="rashkin2018/emotion_context", corpus="empatheticdialogues"),
     PartModel(name="intent", part="intent", recipe="meed2/emotion_intent", corpus="empathetic_intents"),
     PartModel(name="causes", part="causes", recipe="reccon/entailment", corpus="reccon"),
-    PartModel(name="cause_spans", part="causes", recipe="reccon/span", option="spans", corpus="reccon"),
+    PartModel(name="cause_spans", part="causes", recipe="reccon/span_from_annotator", option="spans", corpus="reccon"),
     PartModel(name="words", part="words", recipe="kim2021/estimator", corpus="empatheticdialogues"),
     PartModel(name="mechanisms", part="mechanisms", recipe="epitome/shared", corpus="epitome"),
     PartModel(name="inferences", part="inferences", corpus="atomic"),

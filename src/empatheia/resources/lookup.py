@@ -120,6 +120,8 @@ def resolve_model(name: str | Path) -> Path:
         f"Run with a connection, or fetch it elsewhere with `hf download {text} --local-dir {text}` and set"
         " EMPATHEIA_MODELS to the folder that holds it; `empatheia models list` shows what is here."
     )
+    if "/" not in text:
+        remedy += f" A model that answers a part of an analysis is made by `empatheia models train {text}`."
     if is_offline():
         raise MissingResourceError(f"the model {text!r} is not on this machine and the offline switch is on. {remedy}")
     if not is_reachable(os.environ.get("HF_ENDPOINT", "https://huggingface.co")):
