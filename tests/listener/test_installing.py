@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 from fake_components import FAKES
 
+from empatheia.config import load_recipe
 from empatheia.errors import CheckpointError, ConfigError, MissingResourceError
 from empatheia.listener.analyzer import Analyzer
 from empatheia.listener.catalogue import known_models
 from empatheia.listener.installing import (
     SMOKE,
+    check_start,
     install_folder,
     install_index,
     install_run,
@@ -113,6 +115,23 @@ def test_a_stand_in_is_made_anew_at_another_size(tmp_path):
     assert is_made("intent", "smoke") and not is_made("intent", "cpu")
     install_run(finished_run(tmp_path / "run"), "intent")
     assert is_made("intent", "smoke") and is_made("intent", "cpu") and not is_made("emotion", "smoke")
+
+
+@pytest.mark.parametrize(("name", "first"), [("mechanisms", "intent"), ("cause_spans", "causes")])
+def test_a_model_that_starts_from_another_wants_that_one_first(tmp_path, name, first):
+    model = next(own for own in PART_MODELS if own.name == name)
+    recipe = load_recipe(recipe_file(model.recipe), "cpu")
+    message = rf"starts from the model '{first}', .* empatheia models train {first},{name} --size cpu"
+    with pytest.raises(MissingResourceError, match=message):
+        check_start(model, recipe)
+    install_run(finished_run(tmp_path / "smoke", size="smoke"), first)
+    with pytest.raises(MissingResourceError, match=message):  # a stand-in is no start
+        check_start(model, recipe)
+    install_run(finished_run(tmp_path / "run"), first)
+    check_start(model, recipe)
+    check_start(model, load_recipe(recipe_file(model.recipe), "smoke"))
+    names = [own.name for own in PART_MODELS]
+    assert names.index(first) < names.index(name)
 
 
 def test_a_model_without_a_licence_gets_that_of_its_corpora(tmp_path):

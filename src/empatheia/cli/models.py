@@ -152,7 +152,14 @@ def _made(
     from empatheia.cli.output import say
     from empatheia.config import load_recipe
     from empatheia.listener.checkpoint import quiet_loading
-    from empatheia.listener.installing import answered_by_listener, install_index, install_run, is_made, recipe_file
+    from empatheia.listener.installing import (
+        answered_by_listener,
+        check_start,
+        install_index,
+        install_run,
+        is_made,
+        recipe_file,
+    )
     from empatheia.resources import cache_dir, models_root
 
     row = {"model": model.name, "state": "installed", "folder": ""}
@@ -170,6 +177,7 @@ def _made(
             say(f"{model.name}: {note}")
         return {**row, "folder": str(folder)}
     recipe = load_recipe(recipe_file(model.recipe), size=size)
+    check_start(model, recipe)
     say(f"{model.name}: training {model.recipe} at size {size}")
     from empatheia.training.runner import run
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from empatheia.config import Recipe
 from empatheia.corpora.licences import LICENCES
 from empatheia.errors import CheckpointError, MissingResourceError
 from empatheia.listener.checkpoint import MANIFEST, quiet_loading, read_json
@@ -51,6 +52,24 @@ def is_made(name: str, size: str) -> bool:
     if not folder.is_dir():
         return False
     return size == "smoke" or not stand_in_reason(folder)
+
+
+def check_start(model: PartModel, recipe: Recipe) -> None:
+    """Makes sure that the model a recipe starts from is here, and no stand-in unless that is enough.
+
+    Args:
+        model: That is to be made.
+        recipe: That makes it; its ``encoder`` may name another of :data:`PART_MODELS`.
+
+    Raises:
+        MissingResourceError: It starts from one that is not installed; the message names the command.
+    """
+    first = recipe.encoder
+    if first in {other.name for other in PART_MODELS} and not is_made(str(first), recipe.size):
+        raise MissingResourceError(
+            f"{model.name} starts from the model {first!r}, which is not installed at size {recipe.size}. Make both:"
+            f" empatheia models train {first},{model.name} --size {recipe.size}"
+        )
 
 
 def recipe_file(recipe: str) -> Path:

@@ -47,7 +47,7 @@ PART_MODELS: tuple[PartModel, ...] = (
     PartModel(name="causes", part="causes", recipe="reccon/entailment", corpus="reccon"),
     PartModel(name="cause_spans", part="causes", recipe="reccon/span_from_annotator", option="spans", corpus="reccon"),
     PartModel(name="words", part="words", recipe="kim2021/estimator", corpus="empatheticdialogues"),
-    PartModel(name="mechanisms", part="mechanisms", recipe="epitome/shared", corpus="epitome"),
+    PartModel(name="mechanisms", part="mechanisms", recipe="epitome/shared_from_intents", corpus="epitome"),
     PartModel(name="inferences", part="inferences", corpus="atomic"),
     PartModel(
         name="reaction",
