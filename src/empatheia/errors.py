@@ -5,6 +5,7 @@ EmpatheiaError                 base; a program that embeds the package catches t
 ├── DataError                  a corpus file or a user's input cannot be used
 ├── CheckpointError            a model folder is missing, truncated, foreign or does not fit its vocabulary
 ├── DecodingError              a generation setting cannot be honoured
+├── EndpointError              a remote model refuses, cannot be reached or answers nonsense
 ├── MissingResourceError       data or weights are not on this machine (exit code 3)
 └── MissingDependencyError     an optional Python package is not installed (exit code 3)
 """
@@ -34,6 +35,10 @@ class CheckpointError(EmpatheiaError):
 
 class DecodingError(EmpatheiaError):
     """A generation setting cannot be honoured."""
+
+
+class EndpointError(EmpatheiaError):
+    """A remote model refuses, cannot be reached, or answers what cannot be read."""
 
 
 class MissingResourceError(EmpatheiaError):
