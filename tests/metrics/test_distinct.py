@@ -1,6 +1,7 @@
 """Distinct-n by hand, against a loop, and its jackknife against fresh samples."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -119,3 +120,25 @@ def test_bad_input():
         CorpusDistinct().interval(confidence=2)
     with pytest.raises(NotImplementedError, match="value_at"):
         CorpusDistinct().value_of(np.zeros(1))
+
+
+@given(replies)
+def test_means_over_replies_of_the_released_scripts(responses):
+    """EmpDG's and KEMP's loop: two words joined without a space; a reply without a pair counts 0."""
+    ones = [len(set(r)) / (len(r) + 1e-16) for r in responses]
+    pairs = [[a + b for a, b in pairwise(r)] for r in responses]
+    twos = [len(set(p)) / (len(p) + 1e-16) for p in pairs]
+    first = score(ResponseDistinct(1, short="zero"), responses)
+    second = score(ResponseDistinct(2, short="zero", concat=True), responses)
+    assert (first.name, second.name) == ("dist_response_1_zero", "dist_response_concat_2_zero")
+    assert first.value == pytest.approx(100 * np.mean(ones))
+    assert second.value == pytest.approx(100 * np.mean(twos))
+
+
+def test_different_replies_are_counted_as_texts():
+    metric = CorpusDistinct(1)
+    metric.update(["a b", " a b ", "a  b", "A b"])
+    assert metric.compute().parts["distinct_replies"] == 3
+    other = CorpusDistinct(1)
+    other.update([["a", "b"], ["c"]])
+    assert (metric + other).compute().parts["distinct_replies"] == 4

@@ -8,9 +8,43 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from empatheia.errors import ConfigError, DataError
-from empatheia.metrics.perplexity import BitsPerCharacter, ItemPerplexity, TokenPerplexity, WordPerplexity
+from empatheia.metrics.perplexity import (
+    BatchPerplexity,
+    BitsPerCharacter,
+    ItemPerplexity,
+    MeanItemPerplexity,
+    TokenPerplexity,
+    WordPerplexity,
+)
 
-ALL = (TokenPerplexity, WordPerplexity, ItemPerplexity, BitsPerCharacter)
+ALL = (TokenPerplexity, WordPerplexity, ItemPerplexity, BitsPerCharacter, MeanItemPerplexity, BatchPerplexity)
+
+
+def test_check_17_three_numbers_under_one_name():
+    """imagine, check 17: two replies with token losses (1, 1) and (3 x 8)."""
+    for metric, expected in ((ItemPerplexity(), 7.389), (TokenPerplexity(), 13.464), (MeanItemPerplexity(), 11.402)):
+        metric.update([2.0, 24.0], [2, 8])
+        assert round(metric.compute().value, 3) == expected
+
+
+def test_mean_over_batches():
+    """Batch means 5/3 and 1; batches of one item are items."""
+    metric = BatchPerplexity()
+    metric.update([2.0, 3.0], [2, 1])
+    metric.update([], [])
+    metric.update([1.0], [1])
+    assert metric.compute().value == pytest.approx(math.exp((5 / 3 + 1) / 2)) and metric.compute().n == 2
+    single, items = BatchPerplexity(), ItemPerplexity()
+    for nll, tokens in ((2.0, 2), (3.0, 1)):
+        single.update([nll], [tokens])
+        items.update([nll], [tokens])
+    assert single.compute().value == items.compute().value
+
+
+def test_what_the_model_was_told_and_what_was_counted_are_in_the_signature():
+    plain, oracle, open_end = TokenPerplexity(), TokenPerplexity(gold_labels=True), TokenPerplexity(counts_end=False)
+    assert "gold_labels:no" in str(plain.signature()) and "gold_labels:yes" in str(oracle.signature())
+    assert "end:" not in str(plain.signature()) and "end:no" in str(open_end.signature())
 
 
 def test_item_and_token_perplexity_differ():

@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 
+import numpy as np
 import pytest
 
 from empatheia.errors import ConfigError, DataError
@@ -10,6 +11,7 @@ from empatheia.metrics import METRICS
 from empatheia.metrics.published import (
     DEFINITIONS,
     PAPERS,
+    REQUIRED,
     Published,
     compare,
     published,
@@ -17,6 +19,7 @@ from empatheia.metrics.published import (
     to_markdown,
     to_text,
 )
+from empatheia.metrics.retrieval import HitsAtK
 from empatheia.metrics.score import Score
 
 
@@ -100,7 +103,8 @@ def test_units_are_converted_to_those_of_print():
 
 def test_what_cannot_be_compared_says_why():
     assert verdict(40.0, paper="imagine", metric="BLEU-2") == "not comparable: the paper does not define it"
-    assert verdict(40.0, metric="F_BERT") == "not comparable: no score of this package measures it"
+    assert verdict(40.0, metric="Novelty") == "not comparable: no score of this package measures it"
+    assert verdict(40.0, metric="Fluency") == "not comparable: rated by people, not computed"
     assert verdict(40.0, score="f1_macro") == "not comparable: accuracy was not measured"
     assert verdict(math.nan) == "not comparable: ours is undefined (no value)"
     score = Score("accuracy", 50.0, "percent", 10, True)
@@ -128,9 +132,39 @@ def test_tables():
 
 def test_definitions_point_at_printed_metrics_and_existing_scores():
     printed = {(number.paper, number.metric) for number in read_published()}
-    assert set(DEFINITIONS) <= printed
+    assert set(DEFINITIONS) == printed  # a name, or the reason why there is none
     names = {definition[0] for definition in DEFINITIONS.values() if isinstance(definition, tuple)}
-    assert names - {"precision_weighted", "recall_weighted"} <= set(METRICS.names())
+    assert names <= set(METRICS.names())
+    assert all(reason.strip() for reason in DEFINITIONS.values() if isinstance(reason, str))
+    assert {pair for pair in REQUIRED if isinstance(DEFINITIONS[pair], str)} == set()
+
+
+def test_a_score_with_other_settings_is_another_number():
+    """BERTScore of another encoder, P@1,100 of another protocol."""
+    right = "encoder:roberta-large|idf:no|layer:17"
+    facts = {"metric": "F_BERT", "value": 0.136, "std": 0.003, "decimals": 3}
+    for signature, told in (
+        (right, "reached"),
+        ("encoder:minilm|idf:no|layer:17", "not comparable: measured with encoder:minilm, not roberta-large"),
+        ("", "not comparable: measured with encoder:unknown, not roberta-large; layer:unknown, not 17; idf:unknown"),
+    ):
+        score = Score("bertscore_f_rescaled", 0.14, "fraction", 10, True, signature=signature)
+        assert compare([score], row(**facts))[0].verdict.startswith(told)
+    printed = row(paper="rashkin2018", metric="P@1,100", value=56.9)
+    for metric, told in (
+        (HitsAtK(), "reached"),
+        (HitsAtK(protocol="inline"), "not comparable: measured with protocol"),
+    ):
+        metric.update(np.eye(100))
+        assert compare([metric.compute()], printed)[0].verdict.startswith(told)
+
+
+def test_without_a_direction_there_is_no_worse():
+    score = Score("length_words", 12.0, "words", 10, None)
+    facts = {"metric": "length", "higher_is_better": None, "value": 11.0, "std": None}
+    printed = row(**facts)
+    assert compare({"length": score}, printed)[0].verdict == "other"
+    assert compare({"length": Score("length_words", 11.0, "words", 10, None)}, printed)[0].verdict == "reached"
 
 
 def test_a_bad_line_is_named(tmp_path):

@@ -10,7 +10,15 @@ from empatheia.metrics.bleu import BLEU
 from empatheia.metrics.classification import Accuracy
 from empatheia.metrics.distinct import CorpusDistinct
 from empatheia.metrics.perplexity import TokenPerplexity
-from empatheia.metrics.significance import holm, paired_bootstrap, paired_permutation
+from empatheia.metrics.significance import (
+    adjusted,
+    bootstrap_over_runs,
+    compare_with_all,
+    holm,
+    paired_bootstrap,
+    paired_permutation,
+    permutation_over_runs,
+)
 
 
 def accuracy(correct):
@@ -120,3 +128,87 @@ def test_bad_input():
         paired_permutation(accuracy([1]), accuracy([1]), 0)
     with pytest.raises(DataError, match=r"p-value of 'x' is 1\.2"):
         holm({"x": 1.2})
+
+
+def runs(rate, n_runs, n_items=40, seed=0):
+    rng = np.random.default_rng(seed)
+    return [accuracy(rng.random(n_items) < rate) for _ in range(n_runs)]
+
+
+def test_one_run_each_is_the_plain_test():
+    (a,), (b,) = runs(0.8, 1), runs(0.5, 1, seed=1)
+    plain, over = paired_permutation(a, b, 300, seed=4), permutation_over_runs([a], [b], "items", 300, seed=4)
+    assert plain == over
+    plain, over = paired_bootstrap(a, b, 300, seed=4), bootstrap_over_runs([a], [b], 300, seed=4)
+    assert (over.difference, over.p_value, over.interval) == (plain.difference, plain.p_value, plain.interval)
+    assert over.method == "bootstrap-runs-items"
+
+
+def test_items_are_exchanged_in_all_runs_at_once():
+    """Against all 2**7 exchanges."""
+    first, second = runs(0.9, 2, 7), runs(0.4, 2, 7, seed=1)
+    correct = np.array([[m.statistics()[:, 0] for m in system] for system in (first, second)])  # (2, runs, items)
+    gaps = (correct[0] - correct[1]).mean(axis=0)  # of each item, over runs
+    signs = np.array(list(itertools.product([1, -1], repeat=7)))
+    exact = np.mean(np.abs(signs @ gaps) >= abs(gaps.sum()) - 1e-9)
+    result = permutation_over_runs(first, second, "items", 4000, seed=2)
+    assert result.difference == pytest.approx(100 * gaps.mean())
+    assert result.p_value == pytest.approx(exact, abs=0.03)
+    assert result.n_runs == (2, 2)
+
+
+def test_runs_are_divided_in_all_ways():
+    stats = pytest.importorskip("scipy.stats")
+    first, second = runs(0.7, 4), runs(0.6, 3, seed=1)
+    scores = [[run.compute().value for run in system] for system in (first, second)]
+    theirs = stats.permutation_test(
+        scores, lambda x, y, axis: np.mean(x, axis=axis) - np.mean(y, axis=axis), n_resamples=np.inf
+    )
+    result = permutation_over_runs(first, second, "runs")
+    assert result.n_resamples == 35 and result.method == "permutation-runs"
+    exact = np.mean(np.abs(theirs.null_distribution) >= abs(result.difference) - 1e-9)
+    assert result.p_value == pytest.approx(exact)
+    some = permutation_over_runs(runs(0.9, 8), runs(0.3, 8, seed=1), "runs", n_resamples=500, seed=3)
+    assert some.n_resamples == 500 and some.p_value < 0.01
+
+
+def test_bootstrap_over_runs_is_wider_where_seeds_matter():
+    """Two systems whose runs lie far apart: items alone would call any difference of these runs certain."""
+    rng = np.random.default_rng(3)
+    difficulty = rng.random(200) * 2
+    first = [perplexity(difficulty + shift) for shift in (0.1, 0.9, 2.0)]
+    second = [perplexity(difficulty + shift) for shift in (0.2, 1.2, 2.2)]
+    over = bootstrap_over_runs(first, second, 800, seed=1)
+    items_only = paired_bootstrap(first[0], second[0], 800, seed=1)
+    assert over.interval[0] < 0 < over.interval[1] and over.p_value > 0.05
+    assert items_only.p_value < 0.01
+    same = bootstrap_over_runs(first, first, 200, seed=1)
+    assert same.difference == 0 and same.p_value == 1
+    assert bootstrap_over_runs(first, second, 200, seed=5) == bootstrap_over_runs(first, second, 200, seed=5)
+
+
+def test_a_family_of_comparisons():
+    ours = runs(0.9, 1)[0]
+    others = {"near": runs(0.8, 1, seed=1)[0], "far": runs(0.2, 1, seed=2)}
+    family = compare_with_all(ours, others, 400)
+    assert list(family) == ["near", "far"]
+    raw = {name: comparison.p_value for name, comparison in family.items()}
+    assert {name: c.p_adjusted for name, c in family.items()} == holm(raw)
+    assert family["far"].p_adjusted == pytest.approx(2 / 401)
+    assert adjusted({}) == {}
+
+
+def test_bad_runs():
+    one = runs(0.5, 1)
+    with pytest.raises(ConfigError, match="got 1 and 2 runs"):
+        permutation_over_runs(one, runs(0.5, 2))
+    with pytest.raises(ConfigError, match="a list with one metric or more"):
+        bootstrap_over_runs([], one)
+    with pytest.raises(ConfigError, match="unknown unit 'seeds'"):
+        permutation_over_runs(one, one, "seeds")
+    with pytest.raises(DataError, match="not a paired comparison"):
+        bootstrap_over_runs(one, runs(0.5, 2, n_items=30))
+    distinct = CorpusDistinct()
+    distinct.update(["a"])
+    with pytest.raises(ConfigError, match="use permutation_over_runs"):
+        bootstrap_over_runs([distinct], [distinct])

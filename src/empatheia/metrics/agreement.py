@@ -134,8 +134,8 @@ class CohenKappa(Metric):
         """
         n = check_same_length(self.name, first=first, second=second)
         eye = np.eye(len(self.labels))
-        a = eye[label_indices(self.name, first, self.labels)].reshape(n, -1)
-        b = eye[label_indices(self.name, second, self.labels)].reshape(n, -1)
+        a = eye[label_indices(self.name, first, self.labels)]
+        b = eye[label_indices(self.name, second, self.labels)]
         self._append(np.column_stack([(a * b).sum(axis=1), a, b, np.ones(n)]))
 
     def value_of(self, sums: np.ndarray) -> np.ndarray:

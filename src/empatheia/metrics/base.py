@@ -11,6 +11,7 @@ import copy
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
@@ -29,6 +30,7 @@ __all__ = [
 ]
 
 CHUNK_CELLS = 4_000_000  # cells of a weight matrix held at once: 32 MB
+KEPT_CELLS = 8_000_000  # draws up to this size are kept, since a table of metrics asks for the same ones each time
 
 
 class Metric(ABC):
@@ -40,14 +42,14 @@ class Metric(ABC):
     Attributes:
         name: Name of the score; it follows from the settings, so it cannot lie about them.
         unit: See ``Score.unit``.
-        higher_is_better: Direction.
+        higher_is_better: Direction; None for what has none.
         columns: Names of the sufficient statistics.
         can_bootstrap: False where drawing items with replacement would bias the value.
     """
 
     name: str
     unit: str
-    higher_is_better: bool = True
+    higher_is_better: bool | None = True
     columns: tuple[str, ...]
     can_bootstrap: bool = True
 
@@ -182,7 +184,19 @@ class Metric(ABC):
 
 
 def bootstrap_weights(n_items: int, n_resamples: int, seed: int) -> Iterator[np.ndarray]:
-    """How often each item was drawn, in chunks of shape (n_rows, n_items); every row sums to n_items."""
+    """How often each item was drawn, in read-only chunks of shape (n_rows, n_items); every row sums to n_items."""
+    if n_items * n_resamples <= KEPT_CELLS:
+        yield from _kept_weights(n_items, n_resamples, seed)
+    else:
+        yield from _draw_weights(n_items, n_resamples, seed)
+
+
+@lru_cache(maxsize=1)
+def _kept_weights(n_items: int, n_resamples: int, seed: int) -> tuple[np.ndarray, ...]:
+    return tuple(_draw_weights(n_items, n_resamples, seed))
+
+
+def _draw_weights(n_items: int, n_resamples: int, seed: int) -> Iterator[np.ndarray]:
     rng = np.random.default_rng(seed)
     step = max(1, CHUNK_CELLS // n_items)
     for start in range(0, n_resamples, step):
@@ -190,7 +204,9 @@ def bootstrap_weights(n_items: int, n_resamples: int, seed: int) -> Iterator[np.
         drawn = rng.integers(0, n_items, size=(n_rows, n_items))
         drawn += np.arange(n_rows)[:, None] * n_items  # row r counts in its own n_items cells
         counts = np.bincount(drawn.ravel(), minlength=n_rows * n_items)
-        yield counts.reshape(n_rows, n_items).astype(np.float64)
+        weights = counts.reshape(n_rows, n_items).astype(np.float64)
+        weights.flags.writeable = False
+        yield weights
 
 
 def quantiles(values: np.ndarray, confidence: float) -> tuple[float, float] | None:

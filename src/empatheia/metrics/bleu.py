@@ -7,6 +7,8 @@ All are *cumulative* (BLEU-2 is the geometric mean of 1- and 2-gram precision), 
 - ``nltk``: nltk ``corpus_bleu`` (Gao et al. 2021). The difference: a hypothesis with fewer than n tokens
   still adds 1 to the total of order n, so short replies lower the score.
 - ``avg``: mean of corpus BLEU-1..4 (Rashkin et al. 2018). ``sent``: mean of sentence scores (EmpDG).
+- ``add1``: one added to the matches and to the n-grams of every order, the first too (the smoothing switch of
+  the scorer that EmpDG and KEMP released; they leave it off).
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from empatheia.metrics.base import Metric, check_same_length
 from empatheia.metrics.ngrams import Tokens, as_tokens, clipped_matches
 
 Variant = Literal["corpus", "nltk"]
+_NEVER_MATCHES = "\x00"  # takes the place of unknown words in references; white space splits no such token off a text
 
 
 def brevity_penalty(hyp_len: np.ndarray, ref_len: np.ndarray) -> np.ndarray:
@@ -37,15 +40,19 @@ class OverlapMetric(Metric):
         max_order: Longest n-gram, at least 1.
         lowercase: Compare lower-cased tokens (Moses ``-lc``).
         tokenizer: Name of what made the tokens, for the signature; ``space`` when plain strings are passed.
+        unknown: A token that never matches when it stands in a reference (fairseq's treatment of UNK); None =
+            no such token.
     """
 
     unit = "percent"
 
-    def __init__(self, max_order: int = 4, lowercase: bool = False, tokenizer: str = "space") -> None:
+    def __init__(
+        self, max_order: int = 4, lowercase: bool = False, tokenizer: str = "space", unknown: str | None = None
+    ) -> None:
         super().__init__()
         if max_order < 1:
             raise ConfigError(f"max_order is {max_order}; accepted: 1 or more, 4 is usual.")
-        self.max_order, self.lowercase, self.tokenizer = max_order, lowercase, tokenizer
+        self.max_order, self.lowercase, self.tokenizer, self.unknown = max_order, lowercase, tokenizer, unknown
         orders = range(1, max_order + 1)
         # "short": hypotheses without a single n-gram of that order
         groups = [f"{group}_{n}" for group in ("match", "total", "short") for n in orders]
@@ -64,12 +71,16 @@ class OverlapMetric(Metric):
         check_same_length(self.name, hypotheses=hypotheses, references=references)
         hyps = as_tokens(self.name, hypotheses, self.lowercase)
         refs = as_tokens(self.name, references, self.lowercase)
-        self._append(self._rows(hyps, refs), references=refs)
+        matchable = refs
+        if self.unknown is not None:
+            matchable = [[_NEVER_MATCHES if token == self.unknown else token for token in ref] for ref in refs]
+        self._append(self._rows(hyps, matchable), references=refs)
 
     def settings(self) -> Mapping[str, object]:
-        """Tokeniser, casing, order, smoothing."""
+        """Tokeniser, casing, order, smoothing; the unknown word where there is one."""
         case = "lc" if self.lowercase else "mixed"
-        return {"tok": self.tokenizer, "case": case, "order": self.max_order, "smooth": "none", "nrefs": 1}
+        unknown = {} if self.unknown is None else {"unk": self.unknown}
+        return {"tok": self.tokenizer, "case": case, "order": self.max_order, "smooth": "none", "nrefs": 1, **unknown}
 
     def _rows(self, hyps: list[list[str]], refs: list[list[str]]) -> np.ndarray:
         matches, totals = clipped_matches(hyps, refs, self.max_order)
@@ -81,11 +92,14 @@ class OverlapMetric(Metric):
         n = self.max_order
         return sums[..., :n], sums[..., n : 2 * n], sums[..., 2 * n : 3 * n], sums[..., -2], sums[..., -1]
 
-    def _cumulative(self, sums: np.ndarray, weights: np.ndarray, pad_short: bool = False) -> np.ndarray:
+    def _cumulative(
+        self, sums: np.ndarray, weights: np.ndarray, pad_short: bool = False, add: float = 0.0
+    ) -> np.ndarray:
         """BLEU in percent. ``weights``: exponents of the precisions, shape (max_order,), positive."""
         matches, totals, shorts, hyp_len, ref_len = self._split(sums)
         with np.errstate(divide="ignore", invalid="ignore"):
-            precisions = np.where(totals == 0, np.nan, matches / (totals + shorts * pad_short))
+            precisions = (matches + add) / (totals + shorts * pad_short + add)
+            precisions = np.where((totals == 0) & (add == 0), np.nan, precisions)
             mean_log = (np.log(precisions) * weights).sum(axis=-1)
             values = 100 * brevity_penalty(hyp_len, ref_len) * np.exp(mean_log)
         values = np.where(hyp_len == 0, 0.0, values)  # no output at all is worth nothing
@@ -123,6 +137,11 @@ class BLEU(OverlapMetric):
             for BLEU-3, which is not quite a third.
         lowercase: Compare lower-cased tokens.
         tokenizer: Name of what made the tokens.
+        smoothing: ``none``, or ``add1``; see the module.
+        unknown: A token that never matches when it stands in a reference.
+
+    Raises:
+        ConfigError: Unknown variant or smoothing, or weights that do not fit the order.
 
     Example:
         >>> metric = BLEU(max_order=2)
@@ -140,25 +159,31 @@ class BLEU(OverlapMetric):
         weights: Sequence[float] | None = None,
         lowercase: bool = False,
         tokenizer: str = "space",
+        smoothing: Literal["none", "add1"] = "none",
+        unknown: str | None = None,
     ) -> None:
-        super().__init__(max_order, lowercase, tokenizer)
+        super().__init__(max_order, lowercase, tokenizer, unknown)
         if variant not in ("corpus", "nltk"):
             raise ConfigError(f"unknown BLEU variant {variant!r}; accepted: corpus, nltk.")
+        if smoothing not in ("none", "add1"):
+            raise ConfigError(f"unknown smoothing {smoothing!r}; accepted: none, add1.")
         if weights is not None and (len(weights) != max_order or min(weights) <= 0):
             raise ConfigError(f"weights are {tuple(weights)}; accepted: {max_order} positive numbers.")
         self.variant = variant
         self.weights = tuple(weights) if weights is not None else (1 / max_order,) * max_order
-        suffix = ("_weighted" if weights is not None else "") + ("_lc" if lowercase else "")
-        self.name = f"bleu_{variant}_{max_order}{suffix}"
+        self.smoothing = smoothing
+        marks = {"weighted": weights is not None, "lc": lowercase, "add1": smoothing == "add1"}
+        self.name = "_".join(["bleu", variant, str(max_order), *(mark for mark, is_set in marks.items() if is_set)])
 
     def value_of(self, sums: np.ndarray) -> np.ndarray:
         """BLEU-n in percent."""
-        return self._cumulative(sums, np.array(self.weights), pad_short=self.variant == "nltk")
+        add = 1.0 if self.smoothing == "add1" else 0.0
+        return self._cumulative(sums, np.array(self.weights), pad_short=self.variant == "nltk", add=add)
 
     def settings(self) -> Mapping[str, object]:
-        """Adds variant and weights."""
+        """Adds variant, weights and smoothing."""
         weights = ",".join(f"{w:.4g}" for w in self.weights)
-        return {**super().settings(), "variant": self.variant, "weights": weights}
+        return {**super().settings(), "variant": self.variant, "weights": weights, "smooth": self.smoothing}
 
 
 class AverageBLEU(OverlapMetric):
@@ -167,6 +192,7 @@ class AverageBLEU(OverlapMetric):
     Args:
         lowercase: Compare lower-cased tokens; the paper does not.
         tokenizer: Name of what made the tokens.
+        unknown: A token that never matches when it stands in a reference.
 
     Example:
         >>> metric = AverageBLEU()
@@ -177,8 +203,8 @@ class AverageBLEU(OverlapMetric):
 
     name = "bleu_avg"
 
-    def __init__(self, lowercase: bool = False, tokenizer: str = "space") -> None:
-        super().__init__(4, lowercase, tokenizer)
+    def __init__(self, lowercase: bool = False, tokenizer: str = "space", unknown: str | None = None) -> None:
+        super().__init__(4, lowercase, tokenizer, unknown)
 
     def value_of(self, sums: np.ndarray) -> np.ndarray:
         """Mean over the four orders, in percent."""
@@ -199,15 +225,17 @@ class AverageBLEU(OverlapMetric):
 
 
 class SentenceBLEU(OverlapMetric):
-    """Mean of BLEU-4 over single pairs (EmpDG): 0 to 100 percent, higher is better.
+    """Mean of BLEU over single pairs (EmpDG: BLEU-4): 0 to 100 percent, higher is better.
 
-    Unsmoothed, a reply without a matching 4-gram scores 0, and so does one with fewer than four tokens; the
-    share of such items is the part ``zero_share``.
+    Unsmoothed, a reply without a match of the highest order scores 0, and so does one with fewer tokens than
+    that; the share of such items is the part ``zero_share``.
 
     Args:
-        smoothing: ``none``, or ``m7`` for method 7 of Chen & Cherry (2014) as nltk has it (needs nltk).
+        smoothing: ``none``; ``add1``, see the module; or ``m7`` for method 7 of Chen & Cherry (2014) as nltk
+            has it (needs nltk).
         lowercase: Compare lower-cased tokens.
         tokenizer: Name of what made the tokens.
+        max_order: n of BLEU-n.
 
     Raises:
         ConfigError: Unknown smoothing.
@@ -220,13 +248,17 @@ class SentenceBLEU(OverlapMetric):
     """
 
     def __init__(
-        self, smoothing: Literal["none", "m7"] = "none", lowercase: bool = False, tokenizer: str = "space"
+        self,
+        smoothing: Literal["none", "add1", "m7"] = "none",
+        lowercase: bool = False,
+        tokenizer: str = "space",
+        max_order: int = 4,
     ) -> None:
-        super().__init__(4, lowercase, tokenizer)
-        if smoothing not in ("none", "m7"):
-            raise ConfigError(f"unknown smoothing {smoothing!r}; accepted: none, m7.")
+        super().__init__(max_order, lowercase, tokenizer)
+        if smoothing not in ("none", "add1", "m7"):
+            raise ConfigError(f"unknown smoothing {smoothing!r}; accepted: none, add1, m7.")
         self.smoothing = smoothing
-        self.name = f"bleu_sent_{smoothing}"
+        self.name = f"bleu_sent_{smoothing}" + ("" if max_order == 4 else f"_{max_order}")
         self.columns = ("bleu", "zero", "n_items")
 
     def value_of(self, sums: np.ndarray) -> np.ndarray:
@@ -242,14 +274,16 @@ class SentenceBLEU(OverlapMetric):
         return {"zero_share": float(sums[1] / sums[2])}
 
     def _rows(self, hyps: list[list[str]], refs: list[list[str]]) -> np.ndarray:
-        if self.smoothing == "none":
-            scores = np.nan_to_num(self._cumulative(super()._rows(hyps, refs), np.full(4, 0.25)))
+        weights = (1 / self.max_order,) * self.max_order
+        if self.smoothing == "m7":
+            scores = 100 * np.array([_nltk_method7(h, r, weights) for h, r in zip(hyps, refs, strict=True)])
         else:
-            scores = 100 * np.array([_nltk_method7(h, r) for h, r in zip(hyps, refs, strict=True)])
+            add = 1.0 if self.smoothing == "add1" else 0.0
+            scores = np.nan_to_num(self._cumulative(super()._rows(hyps, refs), np.array(weights), add=add))
         return np.stack([scores, scores == 0, np.ones(len(hyps))], axis=1)
 
 
-def _nltk_method7(hypothesis: list[str], reference: list[str]) -> float:
+def _nltk_method7(hypothesis: list[str], reference: list[str], weights: tuple[float, ...]) -> float:
     try:
         from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
     except ImportError as error:
@@ -257,12 +291,14 @@ def _nltk_method7(hypothesis: list[str], reference: list[str]) -> float:
     if not hypothesis or not reference:
         return 0.0
     smoothing = SmoothingFunction().method7
-    return float(sentence_bleu([reference], hypothesis, smoothing_function=smoothing))  # type: ignore
+    return float(sentence_bleu([reference], hypothesis, weights, smoothing_function=smoothing))  # type: ignore
 
 
 bleu_corpus_1, bleu_corpus_2, bleu_corpus_3, bleu_corpus_4 = (partial(BLEU, n) for n in (1, 2, 3, 4))
 bleu_corpus_4_lc = partial(BLEU, 4, lowercase=True)
 bleu_nltk_1, bleu_nltk_2, bleu_nltk_3, bleu_nltk_4 = (partial(BLEU, n, "nltk") for n in (1, 2, 3, 4))
 bleu_nltk_3_weighted = partial(BLEU, 3, "nltk", (0.333, 0.333, 0.333))
-bleu_sent_none = partial(SentenceBLEU, "none")
+bleu_corpus_2_add1 = partial(BLEU, 2, smoothing="add1")
+bleu_sent_none, bleu_sent_none_2 = partial(SentenceBLEU, "none"), partial(SentenceBLEU, "none", max_order=2)
+bleu_sent_add1_2 = partial(SentenceBLEU, "add1", max_order=2)
 bleu_sent_m7 = partial(SentenceBLEU, "m7")

@@ -191,11 +191,11 @@ class F1(Metric):
         Raises:
             DataError: The numbers differ or a label is unknown.
         """
-        n = check_same_length(self.name, predicted=predicted, gold=gold)
+        check_same_length(self.name, predicted=predicted, gold=gold)
         guess = label_indices(self.name, predicted, self.labels)  # type: ignore[arg-type]
         truth = label_indices(self.name, gold, self.labels)  # type: ignore[arg-type]
         one_hot = np.eye(len(self.labels))
-        said, true = one_hot[guess].reshape(n, -1), one_hot[truth].reshape(n, -1)
+        said, true = one_hot[guess], one_hot[truth]
         self._append(np.concatenate([said * true, said, true], axis=1), references=map(_plain, gold))
 
     def value_of(self, sums: np.ndarray) -> np.ndarray:
@@ -242,6 +242,66 @@ class F1(Metric):
             with np.errstate(divide="ignore", invalid="ignore"):
                 out[key] = (np.nan_to_num(values) * counted).sum(axis=-1) / counted.sum(axis=-1)
         return out
+
+
+class Confusion(Metric):
+    """Which label is taken for which: the whole table as a part, the accuracy in percent as the value.
+
+    Parts: ``matrix`` (rows gold, columns predicted, counts), ``labels``, and ``most_confused``, up to ten
+    (gold, predicted, count) of different labels, most frequent first.
+
+    Args:
+        labels: All classes, in order; a number n stands for 0..n-1.
+
+    Raises:
+        ConfigError: Fewer than two different labels.
+
+    Example:
+        >>> metric = Confusion(["sad", "angry"])
+        >>> metric.update(["sad", "angry", "angry"], ["sad", "sad", "angry"])
+        >>> metric.compute().parts["matrix"]
+        [[1, 1], [0, 1]]
+    """
+
+    name = "confusion"
+    unit = "percent"
+    columns = ("correct", "n_items", "gold", "predicted")  # of the last two only the rows mean something
+
+    def __init__(self, labels: Sequence[Label] | int = 32) -> None:
+        super().__init__()
+        self.labels = list(range(labels)) if isinstance(labels, int) else list(labels)
+        if len(self.labels) < 2 or len(set(self.labels)) < len(self.labels):
+            raise ConfigError(f"labels are {self.labels!r}; accepted: two or more different labels.")
+
+    def update(self, predicted: Sequence[Label] | np.ndarray, gold: Sequence[Label] | np.ndarray) -> None:
+        """Adds items, one predicted and one gold label each.
+
+        Raises:
+            DataError: The numbers differ or a label is unknown.
+        """
+        n = check_same_length(self.name, predicted=predicted, gold=gold)
+        guess = label_indices(self.name, predicted, self.labels)  # type: ignore[arg-type]
+        truth = label_indices(self.name, gold, self.labels)  # type: ignore[arg-type]
+        self._append(np.column_stack([guess == truth, np.ones(n), truth, guess]), references=map(_plain, gold))
+
+    def value_of(self, sums: np.ndarray) -> np.ndarray:
+        """Percent correct."""
+        return 100 * sums[..., 0] / sums[..., 1]
+
+    def settings(self) -> Mapping[str, object]:
+        """A fingerprint of the label set."""
+        return {"labels": references_hash(enumerate(self.labels))}
+
+    def parts_of(self, sums: np.ndarray) -> dict[str, Any]:
+        """The table and its largest cells off the diagonal."""
+        n = len(self.labels)
+        truth, guess = self.statistics()[:, 2:].astype(np.int64).T
+        matrix = np.bincount(truth * n + guess, minlength=n * n).reshape(n, n)
+        errors = matrix.copy()
+        np.fill_diagonal(errors, 0)
+        largest = [divmod(int(cell), n) for cell in np.argsort(-errors.ravel(), kind="stable")[:10]]
+        worst = [[self.labels[g], self.labels[p], int(errors[g, p])] for g, p in largest if errors[g, p]]
+        return {"matrix": matrix.tolist(), "labels": self.labels, "most_confused": worst}
 
 
 class CalibrationError(Metric):
@@ -294,7 +354,7 @@ class CalibrationError(Metric):
         bins = np.clip(np.ceil(given * self.n_bins).astype(int) - 1, 0, self.n_bins - 1)
         rows = np.zeros((n, 3, self.n_bins))
         rows[np.arange(n), :, bins] = np.stack([given, np.asarray(correct, dtype=float), np.ones(n)], axis=1)
-        self._append(rows.reshape(n, -1))
+        self._append(rows.reshape(n, 3 * self.n_bins))
 
     def value_of(self, sums: np.ndarray) -> np.ndarray:
         """The error as a fraction."""
@@ -306,5 +366,7 @@ class CalibrationError(Metric):
         return {"bins": self.n_bins}
 
 
-accuracy_top5 = partial(Accuracy, 5)
+accuracy_top3, accuracy_top5 = partial(Accuracy, 3), partial(Accuracy, 5)
 f1_macro, f1_weighted = partial(F1, average="macro"), partial(F1, average="weighted")
+precision_weighted = partial(F1, average="weighted", report="precision")
+recall_weighted = partial(F1, average="weighted", report="recall")

@@ -48,9 +48,8 @@ class CorpusDistinct(_Distinct):
 
     Interval: the ratio is not a sum over replies. Drawing replies with replacement repeats some and misses
     about a third of them; it would put the interval *below* the value. Instead the delete-one jackknife is
-    used: leaving out reply i removes exactly the n-gram types found nowhere else, so all n leave-one-out
-        values are
-    exact and cheap. The interval is value ± z * jackknife standard error; by the Efron-Stein inequality
+    used: leaving out reply i removes exactly the n-gram types found nowhere else, so all n leave-one-out values
+    are exact and cheap. The interval is value ± z * jackknife standard error; by the Efron-Stein inequality
     (1981) that error is on average not too small. No random numbers: ``n_resamples`` and ``seed`` are unused.
 
     Args:
@@ -82,6 +81,7 @@ class CorpusDistinct(_Distinct):
         self.concat = concat
         self.name = f"dist_corpus_{'concat_' if concat else ''}{order}"
         self._replies: list[list[str]] = []
+        self._texts: set[str] = set()
         self._cache: tuple[np.ndarray, np.ndarray] | None = None
 
     def update(self, responses: Sequence[str | Tokens]) -> None:
@@ -91,6 +91,8 @@ class CorpusDistinct(_Distinct):
             DataError: An item is neither a string nor a list of strings.
         """
         replies = as_tokens(self.name, responses, self.lowercase)
+        texts = (item.strip() if isinstance(item, str) else " ".join(item) for item in responses)
+        self._texts = self._texts | {text.lower() if self.lowercase else text for text in texts}
         self._replies = [*self._replies, *replies]
         self._cache = None
         self._append([[max(0, len(reply) - self.order + 1)] for reply in replies])
@@ -149,19 +151,20 @@ class CorpusDistinct(_Distinct):
         return {**super().settings(), "concat": "yes" if self.concat else "no"}
 
     def parts_of(self, sums: np.ndarray) -> dict[str, Any]:
-        """Counts of types and of n-grams, mean reply length in tokens, number of different replies."""
+        """Counts of types and of n-grams, mean reply length in tokens, number of different replies (as texts)."""
         ids, _ = self._types()
         return {
             "types": len(np.unique(ids)),
             "ngrams": int(sums[0]),
             "mean_length": sum(map(len, self._replies)) / self.n_items,
-            "distinct_replies": len(set(map(tuple, self._replies))),
+            "distinct_replies": len(self._texts),
         }
 
     def __add__(self, other: Self) -> Self:
         """The accumulator of both sets of replies."""
         merged = super().__add__(other)
         merged._replies = [*self._replies, *other._replies]
+        merged._texts = self._texts | other._texts
         merged._cache = None
         return merged
 
@@ -178,9 +181,10 @@ class ResponseDistinct(_Distinct):
         order: n of Distinct-n.
         unit: ``percent`` or ``fraction``.
         short: What a reply without an n-gram of this order counts: ``skip`` leaves it out of the mean,
-            ``zero`` is the released code of EmpDG and CEM. The part ``n_short`` says how many there were.
+            ``zero`` is the released code of EmpDG and KEMP. The part ``n_short`` says how many there were.
         lowercase: Count lower-cased tokens.
         tokenizer: Name of what made the tokens.
+        concat: Join the words of an n-gram without a space (EmpDG, KEMP).
 
     Example:
         >>> metric = ResponseDistinct(order=1, unit="fraction")
@@ -198,12 +202,13 @@ class ResponseDistinct(_Distinct):
         short: Literal["skip", "zero"] = "skip",
         lowercase: bool = False,
         tokenizer: str = "space",
+        concat: bool = False,
     ) -> None:
         super().__init__(order, unit, lowercase, tokenizer)
         if short not in ("skip", "zero"):
             raise ConfigError(f"unknown treatment of short replies {short!r}; accepted: skip, zero.")
-        self.short = short
-        self.name = f"dist_response_{order}"
+        self.short, self.concat = short, concat
+        self.name = f"dist_response_{'concat_' if concat else ''}{order}{'_zero' if short == 'zero' else ''}"
 
     def update(self, responses: Sequence[str | Tokens]) -> None:
         """Adds replies; strings are split at white space, token lists are taken as they are.
@@ -214,7 +219,8 @@ class ResponseDistinct(_Distinct):
         replies = as_tokens(self.name, responses, self.lowercase)
         rows = []
         for reply in replies:
-            grams = [tuple(reply[i : i + self.order]) for i in range(len(reply) - self.order + 1)]
+            spans = (reply[i : i + self.order] for i in range(len(reply) - self.order + 1))
+            grams = ["".join(span) for span in spans] if self.concat else [tuple(span) for span in spans]
             rows.append([len(set(grams)) / len(grams), 1, 0] if grams else [0, self.short == "zero", 1])
         self._append(rows)
 
@@ -224,10 +230,12 @@ class ResponseDistinct(_Distinct):
             return self.scale * sums[..., 0] / sums[..., 1]
 
     def settings(self) -> Mapping[str, object]:
-        """Adds the treatment of short replies."""
-        return {**super().settings(), "short": self.short}
+        """Adds the treatment of short replies and the joining of words."""
+        return {**super().settings(), "short": self.short, "concat": "yes" if self.concat else "no"}
 
 
 dist_corpus_1, dist_corpus_2 = partial(CorpusDistinct, 1), partial(CorpusDistinct, 2)
 dist_corpus_concat_2 = partial(CorpusDistinct, 2, concat=True)
 dist_response_1, dist_response_2 = partial(ResponseDistinct, 1), partial(ResponseDistinct, 2)
+dist_response_1_zero = partial(ResponseDistinct, 1, short="zero")
+dist_response_concat_2_zero = partial(ResponseDistinct, 2, short="zero", concat=True)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 import numpy as np
 
 from empatheia.errors import DataError
 
 Tokens = Sequence[str]
+_KEPT_PAIRS = 20_000  # counts of test sets up to this size are kept: a table asks for them once for every BLEU
+_KEPT_ORDER = 4
 
 
 def as_tokens(metric: str, items: Sequence[str | Tokens], lowercase: bool = False) -> list[list[str]]:
@@ -21,10 +24,12 @@ def as_tokens(metric: str, items: Sequence[str | Tokens], lowercase: bool = Fals
         raise DataError(f"{metric}: got one string {items[:40]!r}; accepted: a list of replies.")
     out = []
     for i, item in enumerate(items):
-        tokens = item.split() if isinstance(item, str) else item
-        if not isinstance(tokens, Sequence) or not all(isinstance(token, str) for token in tokens):
+        if isinstance(item, str):
+            out.append((item.lower() if lowercase else item).split())
+            continue
+        if not isinstance(item, Sequence) or not all(isinstance(token, str) for token in item):
             raise DataError(f"{metric}: item {i} is {item!r}; accepted: a string or a list of string tokens.")
-        out.append([token.lower() for token in tokens] if lowercase else list(tokens))
+        out.append([token.lower() for token in item] if lowercase else list(item))
     return out
 
 
@@ -60,6 +65,19 @@ def clipped_matches(
         matches: Shape: (n_pairs, max_order).
         totals: N-grams of the hypothesis. Shape: (n_pairs, max_order).
     """
+    if max_order > _KEPT_ORDER or len(hypotheses) > _KEPT_PAIRS:
+        return _count(hypotheses, references, max_order)
+    matches, totals = _kept_counts(tuple(map(tuple, hypotheses)), tuple(map(tuple, references)))
+    return matches[:, :max_order].copy(), totals[:, :max_order].copy()
+
+
+@lru_cache(maxsize=1)
+def _kept_counts(hypotheses: tuple[Tokens, ...], references: tuple[Tokens, ...]) -> tuple[np.ndarray, np.ndarray]:
+    return _count(hypotheses, references, _KEPT_ORDER)
+
+
+def _count(hypotheses: Sequence[Tokens], references: Sequence[Tokens], max_order: int) -> tuple[np.ndarray, np.ndarray]:
+    """See ``clipped_matches``."""
     n = len(hypotheses)
     matches, totals = np.zeros((n, max_order)), np.zeros((n, max_order))
     for column, (ids, owners) in enumerate(ngram_table([*hypotheses, *references], max_order)):

@@ -1,7 +1,9 @@
-"""Perplexity in the four forms that papers print under one name, from summed negative log likelihoods.
+"""Perplexity in the forms that papers print under one name, from summed negative log likelihoods.
 
 Token-weighted (Rashkin et al. 2018); item-level geometric mean (released code of MoEL, MIME, EmpDG, KEMP,
-CEM); per word and bits per character, the two that can be compared across tokenisers.
+CEM); the same over batches (what their validation prints); mean of the items' perplexities; per word and bits per
+character, the two that can be compared across tokenisers. All are teacher-forced: each token is predicted after the
+gold tokens before it. Whether the model was told gold labels, too, is in the signature.
 """
 
 from __future__ import annotations
@@ -22,16 +24,20 @@ class Likelihood(Metric):
     Args:
         tokenizer: Name of what cut the reply into the scored pieces, e.g. ``words-23714`` or ``bpe-50265``.
         words: Name of what counted the words, e.g. ``nltk`` or ``space``.
-        gold_labels: True when the model was told the gold emotion or cause (an oracle); in the signature.
+        gold_labels: True when the model was told the gold emotion or cause (an oracle, as in table 3 of Xie & Pu
+            2021); in the signature.
+        counts_end: Whether the end mark is among the scored pieces; only its absence is in the signature.
     """
 
     unit = "perplexity"
     higher_is_better = False
-    columns = ("nll_sum", "n_tokens", "n_words", "n_chars", "nll_per_token", "n_items")
+    columns: tuple[str, ...] = ("nll_sum", "n_tokens", "n_words", "n_chars", "nll_per_token", "n_items")
 
-    def __init__(self, tokenizer: str = "given", words: str = "space", gold_labels: bool = False) -> None:
+    def __init__(
+        self, tokenizer: str = "given", words: str = "space", gold_labels: bool = False, counts_end: bool = True
+    ) -> None:
         super().__init__()
-        self.tokenizer, self.words, self.gold_labels = tokenizer, words, gold_labels
+        self.tokenizer, self.words, self.gold_labels, self.counts_end = tokenizer, words, gold_labels, counts_end
 
     def update(
         self,
@@ -74,15 +80,19 @@ class Likelihood(Metric):
                 at = int(counts[name].argmin())
                 raise DataError(f"{self.name}: item {at} has {name} {counts[name][at]:g}; it needs 1 or more.")
         self._require(n_words, n_chars)
-        tokens, words, chars = counts["n_tokens"], counts["n_words"], counts["n_chars"]
-        self._append(np.stack([nll, tokens, words, chars, nll / tokens, np.ones(n)], axis=1), references)
+        self._append(self._rows(nll, counts["n_tokens"], counts["n_words"], counts["n_chars"]), references)
 
     def settings(self) -> Mapping[str, object]:
-        """Tokeniser and whether gold labels were seen."""
-        return {"tok": self.tokenizer, "gold_labels": "yes" if self.gold_labels else "no"}
+        """Tokeniser and whether gold labels were seen; that the end mark was not counted, if so."""
+        end = {} if self.counts_end else {"end": "no"}
+        return {"tok": self.tokenizer, "gold_labels": "yes" if self.gold_labels else "no", **end}
 
     def _require(self, n_words: Numbers | None, n_chars: Numbers | None) -> None:
         """Raises when a count this form divides by was not given."""
+
+    def _rows(self, nll: np.ndarray, tokens: np.ndarray, words: np.ndarray, chars: np.ndarray) -> np.ndarray:
+        """Statistics of a batch of items. Shape: (n_items, n_columns)."""
+        return np.stack([nll, tokens, words, chars, nll / tokens, np.ones(len(nll))], axis=1)
 
     @staticmethod
     def _exp(nats: np.ndarray) -> np.ndarray:
@@ -154,6 +164,57 @@ class ItemPerplexity(Likelihood):
     def value_of(self, sums: np.ndarray) -> np.ndarray:
         """exp(sum of item means / n_items)."""
         return self._exp(sums[..., 4] / sums[..., 5])
+
+
+class MeanItemPerplexity(Likelihood):
+    """Mean over items of the item's perplexity: range 1 to infinity, lower is better.
+
+    One surprising short reply can carry it; no released code of the field computes it, but texts describe it.
+
+    Example:
+        >>> metric = MeanItemPerplexity()
+        >>> metric.update(nll_sums=[2.0, 3.0], n_tokens=[2, 1])
+        >>> round(metric.compute().value, 3)
+        11.402
+    """
+
+    name = "ppl_item_mean"
+    columns = (*Likelihood.columns, "perplexity")
+
+    def value_of(self, sums: np.ndarray) -> np.ndarray:
+        """Sum of item perplexities / n_items."""
+        return sums[..., 6] / sums[..., 5]
+
+    def _rows(self, nll: np.ndarray, tokens: np.ndarray, words: np.ndarray, chars: np.ndarray) -> np.ndarray:
+        rows = super()._rows(nll, tokens, words, chars)
+        return np.concatenate([rows, self._exp(rows[:, 4:5])], axis=1)
+
+
+class BatchPerplexity(Likelihood):
+    """exp(mean over batches of the batch's nats per token): range 1 to infinity, lower is better.
+
+    What a training loop prints. It depends on the batch size: every call of ``update`` is one batch, and ``n`` counts
+    batches. With batches of one item it equals :class:`ItemPerplexity`.
+
+    Example:
+        >>> metric = BatchPerplexity()
+        >>> metric.update(nll_sums=[2.0, 3.0], n_tokens=[2, 1])
+        >>> metric.update(nll_sums=[1.0], n_tokens=[1])
+        >>> round(metric.compute().value, 3)
+        3.794
+    """
+
+    name = "ppl_batch_mean"
+
+    def value_of(self, sums: np.ndarray) -> np.ndarray:
+        """exp(sum of batch means / n_batches)."""
+        return self._exp(sums[..., 4] / sums[..., 5])
+
+    def _rows(self, nll: np.ndarray, tokens: np.ndarray, words: np.ndarray, chars: np.ndarray) -> np.ndarray:
+        if not len(nll):
+            return np.empty((0, len(self.columns)))
+        totals = [x.sum() for x in (nll, tokens, words, chars)]
+        return np.array([[*totals, totals[0] / totals[1], 1.0]])
 
 
 class BitsPerCharacter(Likelihood):

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from empatheia.errors import ConfigError, DataError
-from empatheia.metrics.score import Score
+from empatheia.metrics.score import Score, Signature
 from empatheia.registry import nearest
 
 # The papers' keys, and their numbers in the file's column "seed"
@@ -26,12 +26,23 @@ PAPERS = MappingProxyType(
 )
 
 NO_DEFINITION = "the paper does not define it"
+BY_PEOPLE = "rated by people, not computed"
+FACT = "a fact about the data or the training, not a score"
+
+
+def _for_all(paper: str, reason: str, *metrics: str) -> dict[tuple[str, str], str]:
+    return {(paper, metric): reason for metric in metrics}
+
+
 # (paper, printed metric) -> (our score, unit in print), or the reason why no score of ours is that number
 DEFINITIONS: Mapping[tuple[str, str], tuple[str, str] | str] = MappingProxyType(
     {
         ("gao2021", "BLEU"): ("bleu_nltk_4", "percent"),
         ("gao2021", "Dist-1"): ("dist_corpus_1", "fraction"),
         ("gao2021", "Dist-2"): ("dist_corpus_2", "fraction"),
+        ("gao2021", "P_BERT"): ("bertscore_p_rescaled", "fraction"),
+        ("gao2021", "R_BERT"): ("bertscore_r_rescaled", "fraction"),
+        ("gao2021", "F_BERT"): ("bertscore_f_rescaled", "fraction"),
         ("gao2021", "Accuracy"): ("accuracy", "percent"),
         ("gao2021", "Fleiss kappa"): ("fleiss_kappa", "kappa"),
         ("imagine", "PPL"): ("ppl_item", "perplexity"),
@@ -48,14 +59,43 @@ DEFINITIONS: Mapping[tuple[str, str], tuple[str, str] | str] = MappingProxyType(
         ("reccon", "macro F1"): ("entailment_f1_macro", "percent"),
         ("rashkin2018", "PPL"): ("ppl_token", "perplexity"),
         ("rashkin2018", "AVG BLEU"): ("bleu_avg", "percent"),
+        ("rashkin2018", "P@1,100"): ("p_at_1_100", "percent"),
         ("rashkin2018", "Acc"): ("accuracy", "fraction"),
+        ("rashkin2018", "F1"): "copied from Felbo et al. (2017): other corpora, their own averages of F1",
         ("meed2", "PPL"): ("ppl_token", "perplexity"),
         ("meed2", "Distinct-1"): ("dist_corpus_1", "fraction"),
         ("meed2", "Distinct-2"): ("dist_corpus_2", "fraction"),
-        ("meed2", "SES"): "the sentence encoder is not named in the paper",
+        ("meed2", "SES"): "the sentence encoder is not named in the paper (ours: sentence_similarity)",
         ("meed2", "weighted precision"): ("precision_weighted", "fraction"),
         ("meed2", "weighted recall"): ("recall_weighted", "fraction"),
         ("meed2", "weighted F1"): ("f1_weighted", "fraction"),
+        ("meed2", "41-class emotion/intent classifier accuracy (%)"): ("accuracy", "percent"),
+        ("meed2", "SVM turn segmentation accuracy (%)"): "features, data and code of the segmenter are not released",
+        ("gao2021", "accuracy (%)"): "a check of 100 annotated dialogues by the authors",
+        **_for_all("gao2021", BY_PEOPLE, "Fluency", "Relevance", "Empathy", "Win %", "Loss %", "Tie %"),
+        **_for_all("imagine", BY_PEOPLE, "Fluency", "Relevance", "Empathy", "Win %", "Loss %", "Tie %"),
+        **_for_all("rashkin2018", BY_PEOPLE, "Empathy", "Relevance", "Fluency", "A:B ratio"),
+        **_for_all("meed2", BY_PEOPLE, "Good", "Okay", "Bad"),
+        **_for_all("kim2021", FACT, "n_emotions", "cause_words_per_utterance", "n_utterances"),
+        **_for_all("rashkin2018", FACT, "parameters (millions)", "added parameters", "GPUs", "train examples"),
+        **_for_all("rashkin2018", FACT, "training time (days)", "training time (hours)", "label share (%)"),
+        **_for_all("rashkin2018", FACT, "conversations", "participants", "average situation length (words)"),
+        **_for_all("rashkin2018", FACT, "train conversations", "valid conversations", "test conversations"),
+        **_for_all("rashkin2018", FACT, "average utterance length (words)", "average utterances per conversation"),
+        **_for_all("rashkin2018", FACT, "median conversations per worker", "average conversations per worker"),
+        **_for_all("rashkin2018", FACT, "raters in rating task", "raters in comparison task"),
+        **_for_all("meed2", FACT, "dialogs", "turns", "tokens", "average turns per dialog", "average tokens per turn"),
+        **_for_all("meed2", FACT, "average tokens per dialog", "parameters (millions)", "training epochs"),
+        **_for_all("meed2", FACT, "training time (hours)", "training time (minutes)"),
+        **_for_all("meed2", FACT, "answers collected", "answers kept"),
+    }
+)
+
+# (paper, printed metric) -> signature entries without which a score of that name is another number
+REQUIRED: Mapping[tuple[str, str], Mapping[str, str]] = MappingProxyType(
+    {
+        **{("gao2021", f"{x}_BERT"): {"encoder": "roberta-large", "layer": "17", "idf": "no"} for x in "PRF"},
+        ("rashkin2018", "P@1,100"): {"protocol": "blocks-shuffled"},
     }
 )
 
@@ -148,7 +188,7 @@ def published(paper: str, table: str, row: str, setting: str = "", dataset: str 
     numbers = [number for number in numbers if number.table == table]
     _require(row, [number.row for number in numbers], f"row of {paper}, {table}")
     numbers = [number for number in numbers if number.row == row]
-    chosen = [n for n in numbers if _matches(setting, n.setting) and _matches(dataset, n.dataset)]
+    chosen = [n for n in numbers if has_words(setting, n.setting) and has_words(dataset, n.dataset)]
     exact = [n for n in chosen if setting in ("", n.setting) and dataset in ("", n.dataset)]
     chosen = exact or chosen
     if not chosen or len({number.metric for number in chosen}) < len(chosen):
@@ -171,7 +211,8 @@ class Verdict:
         printed: The printed number.
         difference: ours - printed; NaN when they cannot be compared.
         verdict: ``reached`` (at least as good at the printed precision), ``within published spread`` (worse
-            by no more than the printed deviation), ``below`` (worse), or ``not comparable: reason``.
+            by no more than the printed deviation), ``below`` (worse; ``other`` where neither direction is better), or
+            ``not comparable: reason``.
         score: Name of our score, or an empty string.
     """
 
@@ -225,10 +266,22 @@ def compare(
             reason = reason or definition
         else:
             score = by_name.get(definition[0])
-            reason = reason or ("" if score else f"{definition[0]} was not measured")
+            reason = reason or (_other_settings(score, printed) if score else f"{definition[0]} was not measured")
         unit = definition[1] if isinstance(definition, tuple) else None
         out.append(_verdict(metric, score, printed, unit, reason))
     return out
+
+
+def _other_settings(score: Score, printed: Published) -> str:
+    """How the score's signature differs from what the printed number needs; empty if it does not."""
+    entries = Signature.parse(score.signature).values
+    needed = REQUIRED.get((printed.paper, printed.metric), {})
+    other = [
+        f"{key}:{entries.get(key, 'unknown')}, not {value}"
+        for key, value in needed.items()
+        if entries.get(key) != value
+    ]
+    return f"measured with {'; '.join(other)}" if other else ""
 
 
 def _verdict(metric: str, score: Score | None, printed: Published, unit: str | None, reason: str) -> Verdict:
@@ -242,14 +295,14 @@ def _verdict(metric: str, score: Score | None, printed: Published, unit: str | N
         return Verdict(metric, score.value, score.interval, printed, math.nan, f"not comparable: {reason}", score.name)
     difference = score.value - printed.value
     upward = score.higher_is_better if printed.higher_is_better is None else printed.higher_is_better
-    shortfall = -difference if upward else difference
+    shortfall = abs(difference) if upward is None else -difference if upward else difference
     rounding = 0.5 * 10**-printed.decimals + 1e-12
     if shortfall <= rounding:
         verdict = "reached"
     elif printed.std is not None and shortfall <= printed.std + rounding:
         verdict = "within published spread"
     else:
-        verdict = "below"
+        verdict = "other" if upward is None else "below"
     return Verdict(metric, score.value, score.interval, printed, difference, verdict, score.name)
 
 
@@ -288,8 +341,8 @@ def _cells(verdict: Verdict) -> tuple[str, ...]:
     )
 
 
-def _matches(wanted: str, text: str) -> bool:
-    """``wanted`` occurs as whole words; ``+`` joins words, so ``ED`` does not match ``ED+DD``."""
+def has_words(wanted: str, text: str) -> bool:
+    """Whether ``wanted`` is empty or occurs as whole words; ``+`` joins words, so ``ED`` is not in ``ED+DD``."""
     return not wanted or re.search(rf"(?<![\w+]){re.escape(wanted)}(?![\w+])", text) is not None
 
 

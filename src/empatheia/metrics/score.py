@@ -88,9 +88,10 @@ class Score:
     Attributes:
         name: Which definition, e.g. ``bleu_nltk_4``; a key of ``METRICS`` where one exists.
         value: The number; NaN when it is undefined, and then ``parts["note"]`` says why.
-        unit: ``percent`` (0..100), ``fraction`` (0..1), ``perplexity``, ``bits``, ``kappa``.
+        unit: ``percent`` (0..100), ``fraction`` (0..1), ``perplexity``, ``bits``, ``kappa``, ``level``, ``words``,
+            ``characters``, ``labels``.
         n: How many items (replies, dialogues, batches) it rests on.
-        higher_is_better: Direction.
+        higher_is_better: Direction; None for what has none, such as length.
         interval: (low, high) in the same unit, or None when it was not asked for or cannot be had.
         signature: What else must be equal for two values to be comparable (see ``Signature``).
         parts: Numbers behind the value, e.g. precisions and brevity penalty; ``note`` is a sentence.
@@ -100,7 +101,7 @@ class Score:
     value: float
     unit: str
     n: int
-    higher_is_better: bool
+    higher_is_better: bool | None
     interval: tuple[float, float] | None = None
     signature: str = ""
     parts: Mapping[str, Any] = field(default_factory=dict)
@@ -149,7 +150,7 @@ class Score:
             value=_decode(data["value"]),
             unit=data["unit"],
             n=int(data["n"]),
-            higher_is_better=bool(data["higher_is_better"]),
+            higher_is_better=None if data["higher_is_better"] is None else bool(data["higher_is_better"]),
             interval=None if interval is None else (_decode(interval[0]), _decode(interval[1])),
             signature=data.get("signature", ""),
             parts={key: _decode(value) for key, value in data.get("parts", {}).items()},

@@ -1,0 +1,21 @@
+"""Text without the characters nobody sees: controls, marks of direction, half surrogates."""
+
+from __future__ import annotations
+
+import re
+
+_WHITE_CONTROLS = "\t\n\r\v\f\x1c\x1d\x1e\x1f\x85\u2028\u2029"
+_CONTROLS = re.compile(
+    "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]"
+)
+_WHITE = str.maketrans(dict.fromkeys(_WHITE_CONTROLS, " "))
+
+
+def has_controls(text: str) -> bool:
+    """Whether :func:`readable` drops a character other than white space."""
+    return _CONTROLS.search(text) is not None
+
+
+def readable(text: str) -> str:
+    """The text with control, direction and surrogate characters as blanks: same length, same offsets."""
+    return _CONTROLS.sub(" ", text.translate(_WHITE))
