@@ -1,0 +1,335 @@
+"""Scores of anybody's replies: a file that was read, the columns of a profile, and out come numbers with signatures.
+
+No model is loaded. What a file cannot tell is listed with the reason, never left out in silence.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from empatheia.corpora.replies import ReplyFile, SystemReply
+from empatheia.errors import ConfigError, EmpatheiaError
+from empatheia.metrics import METRICS
+from empatheia.metrics.profiles import DEFAULT, ENCODER, WORDS, Column, Words, profile_of
+from empatheia.metrics.score import Score, Signature
+from empatheia.taxonomy import EMOTIONS, LABELS_41
+
+N_RESAMPLES = 1000
+
+# part: unit and decimals of a number behind a metric
+_PARTS: Mapping[str, tuple[str, int]] = {
+    "brevity_penalty": ("fraction", 3),
+    "mean_length": ("tokens", 2),
+    "distinct_replies": ("replies", 0),
+}
+_DECIMALS = {"percent": 2, "fraction": 4, "perplexity": 2, "words": 2, "characters": 2}
+_EMOTIONS = ("accuracy", "f1_macro", "f1_weighted", "precision_weighted", "recall_weighted")
+_RANKINGS = {"accuracy_top3": 3, "accuracy_top5": 5}
+_VECTORS = ("bertscore", "similarity")  # modules whose metrics take vectors for texts
+_TEXTS = (("responses",), ("hypotheses", "references"), ("responses", "contexts"))  # what a file can give to a metric
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A column of one system, measured.
+
+    Attributes:
+        column: What was asked.
+        score: The score; where the column is a part of it, ``value`` and ``unit`` are the part's.
+        value: In the unit of print; NaN where the score is undefined.
+        unit: Unit of print.
+        interval: (low, high) in that unit, or None.
+    """
+
+    column: Column
+    score: Score
+    value: float
+    unit: str
+    interval: tuple[float, float] | None
+
+    @property
+    def decimals(self) -> int:
+        """How many to show."""
+        return _PARTS[self.column.part][1] if self.column.part in _PARTS else _DECIMALS.get(self.unit, 3)
+
+    def show(self, value: float | None = None) -> str:
+        """A number of this column as text; ``-`` where it is undefined."""
+        number = self.value if value is None else value
+        return "-" if math.isnan(number) else f"{number:,.{self.decimals}f}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready: the column's number, and the whole score behind it under ``score``."""
+        return {
+            "column": self.column.name,
+            "metric": self.column.metric,
+            "part": self.column.part or None,
+            "value": None if math.isnan(self.value) else self.value,
+            "unit": self.unit,
+            "interval": None if self.interval is None else list(self.interval),
+            "printed": self.column.is_printed,
+            "note": self.column.note,
+            "words": self.column.words,
+            "signature": self.score.signature,
+            "score": self.score.to_dict(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class SystemScores:
+    """All columns of one system.
+
+    Attributes:
+        system: Its name in the file.
+        n: Items.
+        cells: What could be measured, in the order of the columns.
+        missing: Column and the reason why it could not.
+        blank_replies: Lines of the items with an empty reply.
+        blank_references: Lines of the items with an empty reference.
+    """
+
+    system: str
+    n: int
+    cells: tuple[Cell, ...]
+    missing: tuple[tuple[Column, str], ...]
+    blank_replies: tuple[int, ...] = ()
+    blank_references: tuple[int, ...] = ()
+
+    def cell(self, name: str) -> Cell:
+        """The cell of a column.
+
+        Raises:
+            ConfigError: There is none.
+        """
+        for cell in self.cells:
+            if cell.column.name == name:
+                return cell
+        raise ConfigError(f"no column {name!r}; measured: {', '.join(cell.column.name for cell in self.cells)}.")
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready data."""
+        return {
+            "system": self.system,
+            "n": self.n,
+            "blank_replies": {"count": len(self.blank_replies), "lines": list(self.blank_replies)},
+            "blank_references": {"count": len(self.blank_references), "lines": list(self.blank_references)},
+            "scores": [cell.to_dict() for cell in self.cells],
+            "missing": [{"column": c.name, "metric": c.metric, "reason": reason} for c, reason in self.missing],
+        }
+
+
+def columns_of(profile: str | None = None, metrics: Sequence[str] = (), words: Words = "space") -> tuple[Column, ...]:
+    """What to measure: a profile's columns, the metrics named, or the default ones.
+
+    Args:
+        profile: A name of ``PROFILES``, or None.
+        metrics: Keys of ``METRICS``; they come after the profile's columns.
+        words: What cuts the words of the metrics named and of the default columns; a profile fixes its own.
+
+    Raises:
+        ConfigError: An unknown profile, metric or way to cut words; or a profile with words of its own and others.
+    """
+    if words not in WORDS:
+        raise ConfigError(f"unknown words {words!r}; accepted: {', '.join(WORDS)}.")
+    if profile is not None and words != "space":
+        raise ConfigError(f"the profile {profile} fixes how words are cut; leave out {words!r}, or the profile.")
+    for name in metrics:
+        METRICS.target(name)
+    named = tuple(Column(name, name, words=words) for name in metrics)
+    if profile is not None:
+        return (*profile_of(profile).columns, *named)
+    return named or tuple(_cut_by(column, words) for column in DEFAULT.columns)
+
+
+def score_file(
+    file: ReplyFile,
+    columns: Sequence[Column],
+    systems: Sequence[str] = (),
+    n_resamples: int = N_RESAMPLES,
+) -> tuple[SystemScores, ...]:
+    """Scores of the systems of a file.
+
+    Args:
+        file: From ``read_replies`` or ``read_texts``.
+        columns: From ``columns_of``.
+        systems: Which systems; empty = all.
+        n_resamples: Bootstrap replicates for the intervals; 0 for none.
+
+    Raises:
+        ConfigError: The file has no such system.
+    """
+    out = []
+    for name in systems or file.systems:
+        replies = file.of(name)
+        cells, missing = score_replies(replies, columns, n_resamples)
+        blanks = file.blank_lines(name), file.blank_reference_lines(name)
+        out.append(SystemScores(replies[0].system, len(replies), cells, missing, *blanks))
+    return tuple(out)
+
+
+def score_replies(
+    replies: Sequence[SystemReply], columns: Sequence[Column], n_resamples: int = N_RESAMPLES
+) -> tuple[tuple[Cell, ...], tuple[tuple[Column, str], ...]]:
+    """Scores of one system's replies.
+
+    Returns:
+        What was measured, and each column that was not with the reason.
+    """
+    bench = _Bench(replies, n_resamples)
+    cells, missing = [], []
+    for column in columns:
+        reason = bench.obstacle(column)
+        if not reason:
+            try:
+                cells.append(bench.cell(column))
+                continue
+            except EmpatheiaError as error:
+                reason = str(error)
+        missing.append((column, reason))
+    return tuple(cells), tuple(missing)
+
+
+class _Bench:
+    """Measures columns on one system's replies; texts are cut once a way, and equal metrics are computed once."""
+
+    def __init__(self, replies: Sequence[SystemReply], n_resamples: int) -> None:
+        self.replies, self.n_resamples = replies, n_resamples
+        self._cut: dict[str, tuple[list[Any], list[Any]]] = {}
+        self._scores: dict[str, Score] = {}
+
+    def obstacle(self, column: Column) -> str:
+        """Why the column cannot be had; empty if it can be tried."""
+        metric = column.metric
+        if column.missing:
+            return column.missing
+        if metric not in METRICS:
+            return f"no metric {metric!r} in this version"
+        if metric in _EMOTIONS or metric in _RANKINGS:
+            return self._no_emotions(_RANKINGS.get(metric, 1))
+        place = METRICS.target(metric).partition(":")[0]
+        if place.rpartition(".")[2] in _VECTORS:
+            return ENCODER
+        inputs = _inputs_of(metric)
+        if "references" in inputs and any(reply.reference is None for reply in self.replies):
+            return "needs references: give --ref, or a reference in every row"
+        if "contexts" in inputs and not any(reply.context for reply in self.replies):
+            return "needs contexts: give --context, or a context in the rows"
+        if inputs in _TEXTS:
+            return ""
+        wanted = ", ".join(inputs) or "other inputs"
+        return f"needs {wanted}, which a file of replies does not hold: `{place}` takes them from Python"
+
+    def cell(self, column: Column) -> Cell:
+        """The measured column."""
+        score = self._score(column)
+        if column.part:
+            if column.part not in score.parts:
+                raise ConfigError(f"{score.name} has no part {column.part!r}; it has {', '.join(score.parts)}.")
+            unit = _PARTS.get(column.part, (score.unit, 0))[0]
+            return Cell(column, score, float(score.parts[column.part]), unit, None)
+        if column.unit and column.unit != score.unit:
+            score = score.in_unit(column.unit)
+        return Cell(column, score, score.value, score.unit, score.interval)
+
+    def _score(self, column: Column) -> Score:
+        key = repr((column.metric, column.words, sorted(column.settings.items())))
+        if key not in self._scores:
+            metric = self._metric(column)
+            self._scores[key] = metric.compute(n_resamples=self.n_resamples)
+        return self._scores[key]
+
+    def _metric(self, column: Column) -> Any:
+        factory = METRICS.get(column.metric)
+        accepted = inspect.signature(factory).parameters
+        arguments = dict(column.settings)
+        words = column.words if "tokenizer" in accepted else "space"  # the others cut plain text themselves
+        if words != "space":
+            arguments["tokenizer"] = words
+        if column.metric in _EMOTIONS or column.metric in _RANKINGS:
+            if "labels" in accepted:
+                arguments["labels"] = self._labels()
+            metric = factory(**arguments)
+            is_ranking = column.metric in _RANKINGS
+            predicted = [reply.predicted if is_ranking else reply.predicted[0] for reply in self.replies]
+            metric.update(predicted, [reply.emotion for reply in self.replies])
+            return metric
+        metric = factory(**arguments)
+        hypotheses, references = self._texts(words)
+        inputs = _inputs_of(column.metric)
+        if "references" in inputs:
+            metric.update(hypotheses, references)
+        elif "contexts" in inputs:
+            cut = _cutter(words)
+            metric.update(hypotheses, [[cut(turn) for turn in reply.context] for reply in self.replies])
+        else:
+            metric.update(hypotheses)
+        return metric
+
+    def _texts(self, words: str) -> tuple[list[Any], list[Any]]:
+        if words not in self._cut:
+            cut = _cutter(words)
+            has_references = all(reply.reference is not None for reply in self.replies)
+            references = [cut(reply.reference or "") for reply in self.replies] if has_references else []
+            self._cut[words] = [cut(reply.reply) for reply in self.replies], references
+        return self._cut[words]
+
+    def _no_emotions(self, n_guesses: int) -> str:
+        if all(reply.emotion is None for reply in self.replies):
+            return "needs gold emotions, which the file does not hold (fields emotion and predicted)"
+        if not any(reply.predicted for reply in self.replies):
+            return "needs predicted emotions, which the file does not hold (field predicted)"
+        for reply in self.replies:
+            if reply.emotion is None or not reply.predicted:
+                which = "gold" if reply.emotion is None else "predicted"
+                return f"the item at line {reply.line} has no {which} emotion"
+            if len(reply.predicted) < n_guesses:
+                return f"needs {n_guesses} guesses an item; the item at line {reply.line} has {len(reply.predicted)}"
+        return ""
+
+    def _labels(self) -> Sequence[str]:
+        found = {label for reply in self.replies for label in (reply.emotion, *reply.predicted[:1]) if label}
+        if found <= set(EMOTIONS):
+            return EMOTIONS
+        return LABELS_41 if found <= set(LABELS_41) else sorted({*found, *EMOTIONS})
+
+
+def shared_signature(cells: Sequence[Cell]) -> Signature:
+    """The entries that the signatures of all cells have in common."""
+    parsed = [Signature.parse(cell.score.signature).values for cell in cells]
+    if not parsed:
+        return Signature({})
+    return Signature({k: v for k, v in parsed[0].items() if all(other.get(k) == v for other in parsed[1:])})
+
+
+def own_signature(cell: Cell, shared: Signature) -> Signature:
+    """A cell's signature without what all share."""
+    values = Signature.parse(cell.score.signature).values
+    return Signature({key: value for key, value in values.items() if key not in shared.values})
+
+
+def _inputs_of(metric: str) -> tuple[str, ...]:
+    """Names of what a metric's ``update`` must be given."""
+    factory = METRICS.get(metric)
+    metric_class = factory.func if isinstance(factory, partial) else factory
+    parameters = list(inspect.signature(metric_class.update).parameters.values())[1:]
+    return tuple(p.name for p in parameters if p.default is inspect.Parameter.empty)
+
+
+def _cut_by(column: Column, words: Words) -> Column:
+    """A default column on other words; sacreBLEU cuts for itself."""
+    if words == "space" or column.metric in ("bleu_sacre", *_EMOTIONS):
+        return column
+    return Column(column.name, column.metric, words=words, part=column.part, note=column.note, missing=column.missing)
+
+
+def _cutter(words: str) -> Callable[[str], Any]:
+    if words == "space":
+        return str
+    from empatheia.text.words import tokenize_words
+
+    style: Any = {"nltk": "recec"}.get(words, words)
+    return lambda text: [word.text for word in tokenize_words(text, style)]
