@@ -1,4 +1,4 @@
-"""Where a corpus or a checkpoint comes from: a folder, the environment, the package, a cache, a download."""
+"""Where a corpus, a checkpoint or a remote model is: a folder, the environment, the package, a cache, an address."""
 
 from empatheia.resources.fetch import download, extract_tar, file_sha256
 from empatheia.resources.lookup import (

@@ -1,0 +1,155 @@
+"""``empatheia judge``: two systems' replies compared by a language model, each pair in both orders."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+if TYPE_CHECKING:
+    from empatheia.judging.judge import Judgement
+
+
+def judge(
+    a: Annotated[Path, typer.Argument(help="System A: run folder, or file of replies as `empatheia score` reads it.")],
+    b: Annotated[Path, typer.Argument(help="System B, on the same contexts.")],
+    system_a: Annotated[Optional[str], typer.Option(help="Which system of A's file.")] = None,  # noqa: UP045
+    system_b: Annotated[Optional[str], typer.Option(help="Which system of B's file.")] = None,  # noqa: UP045
+    base_url: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(help="OpenAI-compatible endpoint, e.g. http://localhost:8000/v1. [default: EMPATHEIA_BASE_URL]"),
+    ] = None,
+    model: Annotated[Optional[str], typer.Option(help="Name under which it serves the judge.")] = None,  # noqa: UP045
+    key_env: Annotated[str, typer.Option(help="Environment variable that holds the key.")] = "EMPATHEIA_API_KEY",
+    out: Annotated[Path, typer.Option(help="File of answers; what is in it is not asked again.")] = Path(
+        "judged.jsonl"
+    ),
+    human: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(help="People's choices (CSV or JSON lines: pair, choice, criterion, rater), to agree with."),
+    ] = None,
+    criteria: Annotated[str, typer.Option(help="Comma-separated.")] = "empathy,relevance,fluency,overall",
+    limit: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option(help="So many contexts, drawn at random; the papers take 100. [default: all]", min=1),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of the draw.")] = 0,
+    workers: Annotated[int, typer.Option(help="Questions under way at once.", min=1, max=64)] = 4,
+    timeout: Annotated[float, typer.Option(help="Seconds without an answer before a new try.")] = 60.0,
+    retries: Annotated[int, typer.Option(help="Further tries after a failure, ever later.", min=0)] = 5,
+    max_tokens: Annotated[int, typer.Option(help="Of an answer.", min=1)] = 300,
+    price_in: Annotated[Optional[float], typer.Option(help="Of a million prompt tokens.")] = None,  # noqa: UP045
+    price_out: Annotated[Optional[float], typer.Option(help="Of a million completion tokens.")] = None,  # noqa: UP045
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the first question and the amount; ask nothing.")] = (
+        False
+    ),
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:
+    r"""Let a language model compare two systems' replies, pair by pair, in both orders.
+
+    \b
+    empatheia judge runs/gao2021/soft/full-seed1024 runs/default/listener/full-seed1024 --limit 100 --dry-run
+    empatheia judge moel.txt moel.txt --system-a MOE --system-b trs --base-url http://localhost:8000/v1 --model NAME
+    """
+    from empatheia.cli.output import print_json, say
+    from empatheia.errors import ConfigError
+    from empatheia.judging.judge import describe, one_system, pairs_of
+    from empatheia.judging.judge import judge as compare
+    from empatheia.judging.prompts import prompt_hash
+    from empatheia.judging.verdicts import read_ratings
+    from empatheia.resources.chat_endpoint import ChatEndpoint
+    from empatheia.side_by_side import read_answers
+
+    names = [name.strip() for name in criteria.split(",") if name.strip()]
+    if (price_in is None) != (price_out is None):
+        raise ConfigError("give both --price-in and --price-out, or neither.")
+    first, second = (
+        one_system(read_answers(place), system, option)
+        for place, system, option in ((a, system_a, "--system-a"), (b, system_b, "--system-b"))
+    )
+    pairs, name_a, name_b = pairs_of(first, second, limit, seed)
+    ratings = read_ratings(human, name_a, name_b) if human is not None else []
+    if dry_run:
+        question, n, tokens = describe(pairs, names)
+        typer.echo(question or "All replies are the same; there is nothing to ask.")
+        typer.echo(f"\n{len(pairs):,} pairs, {n:,} questions, about {tokens:,} prompt tokens; nothing was sent.")
+        return
+    if model is None:
+        raise ConfigError("no judge: give --model, the name under which the endpoint serves it; or --dry-run.")
+    endpoint = ChatEndpoint(model, base_url, key_variable=key_env, timeout=timeout, retries=retries)
+    told = 0
+
+    def progress(done: int, wanted: int) -> None:
+        nonlocal told
+        if done == wanted or done - told >= max(20, wanted // 20):
+            told = done
+            say(f"{done:,} of {wanted:,} answers")
+
+    say(f"asking {endpoint.host}, question {prompt_hash(names)}, answers in {out}")
+    prices = None if price_in is None or price_out is None else (price_in, price_out)
+    result = compare(
+        pairs,
+        (name_a, name_b),
+        endpoint,
+        out,
+        criteria=names,
+        workers=workers,
+        max_tokens=max_tokens,
+        prices=prices,
+        ratings=ratings,
+        progress=progress,
+    )
+    if as_json:
+        print_json(result.to_dict())
+        return
+    sys.stdout.write("\n".join(_lines(result)) + "\n")
+
+
+def _lines(result: Judgement) -> Iterator[str]:
+    from empatheia.judging.verdicts import MARK
+
+    yield f"A: {result.a}"
+    yield f"B: {result.b}"
+    yield f"{MARK} ({result.model}, question {result.prompt})"
+    left_out = f"{result.n_unreadable:,} unreadable (left out)"
+    yield f"{result.n_pairs:,} pairs: {result.n_identical:,} identical (ties), {left_out}"
+    rows: list[tuple[str, ...]] = [
+        ("", "A wins", "B wins", "tie", "A - B", "95 % interval", "p (sign)", "p (Holm)", "contradicted", "halved")
+    ]
+    for each in result.criteria:
+        net = each.intervals["net"]
+        rows.append(
+            (
+                each.criterion,
+                *(f"{each.percent[outcome]:.1f} %" for outcome in ("win", "loss", "tie")),
+                f"{each.net:+.1f}",
+                "-" if net is None else f"{net[0]:+.1f} to {net[1]:+.1f}",
+                f"{each.p_value:.2g}",
+                f"{each.p_adjusted:.2g}",
+                f"{each.kinds.get('contradicted', 0):,}",
+                f"{each.kinds.get('halved', 0):,}",
+            )
+        )
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    for row in rows:
+        yield "  " + "  ".join(
+            c.rjust(w) if i else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))
+        )
+    biased = [f"{each.criterion} {each.first_share:.0f} %" for each in result.criteria if each.first_share is not None]
+    if biased:
+        yield f"choices that fell on the reply shown first (50 without bias): {', '.join(biased)}"
+    yield "contradicted: each order prefers another reply; halved: one order sees a tie. Both count as ties."
+    for each in result.agreement:
+        interval = "" if each.interval is None else f" [{each.interval[0]:.2f}, {each.interval[1]:.2f}]"
+        people = (
+            "" if each.people_kappa is None else f"; people among themselves: Fleiss' kappa {each.people_kappa:.2f}"
+        )
+        yield (
+            f"agreement with people, {each.criterion}: Cohen's kappa {each.kappa:.2f}{interval},"
+            f" {each.percent:.0f} % of {each.n:,} pairs{people}"
+        )
+    cost = "" if result.cost is None else f", cost {result.cost:.4f}"
+    yield f"tokens: {result.tokens['prompt']:,} prompt, {result.tokens['completion']:,} completion{cost}"

@@ -1,0 +1,245 @@
+"""A language model behind an OpenAI-compatible chat endpoint: one question in, one text out, with retries.
+
+EMPATHEIA_BASE_URL   where the endpoint is, e.g. http://localhost:8000/v1 (there is no default)
+EMPATHEIA_API_KEY    sent as a bearer token if set; never printed, never written
+
+Nothing is sent unless an address was given. Redirects are not followed, so that the key goes nowhere else.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from http.client import HTTPException
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
+from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+from empatheia.errors import ConfigError, EndpointError
+from empatheia.resources.lookup import is_offline
+
+BASE_URL = "EMPATHEIA_BASE_URL"
+API_KEY = "EMPATHEIA_API_KEY"
+RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+"""Status codes after which another try may succeed."""
+LONGEST_WAIT = 60.0
+"""Most seconds between two tries, whatever the server asks for."""
+_LONGEST_BODY = 16 << 20
+_SHOWN = 200
+
+Message = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ChatAnswer:
+    """What came back.
+
+    Attributes:
+        text: Of the first choice; may be empty.
+        finish: Why it ended (``stop``, ``length``, ``content_filter`` ...), empty if not said.
+        model: What the server says answered.
+        prompt_tokens, completion_tokens: As the server counts them; 0 if it does not.
+        tries: Requests it took.
+        seconds: From the first request to the answer, pauses included.
+    """
+
+    text: str
+    finish: str
+    model: str
+    prompt_tokens: int
+    completion_tokens: int
+    tries: int
+    seconds: float
+
+
+class ChatEndpoint:
+    """Asks a model; safe to use from several threads.
+
+    Args:
+        model: Name the server knows.
+        base_url: Address up to ``/v1``; None = EMPATHEIA_BASE_URL.
+        api_key: None = the environment variable ``key_variable``; empty sends none.
+        key_variable: Where the key is.
+        timeout: Seconds without a byte before a request is given up.
+        retries: Further tries after the first.
+        first_wait: Seconds before the second try; doubled for each further one, with up to a quarter more by chance.
+        sleep: What waits; for tests.
+
+    Raises:
+        ConfigError: No or no usable address, or the offline switch is on and the address is another machine's.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        base_url: str | None = None,
+        *,
+        api_key: str | None = None,
+        key_variable: str = API_KEY,
+        timeout: float = 60.0,
+        retries: int = 5,
+        first_wait: float = 1.0,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.model = model
+        self.base_url = (base_url or os.environ.get(BASE_URL, "")).strip().rstrip("/")
+        if not self.base_url:
+            raise ConfigError(f"no endpoint: give --base-url, e.g. http://localhost:8000/v1, or set {BASE_URL}.")
+        if not model.strip():
+            raise ConfigError("no model: give the name under which the endpoint serves it.")
+        parts = urlsplit(self.base_url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.username:
+            raise ConfigError(
+                f"{_without_user(self.base_url)!r} is no address of an endpoint; accepted: http:// or https://, a host"
+                " and a path, without user, password and query."
+            )
+        self.host = parts.netloc
+        if is_offline() and parts.hostname not in ("localhost", "127.0.0.1", "::1"):
+            raise ConfigError(f"connections are switched off (EMPATHEIA_OFFLINE), so {self.host} cannot be asked.")
+        if timeout <= 0 or retries < 0:
+            raise ConfigError(f"timeout is {timeout:g}, retries {retries}; accepted: above 0, and 0 or more.")
+        self.timeout, self.retries, self.first_wait = timeout, retries, first_wait
+        self._key = os.environ.get(key_variable, "").strip() if api_key is None else api_key
+        if not self._key.isascii() or any(c.isspace() for c in self._key):
+            raise ConfigError(f"the key in {key_variable} holds a blank or a character outside ASCII; set it anew.")
+        self._sleep = sleep
+        self._opener = build_opener(_NoRedirect)
+
+    def __repr__(self) -> str:
+        return f"ChatEndpoint({self.model!r}, {self.base_url!r})"
+
+    def ask(self, messages: Sequence[Message], **options: Any) -> ChatAnswer:
+        """One answer; temperature 0 unless ``options`` say otherwise.
+
+        Args:
+            messages: ``role`` and ``content``.
+            **options: More fields of the request, e.g. ``max_tokens``.
+
+        Raises:
+            EndpointError: The server refused, or no try gave an answer that can be read.
+        """
+        body = {"model": self.model, "messages": [dict(m) for m in messages], "temperature": 0, **options}
+        raw = json.dumps(body).encode()
+        begun = time.monotonic()
+        trouble, asked = "", None
+        for attempt in range(self.retries + 1):
+            if attempt:
+                self._sleep(self._wait(attempt, asked))
+            asked = None
+            try:
+                text = self._post(raw)
+                return _answer_of(text, attempt + 1, time.monotonic() - begun)
+            except HTTPError as error:
+                with error:
+                    said, asked = self._said(error), _seconds(error.headers.get("Retry-After"))
+                if error.code not in RETRIED:
+                    raise EndpointError(f"{self.host} refused with {error.code}: {said}{_remedy(error.code)}") from None
+                trouble = f"{error.code}: {said}"
+            except TimeoutError:
+                trouble = f"no answer within {self.timeout:g} s"
+            except URLError as error:
+                timed_out = isinstance(error.reason, TimeoutError)
+                trouble = f"no answer within {self.timeout:g} s" if timed_out else f"no connection ({error.reason})"
+            except (OSError, HTTPException) as error:
+                trouble = f"the connection broke ({type(error).__name__})"
+            except _UnreadableError as error:
+                trouble = str(error)
+        tries = f"{self.retries + 1} tries" if self.retries else "1 try"
+        raise EndpointError(f"{self.host} gave no answer in {tries}; last: {self._hidden(trouble)}")
+
+    def _post(self, raw: bytes) -> bytes:
+        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        if self._key:
+            headers["Authorization"] = f"Bearer {self._key}"
+        request = Request(f"{self.base_url}/chat/completions", raw, headers, method="POST")
+        with self._opener.open(request, timeout=self.timeout) as response:
+            return response.read(_LONGEST_BODY)
+
+    def _wait(self, attempt: int, asked: float | None) -> float:
+        wait = self.first_wait * 2 ** (attempt - 1) if asked is None else asked
+        return min(LONGEST_WAIT, wait * (1 + random.random() / 4))
+
+    def _said(self, error: HTTPError) -> str:
+        """The server's own words, on one line, without the key."""
+        try:
+            raw = error.read(_LONGEST_BODY)
+        except (OSError, HTTPException):
+            return str(error.reason)
+        text = raw.decode("utf-8", "replace")
+        try:
+            found = json.loads(text)
+            inner = found.get("error", found) if isinstance(found, dict) else found
+            text = str(inner.get("message", text)) if isinstance(inner, dict) else str(inner)
+        except (ValueError, RecursionError):
+            pass
+        return self._hidden(" ".join(text.split())[:_SHOWN] or str(error.reason))
+
+    def _hidden(self, text: str) -> str:
+        return text.replace(self._key, "(key)") if self._key else text
+
+
+class _UnreadableError(Exception):
+    """A body that is no chat completion."""
+
+
+class _NoRedirect(HTTPRedirectHandler):
+    def redirect_request(self, *_: Any, **__: Any) -> None:
+        """None: a redirect is an error like any other."""
+        return
+
+
+def _answer_of(raw: bytes, tries: int, seconds: float) -> ChatAnswer:
+    """Reads a chat completion.
+
+    Raises:
+        _UnreadableError: It is none.
+    """
+    try:
+        body = json.loads(raw)
+        choice = body["choices"][0]
+        message = choice["message"]
+        text = message.get("content") or message.get("refusal") or ""
+        usage = body.get("usage") or {}
+        tokens = [int(usage.get(key) or 0) for key in ("prompt_tokens", "completion_tokens")]
+    except (ValueError, RecursionError):
+        raise _UnreadableError(f"the body is no JSON: {raw[:_SHOWN].decode('utf-8', 'replace')!r}") from None
+    except (KeyError, IndexError, TypeError, AttributeError):
+        raise _UnreadableError(f"no chat completion: {raw[:_SHOWN].decode('utf-8', 'replace')!r}") from None
+    if not isinstance(text, str):
+        raise _UnreadableError("the content of the message is no text")
+    finish, model = str(choice.get("finish_reason") or ""), str(body.get("model") or "")
+    return ChatAnswer(text, finish, model, tokens[0], tokens[1], tries, seconds)
+
+
+def _seconds(header: str | None) -> float | None:
+    """A ``Retry-After`` header: seconds or a date."""
+    if not header:
+        return None
+    try:
+        return max(0.0, float(header))
+    except ValueError:
+        pass
+    try:
+        return max(0.0, parsedate_to_datetime(header).timestamp() - time.time())
+    except (ValueError, TypeError):
+        return None
+
+
+def _remedy(code: int) -> str:
+    if code in (401, 403):
+        return f". Set the key in {API_KEY}, or name its variable with --key-env."
+    if code == 404:
+        return ". Check --base-url (it usually ends in /v1) and --model."
+    return ". It redirects, which is not followed: give the final address." if 300 <= code < 400 else ""
+
+
+def _without_user(url: str) -> str:
+    """The address without user and password."""
+    scheme, mark, rest = url.partition("://")
+    return f"{scheme}{mark}{rest.rpartition('@')[2]}"
