@@ -19,7 +19,7 @@ OFFLINE := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1
 MADE := $(VENV)/.made-
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint types check bench docs clean
+.PHONY: help install demo test lint types check bench docs leaderboard clean
 .DELETE_ON_ERROR:
 
 help: ## this list
@@ -43,11 +43,15 @@ types: $(MADE)dev ## pyright
 check: lint types test ## all of CI
 
 bench: $(MADE)core ## speed beside a naive loop
-	@for file in startup generation_speed analyze_speed training_overhead; do $(BIN)/python benchmarks/$$file.py $(ARGS) || exit 1; done
+	@for file in startup generation_speed analyze_speed score_speed training_overhead; do $(BIN)/python benchmarks/$$file.py $(ARGS) || exit 1; done
 
 docs: $(MADE)docs ## the documentation as a website in build/site
 	@$(BIN)/python docs/generate_cli.py
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+
+leaderboard: $(MADE)core ## all runs in results/ as one page, build/leaderboard.html
+	@mkdir -p build
+	@$(BIN)/empatheia leaderboard --out build/leaderboard.html $(ARGS)
 
 clean: ## removes .venv, caches and built files; never runs/
 	@rm -rf .venv build dist .pytest_cache .ruff_cache .hypothesis

@@ -22,11 +22,13 @@ from pydantic import (
     model_serializer,
 )
 
-from empatheia.errors import ConfigError
+from empatheia.errors import ConfigError, MissingResourceError
 from empatheia.registry import nearest
 
 Size = Literal["smoke", "cpu", "full"]
 SIZES: tuple[Size, ...] = ("smoke", "cpu", "full")
+YAML_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""The compiled one where PyYAML has it: ten times faster."""
 _EXPONENT = re.compile(r"[+-]?\d+(\.\d*)?[eE][+-]?\d+")
 
 
@@ -322,7 +324,11 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
         known = [str(p) for p in sorted(folder.rglob("*.yaml"))][:50]
         raise ConfigError(f"no recipe at {str(path)!r}.{nearest(str(path), known)}")
     try:
-        tree = yaml.safe_load(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        try:
+            tree = yaml.load(text, YAML_LOADER)
+        except yaml.YAMLError:
+            tree = yaml.safe_load(text)  # its messages name the right line
     except (yaml.YAMLError, UnicodeDecodeError) as problem:
         raise ConfigError(f"{path}: not valid YAML: {' '.join(str(problem).split())}.") from None
     if not isinstance(tree, dict):
@@ -344,7 +350,7 @@ def load_recipe(
     Raises:
         ConfigError: Anything wrong, with the key, what was found, and the nearest accepted key.
     """
-    tree = _read_tree(Path(path), ())
+    tree = read_recipe_tree(path)
     sizes = tree.pop("sizes", {})
     if not isinstance(sizes, dict) or set(sizes) - set(SIZES):
         raise ConfigError(f"{path}: `sizes` accepts {', '.join(SIZES)}; found {sizes if not sizes else [*sizes]}.")
@@ -361,6 +367,30 @@ def load_recipe(
     if seed is not None:
         tree["seed"] = seed
     return validate_recipe(tree, str(path))
+
+
+def read_recipe_tree(path: str | Path) -> dict[str, Any]:
+    """A recipe laid on those it extends, its ``sizes`` block still apart; not validated.
+
+    Raises:
+        ConfigError: No such file, not YAML, or ``extends`` goes round in a circle.
+    """
+    return _read_tree(Path(path), ())
+
+
+def recipes_root() -> Path:
+    """The folder of recipes: beside the package, or in the checkout it runs from.
+
+    Raises:
+        MissingResourceError: Neither is there.
+    """
+    package = Path(__file__).parent
+    for place in (package / "recipes", package.parents[1] / "recipes"):
+        if place.is_dir():
+            return place
+    raise MissingResourceError(
+        "this installation has no recipes. Install the package anew: pip install --upgrade empatheia"
+    )
 
 
 def _read_tree(path: Path, below: tuple[Path, ...]) -> dict[str, Any]:

@@ -222,7 +222,7 @@ def test_a_whole_evaluation(model, tokenizer, examples, tmp_path, monkeypatch):
     gold = {example.dialogue_id: CauseAnnotation(example.dialogue_id, 0, (0,)) for example in examples}
     decoding = DecodingConfig(max_new_tokens=3)
     arguments = (model, tokenizer, [*examples, unknown], Layout(), decoding, gold, tmp_path / "outputs.jsonl")
-    scores = evaluate_model(*arguments)
+    scores = evaluate_model(*arguments, cause_threshold=0.0)
     assert "accuracy" not in scores, "one emotion is unknown"
     assert {"ppl_word", "bleu_nltk_2", "dist_corpus_1", "cause_f1_turn", "decoding"} <= set(scores)
     assert scores["decoding"]["replies"] == len(examples) + 1 and scores["decoding"]["max_new_tokens"] == 3
@@ -231,6 +231,10 @@ def test_a_whole_evaluation(model, tokenizer, examples, tmp_path, monkeypatch):
     assert [row["emotion"] for row in rows] == [*[example.emotion for example in examples], None]
     assert rows[-1]["ref"] == "i do not know " + " ".join(["at all"] * 80), "whole replies, in family words"
     assert all(row["predicted"] in EMOTIONS and row["hyp"] == row["hyp"].lower() for row in rows)
+    for row, example in zip(rows, [*examples, unknown], strict=True):
+        spans = [example.context[s["turn"]].text[s["start"] : s["end"]] for s in row["causes"]]
+        assert all(span and span == span.strip() for span in spans), "causes are words of the context"
+    assert any(row["causes"] for row in rows)
     known = evaluate_model(model, tokenizer, examples, Layout(), decoding, {})
     assert {"accuracy", "accuracy_top5", "f1_macro", "calibration_error"} <= set(known)
     assert "cause_f1_turn" not in known

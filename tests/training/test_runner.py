@@ -117,6 +117,13 @@ def test_a_finished_run_is_not_run_again(whole, monkeypatch):
     assert status.state == "already finished" and status.metrics == whole.metrics
 
 
+def test_the_printed_row_may_be_named_after_the_run(whole, monkeypatch):
+    monkeypatch.setattr(runner, "run_stage", None)
+    row = {"paper": "gao2021", "table": "Table 4", "row": "Ours(Soft) w/o ec"}
+    (status,) = run_all([bench.tiny_recipe(published=row)], whole.folder.parents[1])
+    assert status.state == "already finished"
+
+
 def test_a_changed_recipe_needs_another_folder(whole):
     changed = bench.tiny_recipe(note="other")
     with pytest.raises(ConfigError, match="holds a run of another version of this recipe; delete it, or choose"):

@@ -35,6 +35,23 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "data": ("empatheia.cli.data:app", "Get, show and count corpora."),
     "train": ("empatheia.cli.train:train", "Train one or more recipes, resuming where they stopped."),
     "evaluate": ("empatheia.cli.evaluate:evaluate", "Score a run and print it beside the published row."),
+    "score": (
+        "empatheia.cli.score:score",
+        "Measure anybody's replies: text files, or a file as a paper released it.",
+    ),
+    "reproduce": (
+        "empatheia.cli.reproduce:reproduce",
+        "Set a published table beside our runs, and name those it waits for.",
+    ),
+    "plot": ("empatheia.cli.plot:app", "Draw curves, confusions, labels, lengths and trade-offs of runs."),
+    "leaderboard": (
+        "empatheia.cli.leaderboard:leaderboard",
+        "Write a page of all runs: sort, filter, replies side by side.",
+    ),
+    "judge": (
+        "empatheia.cli.judge:judge",
+        "Let a language model compare two systems' replies, in both orders.",
+    ),
     "annotate": (
         "empatheia.cli.annotate:annotate",
         "Label the causes in EmpatheticDialogues with a trained annotator.",

@@ -48,7 +48,7 @@ def ask(
     """
     wanted, given = parse_parts(parts), parse_models(models)
     if html is not None:
-        from empatheia.listener.report import check_place
+        from empatheia.reports.page import check_place
 
         check_place(html)
     rows, total = _rows(texts, column, speaker)

@@ -190,7 +190,8 @@ def _dialogues(
     from empatheia.cli.rows import looks_like_file
     from empatheia.corpora import CORPORA
     from empatheia.dialogue import Dialogue, Turn
-    from empatheia.listener.inputs import as_conversation, readable
+    from empatheia.listener.inputs import as_conversation
+    from empatheia.text.readable import readable
 
     if not looks_like_file(file) and file in CORPORA:
         names = [name.strip() for name in split.split(",") if name.strip()]

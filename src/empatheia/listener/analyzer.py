@@ -17,7 +17,7 @@ from empatheia.dialogue import Dialogue, Turn
 from empatheia.errors import CheckpointError, ConfigError, DataError, EmpatheiaError
 from empatheia.listener.catalogue import DEFAULT
 from empatheia.listener.checkpoint import quiet_loading
-from empatheia.listener.inputs import as_conversation, has_controls, readable
+from empatheia.listener.inputs import as_conversation
 from empatheia.listener.parts import (
     BY_LISTENER,
     PART_MODELS,
@@ -29,6 +29,7 @@ from empatheia.listener.parts import (
     stand_in_reason,
 )
 from empatheia.registry import nearest
+from empatheia.text.readable import has_controls, readable
 from empatheia.text.uncertainty import CONTROLS, doubts
 from empatheia.understanding import Component
 

@@ -5,23 +5,17 @@ Whatever is changed or doubtful is told in words, so that the answer can be mark
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
 from empatheia.dialogue import Dialogue, Example, Span, Turn
 from empatheia.errors import DataError
+from empatheia.text.readable import has_controls, readable
 from empatheia.text.uncertainty import CONTROLS
 
 MAX_CHARACTERS = 6000
 """Characters of a conversation that are read: the newest turns, and the end of a longer last one."""
 MAX_TURNS = 200
-
-_WHITE_CONTROLS = "\t\n\r\v\f\x1c\x1d\x1e\x1f\x85\u2028\u2029"
-_CONTROLS = re.compile(
-    "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]"
-)
-_WHITE = str.maketrans(dict.fromkeys(_WHITE_CONTROLS, " "))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,16 +79,6 @@ def as_conversation(item: Any) -> Dialogue:
             how = "empty" if not turn.text else "only white space or control characters"
             raise DataError(f"{what} is {how}; write at least one word.")
     return item
-
-
-def has_controls(text: str) -> bool:
-    """Whether :func:`readable` drops a character other than white space."""
-    return _CONTROLS.search(text) is not None
-
-
-def readable(text: str) -> str:
-    """The text with control, direction and surrogate characters as blanks: same length, same offsets."""
-    return _CONTROLS.sub(" ", text.translate(_WHITE))
 
 
 def prepare(item: Any) -> ReadyInput:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from empatheia.config import Recipe
+from empatheia.config import Recipe, recipes_root
 from empatheia.corpora.licences import LICENCES
 from empatheia.errors import CheckpointError, MissingResourceError
 from empatheia.listener.checkpoint import MANIFEST, quiet_loading, read_json
@@ -81,11 +81,8 @@ def recipe_file(recipe: str) -> Path:
     Raises:
         MissingResourceError: In neither.
     """
-    package = Path(__file__).parents[1]
-    places = (package / "recipes", package.parents[1] / "recipes")
-    for place in places:
-        if (found := place / f"{recipe}.yaml").is_file():
-            return found
+    if (found := recipes_root() / f"{recipe}.yaml").is_file():
+        return found
     raise MissingResourceError(
         f"no recipe {recipe!r} in this installation. Install the package anew: pip install --upgrade empatheia"
     )

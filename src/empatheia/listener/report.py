@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from empatheia import __version__
 from empatheia.analysis import PARTS, Analysis
 from empatheia.errors import DataError
-from empatheia.listener.inputs import readable
 from empatheia.listener.report_turns import by_turn, effects_of, label_bars, turn_html
-from empatheia.listener.timeline import emotion_timeline, safe
+from empatheia.listener.timeline import emotion_timeline
+from empatheia.reports.page import check_place, html_page, safe, write_whole
+from empatheia.text.readable import readable
 
 MAX_CONVERSATIONS = 50
 MAX_TURNS = 1000
@@ -103,17 +103,13 @@ class Report:
         title = f"Analysis of {n:,} conversation{'' if n == 1 else 's'}"
         source = f'<p class="source">{safe(self.source)}</p>' if self.source else ""
         body = "".join(self._conversation(i, record) for i, record in enumerate(self._records, 1))
-        return (
-            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-            '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-            '<meta name="color-scheme" content="light dark">\n'
-            "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
-            f"<title>{title}</title>\n<style>\n{_style()}</style>\n</head>\n<body>\n"
-            '<a class="skip" href="#conversations">Skip to the conversations</a>\n'
-            f'<header><h1>{title}</h1>{source}<p class="note">{safe(_ABOUT)}</p></header>\n'
-            f"<main>\n{self._summary()}{self._faulty()}{self._index()}"
-            f'<div id="conversations">{body or _NOTHING}</div>\n{self._cut()}</main>\n'
-            f"<footer><p>Made by empatheia {safe(__version__)}.</p></footer>\n</body>\n</html>\n"
+        return html_page(
+            title,
+            f'{source}<p class="note">{safe(_ABOUT)}</p>',
+            f"{self._summary()}{self._faulty()}{self._index()}"
+            f'<div id="conversations">{body or _NOTHING}</div>\n{self._cut()}',
+            style=Path(__file__).with_name("report.css").read_text(encoding="utf-8"),
+            skip=("conversations", "Skip to the conversations"),
         )
 
     def write(self, path: str | Path) -> None:
@@ -122,14 +118,8 @@ class Report:
         Raises:
             DataError: The folder does not exist, or the path is a folder.
         """
-        target = Path(path)
-        check_place(target)
-        part = target.with_name(target.name + ".part")
-        try:
-            part.write_text(self.html(), encoding="utf-8", errors="replace")
-            part.replace(target)
-        finally:
-            part.unlink(missing_ok=True)
+        check_place(Path(path))
+        write_whole(Path(path), self.html())
 
     def _summary(self) -> str:
         n, total = self.n_conversations, sum(self._emotions.values())
@@ -257,28 +247,12 @@ def write_report(path: str | Path, analyses: Iterable[Analysis | Mapping[str, An
     report.write(path)
 
 
-def check_place(path: Path) -> None:
-    """Whether a file can be written there.
-
-    Raises:
-        DataError: The folder does not exist, or the path is a folder.
-    """
-    if path.is_dir():
-        raise DataError(f"{path} is a folder; name a file, e.g. {path / 'report.html'}.")
-    if not path.absolute().parent.is_dir():
-        raise DataError(f"the folder {path.absolute().parent} does not exist; create it first.")
-
-
 def _jumps(key: str, n_turns: int) -> str:
     """Links into a long conversation."""
     if n_turns < LONG:
         return ""
     links = " ".join(f'<a href="#{key}-t{number}">{number}</a>' for number in range(1, n_turns + 1, JUMP))
     return f'<p class="jumps">Go to turn {links}</p>'
-
-
-def _style() -> str:
-    return Path(__file__).with_name("report.css").read_text(encoding="utf-8")
 
 
 def _name(record: Mapping[str, Any], number: int) -> str:

@@ -7,9 +7,10 @@ from itertools import pairwise
 from math import ceil
 from typing import Any
 
-from empatheia.listener.inputs import readable
-from empatheia.listener.timeline import polarity_class, safe
+from empatheia.listener.timeline import polarity_class
+from empatheia.reports.page import safe
 from empatheia.taxonomy import RELATION_GROUPS
+from empatheia.text.readable import readable
 
 TOP_LABELS = 3
 TOP_WORDS = 6

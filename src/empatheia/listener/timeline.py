@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
 from typing import Any
 
-from empatheia.listener.inputs import readable
+from empatheia.reports.page import safe
 from empatheia.taxonomy import EMOTIONS, POSITIVE_EMOTIONS
 
 MAX_ROWS = 8
@@ -19,11 +18,6 @@ MAX_COLUMN = 64
 FRAMED = 8
 """Width of a column, from which its strongest emotion is framed; a narrower one is underlined."""
 _FAINT = 0.03
-
-
-def safe(text: object) -> str:
-    """A text for a page: escaped, control and direction characters as blanks."""
-    return escape(readable(str(text)))
 
 
 def polarity_class(emotion: str) -> str:

@@ -27,7 +27,7 @@ from empatheia.metrics import METRICS
 from empatheia.metrics.score import Score
 from empatheia.responders.seq2seq import word_loss
 from empatheia.text.batching import TokenBatchSampler
-from empatheia.text.collation import Collator, EncodedExample, encode_examples
+from empatheia.text.collation import Collator, EncodedExample, encode_examples, merge_spans, word_scores
 from empatheia.text.tokenizer import DialogueTokenizer
 from empatheia.text.words import tokenize_words
 
@@ -150,7 +150,8 @@ def evaluate_responder(task: Any, split: str, outputs: Path | None) -> dict[str,
     Args:
         task: A ``RespondTask``.
         split: ``valid`` or ``test``.
-        outputs: File for one JSON line a reply (context ids, hypothesis, reference, emotion); None writes none.
+        outputs: File for one JSON line a reply (context ids, hypothesis, reference, emotion, cause spans); None writes
+            none.
 
     Returns:
         Name to ``Score.to_dict()``, plus ``decoding`` facts.
@@ -215,6 +216,9 @@ def evaluate_model(
                         "emotion": EMOTIONS[gold[i]] if gold[i] >= 0 else None,
                         "predicted": EMOTIONS[measured.emotion_probabilities[i].argmax()],
                     }
+                if measured.cause_probabilities is not None:
+                    spans = merge_spans(word_scores(item, measured.cause_probabilities[i].tolist()), cause_threshold)
+                    row["causes"] = [{"turn": span.turn, "start": span.start, "end": span.end} for span in spans]
                 file.write(json.dumps(row, ensure_ascii=False) + "\n")
     result: dict[str, Any] = {score.name: score.to_dict() for score in scores}
     result["decoding"] = {
@@ -308,7 +312,6 @@ def word_cause_flags(
     A word is gold when it overlaps a gold span of that turn. Contexts are histories that end with the target turn.
     With ``whole_history`` the turns without a cause count too, as they do for a user who reads the highlights.
     """
-    from empatheia.text.collation import word_scores
     from empatheia.training.responding import reccon_examples
 
     examples, notes = reccon_examples(split, root)

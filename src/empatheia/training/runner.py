@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import yaml
 from transformers.trainer_utils import set_seed
 
 from empatheia.config import DataConfig, Recipe, merge, validate_recipe
@@ -133,10 +134,15 @@ def _claim(folder: Path, recipe: Recipe, is_main: bool) -> None:
     if not resolved.is_file():
         if is_main:
             write_atomically(resolved, recipe.dump())
-    elif resolved.read_text(encoding="utf-8") != recipe.dump():
+    elif _what_runs(yaml.safe_load(resolved.read_text(encoding="utf-8"))) != _what_runs(yaml.safe_load(recipe.dump())):
         raise ConfigError(
             f"{folder} holds a run of another version of this recipe; delete it, or choose another --out."
         )
+
+
+def _what_runs(tree: dict[str, Any]) -> dict[str, Any]:
+    """A recipe without the printed row it is compared with, which may be named after the run."""
+    return {key: value for key, value in tree.items() if key != "published"}
 
 
 def _finish(recipe: Recipe, folder: Path, task: Any, state: dict[str, Any], evaluate: bool) -> RunStatus:

@@ -1,0 +1,35 @@
+"""``empatheia leaderboard``: all run records on one page that works from a file, replies side by side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+
+def leaderboard(
+    results: Annotated[Path, typer.Option(help="Folder of run records.")] = Path("results"),
+    runs: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(help="Folder of run folders whose replies are shown; the page then holds text of the corpus."),
+    ] = None,
+    replies: Annotated[
+        Optional[list[Path]],  # noqa: UP045
+        typer.Option(help="A file of replies as `empatheia score` reads it; can be repeated."),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="The HTML file.")] = Path("leaderboard.html"),
+) -> None:
+    r"""Write one HTML page of all runs: sort, filter, compare replies. No server, no network.
+
+    \b
+    empatheia leaderboard
+    empatheia leaderboard --runs runs --replies generation_result.txt --out build/leaderboard.html
+    """
+    from empatheia.cli.output import say
+    from empatheia.reports.leaderboard import write_leaderboard
+
+    n_runs, n_items, notes = write_leaderboard(out, results, runs, replies or ())
+    for note in notes:
+        say(f"note: {note}")
+    typer.echo(f"{out}: {n_runs:,} runs, {n_items:,} contexts with replies")

@@ -1,0 +1,122 @@
+"""``empatheia reproduce``: a published table beside our runs, and which runs it still waits for."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+if TYPE_CHECKING:
+    from empatheia.reports.reproduction import MissingRun, TableReport
+
+_AS_JSON = typer.Option("--json", help="Print the reports as JSON.")
+
+
+def reproduce(
+    tables: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Argument(help="Tables such as gao2021/2, or papers such as reccon; without any, all are listed."),
+    ] = None,
+    results: Annotated[Path, typer.Option(help="Folder of kept run records.")] = Path("results"),
+    runs: Annotated[
+        Optional[list[Path]],  # noqa: UP045
+        typer.Option(help="Also this run folder, or all runs below it; can be repeated."),
+    ] = None,
+    size: Annotated[
+        str, typer.Option(help="smoke, cpu or full: the size of the runs that are called missing.")
+    ] = "cpu",
+    out: Annotated[Path, typer.Option(help="Folder for the reports, NAME.md and NAME.html.")] = Path("reports"),
+    plots: Annotated[bool, typer.Option("--plots", help="Also the training curves of the runs, as pictures.")] = False,
+    train: Annotated[bool, typer.Option("--train", help="First make the missing runs; call again to go on.")] = False,
+    budget: Annotated[Optional[float], typer.Option(help="With --train: stop after so many minutes.")] = None,  # noqa: UP045
+    run_out: Annotated[Path, typer.Option(help="With --train: parent of the run folders.")] = Path("runs"),
+    as_json: Annotated[bool, _AS_JSON] = False,
+) -> None:
+    r"""Set a published table beside our runs: value, interval, printed value, difference, verdict, known reasons.
+
+    Writes the report as Markdown and as one HTML file, and prints a short form. Runs that are missing are named, with
+    the command that makes each.
+
+    \b
+    empatheia reproduce
+    empatheia reproduce gao2021/2
+    empatheia reproduce rashkin2018/9 --train --size cpu --budget 120
+    """
+    from empatheia.config import SIZES, recipes_root
+    from empatheia.errors import ConfigError
+    from empatheia.registry import nearest
+    from empatheia.reports.reproduction import read_runs, report_table
+    from empatheia.reports.reproduction_pages import overview_text, to_text
+    from empatheia.reports.targets import read_targets, tables_named
+    from empatheia.reports.targets import tables as all_tables
+
+    if size not in SIZES:
+        raise ConfigError(f"unknown size {size!r}.{nearest(size, list(SIZES))} Accepted: {', '.join(SIZES)}.")
+    if budget is not None and not train:
+        raise ConfigError("--budget goes with --train.")
+    if train and not tables:
+        raise ConfigError("--train needs a table, e.g. empatheia reproduce rashkin2018/9 --train --size cpu.")
+    chosen = tables_named(tables or ()) or list(all_tables())
+    targets = read_targets(recipes_root())
+
+    def made() -> list[TableReport]:
+        records = read_runs(results, runs or ())
+        return [report_table(key, targets, records, size, results) for key in chosen]
+
+    reports = made()
+    if train and any(report.missing for report in reports):
+        _train([run for report in reports for run in report.missing], size, budget, run_out, results)
+        reports = made()
+    if not tables:
+        text = overview_text(reports)
+    else:
+        written = [path for report in reports for path in _write(report, out, plots)]
+        text = "\n\n".join(to_text(report) for report in reports)
+        text += f"\nwritten: {', '.join(map(str, written))}"
+    if as_json:
+        from empatheia.cli.output import print_json
+
+        print_json([report.to_dict() for report in reports])
+    else:
+        sys.stdout.write(text + "\n")
+
+
+def _write(report: TableReport, out: Path, plots: bool) -> list[Path]:
+    from empatheia.reports.page import write_whole
+    from empatheia.reports.reproduction_pages import to_html, to_markdown
+
+    out.mkdir(parents=True, exist_ok=True)
+    name = report.key.replace("/", "-")
+    pictures: dict[str, Path] = {}
+    if plots:
+        from empatheia.reports.charts import save
+        from empatheia.reports.curves import curves_chart, curves_of, read_curves
+
+        for record in report.runs:
+            if (file := curves_of(Path(record["file"]))) is not None:
+                run = f"{record['recipe']} {record['size']}, seed {record['seed']}"
+                stem = f"{name}-curves-{record['recipe'].replace('/', '-')}-{record['size']}-{record['seed']}"
+                chart = curves_chart({run: read_curves(file)})
+                pictures[f"Training of {run}"] = save(chart, out / stem)[1]
+    page, plain = out / f"{name}.html", out / f"{name}.md"
+    write_whole(plain, to_markdown(report, {caption: file.name for caption, file in pictures.items()}))
+    write_whole(page, to_html(report, {caption: file.read_bytes() for caption, file in pictures.items()}))
+    return [plain, page]
+
+
+def _train(missing: Sequence[MissingRun], size: str, budget: float | None, out: Path, results: Path) -> None:
+    """Makes each missing run once and keeps its record."""
+    from empatheia.cli.output import say
+    from empatheia.config import load_recipe
+    from empatheia.training.records import keep_record
+    from empatheia.training.runner import run_all
+
+    wanted = {(run.target.file, seed): None for run in missing for seed in run.seeds}
+    recipes = [load_recipe(file, size=size, seed=seed) for file, seed in wanted]
+    for status in run_all(recipes, out, budget_minutes=budget):
+        if status.state.endswith("finished"):
+            keep_record(status.folder, results)
+        say(f"{status.recipe}: {status.state} ({status.folder})")

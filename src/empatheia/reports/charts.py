@@ -1,0 +1,127 @@
+"""What all pictures share: one look, colours that differ in lightness too, PNG and SVG.
+
+Colours are those of Okabe and Ito (2008), which people with any colour vision can tell apart; every series also has a
+marker or a line style of its own, so that nothing is lost in grey.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec
+
+from empatheia.errors import DataError, MissingDependencyError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+P = ParamSpec("P")
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#7f7f7f")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+INK, SOFT, RULE = "#1d2430", "#566072", "#d5dae3"
+SUFFIXES = (".png", ".svg")
+_LOOK: Any = {
+    "font.family": "sans-serif",
+    "font.size": 9,
+    "axes.titlesize": 10,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.edgecolor": SOFT,
+    "axes.labelcolor": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": RULE,
+    "grid.linewidth": 0.6,
+    "xtick.color": SOFT,
+    "ytick.color": SOFT,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "legend.frameon": False,
+    "svg.hashsalt": "empatheia",
+    "svg.fonttype": "path",
+}
+
+
+def chart(draw: Callable[P, Figure]) -> Callable[P, Figure]:
+    """Gives a function that draws the common look, and a clear error where matplotlib is missing.
+
+    Raises:
+        MissingDependencyError: From the function, when matplotlib is not installed.
+    """
+
+    @wraps(draw)
+    def drawn(*args: P.args, **kwargs: P.kwargs) -> Figure:
+        try:
+            import matplotlib as mpl
+        except ImportError:
+            raise MissingDependencyError(
+                'pictures need matplotlib. Install it with: pip install "empatheia[plots]"'
+            ) from None
+        with mpl.rc_context(_LOOK):
+            return draw(*args, **kwargs)
+
+    return drawn
+
+
+def new_figure(width: float, height: float, **panels: Any) -> tuple[Figure, Any]:
+    """An empty picture that needs no display.
+
+    Args:
+        width: Inches.
+        height: Inches.
+        **panels: Of ``Figure.subplots``.
+
+    Returns:
+        The figure, and its panels as an array of two dimensions.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure, figure.subplots(squeeze=False, **panels)
+
+
+def save(figure: Figure, path: str | Path) -> tuple[Path, ...]:
+    """Writes a picture; the same figure gives the same bytes.
+
+    Args:
+        figure: From one of the chart functions.
+        path: A file that ends in ``.png`` or ``.svg``; another name gets both endings.
+
+    Returns:
+        What was written.
+
+    Raises:
+        DataError: The folder does not exist.
+    """
+    import matplotlib as mpl
+
+    path = Path(path)
+    if not path.absolute().parent.is_dir():
+        raise DataError(f"the folder {path.absolute().parent} does not exist; create it first.")
+    ends = path.suffix.lower() in SUFFIXES
+    files = (path,) if ends else tuple(path.with_name(path.name + suffix) for suffix in SUFFIXES)
+    with mpl.rc_context(_LOOK):
+        for file in files:
+            quiet = {"Date": None} if file.suffix.lower() == ".svg" else {"Software": None}
+            figure.savefig(file, dpi=160, facecolor="white", metadata=quiet)
+    return files
+
+
+def legend_above(axes: Axes, columns: int = 4) -> None:
+    """The legend on top of a panel, where it hides nothing."""
+    handles, _ = axes.get_legend_handles_labels()
+    if handles:
+        axes.legend(
+            loc="lower left",
+            bbox_to_anchor=(0, 1.0),
+            ncols=columns,
+            borderaxespad=0.2,
+            handlelength=1.6,
+            columnspacing=1.2,
+        )

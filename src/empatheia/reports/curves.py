@@ -1,0 +1,126 @@
+"""Training curves: the losses of a run over its updates, on training batches and on validation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from empatheia.errors import DataError
+from empatheia.reports.charts import COLOURS, MARKERS, chart, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+NAME = "curves.jsonl"
+Curves = Mapping[str, Sequence[Mapping[str, Any]]]
+"""Stage to its rows."""
+
+
+def curves_of(place: Path) -> Path | None:
+    """The curves that belong to a run folder, a kept record, a run's ``metrics.json``, or the file itself; or None."""
+    if place.name.endswith(NAME):
+        candidates = [place]
+    elif place.is_dir():
+        candidates = [place / NAME]
+    else:
+        candidates = [place.with_suffix(f".{NAME}"), place.with_name(NAME)]
+    return next((file for file in candidates if file.is_file()), None)
+
+
+def read_curves(file: Path) -> Curves:
+    """Rows of a curves file by stage.
+
+    Raises:
+        DataError: A line is no JSON object with stage and step, or there is no line.
+    """
+    stages: dict[str, list[Mapping[str, Any]]] = {}
+    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+            stages.setdefault(str(row["stage"]), []).append({**row, "step": int(row["step"])})
+        except (ValueError, KeyError, TypeError):
+            raise DataError(f"{file}, line {number}: not a row of curves (an object with stage and step).") from None
+    if not stages:
+        raise DataError(f"{file} holds no curves: the run has not made its first report.")
+    return stages
+
+
+@chart
+def curves_chart(runs: Mapping[str, Curves]) -> Figure:
+    """A panel for each stage: loss in nats over updates; thin lines on training batches, marked ones on validation.
+
+    Of one run every named loss is drawn, of several only their weighted sums.
+
+    Args:
+        runs: Name of a run to its curves.
+
+    Raises:
+        DataError: There is no run.
+        MissingDependencyError: matplotlib is not installed.
+    """
+    if not runs:
+        raise DataError("there is no run to draw; name at least one run folder or curves file.")
+    stages = list(dict.fromkeys(stage for curves in runs.values() for stage in curves))
+    single = next(iter(runs)) if len(runs) == 1 else None
+    height = 3.4 if single else 3.2 + 0.2 * len(runs)
+    figure, panels = new_figure(1.4 + 3.8 * len(stages), height, ncols=len(stages))
+    for axes, stage in zip(panels[0], stages, strict=True):
+        series: dict[str, tuple[Points, Points]] = {}
+        for run, curves in runs.items():
+            own = _series(curves.get(stage, ()), None if single else ["loss"])
+            series |= own if single else dict(zip([run], own.values(), strict=False))
+        for name, points in series.items():
+            _draw(axes, name, *points, list(series if single else runs).index(name))
+        axes.set_xlabel("updates")
+        axes.set_ylabel("loss (nats)")
+        axes.set_xlim(left=0)
+        axes.set_title(f"stage {stage}")
+        if single:
+            axes.legend(loc="best")
+    how = "thin: training batches, marked: validation"
+    if single:
+        figure.suptitle(f"{single} ({how})", x=0.01, ha="left", fontsize=9)
+    else:
+        entries = {label: h for axes in panels[0] for h, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+        figure.legend(entries.values(), entries, loc="outside upper left", title=how, alignment="left")
+    return figure
+
+
+Points = tuple[list[int], list[float]]
+
+
+def _series(rows: Sequence[Mapping[str, Any]], wanted: Sequence[str] | None = None) -> dict[str, tuple[Points, Points]]:
+    """Loss name to its points on training batches and on validation, in the order of their first report.
+
+    A name's points stand under ``loss_NAME`` and ``eval_NAME``; of the weighted sum under ``loss`` and ``eval_loss``.
+    """
+    names = list(dict.fromkeys(key.removeprefix("loss_") for row in rows for key in row if key.startswith("loss_")))
+    if wanted is None:
+        wanted = names if names else ["loss"]
+    out = {}
+    for name in wanted:
+        train_key, valid_key = ("loss", "eval_loss") if name == "loss" else (f"loss_{name}", f"eval_{name}")
+        training = [(row["step"], float(row[train_key])) for row in rows if row.get(train_key) is not None]
+        valid = [(row["step"], float(row[valid_key])) for row in rows if row.get(valid_key) is not None]
+        if not any(value for _, value in valid):  # not computed on validation
+            valid = []
+        if training or valid:
+            out[name] = (_columns(training), _columns(valid))
+    return out
+
+
+def _columns(points: Sequence[tuple[int, float]]) -> Points:
+    return [step for step, _ in points], [value for _, value in points]
+
+
+def _draw(axes: Axes, name: str, training: Points, valid: Points, i: int) -> None:
+    colour, marker = COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)]
+    if training[0]:
+        axes.plot(*training, color=colour, linewidth=0.9, alpha=0.75, label=None if valid[0] else name)
+    if valid[0]:
+        axes.plot(*valid, color=colour, linewidth=1.6, marker=marker, markersize=5, label=name)

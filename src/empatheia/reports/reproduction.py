@@ -1,0 +1,414 @@
+"""A published table beside our runs: every printed number with ours, the difference, a verdict, and what is missing.
+
+Numbers come from run records (``results/``, or run folders) and from nowhere else.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import statistics
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from empatheia.errors import DataError
+from empatheia.metrics.published import DEFINITIONS, Published, Verdict, compare
+from empatheia.metrics.score import Score
+from empatheia.reports.targets import Note, Reason, Target, answering, is_automatic, notes_of, reason_of, tables
+
+PAPER_SEEDS: Mapping[str, tuple[int, ...]] = MappingProxyType({"gao2021": (1024, 2048, 3170, 4096, 5120)})
+"""Seeds of papers that print a mean over several runs."""
+_RUN_OF_PAPER = re.compile(r"run (\d) of 5")
+_FOLD_SCORES = re.compile(r"fold(\d) (pairs|spans), threshold (.*)")
+_TEST_FOLD = re.compile(r"test (\d)$")
+_RANKS = {"smoke": 0, "cpu": 1, "full": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A printed number beside a run of a recipe, or beside none.
+
+    Attributes:
+        number: What was printed.
+        recipe: The recipe whose run it is; empty where no recipe answers the number.
+        size: Of the run; empty where there is none.
+        seeds: Of the runs the value is the mean of.
+        variant: What distinguishes several scores of one run, e.g. the threshold; or empty.
+        verdict: Ours beside the printed number; None without a run.
+        deviation: Sample deviation over seeds, in the unit of print, or None.
+        reason: Why there is no recipe, or None.
+        marks: Numbers of the notes that belong to it, from 1.
+    """
+
+    number: Published
+    recipe: str = ""
+    size: str = ""
+    seeds: tuple[int, ...] = ()
+    variant: str = ""
+    verdict: Verdict | None = None
+    deviation: float | None = None
+    reason: Reason | None = None
+    marks: tuple[int, ...] = ()
+
+    @property
+    def run(self) -> str:
+        """Recipe, size, seeds and variant in words; empty without a run."""
+        if self.verdict is None:
+            return ""
+        seeds = f"seed{'s' if len(self.seeds) > 1 else ''} {', '.join(map(str, self.seeds))}"
+        return f"{self.recipe} {self.size}, {seeds}" + (f"; {self.variant}" if self.variant else "")
+
+    @property
+    def is_inside(self) -> bool | None:
+        """Whether the printed value lies in our interval; None without one, or where the two do not compare."""
+        if self.verdict is None or self.verdict.interval is None or math.isnan(self.verdict.difference):
+            return None
+        low, high = self.verdict.interval
+        return low <= self.number.value <= high
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        verdict = self.verdict
+        return {
+            "row": self.number.row,
+            "dataset": self.number.dataset,
+            "setting": self.number.setting,
+            "metric": self.number.metric,
+            "published": self.number.value,
+            "published_std": self.number.std,
+            "recipe": self.recipe or None,
+            "size": self.size or None,
+            "seeds": list(self.seeds),
+            "variant": self.variant or None,
+            "ours": None if verdict is None or math.isnan(verdict.ours) else verdict.ours,
+            "interval": None if verdict is None or verdict.interval is None else list(verdict.interval),
+            "std": self.deviation,
+            "difference": None if verdict is None or math.isnan(verdict.difference) else verdict.difference,
+            "verdict": None if verdict is None else verdict.verdict,
+            "published_in_interval": self.is_inside,
+            "score": None if verdict is None else verdict.score or None,
+            "reason": None if self.reason is None else {"kind": self.reason.kind, "text": self.reason.text},
+            "recipe_to_come": None if self.reason is None else self.reason.recipe or None,
+            "notes": list(self.marks),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class MissingRun:
+    """A run that no record tells of.
+
+    Attributes:
+        target: Its recipe.
+        size: ``smoke``, ``cpu`` or ``full``.
+        seeds: Seeds without a record.
+        command: What makes it and keeps its record.
+        is_partial: There is a record, but an old one without some rows of the table; the run must be made anew.
+    """
+
+    target: Target
+    size: str
+    seeds: tuple[int, ...]
+    command: str
+    is_partial: bool = False
+
+    def __str__(self) -> str:
+        return self.command + ("  # anew: the record at hand lacks rows of this table" if self.is_partial else "")
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {"recipe": self.target.recipe, "size": self.size, "seeds": list(self.seeds), "command": self.command}
+
+
+@dataclass(frozen=True, slots=True)
+class TableReport:
+    """A published table beside our runs.
+
+    Attributes:
+        key: E.g. ``gao2021/2``.
+        paper: Key of the paper.
+        table: As printed.
+        lines: Every automatic number, row by row; within a row run by run.
+        other: Numbers that no program computes (ratings, facts about data), with the reason.
+        missing: Runs to make first: one of every recipe of the table, at the size asked for.
+        as_published: Runs to make besides, to compare at the published size and number of seeds.
+        notes: What may explain differences; the first is note 1.
+        runs: The records used.
+    """
+
+    key: str
+    paper: str
+    table: str
+    lines: tuple[Line, ...]
+    other: tuple[tuple[Published, Reason], ...]
+    missing: tuple[MissingRun, ...]
+    as_published: tuple[MissingRun, ...]
+    notes: tuple[Note, ...]
+    runs: tuple[Mapping[str, Any], ...]
+
+    @property
+    def n_rows(self) -> int:
+        """Rows with an automatic number."""
+        return len({_row(line.number) for line in self.lines})
+
+    @property
+    def n_rows_with_recipe(self) -> int:
+        """Rows a recipe answers."""
+        return len({_row(line.number) for line in self.lines if line.recipe})
+
+    @property
+    def n_rows_with_run(self) -> int:
+        """Rows with at least one run."""
+        return len({_row(line.number) for line in self.lines if line.verdict is not None})
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {
+            "table": self.key,
+            "printed_as": self.table,
+            "rows": self.n_rows,
+            "rows_with_recipe": self.n_rows_with_recipe,
+            "rows_with_run": self.n_rows_with_run,
+            "lines": [line.to_dict() for line in self.lines],
+            "not_computed": [{"row": n.row, "metric": n.metric, "reason": r.text} for n, r in self.other],
+            "missing": [run.to_dict() for run in self.missing],
+            "as_published": [run.to_dict() for run in self.as_published],
+            "notes": [{"text": note.text, "see": note.see or None} for note in self.notes],
+        }
+
+
+def read_runs(results: Path, runs: Iterable[Path] = ()) -> list[dict[str, Any]]:
+    """Records of a results folder and of finished runs; of the same recipe, size and seed the last one counts.
+
+    Args:
+        results: Folder of kept records; it need not exist.
+        runs: Run folders, or folders with run folders in them.
+
+    Raises:
+        DataError: A run folder holds no finished run, or a record is not whole.
+    """
+    files = sorted(results.rglob("*-seed*.json")) if results.is_dir() else []
+    for folder in runs:
+        found = sorted(folder.rglob("metrics.json")) if folder.is_dir() else []
+        if not found:
+            raise DataError(f"{folder} holds no finished run (metrics.json); name a run folder or a parent of some.")
+        files += found
+    records: dict[tuple[str, str, int], dict[str, Any]] = {}
+    for file in files:
+        try:
+            record = json.loads(file.read_text(encoding="utf-8"))
+            key = (record["recipe"], record["size"], int(record["seed"]))
+            record["metrics"].items()
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise DataError(f"{file} is not a whole run record ({error!r}); delete it or make the run anew.") from None
+        record["file"] = str(file)
+        records[key] = record
+    return [records[key] for key in sorted(records)]
+
+
+def report_table(
+    key: str,
+    targets: Sequence[Target],
+    records: Sequence[Mapping[str, Any]],
+    size: str = "cpu",
+    results: Path = Path("results"),
+) -> TableReport:
+    """Sets a printed table beside the runs.
+
+    Args:
+        key: See :func:`~empatheia.reports.targets.tables`.
+        targets: From :func:`~empatheia.reports.targets.read_targets`.
+        records: From :func:`read_runs`. Runs of size ``smoke`` are left out, unless that size is asked for; then they
+            are shown as not comparable.
+        size: Of the runs that are called missing; a ``full`` run stands for a ``cpu`` one.
+        results: Where the commands keep records.
+    """
+    numbers = tables()[key]
+    shown = [record for record in records if record["size"] != "smoke" or size == "smoke"]
+    by_recipe: dict[str, list[Mapping[str, Any]]] = {}
+    for record in shown:
+        by_recipe.setdefault(record["recipe"], []).append(record)
+    notes: list[Note] = []
+    lines: list[Line] = []
+    other: list[tuple[Published, Reason]] = []
+    asked: dict[str, Target] = {}
+    for row in dict.fromkeys(map(_row, numbers)):
+        automatic = []
+        for number in (n for n in numbers if _row(n) == row):
+            if is_automatic(number):
+                automatic.append(number)
+            else:
+                other.append((number, reason_of(number) or Reason("undefined", "No reason is known.")))
+        found = {target.recipe: target for number in automatic for target in answering(number, targets)}
+        asked |= found
+        own = list(_row_lines(automatic, list(found.values()), by_recipe))
+        lines += [_marked(line, found.get(line.recipe), notes) for line in own]
+    runs = {line.recipe: None for line in lines if line.verdict is not None}
+    used = [record for record in shown if record["recipe"] in runs]
+    return TableReport(
+        key,
+        numbers[0].paper,
+        numbers[0].table,
+        tuple(lines),
+        tuple(other),
+        tuple(_missing(asked.values(), numbers, shown, size, results)),
+        tuple(_missing(asked.values(), numbers, shown, "full", results, as_published=True)),
+        tuple(notes),
+        tuple(used),
+    )
+
+
+def scores_for(record: Mapping[str, Any], number: Published) -> list[tuple[str, Score]]:
+    """The scores of a run that are measured as the printed number is: (variant, score).
+
+    RECCON's rows name the fold they are tested on, and have a score at the published threshold and one at the threshold
+    chosen on valid. A score of a printed setting such as ``candidates=ED`` stands in the record under
+    ``candidates=ED: NAME``.
+    """
+    definition = DEFINITIONS.get((number.paper, number.metric))
+    if not isinstance(definition, tuple):
+        return []
+    name, metrics = definition[0], record["metrics"]
+    if fold := _TEST_FOLD.search(number.row):
+        return list(_fold_scores(metrics, name, fold.group(1)))
+    for part in number.setting.split("; "):
+        if "=" in part:
+            name = f"{part}: {name}"
+    value = metrics.get(name)
+    if not isinstance(value, Mapping) or "unit" not in value:
+        return []
+    return [("", replace(Score.from_dict(value), name=definition[0]))]
+
+
+def _fold_scores(metrics: Mapping[str, Any], name: str, fold: str) -> Iterator[tuple[str, Score]]:
+    of = "spans" if name.startswith("span_") else "pairs"
+    for key, values in metrics.items():
+        found = _FOLD_SCORES.fullmatch(key)
+        if found is None or found.groups()[:2] != (fold, of):
+            continue
+        chosen = found.group(3)
+        variant = f"threshold {chosen}, as published" if chosen in ("0", "0.5") else f"threshold {chosen}"
+        if name in values.get("scores", {}):
+            yield variant, Score.from_dict(values["scores"][name])
+        else:  # records made before intervals were kept
+            plain = name.removeprefix("span_")
+            if plain.startswith("entailment_f1_"):
+                plain = f"{plain.removeprefix('entailment_f1_')}_f1"
+            if plain in values:
+                n = int(values.get("n_positive", 0) + values.get("n_negative", 0))
+                yield variant, Score(name, float(values[plain]), "percent", n, True)
+
+
+def _row(number: Published) -> tuple[str, str, str]:
+    """What one row of print is: its settings that print different metrics are one row."""
+    setting = number.setting if _RUN_OF_PAPER.search(number.setting) else ""
+    return number.row, number.dataset, setting
+
+
+def _row_lines(
+    numbers: Sequence[Published], found: Sequence[Target], by_recipe: Mapping[str, Sequence[Mapping[str, Any]]]
+) -> Iterator[Line]:
+    """Lines of one printed row: first every run, then what no run measured."""
+    with_run: set[Published] = set()
+    for target in found:
+        own = by_recipe.get(target.recipe, ())
+        for size in dict.fromkeys(record["size"] for record in own):
+            of_size = [record for record in own if record["size"] == size]
+            measured = [(n, _by_variant(n, of_size)) for n in numbers if target.answers(n)]
+            for variant in dict.fromkeys(v for _, variants in measured for v in variants):
+                for number, variants in measured:
+                    with_run.add(number)
+                    if variant in variants:
+                        yield _line(number, target.recipe, size, variant, variants[variant])
+                    else:
+                        (verdict,) = compare([], {number.metric: number})
+                        seeds = tuple(record["seed"] for record in of_size)
+                        yield Line(number, target.recipe, size, seeds, variant, verdict)
+    for number in numbers:
+        if number not in with_run:
+            target = next((target for target in found if target.answers(number)), None)
+            why = reason_of(number) if target is None else None
+            yield Line(number, "" if target is None else target.recipe, reason=why)
+
+
+def _by_variant(number: Published, records: Iterable[Mapping[str, Any]]) -> dict[str, list[tuple[int, Score]]]:
+    out: dict[str, list[tuple[int, Score]]] = {}
+    for record in records:
+        if record["seed"] in (_seeds_of(number) or (record["seed"],)):
+            for variant, score in scores_for(record, number):
+                out.setdefault(variant, []).append((record["seed"], score))
+    return out
+
+
+def _seeds_of(number: Published) -> tuple[int, ...]:
+    """The one seed a printed single run belongs to; empty where any seed will do."""
+    found = _RUN_OF_PAPER.search(number.setting)
+    return (PAPER_SEEDS[number.paper][int(found.group(1)) - 1],) if found else ()
+
+
+def _line(number: Published, recipe: str, size: str, variant: str, measured: Sequence[tuple[int, Score]]) -> Line:
+    score = measured[0][1]
+    deviation = None
+    unit = DEFINITIONS[number.paper, number.metric][1]
+    if {unit, score.unit} <= {"percent", "fraction"}:
+        measured = [(seed, own.in_unit(unit)) for seed, own in measured]
+        score = measured[0][1]
+    if len(measured) > 1:
+        values = [own.value for _, own in measured]
+        score = replace(score, value=statistics.fmean(values), interval=None)
+        deviation = statistics.stdev(values)
+    why = {number.metric: "measured on the self-written sample"} if size == "smoke" else {}
+    (verdict,) = compare([score], {number.metric: number}, why)
+    return Line(number, recipe, size, tuple(seed for seed, _ in measured), variant, verdict, deviation)
+
+
+def _marked(line: Line, target: Target | None, notes: list[Note]) -> Line:
+    """The line with the numbers of its notes; new notes are added to the list."""
+    if line.reason is not None and line.reason.kind == "undefined":
+        return line
+    own = notes_of(line.number)
+    if line.verdict is not None and target is not None and target.note:
+        own.append(Note(f"{target.recipe}: {target.note}"))
+    for note in own:
+        if note not in notes:
+            notes.append(note)
+    return replace(line, marks=tuple(sorted(notes.index(note) + 1 for note in own)))
+
+
+def _missing(
+    targets: Iterable[Target],
+    numbers: Sequence[Published],
+    records: Sequence[Mapping[str, Any]],
+    size: str,
+    results: Path,
+    as_published: bool = False,
+) -> Iterator[MissingRun]:
+    for target in targets:
+        seeds: tuple[int, ...] = (target.seed,)
+        single = {seed for number in numbers if target.answers(number) for seed in _seeds_of(number)}
+        if single or as_published:
+            seeds = PAPER_SEEDS.get(target.paper, seeds)
+        own = [r for r in records if r["recipe"] == target.recipe and _RANKS[r["size"]] >= _RANKS[size]]
+        have = {record["seed"] for record in own if _measures_every_row(record, target, numbers)}
+        if have and not single and not as_published:  # a run with another seed will do
+            continue
+        left = tuple(seed for seed in seeds if seed not in have)
+        if left:
+            yield MissingRun(target, size, left, _command(target, size, left, results), len(own) > len(have))
+
+
+def _measures_every_row(record: Mapping[str, Any], target: Target, numbers: Iterable[Published]) -> bool:
+    """Whether the run has a score in each row its recipe answers; records of older versions may lack test folds."""
+    own = [n for n in numbers if target.answers(n) and record["seed"] in (_seeds_of(n) or (record["seed"],))]
+    return {_row(number) for number in own if scores_for(record, number)} == set(map(_row, own))
+
+
+def _command(target: Target, size: str, seeds: Sequence[int], results: Path) -> str:
+    file = target.file
+    if file.is_relative_to(Path.cwd()):
+        file = file.relative_to(Path.cwd())
+    told = "" if tuple(seeds) == (target.seed,) else "".join(f" --seed {seed}" for seed in seeds)
+    return f"empatheia train {file} --size {size}{told} --record {results}"

@@ -1,0 +1,204 @@
+"""A table beside self-made runs: values, means over seeds, verdicts, what is missing, and the pages."""
+
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from empatheia.config import recipes_root
+from empatheia.errors import DataError
+from empatheia.metrics.published import published
+from empatheia.reports.reproduction import read_runs, report_table, scores_for
+from empatheia.reports.reproduction_pages import overview_text, to_html, to_markdown, to_text
+from empatheia.reports.targets import read_targets, tables
+
+
+@pytest.fixture(scope="module")
+def targets():
+    return read_targets(recipes_root())
+
+
+def score(name, value, unit="percent", interval=None, better=True):
+    return {"name": name, "value": value, "unit": unit, "n": 50, "higher_is_better": better, "interval": interval}
+
+
+def keep(folder, recipe, metrics, size="cpu", seed=1024, note=""):
+    file = folder / recipe / f"{size}-seed{seed}.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    record = {"recipe": recipe, "size": size, "seed": seed, "note": note, "metrics": metrics}
+    record |= {
+        "training_seconds": 90.0,
+        "parameters": 2_500_000,
+        "environment": {"device": "2 CPU cores", "commit": "c" * 40},
+    }
+    file.write_text(json.dumps(record), encoding="utf-8")
+    return file
+
+
+def soft(bleu, accuracy):
+    return {
+        "bleu_nltk_4": score("bleu_nltk_4", bleu, interval=[bleu - 0.3, bleu + 0.3]),
+        "accuracy": score("accuracy", accuracy, interval=[accuracy - 1, accuracy + 1]),
+        "dist_corpus_1": score("dist_corpus_1", 1.9),
+    }
+
+
+def lines_of(report, recipe, metric):
+    return [line for line in report.lines if line.recipe == recipe and line.number.metric == metric]
+
+
+def test_a_run_beside_the_printed_row(tmp_path, targets):
+    keep(tmp_path, "gao2021/soft", soft(1.9, 41.8), note="Small.")
+    report = report_table("gao2021/2", targets, read_runs(tmp_path))
+    (bleu,) = lines_of(report, "gao2021/soft", "BLEU")
+    assert bleu.verdict.ours == 1.9 and bleu.verdict.interval == pytest.approx((1.6, 2.2))
+    assert bleu.verdict.verdict == "reached" and bleu.verdict.difference == pytest.approx(1.9 - 1.774)
+    assert bleu.run == "gao2021/soft cpu, seed 1024" and bleu.is_inside
+    (accuracy,) = lines_of(report, "gao2021/soft", "Accuracy")
+    assert accuracy.verdict.verdict == "below" and accuracy.is_inside  # 42.4 lies in [40.8, 42.8]
+    (distinct,) = lines_of(report, "gao2021/soft", "Dist-1")
+    assert distinct.verdict.ours == pytest.approx(0.019)  # the paper prints a fraction
+    (bert,) = lines_of(report, "gao2021/soft", "F_BERT")
+    assert bert.verdict.verdict == "not comparable: bertscore_f_rescaled was not measured"
+    assert (report.n_rows, report.n_rows_with_recipe, report.n_rows_with_run) == (6, 2, 1)
+    assert "gao2021/soft: " in report.notes[max(bleu.marks) - 1].text
+    baseline = next(line for line in report.lines if line.number.row == "MoEL")
+    assert baseline.verdict is None and (baseline.reason.kind, baseline.reason.recipe) == ("later", "moel/gao2021")
+
+
+def test_several_seeds_are_a_mean_with_their_deviation(tmp_path, targets):
+    for seed, bleu in ((1024, 1.6), (2048, 1.8), (3170, 1.7)):
+        keep(tmp_path, "gao2021/soft", soft(bleu, 42.0), seed=seed)
+    report = report_table("gao2021/2", targets, read_runs(tmp_path))
+    (bleu,) = lines_of(report, "gao2021/soft", "BLEU")
+    assert bleu.verdict.ours == pytest.approx(1.7) and bleu.deviation == pytest.approx(0.1)
+    assert bleu.seeds == (1024, 2048, 3170) and bleu.verdict.interval is None
+    assert bleu.verdict.verdict == "below"  # 0.074 under the mean of print, 0.063 is its deviation
+    assert "± 0.100 over 3 seeds" in to_text(report)
+    (left,) = [run for run in report.as_published if run.target.recipe == "gao2021/soft"]
+    assert left.seeds == (1024, 2048, 3170, 4096, 5120) and left.size == "full"
+
+
+def test_single_runs_of_the_paper_are_set_beside_their_seed(tmp_path, targets):
+    keep(tmp_path, "gao2021/soft", soft(1.6, 42.0), seed=2048)
+    report = report_table("gao2021/7", targets, read_runs(tmp_path))
+    found = [line for line in lines_of(report, "gao2021/soft", "BLEU") if line.verdict is not None]
+    assert [line.number.setting for line in found] == ["automatic; run 2 of 5"]
+    (missing,) = [run for run in report.missing if run.target.recipe == "gao2021/soft"]
+    assert missing.seeds == (1024, 3170, 4096, 5120)
+
+
+def test_missing_runs_and_their_commands(tmp_path, targets, monkeypatch):
+    monkeypatch.chdir(recipes_root().parent)
+    report = report_table("rashkin2018/9", targets, [], results=tmp_path)
+    assert [run.command for run in report.missing] == [
+        f"empatheia train recipes/rashkin2018/{name}.yaml --size cpu --record {tmp_path}"
+        for name in ("fasttext", "emotion_situation", "fasttext_cut", "emotion_situation_cut")
+    ]
+    keep(tmp_path, "rashkin2018/fasttext", {"accuracy": score("accuracy", 44.0)}, size="full")
+    report = report_table("rashkin2018/9", targets, read_runs(tmp_path))
+    assert "rashkin2018/fasttext" not in {run.target.recipe for run in (*report.missing, *report.as_published)}
+    assert len(report.missing) == 3  # a full run stands for a cpu run
+
+
+def test_old_records_and_both_thresholds_of_reccon(tmp_path, targets):
+    plain = {"positive_f1": 66.0, "negative_f1": 88.0, "macro_f1": 77.0, "n_positive": 10, "n_negative": 30}
+    tuned = plain | {"scores": {"entailment_f1_macro": score("entailment_f1_macro", 78.0, interval=[77.0, 79.0])}}
+    metrics = {"fold1 pairs, threshold 0.5": plain, "fold1 pairs, threshold tuned on valid": tuned}
+    keep(tmp_path, "reccon/entailment", metrics)
+    report = report_table("reccon/subtask-2-with-context", targets, read_runs(tmp_path))
+    macro = [line for line in lines_of(report, "reccon/entailment", "macro F1") if line.verdict is not None]
+    assert [(line.variant, line.verdict.ours) for line in macro] == [
+        ("threshold 0.5, as published", 77.0),
+        ("threshold tuned on valid", 78.0),
+    ]
+    assert {line.number.row for line in macro} == {"RoBERTa-base, train 1, test 1"}
+    again = next(run for run in report.missing if run.target.recipe == "reccon/entailment")
+    assert again.is_partial and str(again).endswith("lacks rows of this table")
+    without = report_table("reccon/subtask-2-without-context", targets, read_runs(tmp_path))
+    assert without.n_rows_with_run == 0
+
+
+def test_a_score_of_a_printed_setting_stands_under_it():
+    number = published("rashkin2018", "2", "Base (retrieval)", "candidates=ED")["AVG BLEU"]
+    record = {"metrics": {"bleu_avg": score("bleu_avg", 9.0), "candidates=ED: bleu_avg": score("bleu_avg", 5.9)}}
+    assert [(variant, own.value) for variant, own in scores_for(record, number)] == [("", 5.9)]
+
+
+def test_smoke_runs_are_never_compared(tmp_path, targets):
+    keep(tmp_path, "gao2021/soft", soft(99.0, 99.0), size="smoke")
+    assert report_table("gao2021/2", targets, read_runs(tmp_path)).n_rows_with_run == 0
+    report = report_table("gao2021/2", targets, read_runs(tmp_path), size="smoke")
+    (bleu,) = lines_of(report, "gao2021/soft", "BLEU")
+    assert bleu.verdict.verdict == "not comparable: measured on the self-written sample"
+
+
+def test_run_folders_and_broken_records(tmp_path):
+    run = tmp_path / "runs" / "x" / "cpu-seed1"
+    run.mkdir(parents=True)
+    with pytest.raises(DataError, match="holds no finished run"):
+        read_runs(tmp_path / "results", [run])
+    (run / "metrics.json").write_text(json.dumps({"recipe": "x", "size": "cpu", "seed": 1, "metrics": {}}))
+    assert [record["recipe"] for record in read_runs(tmp_path / "results", [tmp_path / "runs"])] == ["x"]
+    (run / "metrics.json").write_text('{"recipe": "x"')
+    with pytest.raises(DataError, match="not a whole run record"):
+        read_runs(tmp_path / "results", [run])
+
+
+def test_every_table_makes_all_pages(targets):
+    reports = [report_table(key, targets, []) for key in tables()]
+    for report in reports:
+        Page(to_html(report))
+        assert to_markdown(report).startswith(f"# {report.paper}, {report.table}\n")
+        assert to_text(report).startswith(f"{report.key}: ")
+        json.dumps(report.to_dict())
+        assert all(line.recipe or line.reason for line in report.lines)
+        assert {run.target.recipe for run in report.missing} >= {line.recipe for line in report.lines} - {""}
+    text = overview_text(reports)
+    assert re.search(r"^gao2021/4 +10 +10 +0$", text, re.MULTILINE)
+    assert re.search(r"^gao2021/3 +- .*Rated by people", text, re.MULTILINE)
+
+
+class Page(HTMLParser):
+    """Every element closed in order, ids unique, nothing loaded from elsewhere."""
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.open, self.ids, self.links, self.words, self.tags = [], [], [], [], []
+        self.feed(text)
+        self.close()
+        assert not self.open and len(set(self.ids)) == len(self.ids)
+        assert all(link[1:] in self.ids for link in self.links if link.startswith("#"))
+        assert not {"script", "link", "iframe"} & set(self.tags)
+        assert "url(" not in text and "@import" not in text
+
+    def handle_starttag(self, tag, attrs):
+        named = dict(attrs)
+        self.tags.append(tag)
+        assert not str(named.get("src", "")).startswith("http")
+        self.ids += [named["id"]] if "id" in named else []
+        self.links += [named["href"]] if "href" in named else []
+        if tag not in ("meta", "br", "img"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open and self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+
+def test_the_page_says_it_all_and_escapes(tmp_path, targets):
+    keep(tmp_path, "gao2021/soft", soft(1.9, 41.8), note="</table><script>alert(1)</script> | a")
+    report = report_table("gao2021/2", targets, read_runs(tmp_path))
+    page = Page(to_html(report, {"Training": b"<svg xmlns='http://www.w3.org/2000/svg'/>"}))
+    words = " ".join(page.words)
+    for part in ("1.900", "1.774 ± 0.063", "+0.126", "reached", "below, inside our interval", "empatheia train"):
+        assert part in words, part
+    assert "moel/gao2021" in words and "alert(1)" in words and "img" in page.tags
+    assert "prefers-color-scheme: dark" in words
+    plain = to_markdown(report, {"Training": "curves.svg"})
+    table = [line for line in plain.splitlines() if line.startswith("| ")]
+    assert len({len(re.findall(r"(?<!\\)\|", line)) for line in table if "Ours(" in line}) == 1
+    assert "![Training](curves.svg)" in plain and "\\| a" in plain
