@@ -121,7 +121,8 @@ class ResponderOutput(ModelOutput):
         loss: Plain sum of ``losses`` (the trainer weights them by the recipe); None without labels.
         losses: Unweighted means by name.
         counts: How many items each mean is over.
-        logits: Word scores. Shape: ``(batch, target, vocabulary)``; None when no target was given.
+        logits: Word scores. Shape: ``(batch, target, vocabulary)``; None when no target was given, and in training,
+            where only the pieces that count are scored.
         emotion_logits: Shape: ``(batch, 32)`` or None.
         cause_logits: Shape: ``(batch, source, 2)`` or None.
         past_key_values: Cache of the decoder.
@@ -366,12 +367,16 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
             past = past_key_values.get_seq_length() if past_key_values is not None else 0
             states = self.dropout(self.decoder_inputs(decoder_input_ids, encoding, int(past)))
             states = self.decoder(states, encoding.last_hidden_state, attention_mask, encoding.gates, past_key_values)
-            logits = F.linear(states, self.encoder.words.weight)  # (batch, target, vocabulary)
-        if labels is not None and logits is not None:
-            nll = word_loss(logits, labels, self.config.pad_token_id, self.config.label_smoothing)
-            kept = labels.ne(IGNORED)
-            n = kept.any(-1).sum() if self.config.loss_reduction == "sum" else kept.sum()
-            losses["words"] = nll.sum() / n.clamp_min(1)
+            if labels is not None and self.training:
+                kept = labels.ne(IGNORED)  # half of a batch of replies is padding, and the words cost most of a step
+                scored, targets = F.linear(states[kept], self.encoder.words.weight)[None], labels[kept][None]
+            else:
+                logits = F.linear(states, self.encoder.words.weight)  # (batch, target, vocabulary)
+                scored, targets = logits, labels
+            if labels is not None:
+                nll = word_loss(scored, targets, self.config.pad_token_id, self.config.label_smoothing)
+                n = self.count_items({"labels": labels}, self.config)["words"]
+                losses["words"] = nll.sum() / n.clamp_min(1)
         batch = {
             "labels": labels,
             "emotion_labels": emotion_labels,
