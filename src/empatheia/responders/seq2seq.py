@@ -373,7 +373,7 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
             else:
                 logits = F.linear(states, self.encoder.words.weight)  # (batch, target, vocabulary)
                 scored, targets = logits, labels
-            if labels is not None:
+            if targets is not None and labels is not None:
                 nll = word_loss(scored, targets, self.config.pad_token_id, self.config.label_smoothing)
                 n = self.count_items({"labels": labels}, self.config)["words"]
                 losses["words"] = nll.sum() / n.clamp_min(1)
