@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import tiny_training as bench
 import torch
+from safetensors.torch import load_file
 
 from empatheia.config import load_recipe
 from empatheia.errors import CheckpointError, ConfigError
@@ -117,15 +118,28 @@ def test_a_finished_run_is_not_run_again(whole, monkeypatch):
     assert status.state == "already finished" and status.metrics == whole.metrics
 
 
-def test_the_printed_row_may_be_named_after_the_run(whole, monkeypatch):
+def test_the_weights_of_another_run_are_measured_as_they_are(whole, tmp_path):
+    """What decodes one system's weights in another way trains nothing, and says whose weights they are."""
+    recipe = bench.tiny_recipe(name="again", start=str(whole.folder), stages=(), seed=8)
+    (status,) = run_all([recipe], tmp_path)
+    ours, theirs = status.metrics, whole.metrics
+    assert ours["metrics"]["ppl_token"] == theirs["metrics"]["ppl_token"] and ours["training_seconds"] == 0.0
+    assert {key: ours["start"][key] for key in ("recipe", "seed", "training_seconds")} == {
+        key: theirs[key] for key in ("recipe", "seed", "training_seconds")
+    }
+    weights = [load_file(folder / "checkpoint" / "model.safetensors") for folder in (status.folder, whole.folder)]
+    assert weights[0].keys() == weights[1].keys() and all(torch.equal(w, weights[1][n]) for n, w in weights[0].items())
+
+
+def test_note_and_printed_row_may_be_written_after_the_run(whole, monkeypatch):
     monkeypatch.setattr(runner, "run_stage", None)
     row = {"paper": "gao2021", "table": "Table 4", "row": "Ours(Soft) w/o ec"}
-    (status,) = run_all([bench.tiny_recipe(published=row)], whole.folder.parents[1])
+    (status,) = run_all([bench.tiny_recipe(published=row, note="other")], whole.folder.parents[1])
     assert status.state == "already finished"
 
 
 def test_a_changed_recipe_needs_another_folder(whole):
-    changed = bench.tiny_recipe(note="other")
+    changed = bench.tiny_recipe(decoding={"strategy": "greedy", "max_new_tokens": 3})
     with pytest.raises(ConfigError, match="holds a run of another version of this recipe; delete it, or choose"):
         run(changed, whole.folder.parents[1])
     assert run_folder(Path("out"), bench.tiny_recipe(seed=8)) == Path("out/tiny/smoke-seed8")
@@ -155,6 +169,7 @@ KILLED = """
 import sys, time
 from pathlib import Path
 import torch
+from safetensors.torch import load_file
 import tiny_training as bench
 from empatheia.training import trainer
 from empatheia.training.runner import run
@@ -281,3 +296,12 @@ def test_a_place_that_cannot_be_written(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(CheckpointError, match=r"cannot write .*model: Not a directory"):
         save_folder(tmp_path / "file" / "model", lambda folder: None)
+
+
+def test_one_recipe_that_fails_does_not_stop_the_others(tmp_path, capsys):
+    bad = bench.tiny_recipe(name="tiny/bad", data={"corpus": "sample", "causes": "annotator"})
+    statuses = run_all([bad, bench.tiny_recipe()], tmp_path, show_progress=False, evaluate=False)
+    assert [status.state for status in statuses] == ["failed", "finished"]
+    assert statuses[0].error == "recipe 'tiny/bad': data.causes=annotator needs data.causes_path."
+    with pytest.raises(ConfigError, match=r"needs data\.causes_path"):
+        run_all([bad], tmp_path, show_progress=False)

@@ -7,6 +7,7 @@ written under a temporary name and renamed, so a kill at any moment leaves the l
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -24,9 +25,10 @@ from typing import Any
 import torch
 import yaml
 from transformers.trainer_utils import set_seed
+from transformers.utils import logging as transformers_logging
 
 from empatheia.config import DataConfig, Recipe, merge, validate_recipe
-from empatheia.errors import ConfigError
+from empatheia.errors import ConfigError, EmpatheiaError
 from empatheia.training.saving import save_folder, write_atomically
 from empatheia.training.stages import run_stage
 
@@ -35,12 +37,21 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class RunStatus:
-    """What became of one recipe: ``state`` is ``finished``, ``already finished``, ``paused`` or ``not started``."""
+    """What became of one recipe.
+
+    Attributes:
+        recipe: Its name.
+        folder: Run folder.
+        state: ``finished``, ``already finished``, ``paused``, ``not started`` or ``failed``.
+        metrics: The run's record; empty unless it finished.
+        error: Why it failed, one line.
+    """
 
     recipe: str
     folder: Path
     state: str
     metrics: dict[str, Any]
+    error: str = ""
 
 
 def environment() -> dict[str, Any]:
@@ -141,14 +152,20 @@ def _claim(folder: Path, recipe: Recipe, is_main: bool) -> None:
 
 
 def _what_runs(tree: dict[str, Any]) -> dict[str, Any]:
-    """A recipe without the printed row it is compared with, which may be named after the run."""
-    return {key: value for key, value in tree.items() if key != "published"}
+    """A recipe without its note and the printed row it is compared with, which may be written after the run.
+
+    Fields that a later version added have their defaults.
+    """
+    with contextlib.suppress(ConfigError):
+        tree = yaml.safe_load(validate_recipe(tree, "recipe").dump())
+    return {key: value for key, value in tree.items() if key not in ("published", "note")}
 
 
 def _finish(recipe: Recipe, folder: Path, task: Any, state: dict[str, Any], evaluate: bool) -> RunStatus:
     """Writes the model folder, measures it and writes the record."""
     model = task.model
-    model.load_state_dict(task.read_weights(folder / "stages" / recipe.stages[-1].name))
+    if recipe.stages:
+        model.load_state_dict(task.read_weights(folder / "stages" / recipe.stages[-1].name))
     save_folder(folder / "checkpoint", task.save)
     metrics: dict[str, Any] = {}
     if evaluate:
@@ -168,8 +185,21 @@ def _finish(recipe: Recipe, folder: Path, task: Any, state: dict[str, Any], eval
         "data": merge(state.get("data", {}), task.data_record()),
         "metrics": metrics,
     }
+    if recipe.start is not None:
+        record["start"] = _start_record(recipe)
     write_atomically(folder / "metrics.json", json.dumps(record, indent=2, ensure_ascii=False))
     return RunStatus(recipe.name, folder, "finished", record)
+
+
+def _start_record(recipe: Recipe) -> dict[str, Any]:
+    """The run a recipe started from, as far as its record lies beside the weights: name, size, seed, training time."""
+    from empatheia.training.responding import started_from
+
+    file = started_from(recipe).parent / "metrics.json"
+    earlier = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    known = {key: earlier[key] for key in ("recipe", "size", "seed", "training_seconds") if key in earlier}
+    commit = earlier.get("environment", {}).get("commit")
+    return {"from": recipe.start} | known | ({"commit": commit} if commit else {})
 
 
 def run(
@@ -197,6 +227,8 @@ def run(
     from empatheia.training.tasks import make_task
 
     _join_processes()
+    if not show_progress:
+        transformers_logging.disable_progress_bar()
     folder = run_folder(out, recipe)
     is_main = int(os.environ.get("RANK", "0")) == 0
     _claim(folder, recipe, is_main)
@@ -258,13 +290,38 @@ def run(
 def run_all(
     recipes: Iterable[Recipe], out: Path, *, budget_minutes: float | None = None, **options: Any
 ) -> list[RunStatus]:
-    """Runs recipes one after the other until all are finished or the budget is spent."""
+    """Runs recipes one after the other until all are finished or the budget is spent.
+
+    One of several that fails does not stop the others (in one process; several would wait for each other).
+
+    Args:
+        recipes: What to run.
+        out: Parent of the run folders.
+        budget_minutes: Stop after so many minutes; a paused run goes on the next time.
+        **options: Of :func:`run`.
+
+    Returns:
+        One status a recipe, in order.
+
+    Raises:
+        EmpatheiaError: As :func:`run`, when there is only one recipe.
+    """
     _join_processes()
+    recipes = list(recipes)
+    goes_on = len(recipes) > 1 and int(os.environ.get("WORLD_SIZE", "1")) == 1
     deadline = None if budget_minutes is None else time.monotonic() + 60.0 * budget_minutes
     statuses = []
     for recipe in recipes:
         if _agreed(deadline is not None and time.monotonic() >= deadline):
             statuses.append(RunStatus(recipe.name, run_folder(out, recipe), "not started", {}))
             continue
-        statuses.append(run(recipe, out, deadline=deadline, **options))
+        try:
+            statuses.append(run(recipe, out, deadline=deadline, **options))
+        except Exception as problem:
+            if not goes_on:
+                raise
+            if not isinstance(problem, EmpatheiaError):
+                logger.exception("recipe %s failed", recipe.name)
+            reason = " ".join(str(problem).split()) or type(problem).__name__
+            statuses.append(RunStatus(recipe.name, run_folder(out, recipe), "failed", {}, reason))
     return statuses
