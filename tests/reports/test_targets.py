@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from empatheia.config import read_recipe_tree, recipes_root
+from empatheia.config import recipes_root
 from empatheia.errors import ConfigError
 from empatheia.metrics.published import DEFINITIONS, published, read_published
 from empatheia.reports import targets as module
@@ -61,12 +61,6 @@ def test_every_entry_of_the_file_selects_something_and_every_kind_is_explained()
         assert set(entry.get("recipes", {})) <= {n.row for n in chosen}, entry
     assert {entry["kind"] for entry in tree["reasons"]} == set(tree["kinds"])
     assert kind_meaning("undefined")
-
-
-def test_recipes_to_come_are_not_there_yet(targets):
-    names = {str(read_recipe_tree(file)["name"]) for file in recipes_root().rglob("*.yaml")}
-    coming = {reason.recipe for n in read_published() if (reason := reason_of(n)) and reason.kind == "later"}
-    assert coming and "" not in coming and not coming & names
 
 
 def test_links_lead_to_headings():
