@@ -63,6 +63,10 @@ class DataConfig(TaskData):
     target: Literal["reply", "none"] = Field("reply", description="Whether the reply is part of an example.")
     max_source: int = Field(256, description="Pieces of context kept; the oldest turns go first.", ge=8)
     max_target: int = Field(128, description="Pieces of reply kept in training.", ge=4)
+    separators: bool = Field(True, description="Close each turn of the context by SEP.")
+    side_inputs: dict[str, dict[str, Any]] = Field(
+        default_factory=dict, description="Settings of what the system reads beside the context, by name."
+    )
     fold: int = Field(1, description="RECCON fold (annotator).", ge=1, le=3)
     emotion_labels: Literal["verbatim", "reccon"] = Field(
         "reccon", description="Emotion words the annotator reads for EmpatheticDialogues."

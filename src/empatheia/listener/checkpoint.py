@@ -32,6 +32,7 @@ class Manifest:
         system: Name in ``RESPONDERS``.
         name: What the model calls itself in its answers.
         layout: Fields of ``text.Layout``: how a context becomes pieces.
+        side_inputs: Settings of what the system reads beside the context, by name.
         emotions: The model's emotion labels, in the order of its logits.
         cause_threshold: Words at or above it are causes; in [0, 1].
         temperature: The emotion logits are divided by it before the softmax; above 0.
@@ -43,6 +44,7 @@ class Manifest:
     system: str
     name: str
     layout: dict[str, Any] = field(default_factory=dict)
+    side_inputs: dict[str, dict[str, Any]] = field(default_factory=dict)
     emotions: tuple[str, ...] = EMOTIONS
     cause_threshold: float = 0.5
     temperature: float = 1.0

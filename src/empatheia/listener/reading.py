@@ -17,6 +17,7 @@ from torch import Tensor
 from empatheia.dialogue import Span, Turn, Understanding
 from empatheia.listener.checkpoint import Manifest
 from empatheia.listener.inputs import ReadyInput
+from empatheia.side_inputs import make_side_inputs
 from empatheia.taxonomy import EMOTIONS
 from empatheia.text.batching import TokenBatchSampler
 from empatheia.text.collation import (
@@ -31,7 +32,6 @@ from empatheia.text.tokenizer import DialogueTokenizer
 from empatheia.text.uncertainty import doubts
 
 PIECES_PER_BATCH = 4096
-_CONTEXT_FEATURES = ("input_ids", "attention_mask", "role_ids", "turn_ids")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +56,18 @@ class Reader:
         self.tokenizer = tokenizer
         self.manifest = manifest
         self.layout = Layout(**manifest.layout)
-        self.features = tuple(name for name in network.features if name in _CONTEXT_FEATURES)
-        self.collate = Collator(self.features, tokenizer.pad_id)
-        self.analyzes = hasattr(network, "understand")
+        self.features = tuple(name for name in network.features if name not in network.gold_features)
+        self.side_inputs = make_side_inputs(getattr(network, "side_inputs", ()), manifest.side_inputs, tokenizer)
+        self.collate = Collator(self.features, tokenizer.pad_id, self.side_inputs)
+        self.analyzes = network.has_emotion_head
         self._model_order = [manifest.emotions.index(name) for name in EMOTIONS]
 
     def encode(self, inputs: Sequence[ReadyInput]) -> list[EncodedInput]:
         """Pieces of prepared inputs, in order."""
-        items = encode_examples([ready.example for ready in inputs], self.tokenizer, self.layout)
+        examples = [ready.example for ready in inputs]
+        items = encode_examples(examples, self.tokenizer, self.layout)
+        for side in self.side_inputs:
+            side.add(examples, items)
         return [EncodedInput(ready, pieces) for ready, pieces in zip(inputs, items, strict=True)]
 
     def batches(self, inputs: Sequence[EncodedInput], batch_size: int) -> Iterator[list[int]]:

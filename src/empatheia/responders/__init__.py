@@ -6,6 +6,7 @@ RESPONDERS = Registry(
     "responders",
     {
         "transformer": "empatheia.responders.transformer:Transformer",
+        "multi_trs": "empatheia.responders.multi_trs:MultiTRS",
         "cause_gated": "empatheia.responders.cause_gated:CauseGated",
     },
 )

@@ -84,7 +84,6 @@ class CauseGatedConfig(Seq2SeqConfig):
         emotion_smoothing: Label smoothing of the emotion loss, mass over all 32 classes; None = as the words'.
         encoder_config: A Hugging Face encoder's configuration as a dict: the reasoner then reads its states in
             place of its own word table and blocks, and the generator's encoder stands on a projection of them.
-        n_emotions: Emotion classes.
     """
 
     model_type = "cause_gated"
@@ -101,7 +100,6 @@ class CauseGatedConfig(Seq2SeqConfig):
         emotion_pooling: str = "cls",
         emotion_smoothing: float | None = None,
         encoder_config: dict[str, Any] | None = None,
-        n_emotions: int = 32,
         **kwargs: Any,
     ) -> None:
         fields = dict(self.variant_fields(variant))
@@ -124,7 +122,6 @@ class CauseGatedConfig(Seq2SeqConfig):
         self.emotion_pooling = emotion_pooling
         self.emotion_smoothing = fields["label_smoothing"] if emotion_smoothing is None else emotion_smoothing
         self.encoder_config = encoder_config
-        self.n_emotions = n_emotions
         super().__init__(**fields)
 
     @staticmethod
@@ -288,6 +285,7 @@ class CauseGated(Seq2SeqResponder):
     """Reasons about emotion and cause, then answers with the causes in view."""
 
     config_class = CauseGatedConfig
+    has_emotion_head = True
     features: ClassVar[tuple[str, ...]] = (
         "input_ids",
         "attention_mask",
@@ -330,7 +328,7 @@ class CauseGated(Seq2SeqResponder):
             states = states + self.encoder.emotions(encoding.emotion_ids)[:, None]
         return states
 
-    def encode_heads(self, input_ids: Any, attention_mask: Any, role_ids: Any) -> ResponderEncoding:
+    def encode_heads(self, input_ids: Any, attention_mask: Any, **features: Any) -> ResponderEncoding:
         """The reasoner alone: its pre-training needs no memory for the decoder."""
         reasoning = self.encoder.reasoner(input_ids, attention_mask)
         return ResponderEncoding(emotion_logits=reasoning.emotion_logits, cause_logits=reasoning.cause_logits)
@@ -367,8 +365,6 @@ class CauseGated(Seq2SeqResponder):
     def count_items(cls, batch: dict[str, Tensor], config: CauseGatedConfig) -> dict[str, Tensor]:
         """How many items each loss of ``batch`` is a mean over."""
         counts = super().count_items(batch, config)
-        if (gold := batch.get("emotion_labels")) is not None:
-            counts["emotion"] = gold.ne(IGNORED).sum()
         if (gold := batch.get("cause_labels")) is not None and config.gate != "none":
             counts["cause"] = cls._cause_count(gold, config)
         if (teacher := batch.get("emotion_teacher")) is not None:

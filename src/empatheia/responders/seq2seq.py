@@ -20,6 +20,7 @@ from transformers.utils import ModelOutput
 
 from empatheia.layers.aligned import AlignedModel
 from empatheia.layers.attention import GateForm
+from empatheia.layers.convolutional import UnbiasedLayerNorm
 from empatheia.layers.positions import sinusoidal_positions
 from empatheia.layers.transformer import Decoder, Encoder
 
@@ -43,6 +44,8 @@ class Seq2SeqConfig(PreTrainedConfig):
         role_embedding: Add a vector for who speaks to each source position.
         scale_words: Multiply word vectors by sqrt(width) on input; wanted when they start from small random
             values instead of GloVe (whose values are large beside the positions').
+        tie_words: The output layer is the transposed word table; False: a layer of its own, with bias.
+        n_emotions: Emotion classes.
     """
 
     model_type = "empatheia_seq2seq"
@@ -67,6 +70,8 @@ class Seq2SeqConfig(PreTrainedConfig):
         loss_reduction: str = "sum",
         role_embedding: bool = False,
         scale_words: bool = False,
+        tie_words: bool = True,
+        n_emotions: int = 32,
         pad_token_id: int = 0,
         bos_token_id: int = 4,
         eos_token_id: int = 5,
@@ -84,6 +89,8 @@ class Seq2SeqConfig(PreTrainedConfig):
         self.loss_reduction = loss_reduction
         self.role_embedding = role_embedding
         self.scale_words = scale_words
+        self.tie_words = tie_words
+        self.n_emotions = n_emotions
         kwargs.setdefault("is_encoder_decoder", True)
         kwargs.setdefault("decoder_start_token_id", bos_token_id)
         ids = {"pad_token_id": pad_token_id, "bos_token_id": bos_token_id, "eos_token_id": eos_token_id}
@@ -101,12 +108,14 @@ class ResponderEncoding(BaseModelOutput):
 
     Attributes:
         last_hidden_state: Memory of the decoder. Shape: ``(batch, source, width)``.
+        memory_mask: True = keep. Shape: ``(batch, memory)``; None: the memory is the source, masked alike.
         gates: Cause gates. Shape: ``(batch, source)``; None without a cause reasoner.
         emotion_ids: Predicted emotion. Shape: ``(batch,)``; None when the decoder takes none.
         emotion_logits: Shape: ``(batch, 32)``; None without an emotion head.
         cause_logits: Shape: ``(batch, source, 2)``; None without a cause head.
     """
 
+    memory_mask: Tensor | None = None
     gates: Tensor | None = None
     emotion_ids: Tensor | None = None
     emotion_logits: Tensor | None = None
@@ -134,6 +143,14 @@ class ResponderOutput(ModelOutput):
     emotion_logits: Tensor | None = None
     cause_logits: Tensor | None = None
     past_key_values: Any = None
+
+
+@dataclass
+class Heads(ModelOutput):
+    """What a system says of a context without answering; see :meth:`Seq2SeqResponder.understand`."""
+
+    emotion_logits: Tensor | None = None
+    cause_probs: Tensor | None = None
 
 
 def encoder_stack(config: Seq2SeqConfig) -> Encoder:
@@ -202,7 +219,17 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
     """Encoder of the system's own, shared decoder.
 
     A subclass sets ``config_class`` and ``features`` and implements :meth:`build_encoder`; the encoder owns
-    ``words`` (the shared table) and returns a :class:`ResponderEncoding`.
+    ``words`` (the shared table), names every feature it reads in its ``forward`` and returns a
+    :class:`ResponderEncoding` (or a subclass with more tensors). What a system adds to the decoder goes into
+    :meth:`build_decoder`, :meth:`decoder_inputs`, :meth:`decode`, :meth:`word_logits`; what it adds to the losses
+    into :meth:`encoding_losses`, :meth:`reply_losses` and :meth:`count_items`.
+
+    Attributes:
+        features: What the collator builds for the system.
+        side_inputs: Names in :data:`empatheia.side_inputs.SIDE_INPUTS` of what it reads beside the context.
+        has_emotion_head: Whether it says an emotion; without, it answers and does not analyse.
+        gold_features: Of all systems, what only losses may read; never handed to the encoder outside
+            :meth:`encode`, which a system that is taught by gold labels overrides (for training mode alone).
     """
 
     config_class = Seq2SeqConfig
@@ -210,14 +237,29 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
     main_input_name = "input_ids"
     accepts_loss_kwargs = False
     encoder: Any
-    decoder: Decoder
+    decoder: Any
     features: ClassVar[tuple[str, ...]] = ("input_ids", "attention_mask", "labels")
+    gold_features: ClassVar[frozenset[str]] = frozenset(("labels", "emotion_labels", "cause_labels", "emotion_teacher"))
+    side_inputs: ClassVar[tuple[str, ...]] = ()
+    has_emotion_head: ClassVar[bool] = False
     _supports_cache_class = True
 
     def __init__(self, config: Seq2SeqConfig) -> None:
         super().__init__(config)
         self.encoder = self.build_encoder(config)
-        self.decoder = Decoder(
+        self.decoder = self.build_decoder(config)
+        if not config.tie_words:
+            self.word_head = nn.Linear(config.width, config.vocab_size)
+        self.dropout = nn.Dropout(config.dropout)
+        self.post_init()
+
+    def build_encoder(self, config: Any) -> nn.Module:
+        """The system's encoder."""
+        raise TypeError(f"{type(self).__name__} must say what its encoder is.")
+
+    def build_decoder(self, config: Any) -> nn.Module:
+        """The system's decoder."""
+        return Decoder(
             config.n_decoder_layers,
             config.width,
             config.n_heads,
@@ -226,25 +268,19 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
             config.dropout,
             self.decoder_gate_form(config),
         )
-        self.dropout = nn.Dropout(config.dropout)
-        self.post_init()
-
-    def build_encoder(self, config: Any) -> nn.Module:
-        """The system's encoder."""
-        raise TypeError(f"{type(self).__name__} must say what its encoder is.")
 
     def decoder_gate_form(self, config: Any) -> GateForm | None:
         """Form of the decoder's gated attention; None for a plain decoder."""
         return None
 
     def _init_weights(self, module: nn.Module) -> None:
-        if isinstance(module, nn.Linear):
+        if isinstance(module, nn.Linear | nn.Conv1d):
             init.xavier_uniform_(module.weight)
             if module.bias is not None:
                 init.zeros_(module.bias)
         elif isinstance(module, nn.Embedding):
             init.normal_(module.weight, std=self.config.width**-0.5)
-        elif isinstance(module, nn.LayerNorm):
+        elif isinstance(module, nn.LayerNorm | UnbiasedLayerNorm):
             init.ones_(module.weight)
             init.zeros_(module.bias)
 
@@ -291,13 +327,56 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
         positions = torch.arange(first_position, first_position + ids.shape[1], device=ids.device)
         return words + sinusoidal_positions(positions, self.config.width, words.dtype)
 
-    def encode_heads(self, input_ids: Any, attention_mask: Any, role_ids: Any) -> ResponderEncoding:
+    def encode_heads(self, input_ids: Any, attention_mask: Any, **features: Any) -> ResponderEncoding:
         """The encoder's side outputs when no reply is scored; a system that can skips its memory here."""
-        return self.encoder(input_ids=input_ids, attention_mask=attention_mask, role_ids=role_ids)
+        return self.encode(input_ids, attention_mask, **features)
 
-    def encoding_losses(self, encoding: ResponderEncoding, **labels: Tensor | None) -> dict[str, Tensor]:
-        """Losses of the encoder's heads, unweighted means by name."""
-        return {}
+    def encode(self, input_ids: Any, attention_mask: Any, **features: Any) -> ResponderEncoding:
+        """Runs the encoder on what is known before the reply: gold labels among ``features`` are left out."""
+        known = {name: value for name, value in features.items() if name not in self.gold_features}
+        return self.encoder(input_ids=input_ids, attention_mask=attention_mask, **known)
+
+    def decode(
+        self, states: Tensor, encoding: ResponderEncoding, attention_mask: Tensor | None, cache: Any
+    ) -> Tensor:
+        """Decoder states of embedded pieces.
+
+        Args:
+            states: From :meth:`decoder_inputs`. Shape: ``(batch, target, width)``.
+            encoding: The encoder's output.
+            attention_mask: Of the source. Shape: ``(batch, source)``.
+            cache: Keys and values of earlier steps, or None.
+
+        Returns:
+            Tensor of shape ``(batch, target, width)``.
+        """
+        mask = attention_mask if encoding.memory_mask is None else encoding.memory_mask
+        return self.decoder(states, encoding.last_hidden_state, mask, encoding.gates, cache)
+
+    def word_logits(self, states: Tensor, encoding: ResponderEncoding) -> Tensor:
+        """Word scores of decoder states. Shape: ``(batch, target, vocabulary)``."""
+        return F.linear(states, self.encoder.words.weight) if self.config.tie_words else self.word_head(states)
+
+    def encoding_losses(self, encoding: Any, **labels: Tensor | None) -> dict[str, Tensor]:
+        """Losses of the encoder's heads, unweighted means by name: ``emotion`` where there is such a head."""
+        gold = labels.get("emotion_labels")
+        if gold is None or encoding.emotion_logits is None:
+            return {}
+        total = F.cross_entropy(encoding.emotion_logits, gold, ignore_index=IGNORED, reduction="sum")
+        return {"emotion": total / gold.ne(IGNORED).sum().clamp_min(1)}
+
+    def reply_losses(self, logits: Tensor, labels: Tensor, encoding: Any, states: Tensor) -> dict[str, Tensor]:
+        """Losses of a scored reply, unweighted means by name.
+
+        Args:
+            logits: Shape: ``(batch, target, vocabulary)``.
+            labels: -100 ignored. Shape: ``(batch, target)``.
+            encoding: The encoder's output.
+            states: Decoder states. Shape: ``(batch, target, width)``.
+        """
+        nll = word_loss(logits, labels, self.config.pad_token_id, self.config.label_smoothing)
+        n = self.count_items({"labels": labels}, self.config)["words"]
+        return {"words": nll.sum() / n.clamp_min(1)}
 
     @classmethod
     def count_items(cls, batch: dict[str, Tensor], config: Any) -> dict[str, Tensor]:
@@ -306,57 +385,48 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
         if (labels := batch.get("labels")) is not None:
             kept = labels.ne(IGNORED)
             counts["words"] = kept.any(-1).sum() if config.loss_reduction == "sum" else kept.sum()
+        if (gold := batch.get("emotion_labels")) is not None:
+            counts["emotion"] = gold.ne(IGNORED).sum()
         return counts
 
     def forward(
         self,
         input_ids: Tensor | None = None,
         attention_mask: Tensor | None = None,
-        role_ids: Tensor | None = None,
         labels: Tensor | None = None,
-        emotion_labels: Tensor | None = None,
-        cause_labels: Tensor | None = None,
-        emotion_teacher: Tensor | None = None,
         decoder_input_ids: Tensor | None = None,
         encoder_outputs: ResponderEncoding | None = None,
         past_key_values: EncoderDecoderCache | None = None,
         use_cache: bool | None = None,
         return_dict: bool | None = None,
+        **features: Tensor | None,
     ) -> ResponderOutput:
         """Encodes a context and scores a reply.
 
         Args:
             input_ids: ``[CLS] U_1 [SEP] ...``. Shape: ``(batch, source)``.
             attention_mask: True = keep. Shape: ``(batch, source)``.
-            role_ids: 0 none, 1 speaker, 2 listener. Shape: ``(batch, source)``.
             labels: Reply pieces with EOS, -100 padding. Shape: ``(batch, target)``. Without it and without
                 ``decoder_input_ids`` only the encoder runs.
-            emotion_labels: Shape: ``(batch,)``, -100 unknown. Only the loss reads it.
-            cause_labels: Shape: ``(batch, source)``, -100 unsupervised. Only the loss reads it.
-            emotion_teacher: A teacher's emotion distribution, all-zero rows where there is none; only the loss
-                reads it. Shape: ``(batch, 32)``.
             decoder_input_ids: Pieces so far, from BOS. Shape: ``(batch, target)``.
             encoder_outputs: Given during generation.
             past_key_values: Given during generation.
             use_cache: Whether to fill ``past_key_values``.
             return_dict: Accepted for the library's sake; the result is always a :class:`ResponderOutput`.
+            **features: What else the system's ``features`` names: ``role_ids`` (0 none, 1 speaker, 2 listener;
+                ``(batch, source)``), side inputs, and labels that only losses read: ``emotion_labels`` ``(batch,)``
+                and ``cause_labels`` ``(batch, source)`` with -100 where unknown, ``emotion_teacher`` ``(batch, 32)``,
+                all-zero rows where there is none.
 
         Returns:
             Losses (when labels are given), word scores and the encoder's side outputs.
         """
         encoding = encoder_outputs
         if encoding is None and labels is None and decoder_input_ids is None:
-            encoding = self.encode_heads(input_ids, attention_mask, role_ids)
+            encoding = self.encode_heads(input_ids, attention_mask, **features)
         elif encoding is None:
-            encoding = self.encoder(input_ids=input_ids, attention_mask=attention_mask, role_ids=role_ids)
-        losses = self.encoding_losses(
-            encoding,
-            input_ids=input_ids,
-            attention_mask=attention_mask,
-            emotion_labels=emotion_labels,
-            cause_labels=cause_labels,
-            emotion_teacher=emotion_teacher,
-        )
+            encoding = self.encode(input_ids, attention_mask, **features)
+        losses = self.encoding_losses(encoding, input_ids=input_ids, attention_mask=attention_mask, **features)
         logits = None
         if decoder_input_ids is None and labels is not None:
             decoder_input_ids = self.shift_right(labels)
@@ -365,19 +435,11 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
                 past_key_values = EncoderDecoderCache(DynamicCache(), DynamicCache())
             past = past_key_values.get_seq_length() if past_key_values is not None else 0
             states = self.dropout(self.decoder_inputs(decoder_input_ids, encoding, int(past)))
-            states = self.decoder(states, encoding.last_hidden_state, attention_mask, encoding.gates, past_key_values)
-            logits = F.linear(states, self.encoder.words.weight)  # (batch, target, vocabulary)
-        if labels is not None and logits is not None:
-            nll = word_loss(logits, labels, self.config.pad_token_id, self.config.label_smoothing)
-            kept = labels.ne(IGNORED)
-            n = kept.any(-1).sum() if self.config.loss_reduction == "sum" else kept.sum()
-            losses["words"] = nll.sum() / n.clamp_min(1)
-        batch = {
-            "labels": labels,
-            "emotion_labels": emotion_labels,
-            "cause_labels": cause_labels,
-            "emotion_teacher": emotion_teacher,
-        }
+            states = self.decode(states, encoding, attention_mask, past_key_values)
+            logits = self.word_logits(states, encoding)  # (batch, target, vocabulary)
+            if labels is not None:
+                losses |= self.reply_losses(logits, labels, encoding, states)
+        batch = {"labels": labels, **features}
         counts = self.count_items({k: v for k, v in batch.items() if v is not None}, self.config) if losses else {}
         return ResponderOutput(
             loss=sum(losses.values()) if losses else None,  # pyright: ignore[reportArgumentType]
@@ -388,6 +450,20 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
             cause_logits=encoding.cause_logits,
             past_key_values=past_key_values,
         )
+
+    @torch.no_grad()
+    def understand(self, input_ids: Tensor, attention_mask: Tensor | None = None, **features: Any) -> Any:
+        """Emotion (and causes, where a system has them) alone.
+
+        Args:
+            input_ids: Shape: ``(batch, source)``.
+            attention_mask: True = keep. Shape: ``(batch, source)``.
+            **features: What else the system reads.
+
+        Returns:
+            A record with ``emotion_logits`` ``(batch, 32)`` and ``cause_probs`` ``(batch, source)`` or None.
+        """
+        return Heads(emotion_logits=self.encode_heads(input_ids, attention_mask, **features).emotion_logits)
 
     def shift_right(self, labels: Tensor) -> Tensor:
         """Decoder inputs for teacher forcing: BOS, then the labels without their last column."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, Protocol
 
 import torch
 from torch import Tensor
@@ -34,6 +34,7 @@ class Layout:
         variant: ``paper``: cause labels as annotated, CLS counts as a cause; ``repo``: CLS not, the last turn
             always.
         supervise_cls: Let the loss see position 0 (equation 4 sums from 1).
+        separators: Close each turn by SEP (Gao et al.); False: turns follow each other (MoEL and its kin).
         truncate: What goes when a context is too long. ``oldest``: turns from the front, then the start of
             the last turn; ``newest``: all behind the first ``max_source`` pieces, as Rashkin et al. do.
 
@@ -44,6 +45,7 @@ class Layout:
     max_source: int = 256
     variant: Literal["paper", "repo"] = "paper"
     supervise_cls: bool = False
+    separators: bool = True
     truncate: Literal["oldest", "newest"] = "oldest"
 
     def __post_init__(self) -> None:
@@ -154,21 +156,22 @@ def _encode_context(
     example: Example, turns: list[Pieces], tokenizer: DialogueTokenizer, layout: Layout
 ) -> EncodedExample:
     if layout.truncate == "newest":
-        return _cut_newest(_join(example, turns, tokenizer, 0, 0), layout.max_source, len(turns))
+        return _cut_newest(_join(example, turns, tokenizer, layout, 0, 0), layout.max_source, len(turns))
     room = layout.max_source - 1  # CLS
     first = len(turns)
-    while first > 0 and room - len(turns[first - 1]) - 1 >= 0:
+    n_ends = int(layout.separators)
+    while first > 0 and room - len(turns[first - 1]) - n_ends >= 0:
         first -= 1
-        room -= len(turns[first]) + 1
+        room -= len(turns[first]) + n_ends
     skipped = 0  # beginning of the last turn that does not fit
     if first == len(turns) and turns:
         first -= 1
-        skipped = len(turns[first]) + 1 - room
-    return _join(example, turns, tokenizer, first, skipped)
+        skipped = len(turns[first]) + n_ends - room
+    return _join(example, turns, tokenizer, layout, first, skipped)
 
 
 def _join(
-    example: Example, turns: list[Pieces], tokenizer: DialogueTokenizer, first: int, skipped: int
+    example: Example, turns: list[Pieces], tokenizer: DialogueTokenizer, layout: Layout, first: int, skipped: int
 ) -> EncodedExample:
     """CLS and the turns from ``first`` on, the first of them without its ``skipped`` oldest pieces."""
     item = EncodedExample(
@@ -178,14 +181,16 @@ def _join(
         n_dropped_turns=first,
         was_cut=skipped > 0,
     )  # fmt: skip
+    n_ends = int(layout.separators)
     for index in range(first, len(turns)):
         turn = turns[index]
         skipped = skipped if index == first else 0
-        item.input_ids += [*turn.ids[skipped:], tokenizer.sep_id]
-        item.starts += [*turn.starts[skipped:], turn.ends[-1] if len(turn) else 0]
-        item.ends += [*turn.ends[skipped:], turn.ends[-1] if len(turn) else 0]
-        item.word_ids += [*turn.words[skipped:], -1]
-        n_added = len(turn) - skipped + 1
+        end = [turn.ends[-1] if len(turn) else 0] * n_ends
+        item.input_ids += [*turn.ids[skipped:], *[tokenizer.sep_id] * n_ends]
+        item.starts += [*turn.starts[skipped:], *end]
+        item.ends += [*turn.ends[skipped:], *end]
+        item.word_ids += [*turn.words[skipped:], *[-1] * n_ends]
+        n_added = len(turn) - skipped + n_ends
         item.turn_ids += [index] * n_added
         item.role_ids += [ROLE_IDS[example.context[index].role]] * n_added
     return item
@@ -237,25 +242,37 @@ def cause_labels(
     return labels
 
 
+class SideFeatures(Protocol):
+    """What builds features beyond those of this file (:class:`empatheia.side_inputs.SideInput`)."""
+
+    features: ClassVar[tuple[str, ...]]
+
+    def collate(self, items: Sequence[EncodedExample], pad_id: int, width: int) -> dict[str, Tensor]:
+        """Its features of a batch."""
+        ...
+
+
 class Collator:
     """Pads encoded examples into exactly the declared features (shapes on the design page 0001).
 
     Args:
-        features: Names out of ``FEATURES``.
+        features: Names out of ``FEATURES``, or of a side input.
         pad_id: Padding piece.
+        side_inputs: Builders of the other features.
 
     Raises:
         ConfigError: A feature nobody builds; names the nearest.
     """
 
-    def __init__(self, features: Sequence[str], pad_id: int) -> None:
+    def __init__(self, features: Sequence[str], pad_id: int, side_inputs: Sequence[SideFeatures] = ()) -> None:
+        others = {name: side for side in side_inputs for name in side.features}
+        known = [*FEATURES, *others]
         for name in features:
-            if name not in FEATURES and name not in NOT_TENSORS:
-                raise ConfigError(
-                    f"no feature {name!r}.{nearest(name, list(FEATURES))} Accepted: {', '.join(FEATURES)}."
-                )
+            if name not in known and name not in NOT_TENSORS:
+                raise ConfigError(f"no feature {name!r}.{nearest(name, known)} Accepted: {', '.join(known)}.")
         self.features = tuple(features)
         self.pad_id = pad_id
+        self.side_inputs = [side for side in side_inputs if set(side.features) & set(features)]
 
     def __call__(self, items: Sequence[EncodedExample]) -> dict[str, Tensor]:
         """A batch, padded on the right.
@@ -265,31 +282,46 @@ class Collator:
 
         Returns:
             The declared features. Shape: source features ``(batch, source)``, ``labels`` ``(batch, target)``,
-            ``emotion_labels`` ``(batch,)``; int64, but ``attention_mask`` bool (True = keep).
+            ``emotion_labels`` ``(batch,)``; int64, but ``attention_mask`` bool (True = keep). Those of side inputs:
+            as they say.
         """
         width = max(len(item.input_ids) for item in items)
         batch: dict[str, Tensor] = {}
         for name in self.features:
             if name == "input_ids":
-                batch[name] = _pad([item.input_ids for item in items], self.pad_id, width)
+                batch[name] = pad_rows([item.input_ids for item in items], self.pad_id, width)
             elif name == "attention_mask":
                 lengths = torch.tensor([len(item.input_ids) for item in items])
                 batch[name] = torch.arange(width) < lengths[:, None]
             elif name == "role_ids":
-                batch[name] = _pad([item.role_ids for item in items], 0, width)
+                batch[name] = pad_rows([item.role_ids for item in items], 0, width)
             elif name == "turn_ids":
-                batch[name] = _pad([item.turn_ids for item in items], -1, width)
+                batch[name] = pad_rows([item.turn_ids for item in items], -1, width)
             elif name == "emotion_labels":
                 batch[name] = torch.tensor([item.emotion_label for item in items])
             elif name == "cause_labels":
-                batch[name] = _pad([item.cause_labels or [] for item in items], IGNORED, width)
+                batch[name] = pad_rows([item.cause_labels or [] for item in items], IGNORED, width)
             elif name == "labels":
                 longest = max(1, *(len(item.labels or ()) for item in items), 1)
-                batch[name] = _pad([item.labels or [] for item in items], IGNORED, longest)
+                batch[name] = pad_rows([item.labels or [] for item in items], IGNORED, longest)
+        for side in self.side_inputs:
+            built = side.collate(items, self.pad_id, width)
+            batch |= {name: tensor for name, tensor in built.items() if name in self.features}
         return batch
 
 
-def _pad(rows: Sequence[Sequence[int]], value: int, width: int) -> Tensor:
+def pad_rows(rows: Sequence[Sequence[int]], value: int, width: int | None = None) -> Tensor:
+    """Lists of numbers padded on the right.
+
+    Args:
+        rows: One list an example.
+        value: Padding.
+        width: Padded length; None = the longest, at least 1.
+
+    Returns:
+        Tensor of shape ``(batch, width)``, int64.
+    """
+    width = max([1, *map(len, rows)]) if width is None else width
     return torch.tensor([[*row, *([value] * (width - len(row)))] for row in rows], dtype=torch.long)
 
 

@@ -26,6 +26,7 @@ from empatheia.errors import EmpatheiaError
 from empatheia.metrics import METRICS
 from empatheia.metrics.score import Score
 from empatheia.responders.seq2seq import word_loss
+from empatheia.side_inputs import SideInput
 from empatheia.text.batching import TokenBatchSampler
 from empatheia.text.collation import Collator, EncodedExample, encode_examples, merge_spans, word_scores
 from empatheia.text.tokenizer import DialogueTokenizer
@@ -58,8 +59,19 @@ def batches_of(
     return [list(b) for b in TokenBatchSampler([key(item) for item in items], max_tokens, shuffle=False, seed=0)]
 
 
+def context_features(model: Any) -> tuple[str, ...]:
+    """What a system reads to answer: its features without gold labels."""
+    return tuple(name for name in model.features if name not in model.gold_features)
+
+
 @torch.inference_mode()
-def measure(model: Any, items: Sequence[EncodedExample], pad_id: int, max_tokens: int = 6000) -> Measured:
+def measure(
+    model: Any,
+    items: Sequence[EncodedExample],
+    pad_id: int,
+    max_tokens: int = 6000,
+    side_inputs: Sequence[SideInput] = (),
+) -> Measured:
     """Teacher-forced pass over items.
 
     Args:
@@ -67,13 +79,14 @@ def measure(model: Any, items: Sequence[EncodedExample], pad_id: int, max_tokens
         items: With ``labels`` for the likelihood (items without count 0 nats over 0 pieces).
         pad_id: Padding piece.
         max_tokens: Padded pieces a batch.
+        side_inputs: What the system reads beside the context.
     """
     model.eval()
     n = len(items)
     nll, n_tokens = np.zeros(n), np.zeros(n, dtype=int)
     emotions: list[np.ndarray | None] = [None] * n
     causes: list[np.ndarray | None] = [None] * n
-    collate = Collator(("input_ids", "attention_mask", "role_ids", "labels"), pad_id)
+    collate = Collator((*context_features(model), "labels"), pad_id, side_inputs)
     for indices in batches_of(items, max_tokens, lambda item: max(len(item.input_ids), len(item.labels or ()))):
         batch = {k: v.to(model.device) for k, v in collate([items[i] for i in indices]).items()}
         output = model(**batch)
@@ -105,6 +118,7 @@ def generate(
     *,
     batch_size: int = 64,
     progress: Callable[[int, int], None] | None = None,
+    side_inputs: Sequence[SideInput] = (),
 ) -> list[str]:
     """Replies as space-joined lower-case words (what the metrics read), in the order of the items.
 
@@ -115,6 +129,7 @@ def generate(
         decoding: Strategy and limits; sampling is seeded once, so it depends on the batch size.
         batch_size: Contexts decoded at once.
         progress: Called with (done, all) after each batch.
+        side_inputs: What the system reads beside the context.
     """
     model.eval()
     set_seed(decoding.seed)
@@ -131,7 +146,7 @@ def generate(
         decoder_start_token_id=tokenizer.bos_id,
     )
     replies = [""] * len(items)
-    collate = Collator(("input_ids", "attention_mask", "role_ids"), tokenizer.pad_id)
+    collate = Collator(context_features(model), tokenizer.pad_id, side_inputs)
     order = sorted(range(len(items)), key=lambda i: (len(items[i].input_ids), i))
     for start in range(0, len(order), batch_size):
         indices = order[start : start + batch_size]
@@ -171,6 +186,7 @@ def evaluate_responder(task: Any, split: str, outputs: Path | None) -> dict[str,
         recipe.decoding,
         gold_causes,
         outputs,
+        side_inputs=task.side_inputs,
     )
 
 
@@ -184,6 +200,7 @@ def evaluate_model(
     outputs: Path | None = None,
     max_target: int | None = None,
     cause_threshold: float = 0.5,
+    side_inputs: Sequence[SideInput] = (),
 ) -> dict[str, Any]:
     """See :func:`evaluate_responder`; this one takes the parts, so that a bundled model can be measured too.
 
@@ -195,9 +212,11 @@ def evaluate_model(
     items = encode_examples(
         examples, tokenizer, layout, causes=None, emotion_index=index, cause_key="prefix", max_target=max_target
     )
-    measured = measure(model, items, tokenizer.pad_id)
+    for side in side_inputs:
+        side.add(examples, items)
+    measured = measure(model, items, tokenizer.pad_id, side_inputs=side_inputs)
     begun = time.perf_counter()
-    replies = generate(model, items, tokenizer, decoding)
+    replies = generate(model, items, tokenizer, decoding, side_inputs=side_inputs)
     seconds = time.perf_counter() - begun
     references = [" ".join(word.text for word in tokenize_words(e.response or "")) for e in examples]
     scores: list[Score] = likelihood_scores(measured, items, examples, tokenizer)

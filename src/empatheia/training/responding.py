@@ -23,6 +23,7 @@ from empatheia.dialogue import CauseAnnotation, Dialogue, Example, Span, Turn
 from empatheia.errors import ConfigError
 from empatheia.resources import resolve_model
 from empatheia.responders import RESPONDERS
+from empatheia.side_inputs import make_side_inputs
 from empatheia.taxonomy import EMOTIONS
 from empatheia.text.collation import Collator, EncodedExample, Layout, encode_examples
 from empatheia.text.tokenizer import DialogueTokenizer
@@ -49,6 +50,8 @@ class RespondTask:
         self.tokenizer.remember()
         validate_model_fields(recipe.model, accepted_fields(model_class.config_class), f"recipe {recipe.name!r}")
         self.model: Any = self._make_model(model_class)
+        names = getattr(model_class, "side_inputs", ())
+        self.side_inputs = make_side_inputs(names, recipe.data.side_inputs, self.tokenizer)
         self._record: dict[str, Any] = {}
 
     # -- parts -----------------------------------------------------------------------------------------------
@@ -177,13 +180,15 @@ class RespondTask:
 
     def layout(self, data: DataConfig) -> Layout:
         """How contexts become pieces."""
-        return Layout(max_source=data.max_source, variant=self.recipe.model.get("variant", "paper"))
+        variant = self.recipe.model.get("variant", "paper")
+        return Layout(max_source=data.max_source, variant=variant, separators=data.separators)
 
     def encode(self, data: DataConfig, split: str, *, with_extras: bool = True) -> list[EncodedExample]:
         """Encoded items of a split; RECCON's word labels come behind the conversations' own."""
         has_spans = data.spans != "none"
+        examples = self.examples(data, split)
         items = encode_examples(
-            self.examples(data, split),
+            examples,
             self.tokenizer,
             self.layout(data),
             causes=self.causes(data, split),
@@ -192,6 +197,8 @@ class RespondTask:
             level="span" if has_spans or data.causes == "lexicon" else "turn",
             max_target=data.max_target,
         )
+        for side in self.side_inputs:
+            side.add(examples, items)
         if data.spans == "reccon" and with_extras and split != "test":
             items += self.reccon_items(split, data)
         return items
@@ -220,7 +227,7 @@ class RespondTask:
         train, valid = self.encode(data, "train"), self.encode(data, "valid")
         if "words" not in stage.losses or len(stage.losses) == 1:
             train, valid = _useful(train, wanted), _useful(valid, wanted)
-        collate: Any = Collator(features, self.tokenizer.pad_id)
+        collate: Any = Collator(features, self.tokenizer.pad_id, self.side_inputs)
         if data.emotion_teacher and "emotion_teacher" in stage.losses:
             collate = _TeacherCollator(collate, data.emotion_teacher)
         self._record[stage.name] = {"train": len(train), "valid": len(valid), "checksum": _checksum(train)}
@@ -234,7 +241,10 @@ class RespondTask:
 
     def save(self, folder: Path) -> None:
         """The model folder a user loads: weights, tokeniser, generation settings, description."""
-        write_model_folder(folder, self.model, self.tokenizer, self.recipe, self.layout(self.recipe.data))
+        sides = dict(zip(getattr(self.model, "side_inputs", ()), self.side_inputs, strict=True))
+        extra = {"side_inputs": {name: side.settings() for name, side in sides.items()}} if sides else {}
+        layout = self.layout(self.recipe.data)
+        write_model_folder(folder, self.model, self.tokenizer, self.recipe, layout, **extra)
 
     def evaluate(self, split: str, outputs: Path | None) -> dict[str, Any]:
         """All metrics of the recipe on a split."""
@@ -329,7 +339,7 @@ def write_model_folder(
         "size": recipe.size,
         "seed": recipe.seed,
         "note": recipe.note,
-        "layout": {"max_source": layout.max_source, "variant": layout.variant},
+        "layout": {"max_source": layout.max_source, "variant": layout.variant, "separators": layout.separators},
         "emotions": list(EMOTIONS),
         "cause_threshold": 0.5,
         "temperature": 1.0,

@@ -1,0 +1,89 @@
+"""What a system reads beside the pieces of the context: emotion words, concept graphs, commonsense, knowledge.
+
+A responder names what it needs in ``side_inputs``; training and answering build the same from the same settings,
+which lie in the model folder's ``empatheia.json``. Nothing here reads the reply or a gold label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Protocol
+
+from torch import Tensor
+
+from empatheia.dialogue import Example
+from empatheia.errors import ConfigError
+from empatheia.registry import Registry
+from empatheia.text.collation import EncodedExample
+from empatheia.text.tokenizer import DialogueTokenizer
+
+
+class SideInput(Protocol):
+    """One kind of side input.
+
+    Attributes:
+        features: Names of the tensors it gives.
+    """
+
+    features: ClassVar[tuple[str, ...]]
+
+    def __init__(self, tokenizer: DialogueTokenizer, **settings: Any) -> None:
+        """Settings are JSON values: paths, names, numbers.
+
+        Raises:
+            ConfigError: A setting is unknown or out of range.
+            MissingResourceError: A resource a setting names is not there; says how to get it.
+        """
+        ...
+
+    def settings(self) -> dict[str, Any]:
+        """What makes an equal one: saved with a model."""
+        ...
+
+    def add(self, examples: Sequence[Example], items: Sequence[EncodedExample]) -> None:
+        """Writes what belongs to each context into ``item.extra``; reads neither reply nor labels."""
+        ...
+
+    def collate(self, items: Sequence[EncodedExample], pad_id: int, width: int) -> dict[str, Tensor]:
+        """Its features of a batch, padded on the right.
+
+        Args:
+            items: At least one; an item nothing was added to counts as one that has nothing.
+            pad_id: Padding piece.
+            width: Padded length of the source.
+        """
+        ...
+
+
+SIDE_INPUTS = Registry("side inputs", {})
+"""Name in a responder's ``side_inputs`` and in a recipe's ``data.side_inputs`` to a :class:`SideInput`."""
+
+
+def make_side_inputs(
+    names: Sequence[str], settings: Mapping[str, Mapping[str, Any]], tokenizer: DialogueTokenizer
+) -> list[SideInput]:
+    """The side inputs a system needs, each with its settings.
+
+    Args:
+        names: The system's ``side_inputs``.
+        settings: By name; a name left out has none.
+        tokenizer: The system's pieces.
+
+    Raises:
+        ConfigError: Settings for a side input the system does not read, or bad ones.
+        MissingResourceError: A resource is not there.
+    """
+    for name in settings:
+        if name not in names:
+            accepted = ", ".join(names) or "none: the system reads nothing beside the context"
+            raise ConfigError(f"data.side_inputs: {name!r} is not read by this system; accepted: {accepted}.")
+    made = []
+    for name in names:
+        try:
+            made.append(SIDE_INPUTS.get(name)(tokenizer, **settings.get(name, {})))
+        except TypeError as error:
+            raise ConfigError(f"data.side_inputs.{name}: {error}.") from None
+    return made
+
+
+__all__ = ["SIDE_INPUTS", "SideInput", "make_side_inputs"]
