@@ -28,7 +28,10 @@ _PARTS: Mapping[str, tuple[str, int]] = {
     "distinct_replies": ("replies", 0),
 }
 _DECIMALS = {"percent": 2, "fraction": 4, "perplexity": 2, "words": 2, "characters": 2}
-_EMOTIONS = ("accuracy", "f1_macro", "f1_weighted", "precision_weighted", "recall_weighted")
+_EMOTIONS = (
+    *("accuracy", "f1_macro", "f1_weighted", "precision_weighted", "recall_weighted", "confusion"),
+    *("distribution_kl", "distribution_js", "distribution_tv"),
+)
 _RANKINGS = {"accuracy_top3": 3, "accuracy_top5": 5}
 _VECTORS = ("bertscore", "similarity")  # modules whose metrics take vectors for texts
 _TEXTS = (("responses",), ("hypotheses", "references"), ("responses", "contexts"))  # what a file can give to a metric
@@ -210,6 +213,10 @@ class _Bench:
             return f"no metric {metric!r} in this version"
         if metric in _EMOTIONS or metric in _RANKINGS:
             return self._no_emotions(_RANKINGS.get(metric, 1))
+        if metric == "accuracy_batch_mean":
+            return (
+                "needs the batches that were averaged, which a file does not hold; over single items it is `accuracy`"
+            )
         place = METRICS.target(metric).partition(":")[0]
         if place.rpartition(".")[2] in _VECTORS:
             return ENCODER
@@ -331,5 +338,12 @@ def _cutter(words: str) -> Callable[[str], Any]:
         return str
     from empatheia.text.words import tokenize_words
 
+    if words == "nltk-cased":
+        return lambda text: [_as_written(text[w.start : w.end], w.text) for w in tokenize_words(text, "recec")]
     style: Any = {"nltk": "recec"}.get(words, words)
     return lambda text: [word.text for word in tokenize_words(text, style)]
+
+
+def _as_written(written: str, word: str) -> str:
+    """The characters of the text, save where the tokeniser writes others, such as `` for a quotation mark."""
+    return written if written.lower() == word else word

@@ -103,7 +103,7 @@ def test_pictures(cli, results, tmp_path):
     pytest.importorskip("matplotlib")
     record = results / "rashkin2018" / "fasttext" / "cpu-seed1024.json"
     outputs = tmp_path / "outputs.jsonl"
-    outputs.write_text('{"gold": "sad", "predicted": "sad", "hyp": "oh no .", "ref": "i am sorry ."}\n' * 3)
+    outputs.write_text('{"emotion": "sad", "predicted": "sad", "hyp": "oh no .", "ref": "i am sorry ."}\n' * 3)
     for words, name in (
         (("curves", str(record)), "a.svg"),
         (("confusion", str(outputs)), "b.png"),

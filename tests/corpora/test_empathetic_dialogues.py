@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import logging
-import time
 from collections import Counter
 
 import pytest
@@ -159,9 +158,7 @@ PAIRS = {"train": (64_636, 40_254), "valid": (9_308, 5_738), "test": (8_426, 5_2
 @pytest.mark.real_data
 @pytest.mark.parametrize("split", ["train", "valid", "test"])
 def test_official_counts(data_folder, split):
-    started = time.perf_counter()
     corpus = ed.load(split, root=data_folder, strict=True)
-    assert time.perf_counter() - started < 10  # 1 s on an idle machine
     lengths = Counter(len(d.turns) for d in corpus)
     absent = int(split == "train" and len(corpus) == 19_532)
     lengths[4] += absent

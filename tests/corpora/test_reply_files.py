@@ -325,3 +325,84 @@ def test_the_released_file_of_moel(data_folder):
     assert sum(len(r.context) >= 3 for r in file.of("MOE")) == 2713
     assert file.notes == ()
     assert not any(file.blank_lines(s) or file.blank_reference_lines(s) for s in file.systems)
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "what"),
+    [
+        ("a b\rc d\r", 1, "a carriage return inside it"),
+        ("a b\nc\rd\n", 2, "a carriage return inside it"),
+        ("a b\nc\0 d\n", 2, "a NUL byte; is it UTF-16"),
+    ],
+)
+def test_lines_that_would_be_counted_wrongly(tmp_path, content, line, what):
+    """Lines with carriage returns alone would be one item: a file and its reference would match with one pair."""
+    path = tmp_path / "replies.txt"
+    path.write_bytes(content.encode())
+    with pytest.raises(DataError, match=rf"replies.txt:{line}: the line holds {what}"):
+        read_texts(path, path)
+    path.write_bytes(content.replace("\r", "\r\r\n").replace("\0", "").encode())
+    assert len(read_texts(path, path).replies[path.name]) >= 2
+
+
+def test_a_table_with_carriage_returns_alone(tmp_path):
+    path = tmp_path / "replies.csv"
+    path.write_bytes(b"reply,reference\ra,b\rc,d\r")
+    with pytest.raises(DataError, match=r"replies.csv:1: the line holds a carriage return"):
+        read_replies(path)
+
+
+@pytest.mark.parametrize(
+    ("row", "what"),
+    [
+        ({"reply": "a", "hyp": "b"}, "'reply' and 'hyp' can both be the reply"),
+        ({"reply": "a", "ref": "b", "target": "c"}, "'ref' and 'target' can both be the reference"),
+        ({"reply": "a", "replies": {"x": "b"}}, "a reply and the replies of several systems"),
+        ({"reply": "a", "reply:x": "b"}, "a reply and the replies of several systems"),
+    ],
+)
+def test_two_fields_for_one_thing_are_refused_and_none_is_dropped(tmp_path, row, what):
+    path = tmp_path / "replies.jsonl"
+    path.write_text(json.dumps(row))
+    with pytest.raises(DataError, match=rf"replies.jsonl:1: {what}.* keep or rename one of them"):
+        read_replies(path)
+    path.write_text(json.dumps({"reply": "a", "hyp": None, "reference": "b"}))
+    assert read_replies(path).of("reply")[0].reply == "a"
+
+
+def test_a_blank_line_in_a_table_of_one_column_is_no_dropped_reply(tmp_path):
+    path = tmp_path / "replies.csv"
+    path.write_text("reply\na\n\nb\n")
+    with pytest.raises(DataError, match=r'replies.csv:3: a blank line; write "" for a blank reply'):
+        read_replies(path)
+    path.write_text('reply\na\n""\nb\n\n\n')
+    assert read_replies(path).blank_lines("reply") == (3,)
+
+
+def test_systems_with_other_references_are_noted(tmp_path):
+    path = tmp_path / "replies.jsonl"
+    rows = [("A", "g"), ("A", "h"), ("B", "g"), ("B", "i")]
+    path.write_text("\n".join(json.dumps({"system": s, "reply": "x", "ref": r}) for s, r in rows))
+    (note,) = read_replies(path).notes
+    assert note == "references of A and B differ, first at lines 2 and 4: their scores are of different items"
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_file_without_any_one_of_its_lines_is_refused_or_reads_all_that_is_left(tmp_path, name):
+    """Neither a lost line nor a cut end may drop an item or pair a reply with another item's reference."""
+    whole = read_replies(SAMPLES / name)
+    known = {system: {(r.reply, r.reference) for r in whole.of(system)} for system in whole.systems}
+    lines = (SAMPLES / name).read_text().splitlines(keepends=True)
+    path = tmp_path / name
+    for i in range(len(lines)):
+        for left in (lines[:i] + lines[i + 1 :], lines[:i]):
+            path.write_text("".join(left))
+            try:
+                file = read_replies(path, whole.format)
+            except DataError as error:
+                assert path.name in str(error)
+                continue
+            for system in file.systems:
+                assert {(r.reply, r.reference) for r in file.of(system)} <= known[system], (i, system)
+                starts = sum(line.lower().startswith("emotion:") for line in left)
+                assert len(file.of(system)) == starts or whole.format in ("jsonl", "csv")

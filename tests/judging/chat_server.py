@@ -17,10 +17,13 @@ class ChatServer:
         answer: From the request to the text of the reply.
         failures: What the first requests get, one entry each: a status code, (code, headers, body), bytes sent as they
             are with code 200, or a number of seconds to wait (as a float).
+        finish: Why answers end.
     """
 
-    def __init__(self, answer: Callable[[dict[str, Any]], str], failures: list[Any] | None = None) -> None:
-        self.answer, self.failures = answer, list(failures or ())
+    def __init__(
+        self, answer: Callable[[dict[str, Any]], str], failures: list[Any] | None = None, finish: str = "stop"
+    ) -> None:
+        self.answer, self.failures, self.finish = answer, list(failures or ()), finish
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self._lock = threading.Lock()
@@ -68,7 +71,7 @@ class ChatServer:
         message = {"role": "assistant", "content": self.answer(body)}
         record = {
             "model": "served-model",
-            "choices": [{"message": message, "finish_reason": "stop"}],
+            "choices": [{"message": message, "finish_reason": self.finish}],
             "usage": {"prompt_tokens": 100, "completion_tokens": 10},
         }
         return json.dumps(record).encode()

@@ -114,6 +114,7 @@ def test_verdict_of_two_orders(a_first, b_first, outcome, kind):
         ('{"empathy": [1], "overall": 1}', None),
         ('{"empathy": 1, "overall": 1', None),
         ("I'm sorry, I can't help with that.", None),
+        (f'{{"empathy": {"[" * 100_000}}}', None),
         ("", None),
     ],
 )
@@ -158,7 +159,7 @@ def test_it_goes_on_where_it_stopped(tmp_path):
     with ChatServer(longer_is_better) as server:
         count = iter(range(100))
         server.answer = lambda body: longer_is_better(body) if next(count) < 3 else server.failures.append(400) or "no"
-        with pytest.raises(EndpointError, match=r"kept in .*out\.jsonl; the same command goes on"):
+        with pytest.raises(EndpointError, match=r"\. What .* kept in .*out\.jsonl; the same command goes on"):
             judge(PAIRS, ("A", "B"), endpoint(server), out, workers=1)
     kept = out.read_text().splitlines()
     assert 3 <= len(kept) < 6
@@ -172,6 +173,19 @@ def test_it_goes_on_where_it_stopped(tmp_path):
     assert len({(row["pair"], row["order"]) for row in rows}) == len(rows) == 6
 
 
+def test_an_answer_with_half_a_surrogate_is_kept(tmp_path):
+    out = tmp_path / "out.jsonl"
+    with ChatServer(lambda body: "\ud83d " + longer_is_better(body)) as server:
+        first = judge(PAIRS, ("A", "B"), endpoint(server), out)
+        assert judge(PAIRS, ("A", "B"), endpoint(server), out) == first and len(server.requests) == 6
+
+
+def test_answers_cut_off_say_what_would_help(tmp_path):
+    told = pytest.raises(DataError, match=r"all were cut off.*larger --max-tokens and another --out")
+    with ChatServer(lambda body: "let me think", finish="length") as server, told:
+        judge(PAIRS[:2], ("A", "B"), endpoint(server), tmp_path / "out.jsonl")
+
+
 def test_answers_to_something_else_are_not_taken(tmp_path):
     out = tmp_path / "out.jsonl"
     with ChatServer(longer_is_better) as server:
@@ -183,9 +197,11 @@ def test_answers_to_something_else_are_not_taken(tmp_path):
             judge(PAIRS[:1], ("A", "B"), endpoint(server), out, criteria=["overall"])
         with pytest.raises(DataError, match="pair #1 had other replies"):
             judge([Pair("#1", ("I lost my keys.",), "Oh.", "Fine.")], ("A", "B"), endpoint(server), out)
-        out.write_text("hello\n")
-        with pytest.raises(DataError, match=r"out.jsonl:1: no answer of a judge"):
-            judge(PAIRS[:1], ("A", "B"), endpoint(server), out)
+        whole = json.loads(out.read_text().splitlines()[0])
+        for bad in ("hello", json.dumps(whole | {"pair": ["#1"], "prompt_tokens": None})):
+            out.write_text(f"{bad}\n")
+            with pytest.raises(DataError, match=r"out.jsonl:1: no answer of a judge"):
+                judge(PAIRS[:1], ("A", "B"), endpoint(server), out)
         with pytest.raises(ConfigError, match=r"unknown criterion 'empaty'. Did you mean"):
             judge(PAIRS[:1], ("A", "B"), endpoint(server), tmp_path / "new.jsonl", criteria=["empaty"])
 

@@ -1,7 +1,6 @@
 """BLEU against nltk, sacrebleu, a literal reading of multi-bleu.perl, and worked numbers."""
 
 import math
-import time
 import warnings
 from collections import Counter
 
@@ -197,10 +196,12 @@ def test_sacre_is_sacrebleu(pairs, lowercase):
     hyps, refs = ([" ".join(side) for side in both] for both in zip(*pairs, strict=True))
     ours = score(SacreBLEU(lowercase=lowercase), hyps, refs)
     theirs = Sacre(lowercase=lowercase).corpus_score(hyps, [refs])
-    if math.isnan(ours.value):
-        assert "note" in ours.parts
-    else:
-        assert ours.value == pytest.approx(theirs.score, abs=1e-9)
+    assert ours.value == pytest.approx(theirs.score, abs=1e-9)
+
+
+@pytest.mark.parametrize(("hyp", "ref"), [("a b", "a b"), ("", "a b c d"), ("", ""), ("a b c d", ""), ("x", "y")])
+def test_sacre_is_zero_where_sacrebleu_is(hyp, ref):
+    assert score(SacreBLEU(), [hyp], [ref]).value == Sacre().corpus_score([hyp], [[ref]]).score == 0
 
 
 def test_sacre_signature_is_sacrebleus():
@@ -223,15 +224,6 @@ def test_clipping():
     # Papineni et al. 2002, section 2.1: "the" seven times against a reference that has it twice
     matches, totals = clipped_matches([["the"] * 7], [["the", "cat", "is", "on", "the", "mat"]], 1)
     assert (matches[0, 0], totals[0, 0]) == (2, 7)
-
-
-def test_a_test_set_of_this_field_takes_well_under_a_second():
-    rng = np.random.default_rng(0)
-    pool = np.array([f"w{i}" for i in range(3000)])
-    make = [[str(w) for w in pool[rng.zipf(1.3, rng.integers(5, 20)) % 3000]] for _ in range(2 * 5259)]
-    begun = time.process_time()
-    score(BLEU(4), make[:5259], make[5259:])
-    assert time.process_time() - begun < 1  # processor time: other work on the machine does not count
 
 
 def test_bad_input():

@@ -24,6 +24,7 @@ from empatheia.metrics.distinct import CorpusDistinct, ResponseDistinct
 from empatheia.metrics.distributions import DistributionDistance, LabelShares
 from empatheia.metrics.length import ReplyLength
 from empatheia.metrics.mechanisms import MechanismLevel, RationaleF1
+from empatheia.metrics.parlai import ParlaiBLEU, ParlaiF1
 from empatheia.metrics.perplexity import BatchPerplexity, Likelihood, WordPerplexity
 from empatheia.metrics.repetition import AcrossReplies, ContextCopies, ReplyRepetition
 from empatheia.metrics.retrieval import HitsAtK
@@ -60,6 +61,8 @@ ITEMS = {
     ChrF: st.tuples(text, text),
     OverlapMetric: st.tuples(words, reference),
     ROUGE: st.tuples(words, reference),
+    ParlaiF1: st.tuples(words, reference),
+    ParlaiBLEU: st.tuples(words, reference),
     BERTScore: st.tuples(pieces, pieces),
     SentenceSimilarity: st.tuples(plane, plane),
     HitsAtK: st.tuples(candidates, st.integers(0, 99)),

@@ -130,3 +130,8 @@ def test_score_json_of_nan_and_infinity():
 def test_registry_suggests_a_name():
     with pytest.raises(ConfigError, match=r"bleu_nltk_5.*Did you mean 'bleu_nltk_"):
         METRICS.get("bleu_nltk_5")
+
+
+def test_half_a_surrogate_pair_in_a_reference_is_fingerprinted():
+    r"""JSON may hold "\ud83d" alone, which UTF-8 cannot write."""
+    assert references_hash(["\ud83d b"]) != references_hash(["\ud83e b"])

@@ -95,8 +95,26 @@ def test_replies_are_cut_again_for_cem_and_imagine():
     for profile, names in (("cem", ("Dist-1", "Dist-2")), ("imagine", ("Distinct-1", "Distinct-2"))):
         cells, _ = measured(replies, profile)
         assert [cells[name].value for name in names] == pytest.approx([50, 50])
-        assert "tok:nltk" in cells[names[0]].score.signature
+        assert "tok:nltk-cased" in cells[names[0]].score.signature
     assert measured(replies, "kemp")[0]["Dist-1"].value == pytest.approx(100)
+
+
+@pytest.mark.parametrize(("profile", "column"), [("cem", "Dist-1"), ("imagine", "Distinct-1")])
+def test_case_is_kept_for_cem(profile, column):
+    """CEM's script hands the text to NLTK as it is; its own replies are lower-case, others' need not be."""
+    replies = pairs(('Good "dog', "q"), ("good dog", "q"))
+    assert measured(replies, profile)[0][column].value == pytest.approx(100 * 4 / 5)  # Good `` dog good
+    cells, _ = score_replies(replies, columns_of(metrics=["dist_corpus_1"], words="nltk"), n_resamples=0)
+    assert cells[0].value == pytest.approx(100 * 3 / 5)
+
+
+def test_labels_of_a_file_give_a_table_and_distances():
+    replies = pairs(*WORKED, emotion="sad", predicted=("sad", "angry"))
+    names = ["confusion", "distribution_tv", "accuracy_batch_mean"]
+    cells, missing = score_replies(replies, columns_of(metrics=names), n_resamples=0)
+    assert [cell.value for cell in cells] == [100, 0]
+    assert [column.name for column, _ in missing] == ["accuracy_batch_mean"]
+    assert missing[0][1].startswith("needs the batches")
 
 
 def test_every_bleu_2_that_imagine_may_mean():

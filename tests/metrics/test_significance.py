@@ -89,13 +89,23 @@ def test_false_alarms_stay_at_the_level():
     assert np.mean(np.array(p_values) <= 0.05) <= 0.1
 
 
+def test_bootstrap_does_not_call_equal_systems_different_twice_as_often():
+    """The winner is named after looking, so the one-sided share alone would be below .2 in two cases of five."""
+    rng = np.random.default_rng(2)
+    p_values = [
+        paired_bootstrap(accuracy(rng.random(80) < 0.5), accuracy(rng.random(80) < 0.5), 199, seed=i).p_value
+        for i in range(200)
+    ]
+    assert np.mean(np.array(p_values) <= 0.2) <= 0.27
+
+
 def test_bootstrap_uses_the_pairing():
     rng = np.random.default_rng(1)
     difficulty = rng.random(300) * 5
     a, b = perplexity(difficulty), perplexity(difficulty + 0.05)
     result = paired_bootstrap(a, b, 500, seed=2)
     assert result.interval[0] < result.difference < result.interval[1] < 0
-    assert result.p_value == pytest.approx(1 / 501)
+    assert result.p_value == pytest.approx(2 / 501)
     assert paired_bootstrap(a, b, 500, seed=2) == result
     assert result.to_dict()["metric"] == "ppl_token"
 
@@ -212,3 +222,17 @@ def test_bad_runs():
     distinct.update(["a"])
     with pytest.raises(ConfigError, match="use permutation_over_runs"):
         bootstrap_over_runs([distinct], [distinct])
+
+
+def test_pairs_in_another_order_are_refused():
+    """The fingerprint of a test set does not depend on the order; a paired test does."""
+    replies, gold = ["a b", "c d", "e f"], ["a x", "c x", "e x"]
+    ours, turned = BLEU(1), BLEU(1)
+    ours.update(replies, gold)
+    turned.update(replies[::-1], gold[:1] + gold[:0:-1])
+    assert ours.signature() == turned.signature()
+    for test in (paired_permutation, paired_bootstrap):
+        with pytest.raises(DataError, match="same references in another order, first at item 1"):
+            test(ours, turned, n_resamples=9)
+    with pytest.raises(DataError, match="another order"):
+        permutation_over_runs([ours, ours], [ours, turned], n_resamples=9)

@@ -66,6 +66,14 @@ def test_curves_by_stage_and_loss(tmp_path):
     assert [list(line.get_ydata()) for line in several.axes[0].lines] == [[3.0, 2.0], [2.5]] * 2
 
 
+def test_long_names_stay_inside_the_picture(tmp_path):
+    curves = {"a": read_curves(curves_file(tmp_path))["a"]}
+    figure = curves_chart({"rashkin2018/emotion_situation_with_a_long_name cpu, seed 1024": curves})
+    figure.canvas.draw()
+    box = figure._suptitle.get_window_extent()
+    assert box.x0 >= 0 and box.x1 <= figure.bbox.x1
+
+
 def test_where_curves_lie_and_broken_ones(tmp_path):
     file = curves_file(tmp_path)
     kept = tmp_path / "cpu-seed1.curves.jsonl"
@@ -148,10 +156,17 @@ def test_tradeoff_of_runs_and_printed_rows():
     points = points_of(records, "accuracy", "dist_corpus_2")
     assert points == [Point("r/a cpu", 42.0, 3.0, (41.0, 43.0), None)]
     assert unit_of(records, "accuracy") == "percent" and unit_of(records, "nll") == ""
+    own = {"value": 0.14, "unit": "fraction", "interval": [0.13, 0.15]}
+    metrics = {"bertscore_f_rescaled": own, "accuracy": scored(1.0)}
+    seeds = [{"recipe": "r/c", "size": "cpu", "seed": seed, "metrics": metrics} for seed in (1, 2)]
+    first, second = points_of(seeds, "bertscore_f_rescaled", "accuracy")  # a fraction in the unit of printed rows
+    assert (first.name, second.name) == ("r/c cpu, seed 1", "r/c cpu, seed 2")
+    assert (first.x, first.x_interval) == (pytest.approx(14.0), pytest.approx((13.0, 15.0)))
+    assert unit_of(seeds, "bertscore_f_rescaled") == "percent"
     table = [n for n in read_published() if (n.paper, n.table) == ("gao2021", "Table 2")]
     printed = printed_points(table, "accuracy", "dist_corpus_2")
-    assert len(printed) == 6 and printed[-1] == Point("Ours(Soft)", 42.4, pytest.approx(8.4), is_printed=True)
+    assert len(printed) == 6 and printed[-1] == Point("gao2021: Ours(Soft)", 42.4, pytest.approx(8.4), is_printed=True)
     axes = tradeoff_chart([*points, *printed], "accuracy", "dist_corpus_2", "percent").axes[0]
-    assert axes.get_xlabel() == "accuracy (percent)" and "7  Ours(Soft)" in axes.texts[-1].get_text()
+    assert axes.get_xlabel() == "accuracy (percent)" and "7  gao2021: Ours(Soft)" in axes.texts[-1].get_text()
     with pytest.raises(DataError, match=r"No run has 'acuracy'.*Found: accuracy, dist_corpus_2"):
         points_of(records, "acuracy", "dist_corpus_2")

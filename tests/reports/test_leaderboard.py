@@ -255,6 +255,10 @@ def test_replies_of_runs_come_with_their_dialogues(runs):
 def test_bad_places(tmp_path, cli):
     with pytest.raises(DataError, match=r"no folder .* of run records"):
         write_leaderboard(tmp_path / "page.html", tmp_path / "none")
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "cpu-seed1.json").write_text('{"recipe": "x"')
+    with pytest.raises(DataError, match=r"cpu-seed1\.json is not a whole run record"):
+        write_leaderboard(tmp_path / "page.html", tmp_path / "broken")
     with pytest.raises(DataError, match="holds no run with replies"):
         write_leaderboard(tmp_path / "page.html", ROOT / "results", tmp_path)
     with pytest.raises(DataError, match="does not exist"):

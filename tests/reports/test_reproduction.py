@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 from html.parser import HTMLParser
 
 import pytest
@@ -128,10 +129,17 @@ def test_a_score_of_a_printed_setting_stands_under_it():
 
 def test_smoke_runs_are_never_compared(tmp_path, targets):
     keep(tmp_path, "gao2021/soft", soft(99.0, 99.0), size="smoke")
-    assert report_table("gao2021/2", targets, read_runs(tmp_path)).n_rows_with_run == 0
+    left = report_table("gao2021/2", targets, read_runs(tmp_path))
+    assert left.n_rows_with_run == 0 and left.left_out == ("gao2021/soft smoke, seed 1024",)
+    for page in (to_text(left), to_markdown(left), to_html(left)):
+        assert "smoke runs, left out" in page and "gao2021/soft smoke, seed 1024" in page
+    assert report_table("rashkin2018/9", targets, read_runs(tmp_path)).left_out == ()
     report = report_table("gao2021/2", targets, read_runs(tmp_path), size="smoke")
     (bleu,) = lines_of(report, "gao2021/soft", "BLEU")
     assert bleu.verdict.verdict == "not comparable: measured on the self-written sample"
+    assert report.left_out == ()
+    for page in (to_text(report), to_markdown(report), to_html(report)):
+        assert "none of their values compares with print" in page
 
 
 def test_run_folders_and_broken_records(tmp_path):
@@ -141,9 +149,22 @@ def test_run_folders_and_broken_records(tmp_path):
         read_runs(tmp_path / "results", [run])
     (run / "metrics.json").write_text(json.dumps({"recipe": "x", "size": "cpu", "seed": 1, "metrics": {}}))
     assert [record["recipe"] for record in read_runs(tmp_path / "results", [tmp_path / "runs"])] == ["x"]
-    (run / "metrics.json").write_text('{"recipe": "x"')
-    with pytest.raises(DataError, match="not a whole run record"):
-        read_runs(tmp_path / "results", [run])
+    for bad in ('{"recipe": "x"', '{"recipe": "x", "size": "tiny", "seed": 1, "metrics": {}}'):
+        (run / "metrics.json").write_text(bad)
+        with pytest.raises(DataError, match="not a whole run record"):
+            read_runs(tmp_path / "results", [run])
+
+
+def test_half_a_score_is_an_error_that_names_the_file(tmp_path, targets):
+    file = keep(tmp_path, "gao2021/soft", {"accuracy": {"value": 40.0, "unit": "percent"}})
+    with pytest.raises(DataError, match=rf"{re.escape(str(file))}: accuracy: not a score: missing"):
+        report_table("gao2021/2", targets, read_runs(tmp_path))
+
+
+def test_commands_can_be_pasted(targets, tmp_path):
+    report = report_table("meed2/text", targets, [], results=tmp_path / "my results")
+    assert all(shlex.split(run.command)[-1] == str(tmp_path / "my results") for run in report.missing)
+    assert report.missing
 
 
 def test_every_table_makes_all_pages(targets):

@@ -173,6 +173,8 @@ def _named(text: str) -> tuple[str, Path]:
 
 def _run_name(place: Path) -> str:
     """How a run or file is called in a picture: its last parts, as far as they say something."""
+    if place.name == "outputs.jsonl" and place.absolute().parent.name:  # of a run folder
+        place = place.absolute().parent
     plain = place.with_suffix("") if place.suffix in (".json", ".jsonl") else place
     parts = [part for part in plain.parts if part not in ("outputs", "curves", "runs", "results", "/", ".", "..")]
     return "/".join(parts[-3:]) if place.is_dir() or place.suffix == ".json" else place.stem if parts else str(place)

@@ -37,7 +37,7 @@ def score(
     ] = None,
     metrics: Annotated[Optional[str], typer.Option(help="Metrics by name, comma-separated.")] = None,  # noqa: UP045
     words: Annotated[
-        str, typer.Option(help="What cuts words without a profile: space, nltk, family, rashkin.")
+        str, typer.Option(help="What cuts words without a profile: space, nltk, nltk-cased, family, rashkin.")
     ] = "space",
     bootstrap: Annotated[
         int, typer.Option(help="Resamples for the 95 % intervals; 0 for none.", min=0, max=1_000_000)

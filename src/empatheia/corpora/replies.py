@@ -99,6 +99,18 @@ def file_of(
             *notes,
             "systems with different numbers of items: " + ", ".join(f"{s} {n:,}" for s, n in sizes.items()),
         )
+    golds = {system: [reply.reference for reply in each] for system, each in replies.items()}
+    first, *others = golds.items()
+    unlike = [name for name, each in others if len(each) == len(first[1]) and each != first[1]]
+    if unlike:
+        name = unlike[0]
+        pairs = zip(replies[first[0]], replies[name], strict=True)
+        at, there = next((one.line, two.line) for one, two in pairs if one.reference != two.reference)
+        notes = (
+            *notes,
+            f"references of {first[0]} and {name} differ, first at lines {at} and {there}:"
+            " their scores are of different items",
+        )
     frozen = MappingProxyType({system: tuple(each) for system, each in replies.items()})
     return ReplyFile(path, format, frozen, MappingProxyType(dict(reported)), notes)
 

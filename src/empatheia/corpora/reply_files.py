@@ -7,6 +7,7 @@ with a line feed or a carriage return and a line feed.
 
 from __future__ import annotations
 
+import re
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
@@ -17,6 +18,8 @@ from empatheia.corpora.reply_blocks import KNOWLEDGE, LAYOUTS, is_parallel_lists
 from empatheia.corpora.reply_rows import context_of, read_csv, read_jsonl
 from empatheia.errors import ConfigError, DataError
 from empatheia.registry import nearest
+
+_FOREIGN = re.compile(r"\0|\r(?!\r*(?:\n|\Z))")  # lines that only a carriage return ends would count as one
 
 FORMATS = (*LAYOUTS, "jsonl", "csv")
 """What ``read_replies`` reads, besides ``auto``."""
@@ -132,6 +135,10 @@ def _text_of(path: Path) -> str:
     text = read_text(path)
     if not text.strip():
         raise DataError(f"{path} is empty; it must hold at least one reply.")
+    if foreign := _FOREIGN.search(text):
+        line = text.count("\n", 0, foreign.start()) + 1
+        what = "a NUL byte; is it UTF-16, or no text at all?" if foreign[0] == "\0" else "a carriage return inside it."
+        raise DataError(f"{path}:{line}: the line holds {what} Save it as UTF-8 with line feeds and run again.")
     return text
 
 

@@ -62,9 +62,11 @@ def read_csv(path: Path, text: str) -> ReplyFile:
     text = text.lstrip("\ufeff")
     header_line = text.partition("\n")[0]
     delimiter = max(",;\t", key=header_line.count)
-    header = [name.strip() for name in next(csv.reader([header_line.rstrip("\r")], delimiter=delimiter))]
+    header = [name.strip() for name in next(csv.reader([header_line.rstrip("\r")], delimiter=delimiter), [])]
     if len(set(header)) < len(header):
         raise DataError(f"{path}:1: a column name occurs twice: {', '.join(header)}.")
+
+    last = text.rstrip().count("\n") + 1
 
     def rows() -> Iterator[tuple[int, dict[str, Any]]]:
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
@@ -76,6 +78,8 @@ def read_csv(path: Path, text: str) -> ReplyFile:
                 start, end = end + 1, reader.line_num
                 if len(cells) == len(header):
                     yield start, dict(zip(header, cells, strict=True))
+                elif not cells and len(header) == 1 and last > start:
+                    problems.append(Problem(str(path), start, 'a blank line; write "" for a blank reply.'))
                 elif cells:
                     problems.append(Problem(str(path), start, f"{len(cells)} cells, the header has {len(header)}."))
         except csv.Error as error:
@@ -112,13 +116,17 @@ def _row_replies(row: Mapping[str, Any], line: int) -> Iterator[SystemReply]:
     given = {key.strip().lower(): value for key, value in row.items() if isinstance(key, str)}
     fields: dict[str, Any] = {}
     for name, aliases in COLUMNS.items():
-        present = [alias for alias in aliases if alias in given]
+        present = [alias for alias in aliases if given.get(alias) is not None]
+        if len(present) > 1:
+            raise DataError(f"{' and '.join(map(repr, present))} can both be the {name}; keep or rename one of them.")
         fields[name] = given[present[0]] if present else None
     by_system = fields["replies"]
     if isinstance(by_system, str) and by_system:
         raise DataError("'replies' is a text; accepted: an object of system and reply.")
     named = {key[6:]: value for key, value in row.items() if isinstance(key, str) and _REPLY_COLUMN.fullmatch(key)}
     by_system = by_system or named or None
+    if by_system is not None and fields["reply"] is not None:
+        raise DataError("a reply and the replies of several systems stand in one row; keep or rename one of them.")
     if by_system is None:
         known = {alias for alias in COLUMNS["reply"] if alias in given}
         if not known:

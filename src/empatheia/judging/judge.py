@@ -243,7 +243,7 @@ def judge(
         (pair, order) for pair in asked for order in ORDERS if (pair.id, order) not in rows
     ]
     if todo:
-        with path.open("a", encoding="utf-8") as file:
+        with path.open("a", encoding="utf-8", errors="replace") as file:  # an answer may hold half surrogates
             for row in _ask_all(todo, endpoint, criteria, prompt, workers, max_tokens, path):
                 file.write(json.dumps(row, ensure_ascii=False) + "\n")
                 file.flush()
@@ -281,7 +281,8 @@ def _ask_all(
     finally:
         pool.shutdown(cancel_futures=True)
     if failure is not None:
-        raise EndpointError(f"{failure} What was answered is kept in {path}; the same command goes on from there.")
+        told = str(failure).rstrip(".")
+        raise EndpointError(f"{told}. What was answered is kept in {path}; the same command goes on from there.")
 
 
 def _ask(
@@ -330,8 +331,9 @@ def _kept(path: Path, pairs: Mapping[str, Pair], model: str, prompt: str) -> dic
             whole += len(line)
             try:
                 row = json.loads(line)
-                key, made = (row["pair"], row["order"]), (row["model"], row["prompt"])
+                key, made = (str(row["pair"]), row["order"]), (row["model"], row["prompt"])
                 fingerprint, choices = row["material"], row["choices"]
+                tokens = {name: int(row[name]) for name in ("prompt_tokens", "completion_tokens")}
             except (ValueError, KeyError, TypeError):
                 raise DataError(f"{path}:{number}: no answer of a judge; name another file with --out.") from None
             if made != (model, prompt):
@@ -344,7 +346,7 @@ def _kept(path: Path, pairs: Mapping[str, Pair], model: str, prompt: str) -> dic
                 continue
             if pair.fingerprint != fingerprint:
                 raise DataError(f"{path}:{number}: pair {key[0]} had other replies; name another file with --out.")
-            found.setdefault(key, row | {"choices": choices})
+            found.setdefault(key, row | {"choices": choices} | tokens)
     os.truncate(path, whole)
     return found
 
@@ -375,6 +377,12 @@ def _summed_up(
         for name in criteria:
             verdicts[name][pair.id] = verdict_of(ab[name], ba[name])
             choices[name] += [ab[name], ba[name]]
+    if n_unreadable and not any(verdicts.values()):
+        unread = [row for row in rows.values() if row["choices"] is None]
+        if all(row.get("finish") == "length" for row in unread):
+            raise DataError(
+                "no answer could be read: all were cut off; call again with a larger --max-tokens and another --out."
+            )
     tokens = {kind: sum(int(row[f"{kind}_tokens"]) for row in rows.values()) for kind in ("prompt", "completion")}
     cost = None
     if prices is not None:

@@ -90,7 +90,7 @@ def read_choices(text: str, criteria: Sequence[str]) -> dict[str, Choice] | None
     for found in reversed(_OBJECT.findall(text)):
         try:
             record = json.loads(found)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         given = {str(key).strip().lower(): value for key, value in record.items()}
         choices = {name: _choice(given.get(name)) for name in criteria}

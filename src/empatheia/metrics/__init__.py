@@ -43,6 +43,9 @@ METRICS = Registry(
         "rouge_l": "empatheia.metrics.rouge:rouge_l",
         "chrf": "empatheia.metrics.sacre:chrf",
         "chrfpp": "empatheia.metrics.sacre:chrfpp",
+        # parlai.py: overlap of normalised text with the gold reply
+        "parlai_f1": "empatheia.metrics.parlai:ParlaiF1",
+        "parlai_bleu_4": "empatheia.metrics.parlai:parlai_bleu_4",
         # bertscore.py, similarity.py: likeness of meaning, from vectors
         "bertscore_f": "empatheia.metrics.bertscore:bertscore_f",
         "bertscore_p": "empatheia.metrics.bertscore:bertscore_p",

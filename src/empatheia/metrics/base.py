@@ -17,7 +17,7 @@ from typing import Any, Self
 import numpy as np
 
 from empatheia.errors import ConfigError, DataError
-from empatheia.metrics.score import HASH_MODULUS, Score, Signature, hash_sum, package_version, references_hash
+from empatheia.metrics.score import Score, Signature, hashes_of, package_version, references_hash
 
 __all__ = [
     "Metric",
@@ -55,7 +55,7 @@ class Metric(ABC):
 
     def __init__(self) -> None:
         self._chunks: list[np.ndarray] = []
-        self._hash_sum: int | None = None
+        self._hashes: np.ndarray | None = None  # of the references, item by item; None without references
 
     @abstractmethod
     def value_of(self, sums: np.ndarray) -> np.ndarray:
@@ -84,6 +84,13 @@ class Metric(ABC):
     def n_items(self) -> int:
         """Items seen so far."""
         return sum(len(chunk) for chunk in self._chunks)
+
+    def first_other_reference(self, other: Metric) -> int | None:
+        """Index of the first item whose reference is another one there; None where all agree or none were given."""
+        if self._hashes is None or other._hashes is None or len(self._hashes) != len(other._hashes):
+            return None
+        different = np.flatnonzero(self._hashes != other._hashes)
+        return int(different[0]) if len(different) else None
 
     def statistics(self) -> np.ndarray:
         """Shape: (n_items, n_columns), one row for each item in the order of the updates."""
@@ -151,7 +158,7 @@ class Metric(ABC):
 
     def signature(self) -> Signature:
         """Settings, fingerprint of the references and version of this package."""
-        refs = None if self._hash_sum is None else f"{self._hash_sum:016x}"[:12]
+        refs = None if self._hashes is None else f"{int(self._hashes.sum()):016x}"[:12]
         return Signature({}).including(**self.settings(), refs=refs, empatheia=package_version())
 
     def __add__(self, other: Self) -> Self:
@@ -163,8 +170,8 @@ class Metric(ABC):
             )
         merged = copy.copy(self)
         merged._chunks = [*self._chunks, *other._chunks]
-        hashes = [h for h in (self._hash_sum, other._hash_sum) if h is not None]
-        merged._hash_sum = sum(hashes) % HASH_MODULUS if hashes else None
+        hashes = [h for h in (self._hashes, other._hashes) if h is not None]
+        merged._hashes = np.concatenate(hashes) if hashes else None
         return merged
 
     def __radd__(self, other: object) -> Self:
@@ -177,7 +184,8 @@ class Metric(ABC):
         """Adds one row for each item and, if given, the items' references to the fingerprint."""
         self._chunks = [*self._chunks, np.asarray(rows, dtype=np.float64).reshape(-1, len(self.columns))]
         if references is not None:
-            self._hash_sum = ((self._hash_sum or 0) + hash_sum(references)) % HASH_MODULUS
+            hashes = hashes_of(references)
+            self._hashes = hashes if self._hashes is None else np.concatenate([self._hashes, hashes])
 
     def _interval_label(self, n_resamples: int, confidence: float) -> str:
         return f"bootstrap-{n_resamples}-{confidence:g}"

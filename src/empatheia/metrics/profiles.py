@@ -15,12 +15,13 @@ from typing import Any, Literal
 from empatheia.errors import ConfigError
 from empatheia.registry import nearest
 
-Words = Literal["space", "nltk", "family", "rashkin"]
+Words = Literal["space", "nltk", "nltk-cased", "family", "rashkin"]
 
 WORDS: Mapping[str, str] = MappingProxyType(
     {
         "space": "tokens as the file has them, at white space",
-        "nltk": "lower-case NLTK words, sentences first (CEM's evaluation)",
+        "nltk": "lower-case NLTK words, sentences first",
+        "nltk-cased": "the same, case kept (CEM's evaluation)",
         "family": "lower-case, contractions expanded, NLTK words (how the MoEL family prepares its data)",
         "rashkin": "the cased spacing rules of the EmpatheticDialogues code",
     }
@@ -163,8 +164,8 @@ _PROFILES = (
             Column("BLEU-2 corpus +1", "bleu_corpus_2_add1", "percent", is_printed=False, note="corpus, smoothed"),
             Column("BLEU-2 sentence", "bleu_sent_none_2", "percent", is_printed=False, note="sentence mean"),
             Column("BLEU-2 sentence +1", "bleu_sent_add1_2", "percent", is_printed=False, note="mean, smoothed"),
-            Column("Distinct-1", "dist_corpus_1", "percent", "nltk", note="replies cut again by NLTK"),
-            Column("Distinct-2", "dist_corpus_2", "percent", "nltk", note="replies cut again by NLTK"),
+            Column("Distinct-1", "dist_corpus_1", "percent", "nltk-cased", note="replies cut again by NLTK"),
+            Column("Distinct-2", "dist_corpus_2", "percent", "nltk-cased", note="replies cut again by NLTK"),
             _accuracy("ACC"),
         ),
     ),
@@ -227,6 +228,23 @@ _PROFILES = (
             Column("Exploration", "mechanism_level", "level", missing=RATERS, note="EPITOME, mean level"),
             Column("Interpretation", "mechanism_level", "level", missing=RATERS, note="EPITOME, mean level"),
             _ppl("token-weighted over the pragmatic distribution, end mark counted", "ppl_token"),
+            *(
+                Column(
+                    name,
+                    metric,
+                    "fraction",
+                    is_printed=False,
+                    note="ParlAI's; its evaluation prints it, greedy decoding",
+                )
+                for name, metric in (("BLEU-4", "parlai_bleu_4"), ("F1", "parlai_f1"))
+            ),
+            Column(
+                "token accuracy",
+                "token_accuracy",
+                is_printed=False,
+                missing="needs the model's best piece at every place of the gold reply, which texts do not hold",
+                note="of the pragmatic distribution's best piece, given the gold pieces before it",
+            ),
             *ANCHORS,
         ),
     ),
@@ -286,8 +304,8 @@ _PROFILES = (
         "Sabour et al. 2022; repository CEM, its script for metrics",
         (
             _ppl(),
-            Column("Dist-1", "dist_corpus_1", "percent", "nltk", note="over all replies, cut again by NLTK"),
-            Column("Dist-2", "dist_corpus_2", "percent", "nltk", note="over all replies, cut again by NLTK"),
+            Column("Dist-1", "dist_corpus_1", "percent", "nltk-cased", note="over all replies, cut again by NLTK"),
+            Column("Dist-2", "dist_corpus_2", "percent", "nltk-cased", note="over all replies, cut again by NLTK"),
             _accuracy(),
             Column("top-3", "accuracy_top3", "percent", is_printed=False, note="the file holds three guesses"),
             *ANCHORS,

@@ -64,15 +64,16 @@ class SacreBLEU(OverlapMetric):
         self._append(self._rows(hyps, refs), references=references)
 
     def value_of(self, sums: np.ndarray) -> np.ndarray:
-        """BLEU-4 in percent; the k-th order without a match gets precision 1 / (2**k * total)."""
+        """BLEU-4 in percent; the k-th order without a match gets precision 1 / (2**k * total).
+
+        0, as in sacrebleu, where nothing matches or no reply has four tokens.
+        """
         matches, totals, _, hyp_len, ref_len = self._split(sums)
         with np.errstate(divide="ignore", invalid="ignore"):
             halvings = np.cumsum(matches == 0, axis=-1)
             precisions = np.where(matches > 0, matches, 0.5**halvings) / np.where(totals == 0, np.nan, totals)
             values = 100 * brevity_penalty(hyp_len, ref_len) * np.exp(np.log(precisions).mean(axis=-1))
-        values = np.where(matches.sum(axis=-1) == 0, np.where(np.isnan(values), np.nan, 0.0), values)
-        values = np.where(hyp_len == 0, 0.0, values)
-        return np.where(ref_len == 0, np.nan, values)
+        return np.where((matches.sum(axis=-1) == 0) | (totals == 0).any(axis=-1), 0.0, values)
 
     def settings(self) -> Mapping[str, object]:
         """The library's own entries."""

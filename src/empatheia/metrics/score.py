@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from empatheia.errors import ConfigError, DataError
+import numpy as np
 
-HASH_MODULUS = 1 << 64
+from empatheia.errors import ConfigError, DataError
 
 
 def package_version(package: str = "empatheia") -> str:
@@ -54,14 +54,15 @@ class Signature:
         return Signature({key: value for key, _, value in pairs})
 
 
-def hash_sum(references: Iterable[object]) -> int:
-    """Sum modulo 2**64 of a 64-bit hash per reference: adding two sums is hashing the concatenation."""
-    total = 0
+def hashes_of(references: Iterable[object]) -> np.ndarray:
+    """A 64-bit hash of each reference; their sum modulo 2**64 does not depend on the order. Shape: (n,)."""
+    hashes = []
     for reference in references:
         tokens = isinstance(reference, Sequence) and not isinstance(reference, str)
         text = "\x1f".join(map(str, reference)) if tokens else str(reference)  # type: ignore[arg-type]
-        total += int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
-    return total % HASH_MODULUS
+        digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        hashes.append(int.from_bytes(digest, "big"))
+    return np.array(hashes, dtype=np.uint64)
 
 
 def references_hash(references: Iterable[object]) -> str:
@@ -78,7 +79,7 @@ def references_hash(references: Iterable[object]) -> str:
         >>> references_hash(["a b", "c"]) == references_hash(["a b", "d"])
         False
     """
-    return f"{hash_sum(references):016x}"[:12]
+    return f"{int(hashes_of(references).sum()):016x}"[:12]
 
 
 @dataclass(frozen=True, slots=True)

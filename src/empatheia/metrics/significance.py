@@ -28,8 +28,8 @@ class Comparison:
     Attributes:
         metric: Name of the score.
         difference: a - b, in the score's unit.
-        p_value: Two-sided for the permutation test; one-sided for the bootstrap: the share of resamples in
-            which the observed winner does not win.
+        p_value: Two-sided. For the bootstrap twice the share of resamples in which the observed winner does not win
+            (Koehn's share itself is one-sided, for a winner named before looking).
         interval: Interval of the difference (bootstrap only).
         n: Items.
         n_resamples: Permutations or bootstrap replicates.
@@ -116,8 +116,7 @@ def paired_bootstrap(
     difference = _observed(a, b, n_resamples)
     weights = bootstrap_weights(a.n_items, n_resamples, seed)
     differences = np.concatenate([a.value_at(w) - b.value_at(w) for w in weights])
-    not_winning = int(np.count_nonzero(~(differences * np.sign(difference) > 0)))
-    p_value = (1 + not_winning) / (1 + n_resamples)
+    p_value = _two_sided(differences, difference)
     interval = quantiles(differences, confidence)
     return Comparison(a.name, difference, p_value, interval, a.n_items, n_resamples, "bootstrap")
 
@@ -223,8 +222,7 @@ def bootstrap_over_runs(
             means.append((values * drawn).sum(axis=0) / len(runs))
         differences.append(means[0] - means[1])
     drawn_differences = np.concatenate(differences)
-    not_winning = int(np.count_nonzero(~(drawn_differences * np.sign(difference) > 0)))
-    p_value = (1 + not_winning) / (1 + n_resamples)
+    p_value = _two_sided(drawn_differences, difference)
     interval = quantiles(drawn_differences, confidence)
     n_runs = (len(a), len(b))
     return Comparison(
@@ -239,6 +237,9 @@ def compare_with_all(
     seed: int = 0,
 ) -> dict[str, Comparison]:
     """Paired permutation test (of items) of one system against each other one, with Holm's correction.
+
+    With several runs it asks whether *these* runs differ on other items. It says nothing of other seeds: where seeds
+    matter, it calls equal systems different far too often; see :func:`permutation_over_runs` with ``unit="runs"``.
 
     Args:
         ours: One accumulator, or one for each run.
@@ -300,10 +301,22 @@ def _observed(a: Metric, b: Metric, n_resamples: int) -> float:
             f"not a paired comparison: {first.name}, n = {first.n}, {first.signature} against"
             f" {second.name}, n = {second.n}, {second.signature}; score both systems on the same items."
         )
+    place = a.first_other_reference(b)
+    if place is not None:
+        raise DataError(
+            f"not a paired comparison: {first.name} saw the same references in another order, first at item {place};"
+            " give both systems the items in one order."
+        )
     difference = first.value - second.value
     if np.isnan(difference):
         raise DataError(f"{a.name} is {first.value} for the first and {second.value} for the second system.")
     return difference
+
+
+def _two_sided(differences: np.ndarray, observed: float) -> float:
+    """Twice the share of bootstrap differences without the observed sign, at most 1; undefined ones count as such."""
+    not_winning = int(np.count_nonzero(~(differences * np.sign(observed) > 0)))
+    return min(1.0, 2 * (1 + not_winning) / (1 + len(differences)))
 
 
 def _coins(n_items: int, n_resamples: int, seed: int) -> Iterator[np.ndarray]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NAME = "curves.jsonl"
+_CHARACTERS_AN_INCH = 12
 Curves = Mapping[str, Sequence[Mapping[str, Any]]]
 """Stage to its rows."""
 
@@ -68,7 +70,8 @@ def curves_chart(runs: Mapping[str, Curves]) -> Figure:
     stages = list(dict.fromkeys(stage for curves in runs.values() for stage in curves))
     single = next(iter(runs)) if len(runs) == 1 else None
     height = 3.4 if single else 3.2 + 0.2 * len(runs)
-    figure, panels = new_figure(1.4 + 3.8 * len(stages), height, ncols=len(stages))
+    width = 1.4 + 3.8 * len(stages)
+    figure, panels = new_figure(width, height, ncols=len(stages))
     for axes, stage in zip(panels[0], stages, strict=True):
         series: dict[str, tuple[Points, Points]] = {}
         for run, curves in runs.items():
@@ -84,7 +87,8 @@ def curves_chart(runs: Mapping[str, Curves]) -> Figure:
             axes.legend(loc="best")
     how = "thin: training batches, marked: validation"
     if single:
-        figure.suptitle(f"{single} ({how})", x=0.01, ha="left", fontsize=9)
+        told = textwrap.fill(f"{single} ({how})", int(_CHARACTERS_AN_INCH * width))
+        figure.suptitle(told, x=0.01, ha="left", fontsize=9)
     else:
         entries = {label: h for axes in panels[0] for h, label in zip(*axes.get_legend_handles_labels(), strict=True)}
         figure.legend(entries.values(), entries, loc="outside upper left", title=how, alignment="left")

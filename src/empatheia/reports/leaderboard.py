@@ -15,9 +15,9 @@ from empatheia.corpora.loading import sample_root
 from empatheia.errors import DataError
 from empatheia.reports.page import check_place, html_page, safe, write_whole
 from empatheia.reports.record_tables import Column, Record, Row, Table, Value, run_name, scores_of, tables
+from empatheia.reports.reproduction import read_runs
 from empatheia.side_by_side import Answer, AnswerFile, Item, align, find_runs, read_answers
 from empatheia.text.readable import readable
-from empatheia.training.records import read_records
 
 TITLE = "Leaderboard"
 SAMPLE = sample_root() / "replies" / "replies.jsonl"
@@ -62,7 +62,7 @@ def write_leaderboard(
             f"there is no folder {folder} of run records; name one with --results, or make one with"
             " `empatheia train RECIPE --record results`."
         )
-    records = [record for record in read_records(folder) if isinstance(record.get("metrics"), dict)]
+    records = read_runs(folder)
     places = [*(find_runs(runs) if runs is not None else ()), *replies]
     if runs is not None and not places:
         raise DataError(f"{runs} holds no run with replies; run `empatheia train RECIPE --out {runs}` to its end.")
@@ -80,7 +80,7 @@ def leaderboard_html(
     """The whole page.
 
     Args:
-        records: Of runs, see :func:`~empatheia.training.records.read_records`.
+        records: Of runs, see :func:`~empatheia.reports.reproduction.read_runs`.
         items: Contexts with replies.
         notes: About the replies.
         about_replies: What they are.

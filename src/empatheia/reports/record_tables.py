@@ -13,11 +13,11 @@ from typing import Any
 
 from empatheia.config import PublishedRow, load_recipe, recipes_root
 from empatheia.errors import EmpatheiaError
+from empatheia.metrics.mechanisms import EPITOME_PAPER
+from empatheia.metrics.mechanisms import EPITOME_PUBLISHED as EPITOME
 from empatheia.metrics.published import DEFINITIONS, Published, compare, published
 from empatheia.metrics.score import Score
 from empatheia.taxonomy import MECHANISMS
-from empatheia.training.mechanisms import PAPER as EPITOME_PAPER
-from empatheia.training.mechanisms import PUBLISHED as EPITOME
 
 _FOLD = re.compile(r"fold(\d) (pairs|spans), threshold (.*)")
 _TESTED_ON = re.compile(r"test (\d)$")

@@ -12,6 +12,7 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from shlex import quote
 from types import MappingProxyType
 from typing import Any
 
@@ -137,6 +138,7 @@ class TableReport:
         as_published: Runs to make besides, to compare at the published size and number of seeds.
         notes: What may explain differences; the first is note 1.
         runs: The records used.
+        left_out: Smoke runs of the table's recipes that are not shown, in words.
     """
 
     key: str
@@ -148,6 +150,12 @@ class TableReport:
     as_published: tuple[MissingRun, ...]
     notes: tuple[Note, ...]
     runs: tuple[Mapping[str, Any], ...]
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def is_smoke(self) -> bool:
+        """Whether smoke runs are shown."""
+        return any(line.size == "smoke" for line in self.lines)
 
     @property
     def n_rows(self) -> int:
@@ -176,6 +184,7 @@ class TableReport:
             "not_computed": [{"row": n.row, "metric": n.metric, "reason": r.text} for n, r in self.other],
             "missing": [run.to_dict() for run in self.missing],
             "as_published": [run.to_dict() for run in self.as_published],
+            "left_out": list(self.left_out),
             "notes": [{"text": note.text, "see": note.see or None} for note in self.notes],
         }
 
@@ -202,6 +211,7 @@ def read_runs(results: Path, runs: Iterable[Path] = ()) -> list[dict[str, Any]]:
             record = json.loads(file.read_text(encoding="utf-8"))
             key = (record["recipe"], record["size"], int(record["seed"]))
             record["metrics"].items()
+            _ = _RANKS[record["size"]]
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise DataError(f"{file} is not a whole run record ({error!r}); delete it or make the run anew.") from None
         record["file"] = str(file)
@@ -248,6 +258,7 @@ def report_table(
         lines += [_marked(line, found.get(line.recipe), notes) for line in own]
     runs = {line.recipe: None for line in lines if line.verdict is not None}
     used = [record for record in shown if record["recipe"] in runs]
+    left_out = [record for record in records if record["size"] == "smoke" != size and record["recipe"] in asked]
     return TableReport(
         key,
         numbers[0].paper,
@@ -258,6 +269,7 @@ def report_table(
         tuple(_missing(asked.values(), numbers, shown, "full", results, as_published=True)),
         tuple(notes),
         tuple(used),
+        tuple(f"{record['recipe']} smoke, seed {record['seed']}" for record in left_out),
     )
 
 
@@ -280,7 +292,10 @@ def scores_for(record: Mapping[str, Any], number: Published) -> list[tuple[str, 
     value = metrics.get(name)
     if not isinstance(value, Mapping) or "unit" not in value:
         return []
-    return [("", replace(Score.from_dict(value), name=definition[0]))]
+    try:
+        return [("", replace(Score.from_dict(value), name=definition[0]))]
+    except DataError as error:
+        raise DataError(f"{record.get('file', record['recipe'])}: {name}: {error}") from None
 
 
 def _fold_scores(metrics: Mapping[str, Any], name: str, fold: str) -> Iterator[tuple[str, Score]]:
@@ -411,4 +426,4 @@ def _command(target: Target, size: str, seeds: Sequence[int], results: Path) -> 
     if file.is_relative_to(Path.cwd()):
         file = file.relative_to(Path.cwd())
     told = "" if tuple(seeds) == (target.seed,) else "".join(f" --seed {seed}" for seed in seeds)
-    return f"empatheia train {file} --size {size}{told} --record {results}"
+    return f"empatheia train {quote(str(file))} --size {size}{told} --record {quote(str(results))}"

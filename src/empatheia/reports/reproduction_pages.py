@@ -54,8 +54,10 @@ def to_text(report: TableReport) -> str:
     for title, runs in (("still missing:", report.missing), ("as published, besides:", report.as_published)):
         if runs:
             lines += [title, *(f"  {run}" for run in runs)]
+    if report.left_out:
+        lines.append(_left_out(report))
     for reason, numbers in _by_reason(report):
-        lines.append(f"not here ({reason.kind}): {_members(report, reason, numbers)}")
+        lines.append(f"not here ({reason.kind}): {_members(report, reason, numbers)}. {reason.text}")
     return "\n".join(lines)
 
 
@@ -77,6 +79,8 @@ def to_markdown(report: TableReport, pictures: Mapping[str, str] | None = None) 
         out += [f"![{caption}]({name})", "", caption, ""]
     for title, runs in _commands(report):
         out += [f"## {title}", "", "```sh", *map(str, runs), "```", ""]
+    if report.left_out:
+        out += [_left_out(report), ""]
     reasons = list(_by_reason(report))
     if reasons:
         out += ["## Not here", ""]
@@ -107,6 +111,8 @@ def to_html(report: TableReport, pictures: Mapping[str, bytes] | None = None) ->
     body = [_html_table(report), *(_figure(caption, svg) for caption, svg in (pictures or {}).items())]
     for title, runs in _commands(report):
         body.append(f"<h2>{safe(title)}</h2><pre>{safe_lines(map(str, runs))}</pre>\n")
+    if report.left_out:
+        body.append(f'<p class="note">{safe(_left_out(report))}</p>\n')
     reasons = list(_by_reason(report))
     if reasons:
         items = "".join(
@@ -160,10 +166,15 @@ def _summary(report: TableReport) -> str:
         return "no number of this table is computed by a program"
     settings = dict.fromkeys(f"{line.number.dataset}, {line.number.setting}" for line in report.lines)
     places = "; ".join(settings) if len(settings) <= 3 else f"{len(settings)} test settings"
+    warning = "; smoke runs learn from the self-written sample, none of their values compares with print"
     return (
-        f"{report.n_rows} rows ({places}); {report.n_rows_with_recipe} have a recipe,"
-        f" {report.n_rows_with_run} a run of ours"
+        f"{report.n_rows} row{'' if report.n_rows == 1 else 's'} ({places}); {report.n_rows_with_recipe} have a recipe,"
+        f" {report.n_rows_with_run} a run of ours{warning if report.is_smoke else ''}"
     )
+
+
+def _left_out(report: TableReport) -> str:
+    return f"smoke runs, left out as they compare with nothing (--size smoke shows them): {'; '.join(report.left_out)}"
 
 
 def _row_names(report: TableReport) -> dict[Published, str]:
@@ -279,7 +290,7 @@ def _html_table(report: TableReport) -> str:
         )
         last = place
     table = f"<table><thead><tr>{head}</tr></thead><tbody>\n{''.join(rows)}</tbody></table>"
-    return f'<div class="chart" id="table" tabindex="0">{table}</div>\n'
+    return f'<div class="chart" id="table" tabindex="0" role="region" aria-label="The table">{table}</div>\n'
 
 
 def _figure(caption: str, svg: bytes) -> str:

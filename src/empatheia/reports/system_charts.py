@@ -88,7 +88,7 @@ def systems_chart(systems: Mapping[str, Sequence[str]]) -> Figure:
 
 
 def points_of(records: Iterable[Mapping[str, Any]], x: str, y: str) -> list[Point]:
-    """Runs that have both scores.
+    """Runs that have both scores; shares in percent, as in :func:`printed_points`.
 
     Args:
         records: Run records.
@@ -99,13 +99,14 @@ def points_of(records: Iterable[Mapping[str, Any]], x: str, y: str) -> list[Poin
         DataError: No record has both; names the scores that there are.
     """
     records = list(records)
+    sizes = [f"{record['recipe']} {record['size']}" for record in records]
     found = []
-    for record in records:
-        scores = [record["metrics"].get(name) for name in (x, y)]
-        if all(isinstance(score, Mapping) and isinstance(score.get("value"), int | float) for score in scores):
-            across, upwards = ((*score["interval"],) if score.get("interval") else None for score in scores)
-            name = f"{record['recipe']} {record['size']}"
-            found.append(Point(name, scores[0]["value"], scores[1]["value"], across, upwards))
+    for record, name in zip(records, sizes, strict=True):
+        scores = [record["metrics"].get(key) for key in (x, y)]
+        if all(map(_is_score, scores)):
+            (across, x_interval), (upwards, y_interval) = map(_in_percent, scores)
+            told = f"{name}, seed {record['seed']}" if sizes.count(name) > 1 else name
+            found.append(Point(told, across, upwards, x_interval, y_interval))
     if not found:
         known = sorted({key for record in records for key, score in record["metrics"].items() if _is_score(score)})
         unknown = next((name for name in (x, y) if name not in known), None)
@@ -115,8 +116,9 @@ def points_of(records: Iterable[Mapping[str, Any]], x: str, y: str) -> list[Poin
 
 
 def unit_of(records: Iterable[Mapping[str, Any]], name: str) -> str:
-    """The unit of a score, from the first record that has it; empty where none has."""
-    return next((str(r["metrics"][name]["unit"]) for r in records if _is_score(r["metrics"].get(name))), "")
+    """The unit a score is drawn in, from the first record that has it; empty where none has."""
+    unit = next((str(r["metrics"][name]["unit"]) for r in records if _is_score(r["metrics"].get(name))), "")
+    return "percent" if unit == "fraction" else unit
 
 
 def printed_points(numbers: Iterable[Published], x: str, y: str) -> list[Point]:
@@ -126,8 +128,9 @@ def printed_points(numbers: Iterable[Published], x: str, y: str) -> list[Point]:
         definition = DEFINITIONS.get((number.paper, number.metric))
         if isinstance(definition, tuple) and definition[0] in (x, y):
             factor = 100.0 if definition[1] == "fraction" else 1.0
-            rows.setdefault((number.row, number.dataset, number.setting), {})[definition[0]] = factor * number.value
-    return [Point(row, own[x], own[y], is_printed=True) for (row, *_), own in rows.items() if len(own) == 2]
+            place = (f"{number.paper}: {number.row}", number.dataset, number.setting)
+            rows.setdefault(place, {})[definition[0]] = factor * number.value
+    return [Point(name, own[x], own[y], is_printed=True) for (name, *_), own in rows.items() if len(own) == 2]
 
 
 @chart
@@ -172,6 +175,14 @@ def tradeoff_chart(points: Sequence[Point], x: str, y: str, x_unit: str = "", y_
 
 def _is_score(score: object) -> bool:
     return isinstance(score, Mapping) and isinstance(score.get("value"), int | float)
+
+
+def _in_percent(score: Mapping[str, Any]) -> tuple[float, tuple[float, float] | None]:
+    """Value and interval; a fraction in percent, other units as they are."""
+    factor = 100.0 if score.get("unit") == "fraction" else 1.0
+    low, high = score.get("interval") or (None, None)
+    interval = None if low is None or high is None else (factor * low, factor * high)
+    return factor * score["value"], interval
 
 
 def _name_points(axes: Axes, points: Sequence[Point]) -> None:

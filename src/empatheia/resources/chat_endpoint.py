@@ -13,7 +13,7 @@ import os
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from http.client import HTTPException
 from typing import Any
@@ -93,12 +93,12 @@ class ChatEndpoint:
             raise ConfigError(f"no endpoint: give --base-url, e.g. http://localhost:8000/v1, or set {BASE_URL}.")
         if not model.strip():
             raise ConfigError("no model: give the name under which the endpoint serves it.")
-        parts = urlsplit(self.base_url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.username:
+        if not _is_address(self.base_url):
             raise ConfigError(
                 f"{_without_user(self.base_url)!r} is no address of an endpoint; accepted: http:// or https://, a host"
                 " and a path, without user, password and query."
             )
+        parts = urlsplit(self.base_url)
         self.host = parts.netloc
         if is_offline() and parts.hostname not in ("localhost", "127.0.0.1", "::1"):
             raise ConfigError(f"connections are switched off (EMPATHEIA_OFFLINE), so {self.host} cannot be asked.")
@@ -134,7 +134,7 @@ class ChatEndpoint:
             asked = None
             try:
                 text = self._post(raw)
-                return _answer_of(text, attempt + 1, time.monotonic() - begun)
+                return self._without_key(_answer_of(text, attempt + 1, time.monotonic() - begun))
             except HTTPError as error:
                 with error:
                     said, asked = self._said(error), _seconds(error.headers.get("Retry-After"))
@@ -151,7 +151,7 @@ class ChatEndpoint:
             except _UnreadableError as error:
                 trouble = str(error)
         tries = f"{self.retries + 1} tries" if self.retries else "1 try"
-        raise EndpointError(f"{self.host} gave no answer in {tries}; last: {self._hidden(trouble)}")
+        raise EndpointError(f"{self.host} gave no answer in {tries}; last: {self._hidden(trouble)[:_SHOWN]}")
 
     def _post(self, raw: bytes) -> bytes:
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
@@ -178,10 +178,16 @@ class ChatEndpoint:
             text = str(inner.get("message", text)) if isinstance(inner, dict) else str(inner)
         except (ValueError, RecursionError):
             pass
-        return self._hidden(" ".join(text.split())[:_SHOWN] or str(error.reason))
+        plain = "".join(character if character.isprintable() else " " for character in text)
+        return self._hidden(" ".join(plain.split()))[:_SHOWN] or str(error.reason)
 
     def _hidden(self, text: str) -> str:
+        """The text without the key; to be called before a text is cut, lest a part of the key is left."""
         return text.replace(self._key, "(key)") if self._key else text
+
+    def _without_key(self, answer: ChatAnswer) -> ChatAnswer:
+        """A server may send back what it was sent."""
+        return replace(answer, **{name: self._hidden(getattr(answer, name)) for name in ("text", "finish", "model")})
 
 
 class _UnreadableError(Exception):
@@ -206,11 +212,11 @@ def _answer_of(raw: bytes, tries: int, seconds: float) -> ChatAnswer:
         message = choice["message"]
         text = message.get("content") or message.get("refusal") or ""
         usage = body.get("usage") or {}
-        tokens = [int(usage.get(key) or 0) for key in ("prompt_tokens", "completion_tokens")]
+        tokens = [max(0, int(usage.get(key) or 0)) for key in ("prompt_tokens", "completion_tokens")]
     except (ValueError, RecursionError):
-        raise _UnreadableError(f"the body is no JSON: {raw[:_SHOWN].decode('utf-8', 'replace')!r}") from None
-    except (KeyError, IndexError, TypeError, AttributeError):
-        raise _UnreadableError(f"no chat completion: {raw[:_SHOWN].decode('utf-8', 'replace')!r}") from None
+        raise _UnreadableError(f"the body is no JSON: {raw.decode('utf-8', 'replace')!r}") from None
+    except (KeyError, IndexError, TypeError, AttributeError, OverflowError):
+        raise _UnreadableError(f"no chat completion: {raw.decode('utf-8', 'replace')!r}") from None
     if not isinstance(text, str):
         raise _UnreadableError("the content of the message is no text")
     finish, model = str(choice.get("finish_reason") or ""), str(body.get("model") or "")
@@ -237,6 +243,16 @@ def _remedy(code: int) -> str:
     if code == 404:
         return ". Check --base-url (it usually ends in /v1) and --model."
     return ". It redirects, which is not followed: give the final address." if 300 <= code < 400 else ""
+
+
+def _is_address(url: str) -> bool:
+    """Whether it is http(s), a host, perhaps a port and a path; no user, no password, no query."""
+    try:
+        parts = urlsplit(url)
+        is_whole = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # brackets or a port that are none
+        return False
+    return is_whole and url.isascii() and url.isprintable() and not set("@? #") & set(url)
 
 
 def _without_user(url: str) -> str:

@@ -130,7 +130,8 @@ class ResponderOutput(ModelOutput):
         loss: Plain sum of ``losses`` (the trainer weights them by the recipe); None without labels.
         losses: Unweighted means by name.
         counts: How many items each mean is over.
-        logits: Word scores. Shape: ``(batch, target, vocabulary)``; None when no target was given.
+        logits: Word scores. Shape: ``(batch, target, vocabulary)``; None when no target was given, and in training,
+            where only the pieces that count are scored.
         emotion_logits: Shape: ``(batch, 32)`` or None.
         cause_logits: Shape: ``(batch, source, 2)`` or None.
         past_key_values: Cache of the decoder.
@@ -228,6 +229,7 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
         features: What the collator builds for the system.
         side_inputs: Names in :data:`empatheia.side_inputs.SIDE_INPUTS` of what it reads beside the context.
         has_emotion_head: Whether it says an emotion; without, it answers and does not analyse.
+        scores_padding: The word scores (a copy mixture, say) need the whole batch, in training too.
         gold_features: Of all systems, what only losses may read; never handed to the encoder outside
             :meth:`encode`, which a system that is taught by gold labels overrides (for training mode alone).
     """
@@ -242,6 +244,7 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
     gold_features: ClassVar[frozenset[str]] = frozenset(("labels", "emotion_labels", "cause_labels", "emotion_teacher"))
     side_inputs: ClassVar[tuple[str, ...]] = ()
     has_emotion_head: ClassVar[bool] = False
+    scores_padding: ClassVar[bool] = False
     _supports_cache_class = True
 
     def __init__(self, config: Seq2SeqConfig) -> None:
@@ -365,18 +368,24 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
         total = F.cross_entropy(encoding.emotion_logits, gold, ignore_index=IGNORED, reduction="sum")
         return {"emotion": total / gold.ne(IGNORED).sum().clamp_min(1)}
 
-    def reply_losses(self, logits: Tensor, labels: Tensor, encoding: Any, states: Tensor) -> dict[str, Tensor]:
+    def reply_losses(
+        self, logits: Tensor, labels: Tensor, encoding: Any, states: Tensor, n_words: Tensor
+    ) -> dict[str, Tensor]:
         """Losses of a scored reply, unweighted means by name.
 
         Args:
-            logits: Shape: ``(batch, target, vocabulary)``.
-            labels: -100 ignored. Shape: ``(batch, target)``.
+            logits: Shape: ``(batch, target, vocabulary)``; in training, unless ``scores_padding``, one row of all
+                pieces that count.
+            labels: -100 ignored. Shape: that of ``logits`` without the last dimension.
             encoding: The encoder's output.
             states: Decoder states. Shape: ``(batch, target, width)``.
+            n_words: What the word loss is a mean over.
         """
         nll = word_loss(logits, labels, self.config.pad_token_id, self.config.label_smoothing)
-        n = self.count_items({"labels": labels}, self.config)["words"]
-        return {"words": nll.sum() / n.clamp_min(1)}
+        return {"words": nll.sum() / n_words.clamp_min(1)}
+
+    def _n_words(self, labels: Tensor) -> Tensor:
+        return self.count_items({"labels": labels}, self.config)["words"]
 
     @classmethod
     def count_items(cls, batch: dict[str, Tensor], config: Any) -> dict[str, Tensor]:
@@ -436,9 +445,14 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
             past = past_key_values.get_seq_length() if past_key_values is not None else 0
             states = self.dropout(self.decoder_inputs(decoder_input_ids, encoding, int(past)))
             states = self.decode(states, encoding, attention_mask, past_key_values)
-            logits = self.word_logits(states, encoding)  # (batch, target, vocabulary)
-            if labels is not None:
-                losses |= self.reply_losses(logits, labels, encoding, states)
+            if labels is not None and self.training and not self.scores_padding:
+                kept = labels.ne(IGNORED)  # half of a batch of replies is padding, and the words cost most of a step
+                scored = self.word_logits(states[kept][None], encoding)  # (1, pieces that count, vocabulary)
+                losses |= self.reply_losses(scored, labels[kept][None], encoding, states, n_words=self._n_words(labels))
+            else:
+                logits = self.word_logits(states, encoding)  # (batch, target, vocabulary)
+                if labels is not None:
+                    losses |= self.reply_losses(logits, labels, encoding, states, n_words=self._n_words(labels))
         batch = {"labels": labels, **features}
         counts = self.count_items({k: v for k, v in batch.items() if v is not None}, self.config) if losses else {}
         return ResponderOutput(

@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from safetensors.torch import load_file
@@ -20,7 +19,7 @@ from empatheia.corpora.licences import LICENCES
 from empatheia.errors import ConfigError
 from empatheia.metrics.base import Metric
 from empatheia.metrics.classification import F1, Accuracy
-from empatheia.metrics.mechanisms import MechanismLevel, RationaleF1
+from empatheia.metrics.mechanisms import EPITOME_PUBLISHED, MechanismLevel, RationaleF1
 from empatheia.resources import resolve_model
 from empatheia.taxonomy import MECHANISMS
 from empatheia.training.evaluation import N_RESAMPLES
@@ -36,25 +35,6 @@ from empatheia.understanding.mechanisms import (
 )
 
 LEVELS = (0, 1, 2)
-_RERUN = "a rerun of the released code, random 9:1 split (issue 4 of its repository)"
-PAPER = "Sharma et al. 2020, Reddit, own split; recalled, not checked against the paper"
-PUBLISHED: Mapping[str, Mapping[str, Mapping[str, float]]] = MappingProxyType(
-    {
-        "emotional reaction": {
-            PAPER: {"accuracy": 79.43, "f1_macro": 74.46},
-            _RERUN: {"accuracy": 78.56, "f1_macro": 76.38},
-        },
-        "interpretation": {
-            PAPER: {"accuracy": 84.04, "f1_macro": 62.60},
-            _RERUN: {"accuracy": 84.94, "f1_macro": 65.73},
-        },
-        "exploration": {
-            PAPER: {"accuracy": 92.61, "f1_macro": 72.58},
-            _RERUN: {"accuracy": 91.06, "f1_macro": 71.72},
-        },
-    }
-)
-"""Percent, by mechanism and source. RoBERTa-base encoders; no official split exists, so no test set is the same."""
 
 
 class MechanismsTask:
@@ -195,7 +175,7 @@ def mechanism_scores(
             for report in ("f1", "iou_f1"):
                 key = f"rationale_{report}{label}"
                 scores[key] = _score(key, RationaleF1(report), *map(list, zip(*found, strict=True)))
-    scores["published"] = {source: dict(values) for source, values in PUBLISHED[name].items()}
+    scores["published"] = {source: dict(values) for source, values in EPITOME_PUBLISHED[name].items()}
     return scores
 
 

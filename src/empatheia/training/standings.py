@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from empatheia.errors import DataError
+from empatheia.metrics.mechanisms import EPITOME_PAPER
+from empatheia.metrics.mechanisms import EPITOME_PUBLISHED as EPITOME
 from empatheia.metrics.published import published
 from empatheia.taxonomy import MECHANISMS
-from empatheia.training.mechanisms import PAPER as EPITOME_PAPER
-from empatheia.training.mechanisms import PUBLISHED as EPITOME
 from empatheia.training.records import read_records
 
 Found = tuple[float, tuple[float, float] | None, int, str]
