@@ -13,9 +13,9 @@ from empatheia.config import Recipe, load_recipe
 from empatheia.corpora import sample
 from empatheia.errors import CheckpointError, ConfigError, DataError
 from empatheia.metrics.classification import CalibrationError
+from empatheia.reports.results_page import keep
 from empatheia.taxonomy import EMOTIONS, LABELS_41
 from empatheia.training.classifying import ClassifyTask, classification_scores
-from empatheia.training.records import keep_record
 from empatheia.training.runner import run
 from empatheia.understanding.classification import TextClassifier
 from empatheia.understanding.feature_classifier import write_features
@@ -140,7 +140,7 @@ def test_a_run_learns_and_its_folder_answers_the_same(runs, system):
 
 def test_the_record_is_whole_and_kept(runs, tmp_path):
     _, status = runs["utterance_classifier"]
-    record = json.loads(keep_record(status.folder, tmp_path).read_text())
+    record = json.loads(keep(status.folder, tmp_path).read_text())
     metrics = record["metrics"]
     for name in ("accuracy", "accuracy_top5", "f1_weighted", "f1_macro", "calibration_error"):
         assert metrics[name]["interval"] is not None and metrics[name]["signature"] and metrics[name]["n"] == 17

@@ -14,8 +14,8 @@ import torch
 from empatheia.config import load_recipe
 from empatheia.corpora import sample
 from empatheia.errors import ConfigError
+from empatheia.reports.results_page import keep
 from empatheia.training.estimating import EstimateTask, comparisons, recall_metrics
-from empatheia.training.records import keep_record
 from empatheia.training.runner import run
 from empatheia.training.word_chart import methods_of, word_chart, word_table
 from empatheia.understanding.emotion_estimator import PAPER, REPO, RUNNING, Evidence, likelihoods
@@ -91,7 +91,7 @@ def test_a_small_run(tmp_path):
     assert (status.folder / "words.md").read_text(encoding="utf-8") == word_table(scores)
     charts = sorted(path.name for path in status.folder.glob("words-*.svg"))
     assert len(charts) == 5 and charts[0] == "words-emocause.svg"
-    kept = keep_record(status.folder, tmp_path / "results")
+    kept = keep(status.folder, tmp_path / "results")
     page = (tmp_path / "results" / "README.md").read_text(encoding="utf-8")
     for chart in charts:
         beside = kept.with_suffix(f".{chart}")

@@ -8,8 +8,8 @@ from empatheia.config import load_recipe
 from empatheia.corpora.annotations import read_annotations, write_annotations
 from empatheia.dialogue import CauseAnnotation, Dialogue, Span
 from empatheia.errors import CheckpointError, DataError, MissingResourceError
+from empatheia.reports.results_page import keep
 from empatheia.training.packaging import ModelFolder, card_text, metric_rows, package
-from empatheia.training.records import keep_record
 from empatheia.training.runner import run
 
 TINY = [
@@ -49,16 +49,16 @@ def test_an_unfinished_run_is_refused(tmp_path):
     with pytest.raises(CheckpointError, match="not finished; go on with `empatheia train`"):
         package(tmp_path, tmp_path / "model", "x")
     with pytest.raises(CheckpointError, match=r"has no metrics\.json"):
-        keep_record(tmp_path, tmp_path)
+        keep(tmp_path, tmp_path)
     with pytest.raises(CheckpointError, match=r"has no empatheia.json"):
         ModelFolder(tmp_path)
 
 
 def test_records_are_kept_and_tabulated(finished, tmp_path):
-    target = keep_record(finished.folder, tmp_path)
+    target = keep(finished.folder, tmp_path)
     assert json.loads(target.read_text())["recipe"] == "default/listener"
     table = (tmp_path / "README.md").read_text()
-    assert "| `default/listener` | smoke | 1024 |" in table
+    assert "`default/listener/smoke-seed1024`" in table
     assert target.with_suffix(".curves.jsonl").read_text().count('"stage"') > 4
 
 

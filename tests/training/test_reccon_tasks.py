@@ -17,9 +17,9 @@ from empatheia.config import SIZES, Recipe, load_recipe
 from empatheia.errors import ConfigError
 from empatheia.metrics.published import compare, published
 from empatheia.metrics.score import Score
+from empatheia.reports.results_page import keep
 from empatheia.training.entailing import EntailTask
 from empatheia.training.extracting import ExtractTask
-from empatheia.training.records import keep_record
 from empatheia.training.runner import run
 from empatheia.training.span_scores import tuned_value
 from empatheia.understanding.cause_entailment import CauseEntailment, annotate
@@ -91,8 +91,8 @@ def test_a_run_ends_with_a_folder_and_the_cross_fold_scores(task, model, encoder
         assert {metrics[name]["decoding"] for name in names} == {loaded.config.decoding}
     lines = [json.loads(line) for line in (status.folder / "outputs.jsonl").read_text().splitlines()]
     assert {line["fold"] for line in lines} == {1, 2, 3}
-    table = keep_record(status.folder, tmp_path / "results").parents[2] / "README.md"
-    assert sum(f"`tiny/{task}`" in line for line in table.read_text().splitlines()) == 6
+    table = keep(status.folder, tmp_path / "results").parents[2] / "README.md"
+    assert sum(f"`tiny/{task}/" in line for line in table.read_text().splitlines()) == 6
 
 
 def test_a_loaded_span_model_answers_as_in_the_run(encoder, tmp_path):

@@ -111,12 +111,12 @@ def _train(missing: Sequence[MissingRun], size: str, budget: float | None, out: 
     """Makes each missing run once and keeps its record."""
     from empatheia.cli.output import say
     from empatheia.config import load_recipe
-    from empatheia.training.records import keep_record
+    from empatheia.reports.results_page import keep
     from empatheia.training.runner import run_all
 
     wanted = {(run.target.file, seed): None for run in missing for seed in run.seeds}
     recipes = [load_recipe(file, size=size, seed=seed) for file, seed in wanted]
     for status in run_all(recipes, out, budget_minutes=budget):
         if status.state.endswith("finished"):
-            keep_record(status.folder, results)
+            keep(status.folder, results)
         say(f"{status.recipe}: {status.state} ({status.folder})")

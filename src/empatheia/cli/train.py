@@ -35,11 +35,11 @@ def train(
     ]
     statuses = run_all(resolved, out, budget_minutes=budget, show_progress=not quiet, evaluate=evaluate)
     if record is not None:
-        from empatheia.training.records import keep_record
+        from empatheia.reports.results_page import keep
 
         for status in statuses:
             if status.state.endswith("finished"):
-                keep_record(status.folder, record)
+                keep(status.folder, record)
     if as_json:
         rows = [{"recipe": s.recipe, "folder": str(s.folder), "state": s.state, "record": s.metrics} for s in statuses]
         typer.echo(json.dumps(rows, ensure_ascii=False))

@@ -1,0 +1,118 @@
+"""``results/README.md``: every kept run in the table of its task, the published row under it; and its curves drawn."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from empatheia.reports.record_tables import Row, Table, tables
+from empatheia.training.records import keep_record, read_records
+from empatheia.training.saving import write_atomically
+
+PAGE = "README.md"
+CURVES = ".curves.jsonl"
+
+
+def keep(run: Path, results: Path) -> Path:
+    """Keeps a finished run (:func:`empatheia.training.records.keep_record`), draws its curves, writes the page anew.
+
+    Without matplotlib the curves stay numbers.
+
+    Args:
+        run: Run folder.
+        results: Folder of kept records.
+
+    Returns:
+        The record's file.
+
+    Raises:
+        CheckpointError: The run is not finished.
+    """
+    record = keep_record(run, results)
+    draw_curves(record.with_suffix(CURVES))
+    write_atomically(results / PAGE, results_page(results))
+    return record
+
+
+def draw_curves(file: Path) -> Path | None:
+    """The picture beside a file of curves; None without the file or without matplotlib."""
+    if not file.is_file() or importlib.util.find_spec("matplotlib") is None:
+        return None
+    from empatheia.reports.charts import save
+    from empatheia.reports.curves import curves_chart, read_curves
+
+    name = file.name.removesuffix(CURVES)
+    return save(curves_chart({f"{file.parent.name} {name}": read_curves(file)}), file.with_name(f"{name}.curves.png"))[
+        0
+    ]
+
+
+def results_page(results: Path) -> str:
+    """The page as Markdown; values as measured, intervals and signatures in the records beside it."""
+    lines = [
+        "# Results",
+        "",
+        "Made by `empatheia train --record results` from the run records in this folder; not edited by hand. Each",
+        "record holds its recipe, seed, commit, hardware, duration, curves and scores with signatures and 95 %",
+        "intervals; `empatheia leaderboard` shows all of it. The size says how much was trained: `cpu` runs are small",
+        "and short, `full` as published. *Rows in italics* are what the paper printed for the row above.",
+        "",
+    ]
+    records = read_records(results)
+    for table in tables(records):
+        lines += [f"## {table.title}", "", table.lead, "", *_table(table), ""]
+    charts = [chart for chart in sorted(results.rglob("*")) if chart.suffix in (".svg", ".png")]
+    if charts:
+        lines += [
+            "## Pictures",
+            "",
+            *(f"[{_name(chart, results)}]({_place(chart, results)})  " for chart in charts),
+            "",
+        ]
+    return "\n".join(lines)
+
+
+def _table(table: Table) -> Iterator[str]:
+    is_decoded = any(_rate(row.record) for row in table.rows)
+    heads = ["run", "minutes", "parameters", *table.labels, *(column.title for column in table.columns)]
+    heads += ["replies/s"] if is_decoded else []
+    yield f"| {' | '.join(heads)} |"
+    yield "|---" * (3 + len(table.labels)) + "|---:" * (len(heads) - 3 - len(table.labels)) + "|"
+    for i, row in enumerate(table.rows):
+        cells = [f"[`{row.run}`]({row.run}.json)", f"{row.record['training_seconds'] / 60:.0f}"]
+        cells += [f"{row.record['parameters'] / 1e6:.1f}M", *row.labels.values()]
+        cells += [_cell(row, column.key, column.decimals) for column in table.columns]
+        cells += [_rate(row.record) or "-"] if is_decoded else []
+        yield f"| {' | '.join(cells)} |"
+        following = table.rows[i + 1 : i + 2]
+        printed = row.printed
+        if printed is not None and not any(_prints_the_same(row, other) for other in following):
+            shown = [f"*{printed.values[c.key][0]}*" if c.key in printed.values else "" for c in table.columns]
+            blanks = [""] * (2 + len(table.labels))
+            yield f"| {' | '.join([f'*{printed.source}*', *blanks, *shown, *([''] if is_decoded else [])])} |"
+
+
+def _prints_the_same(row: Row, other: Row) -> bool:
+    """The published row comes once, under the last of the rows it belongs to."""
+    return other.printed is not None and row.printed is not None and other.printed == row.printed
+
+
+def _cell(row: Row, key: str, decimals: int) -> str:
+    value = row.values.get(key)
+    return "-" if value is None else f"{value.value:.{decimals}f}"
+
+
+def _rate(record: Any) -> str:
+    rate = record["metrics"].get("decoding", {}).get("replies_per_second")
+    return f"{rate:.0f}" if isinstance(rate, int | float) else ""
+
+
+def _name(chart: Path, results: Path) -> str:
+    return re.sub(r"[\[\]]", "", str(chart.relative_to(results)))
+
+
+def _place(chart: Path, results: Path) -> str:
+    return chart.relative_to(results).as_posix().replace(" ", "%20")
