@@ -51,6 +51,7 @@ class DataConfig(TaskData):
     roles: tuple[Literal["speaker", "listener"], ...] = Field(("listener",), description="Whose turns are targets.")
     situations: bool = Field(False, description="Also learn the emotion from the situation texts (no reply).")
     extra: tuple[str, ...] = Field((), description="Dialogue corpora added to the training replies.")
+    pool: tuple[str, ...] = Field((), description="Dialogue corpora of `corpus: pooled`, split 80/10/10.")
     causes: Literal["none", "annotator", "recec", "lexicon", "sample"] = Field(
         "none", description="Origin of the cause labels."
     )
@@ -60,12 +61,30 @@ class DataConfig(TaskData):
     )
     spans: Literal["none", "reccon"] = Field("none", description="Add word-level cause labels from RECCON's spans.")
     emotion_teacher: str | None = Field(None, description="File of a teacher's emotion distributions.")
+    mechanisms: str | None = Field(
+        None, description="File of the replies' mechanism levels (`empatheia annotate --what mechanisms`), or `sample`."
+    )
     target: Literal["reply", "none"] = Field("reply", description="Whether the reply is part of an example.")
     max_source: int = Field(256, description="Pieces of context kept; the oldest turns go first.", ge=8)
     max_target: int = Field(128, description="Pieces of reply kept in training.", ge=4)
-    separators: bool = Field(True, description="Close each turn of the context by SEP.")
+    max_turns: int | None = Field(None, description="Turns of context kept at most, the newest; None = all.", ge=1)
+    truncate: Literal["oldest", "newest"] | None = Field(
+        None, description="What a long context loses: its oldest turns (None), or all behind `max_source` pieces."
+    )
+    overlong: Literal["trim", "skip"] = Field(
+        "trim", description="What does not fit into `max_source` or `max_target`: shorten, or do not learn from it."
+    )
+    test_turns: Literal["all", "one"] = Field(
+        "all", description="Measure all replies, or one a conversation drawn at random, at most 2,000 (MEED2)."
+    )
+    separators: bool | Literal["double"] = Field(
+        True, description="Close each turn of the context by SEP; `double` = also open each but the first by one."
+    )
     side_inputs: dict[str, dict[str, Any]] = Field(
         default_factory=dict, description="Settings of what the system reads beside the context, by name."
+    )
+    answered: tuple[Literal["train", "valid", "test"], ...] = Field(
+        (), description="Splits of which only replies that the speaker answered, and the listener again, count (EmpDG)."
     )
     fold: int = Field(1, description="RECCON fold (annotator).", ge=1, le=3)
     emotion_labels: Literal["verbatim", "reccon"] = Field(
@@ -73,10 +92,22 @@ class DataConfig(TaskData):
     )
 
 
+    @model_serializer(mode="wrap")
+    def _without_blanks(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Later fields are written only where they are given: recipes of earlier runs stay the same."""
+        later = ("answered", "max_turns", "truncate")
+        return {name: value for name, value in handler(self).items() if value or name not in later}
+
+
 class ClassifyData(TaskData):
     """Task `classify`: an emotion or intent of one text."""
 
-    labels: Literal[32, 41] = Field(32, description="32 emotions, or 41 emotions and intents (empathetic_intents).")
+    labels: Literal[32, 41, "file"] = Field(
+        32, description="32 emotions, 41 emotions and intents (empathetic_intents), or those of `labelled_texts`."
+    )
+    path: str | None = Field(
+        None, description="`labelled_texts`: file of label<TAB>text lines, folder of 20 Newsgroups, or `sample`."
+    )
     text: Literal["situation", "context", "utterance"] = Field(
         "situation", description="What is read: the situation, the turns before a reply, or a single speaker turn."
     )
@@ -93,6 +124,11 @@ class ClassifyData(TaskData):
         "none", description="`balanced` weighs each class by the inverse of its training count."
     )
     features: str | None = Field(None, description="File of a frozen encoder's features (feature_classifier).")
+
+    @model_serializer(mode="wrap")
+    def _without_blanks(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Later fields are written only where they are given: recipes of earlier runs stay the same."""
+        return {name: value for name, value in handler(self).items() if value is not None or name != "path"}
 
 
 class EntailData(TaskData):
@@ -149,6 +185,38 @@ class AnticipateData(TaskData):
     )
 
 
+class PromptData(TaskData):
+    """Task `prompt`: a language model that answers from a prompt, as it is or tuned."""
+
+    roles: tuple[Literal["speaker", "listener"], ...] = Field(("listener",), description="Whose turns are targets.")
+    shown: tuple[Literal["emotion", "causes", "intent"], ...] = Field(
+        (), description="What the model is shown of our analysis of the context; nothing = zero-shot."
+    )
+    analyst: str = Field("default", description="Folder or name of the listener that finds emotion and causes.")
+    reaction: str = Field("reaction", description="Folder or name of the model that finds the reply's intent.")
+    labeller: str = Field("intent", description="Folder or name of the turn labels that model reads.")
+
+
+class RetrieveData(TaskData):
+    """Task `retrieve`: the reply among candidates (Rashkin et al. 2018)."""
+
+    roles: tuple[Literal["speaker", "listener"], ...] = Field(
+        ("speaker", "listener"), min_length=1, description="Whose turns are learnt; both as released."
+    )
+    extra: tuple[str, ...] = Field((), description="Dialogue corpora whose replies are learnt, too.")
+    only_extra: bool = Field(False, description="Learn from `extra` alone (a stage before the own corpus).")
+    candidates: tuple[str, ...] = Field(
+        ("own",), min_length=1, description="Sources of candidates in order: `own` corpus, dialogue corpora."
+    )
+    max_candidate_words: int = Field(20, ge=1, description="Longest candidate, in words.")
+    prepend: dict[str, Any] = Field(
+        default_factory=dict, description="Labels in front of contexts and replies: `classifier`, `k`, `order`."
+    )
+    external: dict[str, Any] = Field(
+        default_factory=dict, description="Second encoder of an ensemble: `encoder`, `path`, `reads`, `cache`."
+    )
+
+
 DATA_CONFIGS: dict[str, type[TaskData]] = {
     "respond": DataConfig,
     "entail": EntailData,
@@ -157,8 +225,12 @@ DATA_CONFIGS: dict[str, type[TaskData]] = {
     "estimate": EstimateData,
     "mechanisms": MechanismsData,
     "anticipate": AnticipateData,
+    "retrieve": RetrieveData,
+    "prompt": PromptData,
 }
 """What `data` accepts, by task."""
+WITHOUT_TRAINING = frozenset({"prompt"})
+"""Tasks whose recipes may have no stage: the model is measured as it is."""
 
 
 class TokenizerConfig(_Strict):
@@ -167,9 +239,20 @@ class TokenizerConfig(_Strict):
     kind: Literal["word", "bpe", "hf"] = Field("word", description="Words, own byte-pair pieces, or an encoder's.")
     min_count: int = Field(1, description="Words seen less often are UNK (`word`).", ge=1)
     size: int = Field(8000, description="Number of pieces (`bpe`).", ge=300)
+    folder: str | None = Field(None, description="Whose pieces `hf` takes; None = those of `encoder`.")
+    pool: tuple[str, ...] = Field((), description="Dialogue corpora whose training texts make the vocabulary, too.")
     splits: tuple[str, ...] = Field(("train", "valid", "test"), description="Splits whose text makes the vocabulary.")
     vectors: str | None = Field(None, description="GloVe/fastText text file to start the word table from.")
     distil: str | None = Field(None, description="Encoder whose outputs for each piece start the word table.")
+
+
+class AlternateConfig(_Strict):
+    """One group of parameters that learns by turns with others (adversarial training)."""
+
+    train: tuple[str, ...] = Field(min_length=1, description="Prefixes of the group's parameters.")
+    losses: dict[str, float] = Field(min_length=1, description="What the group learns by, with weights.")
+    steps: int = Field(1, ge=1, description="Updates of the group in each round.")
+    learning_rate: float | None = Field(None, gt=0, description="None = the stage's.")
 
 
 class StageConfig(_Strict):
@@ -190,6 +273,7 @@ class StageConfig(_Strict):
     warmup_steps: int = Field(0, ge=0)
     weight_decay: float = Field(0.0, ge=0)
     dropout: float | None = Field(None, ge=0, lt=1, description="Overrides the model's dropout during this stage.")
+    optimizer: Literal["adamw", "adamax"] | None = Field(None, description="None = adamw.")
     betas: tuple[float, float] = (0.9, 0.999)
     eps: float = 1e-8
     max_grad_norm: float = Field(0.0, ge=0, description="0 = no clipping.")
@@ -197,17 +281,36 @@ class StageConfig(_Strict):
     select: str | None = Field(None, description="Keep the weights with the lowest of this validation loss.")
     patience: int | None = Field(None, ge=1, description="Stop after so many validations without improvement.")
     data: dict[str, Any] = Field(default_factory=dict, description="Overrides of `data` for this stage.")
+    alternate: tuple[AlternateConfig, ...] = Field(
+        (), description="Groups that learn by turns, round after round; `losses` is then what validation weighs."
+    )
+    same_batch: bool = Field(False, description="All updates of a round of `alternate` see the same batch.")
+
+    @property
+    def loss_names(self) -> list[str]:
+        """Every loss the stage names, in `losses` or in a group of `alternate`."""
+        return list(dict.fromkeys([*self.losses, *(name for group in self.alternate for name in group.losses)]))
+
+    @model_serializer(mode="wrap")
+    def _without_blanks(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Later fields are written only where they are given: recipes of earlier runs stay the same."""
+        later = ("alternate", "same_batch", "optimizer")
+        return {name: value for name, value in handler(self).items() if value or name not in later}
 
 
 class DecodingConfig(_Strict):
     """How replies are made at evaluation."""
 
-    strategy: Literal["greedy", "beam", "sample"] = "greedy"
+    strategy: Literal["greedy", "beam", "diverse_beam", "shrinking_beam", "sample"] = "greedy"
     num_beams: int = Field(5, ge=1)
+    num_groups: int = Field(6, ge=1, description="Groups of beams (`diverse_beam`); divides `num_beams`.")
+    diversity: float = Field(0.5, ge=0, description="What a piece costs for each use by an earlier group.")
     top_k: int = Field(0, ge=0)
     top_p: float = Field(1.0, gt=0, le=1)
     temperature: float = Field(1.0, gt=0)
     max_new_tokens: int = Field(50, ge=1)
+    no_repeat_ngram_size: int = Field(0, ge=0, description="No n-gram of pieces twice in a reply; 0 = no limit.")
+    length_penalty: float = Field(1.0, description="A beam's score is divided by its pieces to this power.")
     seed: int = 1024
 
 
@@ -236,11 +339,17 @@ class Recipe(_Strict):
     seed: int = 1024
     note: str = Field("", description="What a reader of the numbers must know.")
     encoder: str | None = Field(None, description="Pretrained encoder by folder or name; None = from scratch.")
+    start: str | None = Field(
+        None, description="Run or model folder whose weights and pieces it starts from; {size}, {seed} are the run's."
+    )
     model: dict[str, Any] = Field(default_factory=dict, description="Fields of the model's configuration.")
     tokenizer: TokenizerConfig = TokenizerConfig()  # pyright: ignore[reportCallIssue]
     data: Any = Field(default={}, validate_default=True, description="See the task's data class.")
-    stages: tuple[StageConfig, ...] = Field(min_length=1)
+    stages: tuple[StageConfig, ...] = Field((), description="At least one, but where a task needs no training.")
     decoding: DecodingConfig = DecodingConfig()  # pyright: ignore[reportCallIssue]
+    sentence_encoder: str | None = Field(
+        None, description="Encoder whose vectors say how alike replies and gold replies are (SES); None = not measured."
+    )
     published: PublishedRow | None = None
 
     @field_validator("task")
@@ -421,6 +530,8 @@ def validate_recipe(tree: dict[str, Any], origin: str) -> Recipe:
 def _check_stages(recipe: Recipe, origin: str) -> None:
     """What would otherwise show only when the stage begins, perhaps hours later."""
     names = [stage.name for stage in recipe.stages]
+    if not names and recipe.task not in WITHOUT_TRAINING:
+        raise ConfigError(f"{origin}: stages is missing or empty; task {recipe.task!r} needs at least one.")
     accepted_data = DATA_CONFIGS[recipe.task]
     for stage in recipe.stages:
         where = f"stages.{stage.name}"

@@ -8,19 +8,30 @@ import sys
 from pathlib import Path
 
 import pytest
+import tiny_adversarial as adversarial
 import tiny_training as bench
 import torch
 from safetensors.torch import load_file
 
+from empatheia.responders import empdg
+
 SCRIPT = """
 import os, sys
 from pathlib import Path
+import tiny_adversarial as adversarial
 import tiny_training as bench
+import torch
 from empatheia.training.runner import run_all
 folder = Path(sys.argv[1])
 model, _, _ = bench.train(folder, batch_examples=4, max_grad_norm=1.0, accumulate=2, save_seconds=0.0, select="words")
 if os.environ["RANK"] == "0":
     model.save_pretrained(folder / "model")
+chancy, _, _ = adversarial.train(folder / "chancy", batch_examples=4, accumulate=2, same_batch=True)
+torch.save(chancy.state_dict(), folder / f"chancy{os.environ['RANK']}.pt")
+adversarial.without_chance()
+model, _, _ = adversarial.train(folder / "adversarial", batch_examples=4, accumulate=2, same_batch=True)
+if os.environ["RANK"] == "0":
+    model.save_pretrained(folder / "adversarial" / "model")
 for budget in (0.0, None):
     (status,) = run_all([bench.tiny_recipe()], folder, budget_minutes=budget, show_progress=False)
     os.write(1, f"STATE {status.state}\\n".encode())  # in one piece: two processes share the pipe
@@ -60,6 +71,30 @@ def test_two_processes_equal_one_with_twice_the_batch(two_processes, tmp_path):
     weights = load_file(two / "model" / "model.safetensors")
     for name, parameter in model.named_parameters():
         torch.testing.assert_close(weights[name], parameter.detach(), atol=2e-4, rtol=2e-3, msg=name)
+
+
+@pytest.mark.slow
+def test_two_processes_of_an_adversarial_system_equal_one(two_processes, tmp_path, monkeypatch):
+    """Both groups by turns, without chance: each loss by name, and the weights."""
+    two = two_processes[0] / "adversarial"
+    monkeypatch.setattr(empdg, "gumbel_noise", empdg.gumbel_noise)
+    monkeypatch.setattr(empdg, "mixing_shares", empdg.mixing_shares)
+    adversarial.without_chance()
+    model, result, _ = adversarial.train(tmp_path, batch_examples=8, accumulate=2, same_batch=True)
+    assert result.steps > 6
+    for name in (*adversarial.CRITICS, *adversarial.GENERATOR):
+        left, right = bench.curve(two, f"loss_{name}"), bench.curve(tmp_path, f"loss_{name}")
+        assert left and [v for _, v in left] == pytest.approx([v for _, v in right], abs=2e-4, rel=1e-3), name
+    weights = load_file(two / "model" / "model.safetensors")
+    for name, parameter in model.named_parameters():
+        torch.testing.assert_close(weights[name], parameter.detach(), atol=1e-3, rtol=1e-2, msg=name)
+
+
+@pytest.mark.slow
+def test_processes_that_draw_for_themselves_learn_one_model(two_processes):
+    folder = two_processes[0]
+    first, second = (torch.load(folder / f"chancy{rank}.pt") for rank in (0, 1))
+    assert all(torch.equal(first[name], second[name]) for name in first)
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""``empatheia annotate``: cause labels or a teacher's emotion distributions for EmpatheticDialogues."""
+"""``empatheia annotate``: causes, a teacher's emotions or mechanisms of replies for EmpatheticDialogues."""
 
 from __future__ import annotations
 
@@ -15,25 +15,37 @@ class What(StrEnum):
 
     causes = "causes"
     emotions = "emotions"
+    mechanisms = "mechanisms"
 
 
 def annotate(
-    model: Annotated[Path, typer.Argument(help="Checkpoint of a reccon/entailment run; a responder's run (emotions).")],
-    out: Annotated[Path, typer.Option(help="File to write: .jsonl or .jsonl.gz (causes), .safetensors (emotions).")],
-    what: Annotated[What, typer.Option(help="causes: turns and spans; emotions: distributions to learn from.")] = (
-        What.causes
-    ),
+    model: Annotated[
+        Path,
+        typer.Argument(
+            help="Checkpoint of a reccon/entailment run; a responder's run (emotions); checkpoint of an epitome run"
+            " (mechanisms)."
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="File to write: .jsonl or .jsonl.gz; .safetensors (emotions).")],
+    what: Annotated[
+        What,
+        typer.Option(
+            help="causes: turns and spans; emotions: distributions to learn from; mechanisms: levels in each reply."
+        ),
+    ] = What.causes,
     splits: Annotated[str, typer.Option(help="Splits of EmpatheticDialogues, comma-separated.")] = "train,valid,test",
     emotions: Annotated[str, typer.Option(help="Emotion words the annotator reads: reccon or verbatim.")] = "reccon",
     report: Annotated[Optional[Path], typer.Option(help="Write agreement with RecEC as JSON.")] = None,  # noqa: UP045
     limit: Annotated[Optional[int], typer.Option(help="First so many dialogues of each split.")] = None,  # noqa: UP045
 ) -> None:
-    r"""Say which turns (and words) caused the emotion, or how probable each emotion is, for every prefix.
+    r"""Say which turns (and words) caused the emotion, or how probable each emotion is, or what each reply does.
 
     \b
     empatheia annotate runs/reccon/entailment/cpu-seed1024/checkpoint --out causes.jsonl.gz
     empatheia annotate runs/gao2021/soft_pretrained/cpu-seed1024 --what emotions --splits train \
         --out recipes/annotations/empathetic_dialogues.emotions.safetensors
+    empatheia annotate runs/epitome/shared/cpu-seed12/checkpoint --what mechanisms --splits train,valid \
+        --out recipes/annotations/empathetic_dialogues.mechanisms.jsonl.gz
     """
     from rich.console import Console
     from rich.progress import Progress
@@ -47,6 +59,9 @@ def annotate(
             raise typer.BadParameter(f"unknown split {name!r}; accepted: {', '.join(SPLITS)}.")
     if what is What.emotions:
         typer.echo(json.dumps(_write_distributions(model, out, names, limit), indent=2))
+        return
+    if what is What.mechanisms:
+        typer.echo(json.dumps(_write_levels(model, out, names, limit), indent=2))
         return
     notes, agreement = [], {}
     with Progress(console=Console(stderr=True), transient=True) as bar:
@@ -66,6 +81,25 @@ def annotate(
     if report is not None:
         report.write_text(json.dumps(result, indent=2), encoding="utf-8")
     typer.echo(json.dumps(result, indent=2))
+
+
+def _write_levels(model: Path, out: Path, splits: list[str], limit: int | None) -> dict[str, Any]:
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from empatheia.corpora.mechanism_levels import write_levels
+    from empatheia.training.annotating import load_splits, mechanism_levels, shares_shown
+    from empatheia.understanding.mechanisms import MechanismsOfTurns
+
+    component = MechanismsOfTurns.load(str(model))
+    rows: list[tuple[str, int, tuple[int, ...]]] = []
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        for name, dialogues in load_splits(splits).items():
+            chosen = dialogues[:limit] if limit else dialogues
+            task = bar.add_task(name, total=len(chosen))
+            rows += mechanism_levels(component, chosen, progress=lambda n, task=task: bar.advance(task, n))
+    n = write_levels(out, component.name, rows)
+    return {"replies": n, "file": str(out), "model": component.name, "shown": shares_shown(rows)}
 
 
 def _write_distributions(run: Path, out: Path, splits: list[str], limit: int | None) -> dict[str, Any]:

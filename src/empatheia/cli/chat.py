@@ -5,10 +5,24 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from empatheia.cli.opening import (
+    DEFAULT,
+    ConditionOption,
+    EndpointOption,
+    FolderOption,
+    KeyOption,
+    LlmOption,
+    ModelOption,
+    PriceInOption,
+    PriceOutOption,
+    RunsOption,
+    SystemOption,
+)
 from empatheia.cli.respond import Shown
 
 if TYPE_CHECKING:
@@ -23,7 +37,16 @@ def chat(
     temperature: Annotated[float, typer.Option(help="Sampling temperature, above 0.")] = 0.9,
     seed: Annotated[int, typer.Option(help="Of sampling.")] = 0,
     show: Annotated[Shown, typer.Option(help="analysis: also emotions and causes of each turn.")] = Shown.reply,
-    model: Annotated[str, typer.Option(help="Name or folder of a model.")] = "default",
+    model: ModelOption = DEFAULT,
+    system: SystemOption = None,
+    runs: RunsOption = Path("runs"),
+    endpoint: EndpointOption = None,
+    llm: LlmOption = None,
+    folder: FolderOption = None,
+    condition: ConditionOption = None,
+    key_env: KeyOption = "EMPATHEIA_API_KEY",
+    price_in: PriceInOption = None,
+    price_out: PriceOutOption = None,
 ) -> None:
     r"""Talk with a model.
 
@@ -34,12 +57,36 @@ def chat(
     empatheia chat --show analysis
     printf 'I failed my exam.\nI studied for weeks.\n' | empatheia chat
     """
+    from empatheia.cli.opening import open_listener, usage_line
     from empatheia.cli.output import say
-    from empatheia.errors import EmpatheiaError
-    from empatheia.listener import Decoding, Listener
+    from empatheia.listener import Decoding
 
     settings = Decoding(strategy=strategy, top_k=top_k, temperature=temperature, seed=seed)  # pyright: ignore
-    conversation = Listener.load(model).converse(decoding=settings)
+    listener = open_listener(
+        model,
+        system,
+        runs=runs,
+        endpoint=endpoint,
+        llm=llm,
+        folder=folder,
+        condition=condition,
+        key_env=key_env,
+        price_in=price_in,
+        price_out=price_out,
+    )
+    conversation = listener.converse(decoding=settings)
+    try:
+        _converse(conversation, show)
+    finally:
+        if told := usage_line(listener):
+            say(told)
+
+
+def _converse(conversation: Conversation, show: Shown) -> None:
+    """Reads, and answers, to the end of the input or ``/quit``."""
+    from empatheia.cli.output import say
+    from empatheia.errors import EmpatheiaError
+
     is_terminal = sys.stdin.isatty()
     if is_terminal:
         say(f"{conversation.listener.name} listens. {HELP}")

@@ -32,14 +32,10 @@ def evaluate(
         typer.echo(_understanding(results, as_json))
         return
     from empatheia.resources import resolve_model
-    from empatheia.training.packaging import ModelFolder, metric_rows
+    from empatheia.training.packaging import metric_rows
 
     folder = Path(run)
-    if (folder / "checkpoint").is_dir():
-        folder = folder / "checkpoint"
-    elif not folder.is_dir():
-        folder = resolve_model(run)
-    model = ModelFolder(folder)
+    model = _opened(folder if folder.is_dir() else resolve_model(run))
     metrics = model.evaluate(split, outputs)
     if as_json:
         typer.echo(json.dumps({"model": model.meta["name"], "split": split, "metrics": metrics}, ensure_ascii=False))
@@ -48,6 +44,19 @@ def evaluate(
     for label, value, interval, n in metric_rows(metrics):
         typer.echo(f"  {label:<50} {value:>9}  {f'[{interval}]' if interval else '':<22} n={n}")
     typer.echo(published_text(model, metrics))
+
+
+def _opened(folder: Path) -> Any:
+    """A run folder or a model folder, ready to be measured."""
+    from empatheia.config import read_yaml
+    from empatheia.training.packaging import ModelFolder
+    from empatheia.training.prompting import PromptRun
+
+    place = folder / "checkpoint" if (folder / "checkpoint").is_dir() else folder
+    recipe = place / "recipe.yaml"
+    if recipe.is_file() and read_yaml(recipe).get("task") == "prompt":
+        return PromptRun(folder)
+    return ModelFolder(place)
 
 
 def _understanding(results: Path, as_json: bool) -> str:

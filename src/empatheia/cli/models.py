@@ -12,6 +12,7 @@ from empatheia.errors import ConfigError, EmpatheiaError, MissingResourceError
 
 if TYPE_CHECKING:
     from empatheia.listener.parts import PartModel
+    from empatheia.listener.systems import SystemEntry
 
 app = typer.Typer(
     help="List models, show their cards, train or fetch the models of an analysis.",
@@ -25,30 +26,79 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command("list")
-def list_models(as_json: JsonOption = False) -> None:
-    r"""List the bundled model, those in the folder EMPATHEIA_MODELS, and those installed in the cache.
+def list_models(
+    as_json: JsonOption = False,
+    results: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(help="Run records our numbers are taken from [default: results of the checkout]."),
+    ] = None,
+    runs: Annotated[Path, typer.Option(help="Run folders in which checkpoints are looked for.")] = Path("runs"),
+) -> None:
+    r"""List the models on this machine, then every system with its paper, recipe and numbers.
 
-    Numbers are those of each model's card; an entry with a fault says which.
+    Models: bundled, in the folder EMPATHEIA_MODELS, installed in the cache. Their numbers are those of each model's
+    card; an entry with a fault says which. Systems: ours / published, ours from the run records (no smoke runs).
     """
     from empatheia.cli.output import print_json, print_lines
     from empatheia.listener.catalogue import known_models
+    from empatheia.listener.systems import known_systems
 
-    entries = known_models()
+    entries, systems = known_models(), known_systems(results, runs)
     if as_json:
-        print_json([entry.to_dict() for entry in entries])
+        print_json([*({"kind": "model", **entry.to_dict()} for entry in entries), *(s.to_dict() for s in systems)])
         return
-    if not entries:
+    if entries:
+        _print_table(
+            ("name", "system", "licence", "size", "where", "numbers"),
+            [
+                (e.name, e.system, e.licence, f"{e.megabytes:.1f} MB", str(e.folder), e.fault or _numbers(e.numbers))
+                for e in entries
+            ],
+        )
+    else:
         print_lines([[("no model here: train one with 'empatheia train', or set EMPATHEIA_MODELS to a folder.", "")]])
-        return
-    rows = [("name", "system", "licence", "size", "where", "numbers")]
-    rows += [
-        (e.name, e.system, e.licence, f"{e.megabytes:.1f} MB", str(e.folder), e.fault or _numbers(e.numbers))
-        for e in entries
-    ]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
-    for place, row in enumerate(rows):
+    print_lines([[("", "")]])
+    _print_table(
+        ("system", "paper", "file", "recipe", "parameters", "licence", "ours / published"),
+        [
+            (
+                s.name,
+                s.paper or "-",
+                s.file.rpartition("/")[2],
+                s.recipe + (f" (+{len(s.recipes) - 1})" if len(s.recipes) > 1 else "") or "-",
+                f"{s.parameters / 1e6:.1f} M" if s.parameters else "-",
+                s.licence or "-",
+                _beside(s),
+            )
+            for s in systems
+        ],
+    )
+
+
+def _print_table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+    from empatheia.cli.output import print_lines
+
+    widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head) - 1)]
+    for place, row in enumerate((head, *rows)):
         cells = [f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False)]
         print_lines([[("  ".join([*cells, row[-1]]), "dim" if not place else "")]])
+
+
+def _beside(system: SystemEntry) -> str:
+    """Our numbers and the printed ones, where there is one of the two, and where they are from."""
+    from empatheia.listener.systems import ALWAYS, TOLD
+
+    names = [name for name in TOLD if name in system.published or (name in ALWAYS and name in system.ours)]
+    cells = [f"{name} {_or_open(system.ours, name)} / {_or_open(system.published, name, '-')}" for name in names] or [
+        "open"
+    ]
+    sources = [f"{system.recipe}, {system.size}"] if system.ours else []
+    sources += [system.published_row] if system.published else []
+    return ", ".join(cells) + (f"  [{'; '.join(sources)}]" if sources else "")
+
+
+def _or_open(numbers: Mapping[str, float], name: str, otherwise: str = "open") -> str:
+    return f"{numbers[name]:.4g}" if name in numbers else otherwise
 
 
 @app.command("show")
@@ -193,27 +243,35 @@ def pull_model(
     name: Annotated[str, typer.Argument(help="Hub id such as FacebookAI/roberta-base, a model folder, or a run's.")],
     as_: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Option("--as", metavar="MODEL", help="Install it as the model of a part, e.g. intent."),
+        typer.Option(
+            "--as", metavar="MODEL", help="Install it as a part's model (intent ...) or a system's (moel ...)."
+        ),
     ] = None,
 ) -> None:
-    r"""Fetch a model from the hub; with --as also check that it answers a part, and install it for that part.
+    r"""Fetch a model from the hub; with --as also check that it answers, and install it for a part or a system.
 
-    No weights are published for the parts of an analysis; 'models train' makes them.
+    'respond --system NAME' answers by the model installed for a system. No weights are published for the parts of an
+    analysis; 'models train' makes them.
 
     \b
     empatheia models pull FacebookAI/roberta-base
     empatheia models pull runs/meed2/emotion_intent/cpu-seed1024 --as intent
+    empatheia models pull runs/gao2021/soft/cpu-seed1024 --as cause_gated
     """
-    from empatheia.listener.installing import install_folder
+    from empatheia.listener.installing import install_folder, install_system
     from empatheia.listener.parts import PART_MODELS
     from empatheia.resources import installed_model, resolve_model
+    from empatheia.responders import RESPONDERS
 
     own = {model.name: model for model in PART_MODELS}
     if name in own and not Path(name).is_dir() and installed_model(name) is None:
         raise MissingResourceError(f"no weights are published for {name!r}. Make it with: {own[name].remedy}")
     if as_ is not None and as_ == name:
         raise ConfigError(f"--as {as_!r} is the model's own name; name a folder or a hub id to install as {as_!r}.")
-    folder = resolve_model(name) if as_ is None else install_folder(name, as_)
+    if as_ is None:
+        folder = resolve_model(name)
+    else:
+        folder = install_system(name, as_) if as_ in RESPONDERS and as_ not in own else install_folder(name, as_)
     typer.echo(f"{as_ or name}: {folder}")
 
 

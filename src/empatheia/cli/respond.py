@@ -4,10 +4,24 @@ from __future__ import annotations
 
 import sys
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from empatheia.cli.opening import (
+    DEFAULT,
+    ConditionOption,
+    EndpointOption,
+    FolderOption,
+    KeyOption,
+    LlmOption,
+    ModelOption,
+    PriceInOption,
+    PriceOutOption,
+    RunsOption,
+    SystemOption,
+)
 from empatheia.errors import DataError
 
 
@@ -28,7 +42,16 @@ def respond(
     max_new_tokens: Annotated[int, typer.Option(help="Longest reply, in pieces.")] = 60,
     seed: Annotated[int, typer.Option(help="Of sampling.")] = 0,
     show: Annotated[Shown, typer.Option(help="analysis: also emotions and causes.")] = Shown.reply,
-    model: Annotated[str, typer.Option(help="Name or folder of a model.")] = "default",
+    model: ModelOption = DEFAULT,
+    system: SystemOption = None,
+    runs: RunsOption = Path("runs"),
+    endpoint: EndpointOption = None,
+    llm: LlmOption = None,
+    folder: FolderOption = None,
+    condition: ConditionOption = None,
+    key_env: KeyOption = "EMPATHEIA_API_KEY",
+    price_in: PriceInOption = None,
+    price_out: PriceOutOption = None,
 ) -> None:
     r"""Answer a conversation.
 
@@ -38,10 +61,13 @@ def respond(
     \b
     empatheia respond "I finally got the job!"
     empatheia respond "My dog died." "I am so sorry." "He was fourteen." --strategy beam --show analysis
+    empatheia respond "I failed again." --system cause_gated
+    empatheia respond "I failed again." --system language_model --endpoint http://localhost:8000/v1 --llm NAME
     """
-    from empatheia.cli.output import print_json, print_lines, reply_lines, understanding_lines, visible
+    from empatheia.cli.opening import open_listener, usage_line
+    from empatheia.cli.output import print_json, print_lines, reply_lines, say, understanding_lines, visible
     from empatheia.dialogue import Dialogue
-    from empatheia.listener import Decoding, Listener
+    from empatheia.listener import Decoding
 
     if texts == ["-"]:
         lines = sys.stdin.buffer.read().decode("utf-8", "replace").splitlines()
@@ -56,7 +82,21 @@ def respond(
         max_new_tokens=max_new_tokens,
         seed=seed,
     )
-    reply = Listener.load(model).respond(Dialogue.of(*texts), decoding=settings)
+    listener = open_listener(
+        model,
+        system,
+        runs=runs,
+        endpoint=endpoint,
+        llm=llm,
+        folder=folder,
+        condition=condition,
+        key_env=key_env,
+        price_in=price_in,
+        price_out=price_out,
+    )
+    reply = listener.respond(Dialogue.of(*texts), decoding=settings)
+    if not reply.text:
+        say(f"the reply is empty (finish: {reply.decoding.get('finish', 'none')}); try a larger --max-new-tokens.")
     if as_json:
         print_json(reply.to_dict())
     elif show is Shown.analysis:
@@ -65,3 +105,5 @@ def respond(
         print_lines([[(visible(reply.text), "")]])
         if reply.understanding.uncertain:
             typer.echo(f"uncertain: {'; '.join(reply.understanding.uncertain)}", err=True)
+    if told := usage_line(listener):
+        say(told)

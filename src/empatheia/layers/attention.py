@@ -47,6 +47,8 @@ class Attention(nn.Module):
         dropout: On the attention weights.
         gate_form: How ``gates`` enter: ``weights`` (paper, equation 5), ``memory`` (Gao's soft code: keys and
             values of ``g_i * h_i``), ``bias`` (Gao's hard code: scores + (1 - g)(-1e18)).
+        memory_width: Width of the memory; None = ``width``.
+        bias: On all four projections.
     """
 
     def __init__(
@@ -56,6 +58,8 @@ class Attention(nn.Module):
         inner_width: int | None = None,
         dropout: float = 0.0,
         gate_form: GateForm = "weights",
+        memory_width: int | None = None,
+        bias: bool = False,
     ) -> None:
         super().__init__()
         inner_width = inner_width or width
@@ -65,10 +69,10 @@ class Attention(nn.Module):
         self.head_width = inner_width // n_heads
         self.dropout = dropout
         self.gate_form = gate_form
-        self.query = nn.Linear(width, inner_width, bias=False)
-        self.key = nn.Linear(width, inner_width, bias=False)
-        self.value = nn.Linear(width, inner_width, bias=False)
-        self.out = nn.Linear(inner_width, width, bias=False)
+        self.query = nn.Linear(width, inner_width, bias=bias)
+        self.key = nn.Linear(memory_width or width, inner_width, bias=bias)
+        self.value = nn.Linear(memory_width or width, inner_width, bias=bias)
+        self.out = nn.Linear(inner_width, width, bias=bias)
 
     def _split(self, x: Tensor) -> Tensor:
         return x.unflatten(-1, (self.n_heads, self.head_width)).transpose(1, 2)  # (batch, heads, length, head_width)
@@ -86,6 +90,20 @@ class Attention(nn.Module):
         if gates is not None and self.gate_form == "memory":
             memory = memory * gates.unsqueeze(-1).to(memory.dtype)
         return self._split(self.key(memory)), self._split(self.value(memory))
+
+    def weights(self, queries: Tensor, keys: Tensor, keep: Tensor | None = None) -> Tensor:
+        """Where the queries look, without gates or dropout.
+
+        Args:
+            queries: Shape: ``(batch, target, width)``.
+            keys: From :meth:`project`. Shape: ``(batch, heads, source, head_width)``.
+            keep: True = keep. Shape broadcastable to ``(batch, heads, target, source)``.
+
+        Returns:
+            Rows sum to 1. Shape: ``(batch, heads, target, source)``.
+        """
+        scores = self._split(self.query(queries)) @ keys.transpose(-1, -2) * self.head_width**-0.5
+        return (scores if keep is None else scores.masked_fill(~keep, float("-inf"))).softmax(-1)
 
     def forward(
         self,

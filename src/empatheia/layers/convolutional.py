@@ -145,6 +145,7 @@ class ConvolutionalEncoder(nn.Module):
         dropout: On residual branches and attention weights.
         input_width: Width of what comes in; None = ``width``.
         masks_padding: Hide padding from the convolutions (the released code does not).
+        has_timing: Add the timing signal; False where the input has positions of its own.
     """
 
     def __init__(
@@ -157,9 +158,11 @@ class ConvolutionalEncoder(nn.Module):
         dropout: float = 0.0,
         input_width: int | None = None,
         masks_padding: bool = True,
+        has_timing: bool = True,
     ) -> None:
         super().__init__()
         self.masks_padding = masks_padding
+        self.has_timing = has_timing
         self.projection = nn.Linear(input_width or width, width, bias=False)
         self.layers = nn.ModuleList(
             ConvolutionalEncoderLayer(width, n_heads, attention_width, ffn_width, dropout) for _ in range(n_layers)
@@ -177,8 +180,9 @@ class ConvolutionalEncoder(nn.Module):
             Tensor of shape ``(batch, source, width)``.
         """
         states = self.projection(states)
-        positions = torch.arange(states.shape[1], device=states.device)
-        states = states + timing_signal(positions, states.shape[2], states.dtype)
+        if self.has_timing:
+            positions = torch.arange(states.shape[1], device=states.device)
+            states = states + timing_signal(positions, states.shape[2], states.dtype)
         for layer in self.layers:
             states = layer(states, mask, self.masks_padding)
         return self.norm(states)
@@ -195,6 +199,7 @@ class ConvolutionalDecoderLayer(nn.Module):
         dropout: On residual branches and attention weights.
         layer_idx: Position in the stack, the cache's key.
         conv_idx: Cache layer of the convolutions; beyond all attention layers of the decoder.
+        memory_width: Width of the memory; None = ``width``.
     """
 
     def __init__(
@@ -206,6 +211,7 @@ class ConvolutionalDecoderLayer(nn.Module):
         dropout: float,
         layer_idx: int,
         conv_idx: int,
+        memory_width: int | None = None,
     ) -> None:
         super().__init__()
         self.layer_idx = layer_idx
@@ -213,7 +219,7 @@ class ConvolutionalDecoderLayer(nn.Module):
         self.self_norm = UnbiasedLayerNorm(width)
         self.self_attention = Attention(width, n_heads, attention_width, dropout)
         self.cross_norm = UnbiasedLayerNorm(width)
-        self.cross_attention = Attention(width, n_heads, attention_width, dropout)
+        self.cross_attention = Attention(width, n_heads, attention_width, dropout, memory_width=memory_width)
         self.ffn_norm = UnbiasedLayerNorm(width)
         self.ffn = ConvolutionalFeedForward(width, ffn_width, is_causal=True, dropout=dropout)
         self.dropout = nn.Dropout(dropout)
@@ -259,12 +265,21 @@ class ConvolutionalDecoder(nn.Module):
     """Projection, timing, :class:`ConvolutionalDecoderLayer` times ``n_layers``, norm."""
 
     def __init__(
-        self, n_layers: int, width: int, n_heads: int, attention_width: int, ffn_width: int, dropout: float = 0.0
+        self,
+        n_layers: int,
+        width: int,
+        n_heads: int,
+        attention_width: int,
+        ffn_width: int,
+        dropout: float = 0.0,
+        memory_width: int | None = None,
     ) -> None:
         super().__init__()
         self.projection = nn.Linear(width, width, bias=False)
         self.layers = nn.ModuleList(
-            ConvolutionalDecoderLayer(width, n_heads, attention_width, ffn_width, dropout, i, n_layers + i)
+            ConvolutionalDecoderLayer(
+                width, n_heads, attention_width, ffn_width, dropout, i, n_layers + i, memory_width
+            )
             for i in range(n_layers)
         )
         self.norm = UnbiasedLayerNorm(width)

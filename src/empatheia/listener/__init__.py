@@ -9,8 +9,10 @@ if TYPE_CHECKING:
     from empatheia.listener.analyzer import Analyzer
     from empatheia.listener.conversation import Conversation
     from empatheia.listener.inputs import as_dialogue
+    from empatheia.listener.language_models import LanguageListener
     from empatheia.listener.listener import Listener, analyze, respond
     from empatheia.listener.report import Report, write_report
+    from empatheia.listener.retriever import Retriever
     from empatheia.listener.strategies import Decoding
     from empatheia.listener.streaming import ReplyStream
     from empatheia.listener.transcripts import read_transcripts
@@ -19,9 +21,11 @@ _HOMES = {
     "Analyzer": "empatheia.listener.analyzer",
     "Conversation": "empatheia.listener.conversation",
     "Decoding": "empatheia.listener.strategies",
+    "LanguageListener": "empatheia.listener.language_models",
     "Listener": "empatheia.listener.listener",
     "ReplyStream": "empatheia.listener.streaming",
     "Report": "empatheia.listener.report",
+    "Retriever": "empatheia.listener.retriever",
     "analyze": "empatheia.listener.listener",
     "as_dialogue": "empatheia.listener.inputs",
     "read_transcripts": "empatheia.listener.transcripts",
@@ -33,9 +37,11 @@ __all__ = [
     "Analyzer",
     "Conversation",
     "Decoding",
+    "LanguageListener",
     "Listener",
     "ReplyStream",
     "Report",
+    "Retriever",
     "analyze",
     "as_dialogue",
     "read_transcripts",

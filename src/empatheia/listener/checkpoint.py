@@ -37,6 +37,7 @@ class Manifest:
         cause_threshold: Words at or above it are causes; in [0, 1].
         temperature: The emotion logits are divided by it before the softmax; above 0.
         licence: Licence of the weights.
+        weights: File of the weights; empty for a model that stands on another one and learnt nothing of its own.
         degraded: Why the model is a stand-in, or empty.
     """
 
@@ -49,6 +50,7 @@ class Manifest:
     cause_threshold: float = 0.5
     temperature: float = 1.0
     licence: str = ""
+    weights: str = WEIGHTS
     degraded: str = ""
 
 
@@ -61,7 +63,8 @@ def read_manifest(folder: Path) -> Manifest:
     if not folder.is_dir():
         raise CheckpointError(f"no model folder at {folder}. {_REMEDY}")
     path = folder / MANIFEST
-    for name in (MANIFEST, "config.json", WEIGHTS):
+    weights = read_json(path).get("weights", WEIGHTS) if path.is_file() else WEIGHTS
+    for name in (MANIFEST, "config.json", *([WEIGHTS] if weights else [])):
         if not (folder / name).is_file():
             raise CheckpointError(f"{folder} has no {name}, so it is not a whole model folder. {_REMEDY}")
     record = read_json(path)

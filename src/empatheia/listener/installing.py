@@ -93,7 +93,7 @@ def install_run(run: Path, name: str) -> Path:
 
     Args:
         run: Run folder, as ``empatheia train`` leaves it.
-        name: Of :data:`PART_MODELS`.
+        name: Of :data:`PART_MODELS`, or a system's.
 
     Returns:
         The model's folder.
@@ -174,6 +174,34 @@ def install_folder(source: str | Path, name: str) -> Path:
     if is_run:
         return install_run(folder, name)
     target = models_root() / name
+    if target.resolve() != folder.resolve():
+        save_folder(target, lambda place: shutil.copytree(folder, place, dirs_exist_ok=True))
+    return target
+
+
+def install_system(source: str | Path, system: str) -> Path:
+    """Installs a responder's model folder or finished run under its system's name, once it has loaded.
+
+    Args:
+        source: Folder, run folder (as ``empatheia train`` leaves it), installed name or hub id.
+        system: Name in ``RESPONDERS``.
+
+    Raises:
+        MissingResourceError: It is not here and cannot be fetched.
+        EmpatheiaError: It is no model of that system.
+    """
+    from empatheia.listener.listener import Listener
+    from empatheia.listener.systems import check_folder, check_system
+
+    check_system(system)
+    folder = resolve_model(source)
+    is_run = (folder / "checkpoint").is_dir() and (folder / "metrics.json").is_file()
+    checkpoint = folder / "checkpoint" if is_run else folder
+    check_folder(checkpoint, system)
+    Listener.load(checkpoint)
+    if is_run:
+        return install_run(folder, system)
+    target = models_root() / system
     if target.resolve() != folder.resolve():
         save_folder(target, lambda place: shutil.copytree(folder, place, dirs_exist_ok=True))
     return target

@@ -24,11 +24,20 @@ from empatheia.listener.inputs import ReadyInput, prepare
 from empatheia.listener.reading import EncodedInput, Reader
 from empatheia.listener.strategies import Decoding
 from empatheia.listener.streaming import Cancelled, PieceQueue, ReplyStream
-from empatheia.registry import nearest
+from empatheia.registry import Registry, nearest
 from empatheia.text.tokenizer import DialogueTokenizer
 
 INPUTS_PER_CHUNK = 4096
 REPLIES_PER_BATCH = 64
+
+LISTENERS = Registry(
+    "listeners",
+    {
+        "language_model": "empatheia.listener.language_models:LanguageListener",
+        "rashkin_retrieval": "empatheia.listener.retriever:Retriever",
+    },
+)
+"""Systems that answer otherwise than by a decoder of ours, and who answers with them."""
 
 Input = str | Dialogue
 Inputs = Sequence[Input]
@@ -65,6 +74,8 @@ class Listener:
         """
         folder = find_model(name_or_path)
         manifest = read_manifest(folder)
+        if cls is Listener and manifest.system in LISTENERS:
+            return LISTENERS.get(manifest.system).load(folder, device)
         tokenizer = DialogueTokenizer.from_pretrained(folder)
         network = load_network(folder, manifest, len(tokenizer), device)
         try:
@@ -131,7 +142,7 @@ class Listener:
             item: As for :meth:`analyze`.
             decoding: How replies are chosen.
             **settings: Fields of :class:`Decoding` in its place: ``strategy``, ``num_beams``, ``top_k``,
-                ``temperature``, ``max_new_tokens``, ``seed``.
+                ``temperature``, ``max_new_tokens``, ``seed``, ``label``.
 
         Returns:
             One reply, or a list in the order of the inputs.
@@ -210,6 +221,12 @@ class Listener:
     ) -> Tensor:
         """Reply pieces, BOS first. Shape: ``(batch, pieces)``."""
         tokenizer = self.tokenizer
+        if decoding.label is not None:
+            if not getattr(self.network, "takes_label", False):
+                raise DecodingError(
+                    f"the model {self.name!r} ({self.manifest.system}) takes no label of the reply; leave label out."
+                )
+            extra["label"] = decoding.label
         silent = {tokenizer.unk_id, tokenizer.pad_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.bos_id}
         contexts = ["\n".join(turn.text for turn in item.ready.example.context) for item in inputs]
         with torch.random.fork_rng(devices=[]):  # systems that draw gates when they answer stay reproducible

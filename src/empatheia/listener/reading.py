@@ -141,6 +141,7 @@ class Reader:
             first = ready.shift + min(starts, default=0)
             n_characters = len(ready.turns[-1].text)
             reasons.append(f"long text: only its end was read, {n_characters - first:,} of {n_characters:,} characters")
+        reasons += pieces.extra.get("doubts", ())
         tokenizer = self.tokenizer if self._may_be_unknown(pieces) else None
         reasons += doubts(" ".join(turn.text for turn in ready.example.context), tokenizer)
         if not self.analyzes:

@@ -16,8 +16,9 @@ import torch
 from torch import Tensor
 from transformers import LogitsProcessor, LogitsProcessorList, TemperatureLogitsWarper, TopKLogitsWarper
 
-from empatheia.errors import DecodingError
+from empatheia.errors import DataError, DecodingError
 from empatheia.registry import nearest
+from empatheia.taxonomy import canonical_emotion
 
 Strategy = Literal["greedy", "beam", "sample"]
 MAX_NEW_TOKENS_LIMIT = 1024
@@ -34,6 +35,8 @@ class Decoding:
         temperature: Above 0; below 1 is more cautious; only ``sample`` reads it.
         max_new_tokens: Longest reply, in pieces.
         seed: Of the noise; only ``sample`` reads it.
+        label: One of the 41 emotions and intents the reply is to express, in place of the predicted one; None = the
+            predicted. Only systems that take a label of the reply accept it (MEED2).
 
     Raises:
         DecodingError: A value is out of its range.
@@ -45,6 +48,7 @@ class Decoding:
     temperature: float = 0.9
     max_new_tokens: int = 60
     seed: int = 0
+    label: str | None = None
 
     def __post_init__(self) -> None:
         names = list(get_args(Strategy))
@@ -60,6 +64,11 @@ class Decoding:
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or not lowest <= value <= highest:
                 raise DecodingError(f"{name} is {value!r}; accepted: a whole number from {lowest} to {highest}.")
+        if self.label is not None:
+            try:
+                object.__setattr__(self, "label", canonical_emotion(str(self.label)))
+            except DataError as problem:
+                raise DecodingError(f"label: {problem}") from None
         if not isinstance(self.temperature, int | float) or not 0 < self.temperature <= 100:
             raise DecodingError(
                 f"temperature is {self.temperature!r}; accepted: above 0 up to 100; no randomness: greedy."
@@ -69,7 +78,8 @@ class Decoding:
         """The settings that had a say in the reply."""
         read = {"greedy": (), "beam": ("num_beams",), "sample": ("top_k", "temperature", "seed")}[self.strategy]
         settings = asdict(self)
-        return {name: settings[name] for name in ("strategy", *read, "max_new_tokens")}
+        chosen = () if self.label is None else ("label",)
+        return {name: settings[name] for name in ("strategy", *read, "max_new_tokens", *chosen)}
 
     def generate_settings(self, contexts: Sequence[str]) -> dict[str, Any]:
         """Keyword arguments for ``generate()``.

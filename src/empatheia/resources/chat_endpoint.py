@@ -11,12 +11,15 @@ from __future__ import annotations
 import json
 import os
 import random
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict, dataclass, replace
 from email.utils import parsedate_to_datetime
 from http.client import HTTPException
-from typing import Any
+from typing import Any, TypeVar
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
@@ -34,6 +37,8 @@ _LONGEST_BODY = 16 << 20
 _SHOWN = 200
 
 Message = Mapping[str, str]
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +61,98 @@ class ChatAnswer:
     completion_tokens: int
     tries: int
     seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """What a million tokens cost, in the caller's currency; there is no built-in price.
+
+    Args:
+        prompt: Of prompt tokens.
+        completion: Of completion tokens.
+
+    Raises:
+        ConfigError: One is below 0.
+    """
+
+    prompt: float
+    completion: float
+
+    def __post_init__(self) -> None:
+        if not (self.prompt >= 0 and self.completion >= 0):
+            raise ConfigError(f"prices are {self.prompt} and {self.completion}; accepted: 0 or more a million tokens.")
+
+    def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
+        """Of so many tokens.
+
+        >>> Prices(0.5, 2.0).cost(1_000_000, 500_000)
+        1.5
+        """
+        return (prompt_tokens * self.prompt + completion_tokens * self.completion) / 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What answers took.
+
+    Attributes:
+        answers: How many came.
+        tries: Requests sent for them.
+        prompt_tokens, completion_tokens: As the server counts them.
+        cost: In the currency of the prices; None without prices.
+    """
+
+    answers: int = 0
+    tries: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON-ready data."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        cost = "" if self.cost is None else f", cost {self.cost:.6f}"
+        tokens = f"{self.prompt_tokens:,} prompt and {self.completion_tokens:,} completion tokens"
+        return f"{self.answers:,} answers, {tokens}{cost}"
+
+
+class Ledger:
+    """Tokens and cost of each conversation and of all; safe to use from several threads.
+
+    Args:
+        prices: None = tokens alone.
+    """
+
+    def __init__(self, prices: Prices | None = None) -> None:
+        self.prices = prices
+        self._rows: dict[str, list[int]] = {}
+        self._lock = threading.Lock()
+
+    def add(self, conversation: str, prompt_tokens: int, completion_tokens: int, tries: int = 1) -> Usage:
+        """Books one answer, and says what it took by itself."""
+        entry = [1, tries, prompt_tokens, completion_tokens]
+        with self._lock:
+            row = self._rows.setdefault(conversation, [0, 0, 0, 0])
+            row[:] = [old + new for old, new in zip(row, entry, strict=True)]
+        return self._usage(entry)
+
+    @property
+    def total(self) -> Usage:
+        """Of all conversations."""
+        with self._lock:
+            return self._usage([sum(column) for column in zip(*self._rows.values(), strict=True)] or [0, 0, 0, 0])
+
+    @property
+    def conversations(self) -> dict[str, Usage]:
+        """By conversation, in the order of their first answers."""
+        with self._lock:
+            return {name: self._usage(row) for name, row in self._rows.items()}
+
+    def _usage(self, row: Sequence[int]) -> Usage:
+        cost = None if self.prices is None else self.prices.cost(row[2], row[3])
+        return Usage(*row, cost=cost)
 
 
 class ChatEndpoint:
@@ -119,13 +216,13 @@ class ChatEndpoint:
 
         Args:
             messages: ``role`` and ``content``.
-            **options: More fields of the request, e.g. ``max_tokens``.
+            **options: More fields of the request, e.g. ``max_tokens``; None leaves a field out.
 
         Raises:
             EndpointError: The server refused, or no try gave an answer that can be read.
         """
         body = {"model": self.model, "messages": [dict(m) for m in messages], "temperature": 0, **options}
-        raw = json.dumps(body).encode()
+        raw = json.dumps({name: value for name, value in body.items() if value is not None}).encode()
         begun = time.monotonic()
         trouble, asked = "", None
         for attempt in range(self.retries + 1):
@@ -188,6 +285,36 @@ class ChatEndpoint:
     def _without_key(self, answer: ChatAnswer) -> ChatAnswer:
         """A server may send back what it was sent."""
         return replace(answer, **{name: self._hidden(getattr(answer, name)) for name in ("text", "finish", "model")})
+
+
+def in_order(work: Callable[[Item], Result], items: Iterable[Item], workers: int = 4) -> Iterator[Result]:
+    """Results in the order of the items, several under way at once.
+
+    At most twice as many items as workers are taken ahead of the result that is waited for. After the first failure,
+    or when the caller leaves, nothing new is begun and what is under way comes to its end.
+
+    Args:
+        work: Called in other threads.
+        items: Any number.
+        workers: How many at once, 1 or more.
+
+    Raises:
+        ConfigError: ``workers`` is below 1.
+        Exception: What ``work`` raised for the first item that failed.
+    """
+    if workers < 1:
+        raise ConfigError(f"workers is {workers}; accepted: 1 or more.")
+    pool = ThreadPoolExecutor(workers)
+    waiting: deque[Future[Result]] = deque()
+    try:
+        for item in items:
+            waiting.append(pool.submit(work, item))
+            if len(waiting) >= 2 * workers:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 class _UnreadableError(Exception):

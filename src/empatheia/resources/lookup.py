@@ -165,7 +165,7 @@ def _hub(name: str, local_only: bool) -> Path | None:
         hub = importlib.import_module("huggingface_hub")
     except ImportError:
         return None
-    patterns = ["*.json", "*.txt", "*.model", "*.safetensors", "*.md"]
+    patterns = ["*.json", "*.txt", "*.jinja", "*.model", "*.safetensors", "*.md"]
     with contextlib.suppress(Exception):
         found = Path(hub.snapshot_download(name, local_files_only=local_only, allow_patterns=patterns))
         if (found / "config.json").is_file():

@@ -241,7 +241,9 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
     encoder: Any
     decoder: Any
     features: ClassVar[tuple[str, ...]] = ("input_ids", "attention_mask", "labels")
-    gold_features: ClassVar[frozenset[str]] = frozenset(("labels", "emotion_labels", "cause_labels", "emotion_teacher"))
+    gold_features: ClassVar[frozenset[str]] = frozenset(
+        ("labels", "emotion_labels", "cause_labels", "emotion_teacher", "mechanism_labels")
+    )
     side_inputs: ClassVar[tuple[str, ...]] = ()
     has_emotion_head: ClassVar[bool] = False
     scores_padding: ClassVar[bool] = False
@@ -315,6 +317,13 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
         """Tables that word vectors may start."""
         return [self.encoder.words]
 
+    def see_corpus(self, replies: Tensor) -> None:
+        """Told before a stage what it will learn to say; most systems need not know.
+
+        Args:
+            replies: Pieces of all training replies, one behind the other. Shape: ``(n,)``.
+        """
+
     def decoder_inputs(self, ids: Tensor, encoding: ResponderEncoding, first_position: int) -> Tensor:
         """Embeds decoder pieces: words + positions.
 
@@ -360,6 +369,19 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
         """Word scores of decoder states. Shape: ``(batch, target, vocabulary)``."""
         return F.linear(states, self.encoder.words.weight) if self.config.tie_words else self.word_head(states)
 
+    def kept_logits(self, states: Tensor, kept: Tensor, encoding: Any) -> Tensor:
+        """Word scores of the states that count.
+
+        Args:
+            states: Shape: ``(batch, target, width)``.
+            kept: True = counts. Shape: ``(batch, target)``.
+            encoding: The encoder's output.
+
+        Returns:
+            Tensor of shape ``(1, number kept, vocabulary)``.
+        """
+        return self.word_logits(states[kept][None], encoding)
+
     def encoding_losses(self, encoding: Any, **labels: Tensor | None) -> dict[str, Tensor]:
         """Losses of the encoder's heads, unweighted means by name: ``emotion`` where there is such a head."""
         gold = labels.get("emotion_labels")
@@ -383,6 +405,16 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
         """
         nll = word_loss(logits, labels, self.config.pad_token_id, self.config.label_smoothing)
         return {"words": nll.sum() / n_words.clamp_min(1)}
+
+    def state_losses(self, states: Tensor, labels: Tensor, encoding: Any) -> dict[str, Tensor]:
+        """Losses on the decoder's states themselves, unweighted means by name; none here.
+
+        Args:
+            states: Shape: ``(batch, target, width)``.
+            labels: -100 ignored. Shape: ``(batch, target)``.
+            encoding: The encoder's output.
+        """
+        return {}
 
     def _n_words(self, labels: Tensor) -> Tensor:
         return self.count_items({"labels": labels}, self.config)["words"]
@@ -447,12 +479,14 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
             states = self.decode(states, encoding, attention_mask, past_key_values)
             if labels is not None and self.training and not self.scores_padding:
                 kept = labels.ne(IGNORED)  # half of a batch of replies is padding, and the words cost most of a step
-                scored = self.word_logits(states[kept][None], encoding)  # (1, pieces that count, vocabulary)
+                scored = self.kept_logits(states, kept, encoding)  # (1, pieces that count, vocabulary)
                 losses |= self.reply_losses(scored, labels[kept][None], encoding, states, n_words=self._n_words(labels))
             else:
                 logits = self.word_logits(states, encoding)  # (batch, target, vocabulary)
                 if labels is not None:
                     losses |= self.reply_losses(logits, labels, encoding, states, n_words=self._n_words(labels))
+            if labels is not None:
+                losses |= self.state_losses(states, labels, encoding)
         batch = {"labels": labels, **features}
         counts = self.count_items({k: v for k, v in batch.items() if v is not None}, self.config) if losses else {}
         return ResponderOutput(

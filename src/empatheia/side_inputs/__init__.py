@@ -41,7 +41,10 @@ class SideInput(Protocol):
         ...
 
     def add(self, examples: Sequence[Example], items: Sequence[EncodedExample]) -> None:
-        """Writes what belongs to each context into ``item.extra``; reads neither reply nor labels."""
+        """Writes what belongs to each context into ``item.extra``; reads neither reply nor labels.
+
+        What an answer must be distrusted for (a source is not there) goes into the list ``item.extra["doubts"]``.
+        """
         ...
 
     def collate(self, items: Sequence[EncodedExample], pad_id: int, width: int) -> dict[str, Tensor]:
@@ -55,7 +58,19 @@ class SideInput(Protocol):
         ...
 
 
-SIDE_INPUTS = Registry("side inputs", {})
+SIDE_INPUTS = Registry(
+    "side inputs",
+    {
+        "external_vectors": "empatheia.side_inputs.external_vectors:ExternalVectors",
+        "prepended_labels": "empatheia.side_inputs.prepended_labels:PrependedLabels",
+        "emotion_words": "empatheia.side_inputs.emotion_words:EmotionWords",
+        "concept_graph": "empatheia.side_inputs.concept_graph:ConceptGraph",
+        "cause_turns": "empatheia.side_inputs.cause_turns:CauseTurns",
+        "knowledge_of_relations": "empatheia.side_inputs.knowledge:KnowledgeOfRelations",
+        "knowledge_of_types": "empatheia.side_inputs.knowledge:KnowledgeOfTypes",
+        "turn_labels": "empatheia.side_inputs.turn_labels:LabelsOfTurns",
+    },
+)
 """Name in a responder's ``side_inputs`` and in a recipe's ``data.side_inputs`` to a :class:`SideInput`."""
 
 

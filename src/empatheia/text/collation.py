@@ -16,13 +16,15 @@ from torch import Tensor
 from empatheia.dialogue import CauseAnnotation, Example, Span
 from empatheia.errors import ConfigError
 from empatheia.registry import nearest
+from empatheia.taxonomy import MECHANISMS
 from empatheia.text.tokenizer import DialogueTokenizer, Pieces
 from empatheia.text.words import count_words
 
 IGNORED = -100
 ROLE_IDS = {"speaker": 1, "listener": 2}
-FEATURES = ("input_ids", "attention_mask", "role_ids", "turn_ids", "emotion_labels", "cause_labels", "labels")
-NOT_TENSORS = ("emotion_teacher",)  # added by a collator of the training package
+LABELS = ("emotion_labels", "cause_labels", "mechanism_labels", "labels")
+FEATURES = ("input_ids", "attention_mask", "role_ids", "turn_ids", *LABELS)
+NOT_TENSORS = ("emotion_teacher", "feedback_ids", "emotion_vocabulary")  # added by collators of the training package
 
 
 @dataclass(frozen=True)
@@ -34,9 +36,11 @@ class Layout:
         variant: ``paper``: cause labels as annotated, CLS counts as a cause; ``repo``: CLS not, the last turn
             always.
         supervise_cls: Let the loss see position 0 (equation 4 sums from 1).
-        separators: Close each turn by SEP (Gao et al.); False: turns follow each other (MoEL and its kin).
+        separators: Close each turn by SEP (Gao et al.); ``double``: and open each but the first by another one
+            (MEED2); False: turns follow each other (MoEL and its kin).
         truncate: What goes when a context is too long. ``oldest``: turns from the front, then the start of
             the last turn; ``newest``: all behind the first ``max_source`` pieces, as Rashkin et al. do.
+        max_turns: Turns read at most, the newest; None = as many as fit.
 
     Raises:
         ConfigError: ``max_source`` has no room for a turn, or an unknown word was given.
@@ -45,15 +49,19 @@ class Layout:
     max_source: int = 256
     variant: Literal["paper", "repo"] = "paper"
     supervise_cls: bool = False
-    separators: bool = True
+    separators: bool | Literal["double"] = True
     truncate: Literal["oldest", "newest"] = "oldest"
+    max_turns: int | None = None
 
     def __post_init__(self) -> None:
         if self.max_source < 2:
             raise ConfigError(f"max_source is {self.max_source}; accepted: at least 2 (CLS and a SEP).")
-        for name, accepted in (("variant", ("paper", "repo")), ("truncate", ("oldest", "newest"))):
+        if self.max_turns is not None and self.max_turns < 1:
+            raise ConfigError(f"max_turns is {self.max_turns}; accepted: at least 1, or none.")
+        separators = ("separators", (True, False, "double"))
+        for name, accepted in (("variant", ("paper", "repo")), ("truncate", ("oldest", "newest")), separators):
             if getattr(self, name) not in accepted:
-                raise ConfigError(f"{name} is {getattr(self, name)!r}; accepted: {', '.join(accepted)}.")
+                raise ConfigError(f"{name} is {getattr(self, name)!r}; accepted: {', '.join(map(str, accepted))}.")
 
 
 @dataclass(slots=True)
@@ -155,14 +163,19 @@ def _n_words(reply: str, pieces: Pieces, max_target: int | None, counts_words: b
 def _encode_context(
     example: Example, turns: list[Pieces], tokenizer: DialogueTokenizer, layout: Layout
 ) -> EncodedExample:
+    oldest = max(0, len(turns) - (layout.max_turns or len(turns)))
     if layout.truncate == "newest":
-        return _cut_newest(_join(example, turns, tokenizer, layout, 0, 0), layout.max_source, len(turns))
+        return _cut_newest(_join(example, turns, tokenizer, layout, oldest, 0), layout.max_source, len(turns))
     room = layout.max_source - 1  # CLS
     first = len(turns)
-    n_ends = int(layout.separators)
-    while first > 0 and room - len(turns[first - 1]) - n_ends >= 0:
+    n_ends = int(bool(layout.separators))
+    n_openings = int(layout.separators == "double")
+    while first > oldest:
+        n_added = len(turns[first - 1]) + n_ends + (n_openings if first < len(turns) else 0)
+        if n_added > room:
+            break
         first -= 1
-        room -= len(turns[first]) + n_ends
+        room -= n_added
     skipped = 0  # beginning of the last turn that does not fit
     if first == len(turns) and turns:
         first -= 1
@@ -181,16 +194,18 @@ def _join(
         n_dropped_turns=first,
         was_cut=skipped > 0,
     )  # fmt: skip
-    n_ends = int(layout.separators)
+    n_ends = int(bool(layout.separators))
     for index in range(first, len(turns)):
         turn = turns[index]
         skipped = skipped if index == first else 0
+        n_openings = int(layout.separators == "double" and index > first)
+        begin = [turn.starts[0] if len(turn) else 0] * n_openings
         end = [turn.ends[-1] if len(turn) else 0] * n_ends
-        item.input_ids += [*turn.ids[skipped:], *[tokenizer.sep_id] * n_ends]
-        item.starts += [*turn.starts[skipped:], *end]
-        item.ends += [*turn.ends[skipped:], *end]
-        item.word_ids += [*turn.words[skipped:], *[-1] * n_ends]
-        n_added = len(turn) - skipped + n_ends
+        item.input_ids += [*[tokenizer.sep_id] * n_openings, *turn.ids[skipped:], *[tokenizer.sep_id] * n_ends]
+        item.starts += [*begin, *turn.starts[skipped:], *end]
+        item.ends += [*begin, *turn.ends[skipped:], *end]
+        item.word_ids += [*[-1] * n_openings, *turn.words[skipped:], *[-1] * n_ends]
+        n_added = n_openings + len(turn) - skipped + n_ends
         item.turn_ids += [index] * n_added
         item.role_ids += [ROLE_IDS[example.context[index].role]] * n_added
     return item
@@ -282,8 +297,8 @@ class Collator:
 
         Returns:
             The declared features. Shape: source features ``(batch, source)``, ``labels`` ``(batch, target)``,
-            ``emotion_labels`` ``(batch,)``; int64, but ``attention_mask`` bool (True = keep). Those of side inputs:
-            as they say.
+            ``emotion_labels`` ``(batch,)``, ``mechanism_labels`` ``(batch, 3)``; int64, but ``attention_mask`` bool
+            (True = keep). Those of side inputs: as they say.
         """
         width = max(len(item.input_ids) for item in items)
         batch: dict[str, Tensor] = {}
@@ -301,6 +316,9 @@ class Collator:
                 batch[name] = torch.tensor([item.emotion_label for item in items])
             elif name == "cause_labels":
                 batch[name] = pad_rows([item.cause_labels or [] for item in items], IGNORED, width)
+            elif name == "mechanism_labels":
+                unknown = (IGNORED,) * len(MECHANISMS)
+                batch[name] = torch.tensor([item.extra.get(name, unknown) for item in items])
             elif name == "labels":
                 longest = max(1, *(len(item.labels or ()) for item in items), 1)
                 batch[name] = pad_rows([item.labels or [] for item in items], IGNORED, longest)

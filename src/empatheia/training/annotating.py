@@ -1,4 +1,4 @@
-"""Runs the cause annotator over EmpatheticDialogues and measures its agreement with the released labels.
+"""Runs annotators over EmpatheticDialogues: causes, with their agreement with the released labels; mechanisms.
 
 For every listener turn the last speaker turn before it is the target, read with its own prefix only, so that no label
 knows the future (the released labels were made once a conversation; specification of Gao et al., trap 13).
@@ -14,8 +14,9 @@ from transformers import AutoTokenizer
 
 from empatheia.corpora import empathetic_dialogues, recec
 from empatheia.dialogue import CauseAnnotation, Dialogue
+from empatheia.errors import ConfigError
 from empatheia.metrics import METRICS
-from empatheia.taxonomy import EMOTION_TO_RECCON
+from empatheia.taxonomy import EMOTION_TO_RECCON, MECHANISMS
 from empatheia.understanding.cause_entailment import CauseEntailment, annotate, items_from_dialogue
 
 SPLITS = ("train", "valid", "test")
@@ -75,6 +76,44 @@ def agreement_with_released(notes: Sequence[CauseAnnotation], split: str) -> dic
         "share_positive": {"ours": round(p1, 4), "released": round(g1, 4)},
         "conversations": len(gold),
         "turns": len(flat_g),
+    }
+
+
+def mechanism_levels(
+    component: Any, dialogues: Sequence[Dialogue], *, progress: Callable[[int], None] | None = None
+) -> list[tuple[str, int, tuple[int, ...]]]:
+    """What each listener turn does, as Chen et al. (2022, 3.2) label the replies they learn from.
+
+    Args:
+        component: Of part ``mechanisms``; it reads the reply and the speaker turn before it.
+        dialogues: To label.
+        progress: Called with the number of conversations just finished.
+
+    Returns:
+        Dialogue id, turn and a level (0 to 2) for each mechanism of the taxonomy, one a reply.
+
+    Raises:
+        ConfigError: The component lacks a mechanism.
+    """
+    if tuple(component.mechanisms) != tuple(MECHANISMS):
+        raise ConfigError(
+            f"{component.name} knows {', '.join(component.mechanisms)}; needed: {', '.join(MECHANISMS)}. Use the model of"
+            " recipes/epitome/shared.yaml, or three folders joined by commas."
+        )
+    rows = []
+    for dialogue, records in zip(dialogues, component.annotate(dialogues, progress=progress), strict=True):
+        by_turn: dict[int, dict[str, int]] = {}
+        for record in records:
+            by_turn.setdefault(record.turn, {})[record.name] = record.level
+        rows += [(dialogue.id, turn, tuple(own[name] for name in MECHANISMS)) for turn, own in sorted(by_turn.items())]
+    return rows
+
+
+def shares_shown(rows: Sequence[tuple[str, int, Sequence[int]]]) -> dict[str, float]:
+    """Per cent of replies that show each mechanism, weakly or strongly."""
+    return {
+        name: round(100 * sum(levels[i] > 0 for _, _, levels in rows) / max(1, len(rows)), 2)
+        for i, name in enumerate(MECHANISMS)
     }
 
 

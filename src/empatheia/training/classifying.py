@@ -20,7 +20,7 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerFast
 
 from empatheia.config import ClassifyData, Recipe, StageConfig, validate_model_fields
-from empatheia.corpora import empathetic_dialogues, empathetic_intents, sample
+from empatheia.corpora import empathetic_dialogues, empathetic_intents, labelled_texts, sample
 from empatheia.corpora.licences import LICENCES
 from empatheia.dialogue import Dialogue
 from empatheia.errors import ConfigError, DataError
@@ -53,7 +53,11 @@ CONFIGS = {
     "linear_classifier": LinearClassifierConfig,
     "feature_classifier": FeatureClassifierConfig,
 }
-CORPORA = {32: (empathetic_dialogues.NAME, sample.NAME), 41: (empathetic_intents.NAME, sample.NAME)}
+CORPORA: dict[int | str, tuple[str, ...]] = {
+    32: (empathetic_dialogues.NAME, sample.NAME),
+    41: (empathetic_intents.NAME, sample.NAME),
+    "file": (labelled_texts.NAME,),
+}
 _NOT_IN_RECIPES = ("kwargs", "labels", "label_weights", "softmax_temperature", "reads", "words", "width", "lowercase")
 _BATCH = 32  # of the released classifier, for its mean over batches
 
@@ -95,20 +99,31 @@ class ClassifyTask:
         if self.data.corpus not in CORPORA[self.data.labels]:
             raise ConfigError(
                 f"recipe {recipe.name!r}: data.corpus={self.data.corpus} with data.labels={self.data.labels}; accepted:"
-                " empathetic_dialogues with 32, empathetic_intents with 41, sample with either."
+                " empathetic_dialogues with 32, empathetic_intents with 41, sample with either, labelled_texts with"
+                " file."
+            )
+        if (self.data.path is not None) != (self.data.labels == "file"):
+            raise ConfigError(
+                f"recipe {recipe.name!r}: data.path={self.data.path!r} with data.labels={self.data.labels}; the path"
+                " goes with labels=file, which needs it."
             )
         if self.data.labels == 41 and self.data.text == "context":
             raise ConfigError(
                 f"recipe {recipe.name!r}: data.text=context with data.labels=41; the 41 labels are of single texts,"
                 " accepted: utterance."
             )
-        self.labels = EMOTIONS if self.data.labels == 32 else LABELS_41
+        self.labels = self._label_names()
         self._items: dict[str, list[LabelledText]] = {}
         self._features: dict[str, np.ndarray] | None = None
         model, self.reader = self._build()
         self.model: Any = model
 
     # -- model -----------------------------------------------------------------------------------------------
+
+    def _label_names(self) -> tuple[str, ...]:
+        if self.data.labels == "file":
+            return tuple(sorted({label for label, _ in labelled_texts.load(str(self.data.path), "train")}))
+        return EMOTIONS if self.data.labels == 32 else LABELS_41
 
     def _build(self) -> tuple[Any, Reader]:
         recipe, system = self.recipe, self.recipe.system
@@ -182,7 +197,8 @@ class ClassifyTask:
         data = data or self.data
         key = f"{split} {data.model_dump_json()}"
         if key not in self._items:
-            found = self._intents(split, data) if data.labels == 41 else self._emotions(split, data)
+            by_kind = {32: self._emotions, 41: self._intents, "file": self._of_file}
+            found = by_kind[data.labels](split, data)
             if data.cut:
                 found = [item for item in found if self.labels[item.label] not in item.words.lower()]
             if not found:
@@ -198,6 +214,12 @@ class ClassifyTask:
             : getattr(data, f"{split}_limit")
         ]
         return [LabelledText(item.id, item.text, item.label_id, i) for i, item in enumerate(texts)]
+
+    def _of_file(self, split: str, data: ClassifyData) -> list[LabelledText]:
+        pairs = labelled_texts.load(str(data.path), split)[: getattr(data, f"{split}_limit")]
+        if unknown := sorted({label for label, _ in pairs} - set(self.labels)):
+            raise DataError(f"{data.path}: the {split} split has the label {unknown[0]!r}, which train has not.")
+        return [LabelledText(str(i), text, self.labels.index(label), i) for i, (label, text) in enumerate(pairs)]
 
     def _emotions(self, split: str, data: ClassifyData) -> list[LabelledText]:
         dialogues = empathetic_dialogues.load(split, root=self._root(data)).dialogues[: getattr(data, f"{split}_limit")]
@@ -261,10 +283,10 @@ class ClassifyTask:
             self.recipe,
             self.model,
             self.reader.save,
-            part="emotion" if self.data.labels == 32 else "intent",
+            part={32: "emotion", 41: "intent", "file": "label"}[self.data.labels],
             labels=list(self.labels),
             temperature=self.model.config.softmax_temperature,
-            licence=LICENCES[self.data.corpus].licence,
+            licence="that of the texts" if self.data.labels == "file" else LICENCES[self.data.corpus].licence,
         )
 
     # -- measuring -------------------------------------------------------------------------------------------

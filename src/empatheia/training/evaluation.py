@@ -8,10 +8,12 @@ one end mark a reply, whatever pieces the model scores.
 from __future__ import annotations
 
 import json
+import random
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,8 @@ from transformers.trainer_utils import set_seed
 
 from empatheia.config import DecodingConfig
 from empatheia.corpora import recec, sample
+from empatheia.decoding.diverse_beams import diverse_beams
+from empatheia.decoding.shrinking_beams import shrinking_beams
 from empatheia.dialogue import Example
 from empatheia.errors import EmpatheiaError
 from empatheia.metrics import METRICS
@@ -33,6 +37,10 @@ from empatheia.text.tokenizer import DialogueTokenizer
 from empatheia.text.words import tokenize_words
 
 N_RESAMPLES = 1000
+TOLD = "gold label: "
+"""Begins the name of a score whose model was told what the gold reply expresses."""
+ROWS_AT_ONCE = 512
+"""Most hypotheses in one decoding step."""
 
 
 @dataclass
@@ -71,6 +79,7 @@ def measure(
     pad_id: int,
     max_tokens: int = 6000,
     side_inputs: Sequence[SideInput] = (),
+    told: Mapping[str, str] = MappingProxyType({}),
 ) -> Measured:
     """Teacher-forced pass over items.
 
@@ -80,15 +89,17 @@ def measure(
         pad_id: Padding piece.
         max_tokens: Padded pieces a batch.
         side_inputs: What the system reads beside the context.
+        told: Feature to the gold feature that stands in its place, for a score "with gold labels".
     """
     model.eval()
     n = len(items)
     nll, n_tokens = np.zeros(n), np.zeros(n, dtype=int)
     emotions: list[np.ndarray | None] = [None] * n
     causes: list[np.ndarray | None] = [None] * n
-    collate = Collator((*context_features(model), "labels"), pad_id, side_inputs)
+    collate = Collator((*context_features(model), *told.values(), "labels"), pad_id, side_inputs)
     for indices in batches_of(items, max_tokens, lambda item: max(len(item.input_ids), len(item.labels or ()))):
         batch = {k: v.to(model.device) for k, v in collate([items[i] for i in indices]).items()}
+        batch |= {feature: batch.pop(gold) for feature, gold in told.items()}
         output = model(**batch)
         if output.logits is not None:
             losses = word_loss(output.logits, batch["labels"], pad_id)
@@ -127,7 +138,7 @@ def generate(
         items: Contexts; their labels are not read.
         tokenizer: The model's tokeniser.
         decoding: Strategy and limits; sampling is seeded once, so it depends on the batch size.
-        batch_size: Contexts decoded at once.
+        batch_size: Contexts decoded at once; fewer with wide beams.
         progress: Called with (done, all) after each batch.
         side_inputs: What the system reads beside the context.
     """
@@ -137,7 +148,17 @@ def generate(
     if decoding.strategy == "sample":
         settings |= {"top_k": decoding.top_k or 0, "top_p": decoding.top_p, "temperature": decoding.temperature}
     elif decoding.strategy == "beam":
-        settings |= {"num_beams": decoding.num_beams}
+        settings |= {"num_beams": decoding.num_beams, "length_penalty": decoding.length_penalty}
+    extra: dict[str, Any] = {}
+    if decoding.strategy == "diverse_beam":
+        settings |= {"num_beams": decoding.num_beams, "length_penalty": decoding.length_penalty}
+        extra = {"custom_generate": diverse_beams(decoding.num_groups, decoding.diversity)}
+    elif decoding.strategy == "shrinking_beam":
+        settings |= {"num_beams": decoding.num_beams, "length_penalty": decoding.length_penalty}
+        extra = {"custom_generate": shrinking_beams(decoding.no_repeat_ngram_size)}
+    batch_size = min(batch_size, max(1, ROWS_AT_ONCE // settings.get("num_beams", 1)))
+    if decoding.no_repeat_ngram_size and decoding.strategy != "shrinking_beam":  # that has a rule of its own
+        settings |= {"no_repeat_ngram_size": decoding.no_repeat_ngram_size}
     config = GenerationConfig(
         **settings,
         pad_token_id=tokenizer.pad_id,
@@ -151,7 +172,7 @@ def generate(
     for start in range(0, len(order), batch_size):
         indices = order[start : start + batch_size]
         batch = {k: v.to(model.device) for k, v in collate([items[i] for i in indices]).items()}
-        produced = model.generate(**batch, generation_config=config)
+        produced = model.generate(**batch, generation_config=config, **extra)
         for i, ids in zip(indices, produced.tolist(), strict=True):
             replies[i] = tokenizer.decode(ids, raw=True)
         if progress is not None:
@@ -173,6 +194,8 @@ def evaluate_responder(task: Any, split: str, outputs: Path | None) -> dict[str,
     """
     recipe, tokenizer, model = task.recipe, task.tokenizer, task.model
     examples = [e for e in task.examples(task.recipe.data, split) if e.response is not None]
+    if recipe.data.test_turns == "one":
+        examples = one_turn_a_dialogue(examples)
     root = sample.root() if recipe.data.corpus == "sample" else None
     try:
         gold_causes = {note.dialogue_id: note for note in recec.load(split, root=root).annotations}
@@ -187,7 +210,21 @@ def evaluate_responder(task: Any, split: str, outputs: Path | None) -> dict[str,
         gold_causes,
         outputs,
         side_inputs=task.side_inputs,
+        sentence_encoder=recipe.sentence_encoder,
     )
+
+
+def one_turn_a_dialogue(examples: Sequence[Example], seed: int = 2021, most: int = 2_000) -> list[Example]:
+    """One example of each conversation, drawn at random, of ``most`` conversations at most, in their order.
+
+    MEED2's test (Xie and Pu 2021, released code), whose own draws are not published.
+    """
+    by_dialogue: dict[str, list[Example]] = {}
+    for example in examples:
+        by_dialogue.setdefault(example.dialogue_id, []).append(example)
+    draw = random.Random(seed)
+    drawn = [draw.choice(own) for own in by_dialogue.values()]
+    return [drawn[i] for i in sorted(draw.sample(range(len(drawn)), min(most, len(drawn))))]
 
 
 def evaluate_model(
@@ -201,10 +238,12 @@ def evaluate_model(
     max_target: int | None = None,
     cause_threshold: float = 0.5,
     side_inputs: Sequence[SideInput] = (),
+    sentence_encoder: str | None = None,
 ) -> dict[str, Any]:
     """See :func:`evaluate_responder`; this one takes the parts, so that a bundled model can be measured too.
 
-    Whole replies are scored, whatever a recipe keeps in training, unless ``max_target`` limits their pieces.
+    Whole replies are scored, whatever a recipe keeps in training, unless ``max_target`` limits their pieces. With a
+    ``sentence_encoder`` the similarity of replies and gold replies is measured, too.
     """
     from empatheia.taxonomy import EMOTIONS
 
@@ -220,7 +259,10 @@ def evaluate_model(
     seconds = time.perf_counter() - begun
     references = [" ".join(word.text for word in tokenize_words(e.response or "")) for e in examples]
     scores: list[Score] = likelihood_scores(measured, items, examples, tokenizer)
+    scores += told_scores(model, items, examples, tokenizer, side_inputs)
     scores += reply_scores(replies, references)
+    if sentence_encoder is not None:
+        scores.append(similarity_score(replies, references, sentence_encoder))
     gold = [item.emotion_label for item in items]
     if measured.emotion_probabilities is not None and all(label >= 0 for label in gold):
         scores += emotion_scores(measured.emotion_probabilities, gold)
@@ -251,17 +293,60 @@ def evaluate_model(
 
 
 def likelihood_scores(
-    measured: Measured, items: Sequence[EncodedExample], examples: Sequence[Example], tokenizer: DialogueTokenizer
+    measured: Measured,
+    items: Sequence[EncodedExample],
+    examples: Sequence[Example],
+    tokenizer: DialogueTokenizer,
+    gold_labels: bool = False,
 ) -> list[Score]:
-    """Token, per-word and item-level perplexity without gold labels."""
+    """Token, per-word and item-level perplexity; ``gold_labels`` says whether the model was told any."""
     name = f"{tokenizer.kind}-{len(tokenizer)}"
     words = [item.n_target_words for item in items]
     scores = []
     for metric_name in ("ppl_token", "ppl_word", "ppl_item"):
-        metric = METRICS.get(metric_name)(tokenizer=name, words="family+eos", gold_labels=False)
+        metric = METRICS.get(metric_name)(tokenizer=name, words="family+eos", gold_labels=gold_labels)
         metric.update(measured.nll, measured.n_tokens, n_words=words, references=[e.response or "" for e in examples])
         scores.append(metric.compute(n_resamples=N_RESAMPLES))
     return scores
+
+
+def told_scores(
+    model: Any,
+    items: Sequence[EncodedExample],
+    examples: Sequence[Example],
+    tokenizer: DialogueTokenizer,
+    side_inputs: Sequence[SideInput],
+) -> list[Score]:
+    """Perplexities of a model that is told what its paper's is told of the gold reply; names begin with ``TOLD``.
+
+    Nothing for a model without ``told_features``. Writes the gold features into the items.
+    """
+    told = getattr(model, "told_features", {})
+    if not told:
+        return []
+    for side in side_inputs:
+        if set(side.features) & set(told.values()):
+            side.teach(examples, items)  # pyright: ignore[reportAttributeAccessIssue]
+    measured = measure(model, items, tokenizer.pad_id, side_inputs=side_inputs, told=told)
+    scores = likelihood_scores(measured, items, examples, tokenizer, gold_labels=True)
+    return [replace(score, name=TOLD + score.name) for score in scores]
+
+
+def similarity_score(replies: Sequence[str], references: Sequence[str], encoder: str) -> Score:
+    """SES: mean cosine of the sentence vectors of replies and gold replies; 0 for an empty reply.
+
+    Args:
+        replies: Texts.
+        references: Likewise.
+        encoder: Folder or name of a Hugging Face encoder; its states are averaged.
+    """
+    from empatheia.understanding.inferences.vectors import SentenceVectors
+
+    vectors = SentenceVectors.load(encoder)
+    pairs = [vectors.encode(texts) * [[bool(text.strip())] for text in texts] for texts in (replies, references)]
+    metric = METRICS.get("sentence_similarity")(encoder=encoder)
+    metric.update(*pairs, texts=references)
+    return metric.compute(n_resamples=N_RESAMPLES)
 
 
 def reply_scores(replies: Sequence[str], references: Sequence[str]) -> list[Score]:

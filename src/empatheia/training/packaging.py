@@ -16,6 +16,7 @@ from empatheia.corpora.licences import licence
 from empatheia.dialogue import Example
 from empatheia.errors import CheckpointError, EmpatheiaError
 from empatheia.responders import RESPONDERS
+from empatheia.side_inputs import make_side_inputs
 from empatheia.text.collation import Layout, encode_examples
 from empatheia.text.tokenizer import DialogueTokenizer
 from empatheia.training import evaluation
@@ -52,16 +53,19 @@ class ModelFolder:
         self.tokenizer.remember()
         self.model: Any = RESPONDERS.get(self.meta["system"]).from_pretrained(self.folder, dtype=torch.float32).eval()
         self.layout = Layout(**self.meta["layout"])
+        names = getattr(self.model, "side_inputs", ())
+        self.side_inputs = make_side_inputs(names, self.meta.get("side_inputs", {}), self.tokenizer)
         self.sample_root = sample.root() if self.recipe.data.corpus == "sample" else None
 
     def examples(self, split: str) -> list[Example]:
-        """Listener turns of a split of the recipe's corpus."""
+        """What the recipe measures of a split of its corpus."""
         from empatheia.corpora import empathetic_dialogues
 
         data = self.recipe.data
         dialogues = list(empathetic_dialogues.load(split, root=self.sample_root).dialogues)
         limit = getattr(data, f"{split}_limit")
-        return [e for d in dialogues[:limit] for e in d.examples(("listener",), max_context_words=512)]
+        examples = [e for d in dialogues[:limit] for e in d.examples(data.roles, max_context_words=512)]
+        return evaluation.one_turn_a_dialogue(examples) if data.test_turns == "one" else examples
 
     def evaluate(self, split: str = "test", outputs: Path | None = None) -> dict[str, Any]:
         """All metrics on a split; the same call made the numbers of the card."""
@@ -78,6 +82,8 @@ class ModelFolder:
             gold,
             outputs,
             cause_threshold=self.meta["cause_threshold"],
+            side_inputs=self.side_inputs,
+            sentence_encoder=self.recipe.sentence_encoder,
         )
         if self.recipe.data.spans == "reccon":
             rows = self._word_flags(split)
@@ -104,8 +110,11 @@ class ModelFolder:
             if rows:
                 chosen["cause_threshold"] = evaluation.best_word_threshold(rows, tolerance=0.01)
                 chosen["cause_threshold_in_turn"] = evaluation.best_word_threshold(self._word_flags("valid"))
-        items = encode_examples(self.examples("valid"), self.tokenizer, self.layout, emotion_index=EMOTION_INDEX)
-        measured = evaluation.measure(self.model, items, self.tokenizer.pad_id)
+        examples = self.examples("valid")
+        items = encode_examples(examples, self.tokenizer, self.layout, emotion_index=EMOTION_INDEX)
+        for side in self.side_inputs:
+            side.add(examples, items)
+        measured = evaluation.measure(self.model, items, self.tokenizer.pad_id, side_inputs=self.side_inputs)
         gold = [item.emotion_label for item in items]
         if measured.emotion_probabilities is not None and min(gold, default=-1) >= 0:
             chosen["temperature"] = evaluation.fit_temperature(measured.emotion_probabilities, gold)

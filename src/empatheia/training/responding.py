@@ -17,25 +17,36 @@ from torch import Tensor
 from transformers import AutoConfig, GenerationConfig, PreTrainedModel
 
 from empatheia.config import DataConfig, Recipe, StageConfig, validate_model_fields
-from empatheia.corpora import conversations, empathetic_dialogues, lexicons, reccon, recec, sample
+from empatheia.corpora import conversations, empathetic_dialogues, lexicons, pooled, reccon, recec, sample
 from empatheia.corpora.annotations import read_annotations
+from empatheia.corpora.licences import LICENCES, licence
+from empatheia.corpora.mechanism_levels import read_levels
 from empatheia.dialogue import CauseAnnotation, Dialogue, Example, Span, Turn
-from empatheia.errors import ConfigError
+from empatheia.errors import CheckpointError, ConfigError, MissingResourceError
+from empatheia.registry import nearest
 from empatheia.resources import resolve_model
 from empatheia.responders import RESPONDERS
-from empatheia.side_inputs import make_side_inputs
+from empatheia.responders.seq2seq import Seq2SeqResponder
+from empatheia.side_inputs import SIDE_INPUTS, make_side_inputs
+from empatheia.side_inputs.emotion_words import EmotionWords
 from empatheia.taxonomy import EMOTIONS
 from empatheia.text.collation import Collator, EncodedExample, Layout, encode_examples
 from empatheia.text.tokenizer import DialogueTokenizer
 from empatheia.text.vectors import distil_vectors, load_vectors
 from empatheia.text.words import tokenize_words
+from empatheia.training.feedback import FeedbackCollator, answered, no_emotion_words
 from empatheia.training.runner import save_folder, stage_data_config
 from empatheia.training.stages import StageData
 
 logger = logging.getLogger(__name__)
 EMOTION_INDEX = {name: i for i, name in enumerate(EMOTIONS)}
 SPLITS = ("train", "valid", "test")
-_LOSS_FEATURES = {"words": "labels", "emotion": "emotion_labels", "cause": "cause_labels"}
+_LOSS_FEATURES = {
+    "words": "labels",
+    "emotion": "emotion_labels",
+    "cause": "cause_labels",
+    "mechanisms": "mechanism_labels",
+}
 
 
 class RespondTask:
@@ -53,6 +64,7 @@ class RespondTask:
         names = getattr(model_class, "side_inputs", ())
         self.side_inputs = make_side_inputs(names, recipe.data.side_inputs, self.tokenizer)
         self._record: dict[str, Any] = {}
+        self._n_skipped: dict[str, int] = {}
 
     # -- parts -----------------------------------------------------------------------------------------------
 
@@ -61,8 +73,10 @@ class RespondTask:
         if place.is_dir():
             return DialogueTokenizer.from_pretrained(place)
         settings = self.recipe.tokenizer
-        if settings.kind == "hf":
-            tokenizer = DialogueTokenizer.from_hf(resolve_model(str(self.recipe.encoder)))
+        if self.recipe.start is not None:
+            tokenizer = DialogueTokenizer.from_pretrained(started_from(self.recipe))
+        elif settings.kind == "hf":
+            tokenizer = DialogueTokenizer.from_hf(resolve_model(str(settings.folder or self.recipe.encoder)))
         elif settings.kind == "bpe":
             tokenizer = DialogueTokenizer.train_bpe(self._texts(), size=settings.size)
         else:
@@ -82,6 +96,11 @@ class RespondTask:
                 for name in sorted(names):
                     for dialogue in conversations.load(name):
                         yield from (turn.text for turn in dialogue.turns)
+                for name, settings in self.recipe.data.side_inputs.items():  # words a side input must find there
+                    yield from getattr(SIDE_INPUTS.get(name), "vocabulary", lambda **_: ())(**settings)
+                if self.recipe.tokenizer.pool:
+                    for dialogue in pooled.load(self.recipe.tokenizer.pool, "train"):
+                        yield from (turn.text for turn in dialogue.turns)
 
     def _make_model(self, model_class: Any) -> PreTrainedModel:
         recipe = self.recipe
@@ -100,12 +119,15 @@ class RespondTask:
         model: Any = model_class(config)
         if encoder_folder is not None:
             model.load_encoder(encoder_folder)
-        start = self._word_vectors(config.width)
-        if start is not None:
-            model.load_word_vectors(*start)
+        if recipe.start is not None:
+            load_start(model, started_from(recipe))
+            return model
+        vectors = self._word_vectors(config.width, is_scaled=getattr(config, "scale_words", False))
+        if vectors is not None:
+            model.load_word_vectors(*vectors)
         return model
 
-    def _word_vectors(self, width: int) -> tuple[Tensor, Tensor] | None:
+    def _word_vectors(self, width: int, *, is_scaled: bool) -> tuple[Tensor, Tensor] | None:
         settings = self.recipe.tokenizer
         pieces = self.tokenizer.piece_texts()
         if settings.vectors:
@@ -114,8 +136,7 @@ class RespondTask:
             return torch.from_numpy(matrix), torch.from_numpy(found)
         if settings.distil:
             matrix = torch.from_numpy(distil_vectors(resolve_model(settings.distil), pieces, width=width))
-            scale = 1.0 if not getattr(self.recipe, "model", {}).get("scale_words") else width**-0.5
-            matrix = matrix / matrix[matrix.norm(dim=-1) > 0].std() * max(scale, width**-0.5)
+            matrix = matrix / matrix[matrix.norm(dim=-1) > 0].std() * (width**-0.5 if is_scaled else 1.0)
             return matrix, matrix.norm(dim=-1) > 0
         return None
 
@@ -127,10 +148,19 @@ class RespondTask:
     def dialogues(self, data: DataConfig, split: str) -> list[Dialogue]:
         """The conversations of a split, limited as the recipe says."""
         limit = getattr(data, f"{split}_limit")
-        key = (data.corpus, split, limit)
+        key = (f"{data.corpus} {' '.join(data.pool)}", split, limit)
         if key not in self._dialogues:
-            root = sample.root() if data.corpus == "sample" else None
-            loaded = list(empathetic_dialogues.load(split, root=root).dialogues)
+            if data.corpus == pooled.NAME:
+                loaded = list(pooled.load(data.pool, split))
+            elif data.corpus not in (empathetic_dialogues.NAME, sample.NAME):
+                accepted = (empathetic_dialogues.NAME, sample.NAME, pooled.NAME)
+                raise ConfigError(
+                    f"recipe {self.recipe.name!r}: data.corpus={data.corpus!r}.{nearest(data.corpus, list(accepted))}"
+                    f" Accepted: {', '.join(accepted)}."
+                )
+            else:
+                root = sample.root() if data.corpus == sample.NAME else None
+                loaded = list(empathetic_dialogues.load(split, root=root).dialogues)
             self._dialogues[key] = loaded[:limit] if limit else loaded
         return self._dialogues[key]
 
@@ -138,7 +168,8 @@ class RespondTask:
         """What a split teaches: replies, then (training only) situations and extra corpora."""
         examples = []
         for dialogue in self.dialogues(data, split):
-            examples += dialogue.examples(data.roles, max_context_words=512)
+            found = dialogue.examples(data.roles, max_context_words=512)
+            examples += answered(found, dialogue) if split in data.answered else found
         if split == "train":
             if data.situations:
                 examples += [
@@ -181,7 +212,13 @@ class RespondTask:
     def layout(self, data: DataConfig) -> Layout:
         """How contexts become pieces."""
         variant = self.recipe.model.get("variant", "paper")
-        return Layout(max_source=data.max_source, variant=variant, separators=data.separators)
+        return Layout(
+            max_source=data.max_source,
+            variant=variant,
+            separators=data.separators,
+            truncate=data.truncate or "oldest",
+            max_turns=data.max_turns,
+        )
 
     def encode(self, data: DataConfig, split: str, *, with_extras: bool = True) -> list[EncodedExample]:
         """Encoded items of a split; RECCON's word labels come behind the conversations' own."""
@@ -195,10 +232,20 @@ class RespondTask:
             emotion_index=EMOTION_INDEX,
             cause_key=data.causes_scope,
             level="span" if has_spans or data.causes == "lexicon" else "turn",
-            max_target=data.max_target,
+            max_target=data.max_target if data.overlong == "trim" else data.max_target + 1,
         )
+        if data.overlong == "skip" and split != "test":
+            fits = [i for i, item in enumerate(items) if is_whole(item, data.max_target)]
+            self._n_skipped[split] = len(items) - len(fits)
+            examples, items = [examples[i] for i in fits], [items[i] for i in fits]
         for side in self.side_inputs:
-            side.add(examples, items)
+            learn = getattr(side, "teach", None) if split == "train" else None
+            (learn or side.add)(examples, items)
+        if data.mechanisms:
+            levels = read_levels(data.mechanisms)
+            for item in items:
+                shown = levels.shown(item.dialogue_id, item.turn_index)
+                item.extra |= {} if shown is None else {"mechanism_labels": shown}
         if data.spans == "reccon" and with_extras and split != "test":
             items += self.reccon_items(split, data)
         return items
@@ -220,18 +267,37 @@ class RespondTask:
     def stage_data(self, stage: StageConfig) -> StageData:
         """Items of a stage, with only the features its losses need."""
         data = self._stage_config(stage)
-        wanted = {_LOSS_FEATURES[name] for name in stage.losses if name in _LOSS_FEATURES}
-        features = tuple(
-            f for f in self.model.features if f in wanted or f not in (*_LOSS_FEATURES.values(), "emotion_teacher")
-        )
+        own: dict[str, tuple[str, ...]] = getattr(self.model, "loss_features", {})
+        wanted = {_LOSS_FEATURES[name] for name in stage.loss_names if name in _LOSS_FEATURES}
+        wanted |= {feature for name in stage.loss_names for feature in own.get(name, ())}
+        gold = {*_LOSS_FEATURES.values(), *(feature for given in own.values() for feature in given), "emotion_teacher"}
+        features = tuple(f for f in self.model.features if f in wanted or f not in gold)
+        if stage.losses.get("mechanisms") and not data.mechanisms:
+            raise ConfigError(
+                f"stage {stage.name!r} learns mechanisms, but data.mechanisms names no file of their levels; make one with"
+                " `empatheia annotate MODEL --what mechanisms --out FILE`, MODEL from recipes/epitome/shared.yaml."
+            )
         train, valid = self.encode(data, "train"), self.encode(data, "valid")
+        if isinstance(self.model, Seq2SeqResponder):
+            pieces = [piece for item in train for piece in item.labels or ()]
+            self.model.see_corpus(torch.tensor(pieces, dtype=torch.long))
         if "words" not in stage.losses or len(stage.losses) == 1:
             train, valid = _useful(train, wanted), _useful(valid, wanted)
         collate: Any = Collator(features, self.tokenizer.pad_id, self.side_inputs)
+        if "feedback_ids" in features:
+            collate = self._with_feedback(collate, data)
         if data.emotion_teacher and "emotion_teacher" in stage.losses:
             collate = _TeacherCollator(collate, data.emotion_teacher)
         self._record[stage.name] = {"train": len(train), "valid": len(valid), "checksum": _checksum(train)}
+        if data.overlong == "skip":
+            self._record[stage.name]["skipped_overlong"] = dict(self._n_skipped)
         return StageData(train, _lengths(train), valid, _lengths(valid), collate)
+
+    def _with_feedback(self, collate: Any, data: DataConfig) -> Any:
+        """The collator that also gives the speaker's next turn, in training alone."""
+        words = [side for side in self.side_inputs if isinstance(side, EmotionWords)]
+        vocabulary = words[0].vocabulary() if words else no_emotion_words(len(self.tokenizer))
+        return FeedbackCollator(collate, self.tokenizer, self.dialogues(data, "train"), vocabulary, data.max_target)
 
     # -- results ---------------------------------------------------------------------------------------------
 
@@ -243,8 +309,24 @@ class RespondTask:
         """The model folder a user loads: weights, tokeniser, generation settings, description."""
         sides = dict(zip(getattr(self.model, "side_inputs", ()), self.side_inputs, strict=True))
         extra = {"side_inputs": {name: side.settings() for name, side in sides.items()}} if sides else {}
+        extra |= {"licence": terms} if (terms := self._terms()) else {}
         layout = self.layout(self.recipe.data)
         write_model_folder(folder, self.model, self.tokenizer, self.recipe, layout, **extra)
+
+    def _terms(self) -> str:
+        """Licence of weights that learnt from more than EmpatheticDialogues, those they started from included."""
+        used = [self._stage_config(stage) for stage in self.recipe.stages]
+        names = {name for data in used for name in data.extra + data.pool}
+        terms = [f"{name}: {licence(name).licence}" for name in sorted(names) if name in LICENCES]
+        shut = [name for name in sorted(names) if name in LICENCES and not licence(name).may_train_released_weights]
+        if shut:
+            terms.append(f"not to be passed on, because of {', '.join(shut)}")
+        if self.recipe.start is not None:
+            path = started_from(self.recipe) / "empatheia.json"
+            meta = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+            earlier = str(meta.get("licence", "")).removeprefix("CC BY-NC 4.0").removeprefix("; ")
+            terms += [f"started from {meta.get('name', path.parent)} ({earlier})"] if earlier else []
+        return "; ".join(["CC BY-NC 4.0", *terms]) if terms else ""
 
     def evaluate(self, split: str, outputs: Path | None) -> dict[str, Any]:
         """All metrics of the recipe on a split."""
@@ -317,6 +399,57 @@ def reccon_examples(split: str, root: Path | None) -> tuple[list[Example], dict[
     return examples, causes
 
 
+def started_from(recipe: Recipe) -> Path:
+    """The model folder of a recipe's ``start``: a model folder itself, or the ``checkpoint`` of a run folder.
+
+    Raises:
+        MissingResourceError: There is none; says what would make it.
+    """
+    place = str(recipe.start).replace("{size}", recipe.size).replace("{seed}", str(recipe.seed))
+    try:
+        folder = resolve_model(place)
+    except MissingResourceError as problem:
+        raise MissingResourceError(
+            f"recipe {recipe.name!r} starts from {place!r}: {problem} Train that run first, or name another with"
+            " --set start=FOLDER."
+        ) from None
+    return folder / "checkpoint" if (folder / "checkpoint").is_dir() else folder
+
+
+def load_start(model: Any, folder: Path) -> None:
+    """Takes the weights of an earlier run; all of them must fit.
+
+    Raises:
+        CheckpointError: The folder holds no weights, or those of other sizes, parts or pieces.
+    """
+    path = folder / "model.safetensors"
+    if not path.is_file():
+        raise CheckpointError(f"{folder} has no model.safetensors; give the folder of a finished run.")
+    given, own = load_file(path), model.state_dict()
+    odd = sorted(name for name in given.keys() ^ own.keys() if name in given or name not in _tied(model))
+    odd += [
+        f"{name} {tuple(given[name].shape)}, not {tuple(own[name].shape)}"
+        for name in sorted(given.keys() & own.keys())
+        if given[name].shape != own[name].shape
+    ]
+    if odd:
+        raise CheckpointError(
+            f"{path} does not fit the recipe's model: {len(odd)} differences, first {odd[0]}; a recipe that starts from"
+            " another run has that run's system, sizes and parts."
+        )
+    model.load_state_dict(given, strict=False)
+
+
+def _tied(model: Any) -> set[str]:
+    """Names of weights that are another's."""
+    return set(getattr(model, "_tied_weights_keys", None) or ())
+
+
+def is_whole(item: EncodedExample, max_target: int) -> bool:
+    """Whether all of context and reply was kept, of a reply at most ``max_target`` pieces and its end."""
+    return not item.was_cut and not item.n_dropped_turns and len(item.labels or ()) <= max_target + 1
+
+
 def write_model_folder(
     folder: Path, model: Any, tokenizer: DialogueTokenizer, recipe: Recipe, layout: Layout, **extra: Any
 ) -> None:
@@ -324,6 +457,7 @@ def write_model_folder(
     decoding = recipe.decoding
     model.generation_config = GenerationConfig(
         max_new_tokens=decoding.max_new_tokens,
+        no_repeat_ngram_size=decoding.no_repeat_ngram_size or None,
         do_sample=False,
         pad_token_id=tokenizer.pad_id,
         bos_token_id=tokenizer.bos_id,
@@ -339,7 +473,9 @@ def write_model_folder(
         "size": recipe.size,
         "seed": recipe.seed,
         "note": recipe.note,
-        "layout": {"max_source": layout.max_source, "variant": layout.variant, "separators": layout.separators},
+        "layout": {"max_source": layout.max_source, "variant": layout.variant, "separators": layout.separators}
+        | ({} if layout.truncate == "oldest" else {"truncate": layout.truncate})
+        | ({} if layout.max_turns is None else {"max_turns": layout.max_turns}),
         "emotions": list(EMOTIONS),
         "cause_threshold": 0.5,
         "temperature": 1.0,
@@ -375,6 +511,7 @@ def _useful(items: list[EncodedExample], wanted: set[str]) -> list[EncodedExampl
             ("labels" in wanted and item.labels is not None)
             or ("emotion_labels" in wanted and item.emotion_label >= 0)
             or ("cause_labels" in wanted and item.cause_labels is not None and any(c >= 0 for c in item.cause_labels))
+            or ("mechanism_labels" in wanted and "mechanism_labels" in item.extra)
         )
 
     return [item for item in items if carries(item)]

@@ -7,6 +7,7 @@ written under a temporary name and renamed, so a kill at any moment leaves the l
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -141,14 +142,20 @@ def _claim(folder: Path, recipe: Recipe, is_main: bool) -> None:
 
 
 def _what_runs(tree: dict[str, Any]) -> dict[str, Any]:
-    """A recipe without the printed row it is compared with, which may be named after the run."""
+    """A recipe without the printed row it is compared with, which may be named after the run.
+
+    Fields that a later version added have their defaults.
+    """
+    with contextlib.suppress(ConfigError):
+        tree = yaml.safe_load(validate_recipe(tree, "recipe").dump())
     return {key: value for key, value in tree.items() if key != "published"}
 
 
 def _finish(recipe: Recipe, folder: Path, task: Any, state: dict[str, Any], evaluate: bool) -> RunStatus:
     """Writes the model folder, measures it and writes the record."""
     model = task.model
-    model.load_state_dict(task.read_weights(folder / "stages" / recipe.stages[-1].name))
+    if recipe.stages:
+        model.load_state_dict(task.read_weights(folder / "stages" / recipe.stages[-1].name))
     save_folder(folder / "checkpoint", task.save)
     metrics: dict[str, Any] = {}
     if evaluate:

@@ -54,6 +54,8 @@ class StageResult:
 def choose_parameters(model: nn.Module, train: Sequence[str], freeze: Sequence[str]) -> int:
     """Lets the parameters whose names start with a prefix of ``train`` learn, except those of ``freeze``.
 
+    A model that says which of its parameters may learn (``learns(name)``: adapters) keeps the others as they are.
+
     Returns:
         How many numbers learn.
 
@@ -67,10 +69,28 @@ def choose_parameters(model: nn.Module, train: Sequence[str], freeze: Sequence[s
             raise ConfigError(
                 f"no parameter starts with {prefix!r}.{nearest(prefix, tops)} There are: {', '.join(tops)}."
             )
+    may_learn = getattr(model, "learns", lambda name: True)
     for name, parameter in model.named_parameters():
-        learns = any(name.startswith(p) for p in train) and not any(name.startswith(p) for p in freeze)
+        learns = (
+            may_learn(name) and any(name.startswith(p) for p in train) and not any(name.startswith(p) for p in freeze)
+        )
         parameter.requires_grad_(learns)
     return sum(p.numel() for p in model.parameters() if p.requires_grad)
+
+
+def check_groups(model: nn.Module, stage: StageConfig) -> None:
+    """Checks that no parameter learns in two groups of a stage that alternates.
+
+    Raises:
+        ConfigError: One does; names it.
+    """
+    for name, _ in model.named_parameters():
+        found = [i for i, group in enumerate(stage.alternate) if name.startswith(group.train)]
+        if len(found) > 1:
+            raise ConfigError(
+                f"stages.{stage.name}.alternate: {name!r} belongs to the groups {found[0] + 1} and {found[1] + 1};"
+                " accepted: prefixes that share no parameter."
+            )
 
 
 def set_dropout(model: nn.Module, rate: float | None) -> Callable[[], None]:
@@ -121,7 +141,10 @@ def run_stage(
     """
     if not len(data.train):
         raise ConfigError(f"stage {stage.name!r} has no training item; look at the recipe's data block.")
-    choose_parameters(model, stage.train, stage.freeze)
+    check_groups(model, stage)
+    choose_parameters(
+        model, [prefix for group in stage.alternate for prefix in group.train] or stage.train, stage.freeze
+    )
     restore_dropout = set_dropout(model, stage.dropout)
     sampler: Any
     n_processes = int(os.environ.get("WORLD_SIZE", "1"))  # a batch size is one process's share, as with torchrun usual
@@ -134,7 +157,8 @@ def run_stage(
     eval_tokens = stage.batch_tokens or max(data.valid_lengths, default=1) * stage.batch_examples
     eval_batches = list(TokenBatchSampler(data.valid_lengths, eval_tokens, shuffle=False, seed=0)) if data.valid else []
 
-    steps_per_epoch = max(1, math.ceil(len(sampler) / stage.accumulate))
+    repeats = EmpatheiaTrainer.stage_repeats(stage)
+    steps_per_epoch = max(1, math.ceil(len(sampler) / stage.accumulate)) * repeats
     evaluates = bool(stage.evaluations and eval_batches)
     arguments = TrainingArguments(
         output_dir=str(folder),

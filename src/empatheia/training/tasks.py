@@ -48,6 +48,8 @@ TASKS = Registry(
         "estimate": "empatheia.training.estimating:EstimateTask",
         "mechanisms": "empatheia.training.mechanisms:MechanismsTask",
         "anticipate": "empatheia.training.anticipating:AnticipateTask",
+        "retrieve": "empatheia.training.retrieving:RetrieveTask",
+        "prompt": "empatheia.training.prompting:PromptTask",
     },
 )
 """What a recipe's `task` names; each has its own `data` block (:data:`empatheia.config.DATA_CONFIGS`)."""

@@ -28,7 +28,7 @@ from transformers import (
     TrainingArguments,
 )
 
-from empatheia.config import StageConfig
+from empatheia.config import AlternateConfig, StageConfig
 from empatheia.errors import ConfigError
 from empatheia.registry import nearest
 from empatheia.training.saving import WRITE_PROBLEMS, cannot_write, write_atomically
@@ -50,23 +50,38 @@ class EpochBatches:
         n_epochs: Epochs the run may see.
         rank: This process.
         world_size: Number of processes.
+        repeats: How often each update's batches come, one time behind the other.
+        window: Batches an update takes, when they repeat.
     """
 
-    def __init__(self, sampler: Any, n_epochs: int, rank: int = 0, world_size: int = 1) -> None:
+    def __init__(
+        self, sampler: Any, n_epochs: int, rank: int = 0, world_size: int = 1, repeats: int = 1, window: int = 1
+    ) -> None:
         self.sampler = sampler
         self.rank = rank
         self.world_size = world_size
+        self.repeats = repeats
+        self.window = window if repeats > 1 else 1
         self.epoch = 0
-        self.n_batches = max(len(self._splittable(epoch)) for epoch in range(max(1, n_epochs)))
+        longest = max(len(self._splittable(epoch)) for epoch in range(max(1, n_epochs)))
+        self.n_batches = -(-longest // self.window) * self.window
 
     def set_epoch(self, epoch: int) -> None:
         """Chooses the epoch whose order the next iteration gives."""
         self.epoch = epoch
 
     def __len__(self) -> int:
-        return self.n_batches
+        return self.n_batches * self.repeats
 
     def __iter__(self) -> Iterator[list[int]]:
+        batches = self._even()
+        for start in range(0, len(batches), self.window):
+            for _ in range(self.repeats):
+                for batch in batches[start : start + self.window]:
+                    yield batch[self.rank :: self.world_size]
+
+    def _even(self) -> list[list[int]]:
+        """The epoch's batches, as many as every epoch has."""
         batches = self._splittable(self.epoch)
         while len(batches) < self.n_batches:
             largest = max(range(len(batches)), key=lambda i: len(batches[i]))
@@ -83,8 +98,7 @@ class EpochBatches:
         while len(batches) > self.n_batches:  # an epoch nobody foresaw
             batches.sort(key=len, reverse=True)
             batches[-2:] = [batches[-2] + batches[-1]]
-        for batch in batches:
-            yield batch[self.rank :: self.world_size]
+        return batches
 
     def _splittable(self, epoch: int) -> list[list[int]]:
         """The sampler's batches, those with fewer examples than processes joined to the one before."""
@@ -111,6 +125,10 @@ class EpochLoader(DataLoader):
 class EmpatheiaTrainer(Trainer):
     """Trains any model of this package by a recipe's stage.
 
+    A stage that alternates gives each group of parameters its updates by turns: which group an update belongs to
+    follows from its number alone, so a resumed run goes on where it was. The other groups keep no gradient, and AdamW
+    leaves weights and moments without one as they are.
+
     Args:
         stage: Loss weights, schedule, optimiser.
         sampler: Batch sampler over the training set (see ``text.batching``).
@@ -129,6 +147,9 @@ class EmpatheiaTrainer(Trainer):
         self.eval_batches = list(eval_batches)
         self._sums: dict[str, Tensor] = {}
         self._n_updates = 0  # since the last log, as the sums
+        self._n_of: dict[str, int] = {}  # of them, those that learnt by a loss
+        self._turns = [group for group in stage.alternate for _ in range(group.steps)]
+        self._idle: dict[int, list[nn.Parameter]] = {}
         self.seconds = {"total": 0.0, "forward_backward": 0.0, "update": 0.0}
         self.clock: RunClock | None = None
         self._resumed_from: Path | None = None
@@ -138,10 +159,11 @@ class EmpatheiaTrainer(Trainer):
     def get_train_dataloader(self) -> DataLoader:
         """Batches by the stage's rule; every process takes its share."""
         n_epochs = math.ceil(self.args.num_train_epochs)
+        repeats, window = self.stage_repeats(self.stage), self.args.gradient_accumulation_steps
         if self.args.max_steps > 0:
-            n_batches = self.args.max_steps * self.args.gradient_accumulation_steps
-            n_epochs = math.ceil(n_batches / max(1, len(self.sampler)))
-        batches = EpochBatches(self.sampler, n_epochs, self.args.process_index, self.args.world_size)
+            n_epochs = math.ceil(self.args.max_steps * window / max(1, len(self.sampler) * repeats))
+        rank, world_size = self.args.process_index, self.args.world_size
+        batches = EpochBatches(self.sampler, n_epochs, rank, world_size, repeats, window)
         return EpochLoader(self.train_dataset, batch_sampler=batches, collate_fn=self.data_collator)  # pyright: ignore
 
     def get_batch_samples(
@@ -152,6 +174,8 @@ class EmpatheiaTrainer(Trainer):
         if self._is_over():
             return batches, {}
         self._n_updates += 1
+        for name in self.weights:
+            self._n_of[name] = self._n_of.get(name, 0) + 1
         for _ in range(num_batches):
             try:
                 batches.append(next(epoch_iterator))
@@ -163,7 +187,7 @@ class EmpatheiaTrainer(Trainer):
             for name, count in model.count_items(batch, model.config).items():
                 totals[name] = totals.get(name, torch.zeros((), dtype=torch.long)) + count
         if self.args.world_size > 1:
-            names = sorted(self.stage.losses)
+            names = sorted(self.stage.loss_names)
             mine = torch.stack([totals.get(name, torch.zeros((), dtype=torch.long)) for name in names]).to(device)
             summed = self.accelerator.reduce(mine, reduction="sum")
             totals = dict(zip(names, summed.cpu(), strict=True))  # pyright: ignore
@@ -178,6 +202,33 @@ class EmpatheiaTrainer(Trainer):
 
     # -- loss ------------------------------------------------------------------------------------------------
 
+    @staticmethod
+    def stage_repeats(stage: StageConfig) -> int:
+        """How often each batch comes: once for each update of a round, where a stage wants that."""
+        return sum(group.steps for group in stage.alternate) if stage.same_batch and stage.alternate else 1
+
+    @property
+    def group(self) -> AlternateConfig | None:
+        """The group whose turn it is; None in a stage that does not alternate."""
+        return self._turns[self.state.global_step % len(self._turns)] if self._turns else None
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """The losses of this update, with weights."""
+        return self.stage.losses if self.group is None else self.group.losses
+
+    def _drop_idle_gradients(self) -> None:
+        """Frees the gradients of the groups whose turn it is not."""
+        if self.group is None:
+            return
+        turn = self.state.global_step % len(self._turns)
+        if turn not in self._idle:
+            prefixes = tuple(self.group.train)
+            named = self.accelerator.unwrap_model(self.model).named_parameters()
+            self._idle[turn] = [parameter for name, parameter in named if not name.startswith(prefixes)]
+        for parameter in self._idle[turn]:
+            parameter.grad = None
+
     def compute_loss(
         self,
         model: nn.Module,
@@ -190,10 +241,12 @@ class EmpatheiaTrainer(Trainer):
         Raises:
             ConfigError: The stage names a loss the model does not give.
         """
+        if getattr(self.accelerator.unwrap_model(model), "chooses_losses", False):
+            inputs = {**inputs, "wanted_losses": tuple(name for name, weight in self.weights.items() if weight)}
         outputs = model(**inputs)
         losses, counts = outputs.losses or {}, outputs.counts or {}
         loss: Any = 0.0
-        for name, weight in self.stage.losses.items():
+        for name, weight in self.weights.items():
             if name not in losses:
                 if weight:
                     raise ConfigError(
@@ -213,6 +266,7 @@ class EmpatheiaTrainer(Trainer):
         """Forward and backward of one micro-batch, timed."""
         start = time.perf_counter()
         loss = super().training_step(model, inputs, num_items_in_batch)
+        self._drop_idle_gradients()
         self.seconds["forward_backward"] += time.perf_counter() - start
         return loss
 
@@ -220,8 +274,8 @@ class EmpatheiaTrainer(Trainer):
         """Adds each loss's mean since the last log, by name."""
         if "loss" in logs and self._sums:
             for name, value in self._sums.items():
-                logs[f"loss_{name}"] = round(self._over_processes(value) / max(1, self._n_updates), 6)
-            self._sums, self._n_updates = {}, 0
+                logs[f"loss_{name}"] = round(self._over_processes(value) / max(1, self._n_of.get(name, 0)), 6)
+            self._sums, self._n_updates, self._n_of = {}, 0, {}
         super().log(logs, start_time)
 
     def _over_processes(self, value: Tensor) -> float:
@@ -242,6 +296,7 @@ class EmpatheiaTrainer(Trainer):
             for name, parameter in named:
                 if parameter.requires_grad:
                     rate = stage.learning_rate if mark in name else stage.head_learning_rate or stage.learning_rate
+                    rate = next((g.learning_rate for g in stage.alternate if name.startswith(g.train)), None) or rate
                     groups.setdefault(rate, []).append(parameter)
             by_rate = [{"params": params, "lr": rate} for rate, params in groups.items()]
             if self._is_sparse():
@@ -251,6 +306,11 @@ class EmpatheiaTrainer(Trainer):
                         f"{stage.weight_decay} with a model of sparse tables; accepted: 0 for both."
                     )
                 self.optimizer = torch.optim.SGD(by_rate, lr=stage.learning_rate)
+                return self.optimizer
+            if stage.optimizer == "adamax":
+                self.optimizer = torch.optim.Adamax(
+                    by_rate, betas=stage.betas, eps=stage.eps, weight_decay=stage.weight_decay
+                )
                 return self.optimizer
             self.optimizer = torch.optim.AdamW(
                 by_rate,
@@ -307,6 +367,7 @@ class EmpatheiaTrainer(Trainer):
             return
         saved = json.loads((self._resumed_from / MARKER).read_text(encoding="utf-8"))
         self._n_updates = saved.get("n_updates", 0)
+        self._n_of = saved.get("n_of", dict.fromkeys(saved.get("sums", {}), self._n_updates))
         self._sums = {name: torch.tensor(value) for name, value in saved.get("sums", {}).items()}
         self._tr_loss += saved.get("loss_sum", 0.0)
         self._globalstep_last_logged = self.state.global_step - self._n_updates
@@ -325,6 +386,7 @@ class EmpatheiaTrainer(Trainer):
         saved = {
             "step": self.state.global_step,
             "n_updates": self._n_updates,
+            "n_of": self._n_of,
             "loss_sum": self._over_processes(self._tr_loss),
             "sums": {name: self._over_processes(value) for name, value in self._sums.items()},
             "seconds": self.seconds | {"total": self.clock.elapsed() if self.clock else self.seconds["total"]},

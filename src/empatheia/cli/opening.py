@@ -1,0 +1,155 @@
+"""``--model``, ``--system``, ``--endpoint``, ``--folder``: who answers in ``respond`` and ``chat``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Optional
+
+import typer
+
+from empatheia.errors import ConfigError
+
+if TYPE_CHECKING:
+    from empatheia.listener import Listener
+    from empatheia.resources.chat_endpoint import Usage
+
+DEFAULT = "default"
+LANGUAGE_MODEL = "language_model"
+
+ModelOption = Annotated[str, typer.Option(help="Name or folder of a model.")]
+SystemOption = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(metavar="NAME", help="Answer by the best checkpoint of this system; see 'empatheia models list'."),
+]
+RunsOption = Annotated[Path, typer.Option(help="With --system: run folders to look in.")]
+EndpointOption = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(
+        metavar="URL", help="With --system language_model: an OpenAI-compatible endpoint [EMPATHEIA_BASE_URL]."
+    ),
+]
+LlmOption = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(metavar="NAME", help="Name under which the endpoint serves the model."),
+]
+FolderOption = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(metavar="DIR", help="With --system language_model: a local model by folder or name."),
+]
+ConditionOption = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(metavar="PARTS", help="Tell the language model our analysis: emotion, causes, intent, all or none."),
+]
+KeyOption = Annotated[str, typer.Option(help="Environment variable that holds the endpoint's key.")]
+PriceInOption = Annotated[Optional[float], typer.Option(help="Of a million prompt tokens.")]  # noqa: UP045
+PriceOutOption = Annotated[Optional[float], typer.Option(help="Of a million completion tokens.")]  # noqa: UP045
+
+
+def open_listener(
+    model: str = DEFAULT,
+    system: str | None = None,
+    *,
+    runs: Path = Path("runs"),
+    endpoint: str | None = None,
+    llm: str | None = None,
+    folder: str | None = None,
+    condition: str | None = None,
+    key_env: str = "EMPATHEIA_API_KEY",
+    price_in: float | None = None,
+    price_out: float | None = None,
+) -> Listener:
+    """Who answers, as the options say; one that sends the conversation away tells where to.
+
+    Raises:
+        ConfigError: Options that contradict each other or lack another one.
+        MissingResourceError: The system has no checkpoint here; says which command makes one.
+    """
+    if (price_in is None) != (price_out is None):
+        raise ConfigError("give both --price-in and --price-out, or neither.")
+    asks = {"--endpoint": endpoint, "--llm": llm, "--folder": folder}
+    given = [name for name, value in asks.items() if value is not None]
+    if system is None and given:
+        raise ConfigError(f"{given[0]} needs --system language_model.")
+    if given and system != LANGUAGE_MODEL:
+        raise ConfigError(f"{given[0]} is for --system language_model, not {system!r}.")
+    if folder is not None and len(given) > 1:
+        raise ConfigError("--folder is a local model, --endpoint and --llm a served one; give one of them.")
+    if endpoint is not None and llm is None:
+        raise ConfigError("--endpoint needs --llm, the name under which it serves the model.")
+    options: dict[str, Any] = {} if condition is None else {"shown": condition}
+    prices = None
+    if price_in is not None and price_out is not None:
+        from empatheia.resources.chat_endpoint import Prices
+
+        prices = Prices(price_in, price_out)
+    if given and model != DEFAULT:
+        options["analyst"] = model
+    if llm is not None:
+        from empatheia.listener import LanguageListener
+
+        listener = LanguageListener.of_endpoint(llm, endpoint, prices=prices, key_variable=key_env, **options)
+        _tell_host(listener)
+        return listener
+    if folder is not None:
+        from empatheia.listener import LanguageListener
+
+        return LanguageListener.of_model(folder, **options)
+    place = _place(model, system, runs)
+    if not options and prices is None:
+        return _loaded(place)
+    from empatheia.listener import LanguageListener
+    from empatheia.listener.catalogue import describe_model, find_model
+
+    if describe_model(find_model(place), str(place)).system != LANGUAGE_MODEL:
+        told = "--condition" if options else "--price-in"
+        raise ConfigError(f"{told} is for a language model: --system language_model, or a folder of one.")
+    loaded = LanguageListener.load(place, **options, **({} if prices is None else {"prices": prices}))
+    _tell_host(loaded)
+    return loaded
+
+
+def _place(model: str, system: str | None, runs: Path) -> str | Path:
+    """The folder or name of the model to load."""
+    if system is None:
+        return model
+    from empatheia.cli.output import say
+    from empatheia.listener.catalogue import find_model
+    from empatheia.listener.systems import check_folder, check_system, find_system
+
+    check_system(system)
+    if model != DEFAULT:
+        place = find_model(Path(model) / "checkpoint" if (Path(model) / "checkpoint").is_dir() else model)
+        check_folder(place, system)
+        return place
+    if system == LANGUAGE_MODEL:
+        try:
+            place = find_system(system, runs)
+        except Exception as error:
+            told = f"{error} A model as it is: --endpoint URL --llm NAME, or --folder DIR."
+            raise type(error)(told) from None
+    else:
+        place = find_system(system, runs)
+    say(f"{system}: {place}")
+    return place
+
+
+def _loaded(place: str | Path) -> Listener:
+    from empatheia.listener import Listener
+
+    listener = Listener.load(place)
+    _tell_host(listener)
+    return listener
+
+
+def _tell_host(listener: Any) -> None:
+    """Says where a conversation is sent, if it is."""
+    from empatheia.cli.output import say
+
+    if host := getattr(listener, "host", ""):
+        say(f"asking {listener.name} at {host}")
+
+
+def usage_line(listener: Listener) -> str:
+    """Tokens and cost of a served model so far; empty for the others."""
+    usage: Usage | None = getattr(listener, "usage", None)
+    return "" if usage is None else str(usage)

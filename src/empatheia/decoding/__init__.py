@@ -1,0 +1,1 @@
+"""Ways to choose a reply that transformers' ``generate()`` lacks, and the choice among ready replies."""

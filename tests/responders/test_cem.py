@@ -1,0 +1,117 @@
+"""CEM; numbers in the docstrings are the checks of the specification of IMAGINE, section 10."""
+
+import pytest
+import torch
+from contract import all_cases
+from knowing import overfit, sample_batch, tokenizer
+from transformers import get_inverse_sqrt_schedule
+
+from empatheia.metrics import METRICS
+from empatheia.responders.cem import CEM, CEMConfig, affect_vector
+
+CASES = all_cases()
+SMALL = {"vocab_size": 60, "width": 24, "attention_width": 24, "ffn_width": 24}
+
+
+def test_size_is_the_released_one():
+    """Check 26: 17,440,430 at V = 23,629. The code has an unused gate of 301 numbers for copying, and keeps its three
+    vectors for who speaks in the word table."""
+    with torch.device("meta"):
+        n = sum(parameter.numel() for parameter in CEM(CEMConfig(vocab_size=23_629)).parameters())
+    assert n - 3 * 300 + 301 == 17_440_430
+
+
+def test_overfits_sixteen_examples():
+    """Check 27, at a fifth of the size."""
+    torch.manual_seed(0)
+    sizes = {"width": 60, "attention_width": 40, "ffn_width": 50}
+    model = CEM(CEMConfig(vocab_size=len(tokenizer()), n_emotions=32, **sizes))
+    batch = sample_batch("cem", knowledge_of_relations={"provider": "sample", "options": {"minimum": 0.15}})
+    assert batch["knowledge_mask"][:, 4].any()
+    assert overfit(model, batch, 150, 3e-3) is not None
+
+
+def test_affect_is_the_mean_of_what_is_there():
+    """Check 12: (a + b) / 2 whatever stands at padding; the released code averages that, too."""
+    a, b = torch.ones(3), 3 * torch.ones(3)
+    states = torch.stack((a, b, 100 * a, 100 * a))[None].repeat(2, 1, 1)
+    mask = torch.tensor([[True, True, False, False], [True, True, True, False]])
+    assert affect_vector(states, mask, False)[0].tolist() == [2, 2, 2]
+    assert affect_vector(states, mask, True)[0].tolist() == pytest.approx([104 / 3] * 3)
+    assert affect_vector(states, torch.zeros_like(mask), False).tolist() == [[0, 0, 0]] * 2
+
+
+@pytest.mark.parametrize(("name", "differs"), [("cem", False), ("cem repo", True)])
+def test_padding_of_the_batch(name, differs):
+    """Checks 12 and 13: an example alone and beside a longer one; the released code sees the padding."""
+    case = CASES[name]
+    model, batch = case.build().eval(), case.batch()
+    with torch.no_grad():
+        together, alone = model(**batch).logits[:1], model(**case.first_alone(batch)).logits
+    assert ((together - alone).abs().max() > 1e-4) == differs
+
+
+def test_emotion_comes_from_affect_alone():
+    """Changing what the speaker intends changes words, not the emotion; changing the reaction changes both."""
+    case = CASES["cem"]
+    model, batch = case.build().eval(), case.batch()
+    with torch.no_grad():
+        plain = model(**batch)
+        for place, changes in ((0, False), (4, True)):
+            ids = batch["knowledge_ids"].clone()
+            ids[:, place] = (ids[:, place] + 7) % 60 * batch["knowledge_mask"][:, place]
+            other = model(**{**batch, "knowledge_ids": ids})
+            assert (other.logits - plain.logits)[1:].abs().amax((1, 2)).gt(1e-6).all()
+            assert (other.emotion_logits - plain.emotion_logits)[1:].abs().amax(1).gt(1e-6).all() == changes
+            read = model.understand(**{k: v for k, v in case.inputs(batch).items()})
+            torch.testing.assert_close(read.emotion_logits, plain.emotion_logits)
+
+
+def test_counts_of_predictions_live_with_the_model(tmp_path):
+    """Check 7 and trap 9.1.3: validation leaves them, a checkpoint keeps them, with or without a weight on the loss."""
+    case = CASES["cem predictions"]
+    model, batch = case.build(), case.batch()
+    model.train()
+    model(**batch)
+    seen = model.frequencies.counts.clone()
+    assert 0 < seen.sum() <= batch["labels"].ge(0).sum()
+    model.eval()
+    model(**batch)
+    assert torch.equal(model.frequencies.counts, seen)
+    model.save_pretrained(tmp_path)
+    assert torch.equal(CEM.from_pretrained(tmp_path).frequencies.counts, seen)
+
+
+def test_variants():
+    paper, repo = CEM(CEMConfig(**SMALL)), CEM(CEMConfig(**SMALL, variant="repo"))
+    assert (paper.frequencies.source, repo.frequencies.source) == ("corpus", "predictions")
+    assert (paper.scores_padding, repo.scores_padding) == (False, True)
+    assert paper.state_dict().keys() == repo.state_dict().keys()
+    paper.see_corpus(torch.tensor([7, 7, 8]))
+    assert paper.frequencies.counts[7:9].tolist() == [2, 1]
+    with pytest.raises(ValueError, match="multi_trs"):
+        CEMConfig(affection=False, cognition=False)
+
+
+def test_published_rate():
+    """Check 19: the library's schedule is the Noam rate."""
+    optimizer = torch.optim.Adam([torch.nn.Parameter(torch.zeros(1))], lr=(300 * 8000) ** -0.5)
+    rate = get_inverse_sqrt_schedule(optimizer, 8000).lr_lambdas[0]
+    peak = (300 * 8000) ** -0.5
+    assert peak == pytest.approx(6.4550e-4, rel=1e-4)
+    assert peak * rate(1) == pytest.approx(300**-0.5 * 8000**-1.5)
+    assert peak * rate(8000) == pytest.approx(peak) and peak * rate(20_000) == pytest.approx(4.0825e-4, rel=1e-4)
+
+
+def test_likelihood_and_diversity_metrics():
+    """Checks 17 and 18."""
+    found = {}
+    for name in ("ppl_item", "ppl_token", "ppl_item_mean"):
+        metric = METRICS.get(name)(tokenizer="t", words="w", gold_labels=False)
+        metric.update([2.0, 24.0], [2, 8], n_words=[2, 8], references=["a", "b"])
+        found[name] = metric.compute(n_resamples=0).value
+    assert found == pytest.approx({"ppl_item": 7.389, "ppl_token": 13.464, "ppl_item_mean": 11.402}, abs=1e-3)
+    for n, expected in ((1, 200 / 5), (2, 200 / 3)):
+        metric = METRICS.get(f"dist_corpus_{n}")()
+        metric.update([["a", "b", "a"], ["a", "b"]])
+        assert metric.compute(n_resamples=0).value == pytest.approx(expected)

@@ -1,0 +1,168 @@
+"""IMAGINE; numbers in the docstrings are the checks of its specification, section 10."""
+
+import pytest
+import torch
+from contract import all_cases
+from knowing import overfit, sample_batch, tokenizer
+
+from empatheia.responders.imagine import Imagine, ImagineConfig
+
+CASES = all_cases()
+WIDTH = 24
+
+
+def built(name="imagine"):
+    case = CASES[name]
+    return case.build().eval(), case.batch()
+
+
+def encoded(model, batch):
+    features = {k: v for k, v in batch.items() if k in model.features and k not in model.gold_features}
+    with torch.no_grad():
+        return model.encode(**features)
+
+
+def test_size():
+    """Specification 2.9: 601 V + about 1.96 million."""
+    with torch.device("meta"):
+        n = sum(parameter.numel() for parameter in Imagine(ImagineConfig(vocab_size=1000)).parameters())
+    encoders, refiner, mixer, decoder = 3 * 230_150, 320_150, 270_000, 350_750
+    tables, heads = 307_200 + 600, (300 * 32 + 32) + (32 * 300 + 300) + 3 * (600 + 2) + (2 * 300 + 300)
+    assert n - 601 * 1000 == encoders + refiner + mixer + decoder + tables + heads == 1_961_388
+
+
+def test_overfits_sixteen_examples():
+    """Check 27, at a fifth of the size."""
+    torch.manual_seed(0)
+    sizes = {"width": 60, "attention_width": 40, "ffn_width": 50}
+    model = Imagine(ImagineConfig(vocab_size=len(tokenizer()), **sizes))
+    knowledge = {"provider": "sample", "head": "last_cause", "options": {"minimum": 0.15}}
+    batch = sample_batch("imagine", knowledge_of_types=knowledge)
+    assert overfit(model, batch, 150, 3e-3) is not None
+
+
+def test_without_knowledge_the_types_are_one():
+    """Check 9: all h = 0 gives the same for all types: the refiner on H_C with the first half of its entry."""
+    model, batch = built()
+    experience, causes = model.encoder.experience, torch.randn(3, 8, WIDTH)
+    with torch.no_grad():
+        zero = torch.zeros(3, WIDTH)
+        parts = experience.refine(causes, batch["cause_mask"], zero, zero[:, None].expand(3, 3, WIDTH))
+        refiner = experience.refiner
+        whole = refiner(torch.nn.functional.pad(causes, (0, WIDTH)), batch["cause_mask"])
+        refiner.projection.weight[:, WIDTH:] = 7.0  # read by nobody
+        again = refiner(torch.nn.functional.pad(causes, (0, WIDTH)), batch["cause_mask"])
+        pair = experience.mixers[0](torch.cat((whole, whole), -1))
+    torch.testing.assert_close(again, whole)
+    for part in parts:
+        torch.testing.assert_close(part, pair)
+
+
+def test_an_empty_provider_gives_equal_types():
+    """Check 9, second half: CLS alone behind each type, no affect."""
+    model, batch = built()
+    ids = torch.zeros_like(batch["knowledge_ids"])
+    ids[:, 1:, 0] = 2
+    memory = encoded(model, {**batch, "knowledge_ids": ids, "knowledge_mask": ids.ne(0)}).last_hidden_state
+    types = memory[..., : 3 * WIDTH].unflatten(-1, (3, WIDTH))
+    torch.testing.assert_close(types[:, :, 0], types[:, :, 1])
+    torch.testing.assert_close(types[:, :, 1], types[:, :, 2])
+    affect, _ = model.encoder.experience.acquire(torch.randn(3, 4, 6, WIDTH), ids.ne(0))
+    assert affect.abs().sum() == 0
+
+
+@pytest.mark.parametrize(("place", "blocks"), [(1, [0]), (2, [1]), (3, [2]), (0, [0, 1, 2])])
+def test_which_features_a_type_reaches(place, blocks):
+    """Check 10: behaviour the first d features, affect the first 3 d."""
+    model, batch = built()
+    ids = batch["knowledge_ids"].clone()
+    ids[:, place] = (ids[:, place] + 5).clamp_max(59) * batch["knowledge_mask"][:, place]
+    changed = encoded(model, {**batch, "knowledge_ids": ids}).last_hidden_state
+    differs = (changed - encoded(model, batch).last_hidden_state)[1:].abs().amax((0, 1)).unflatten(0, (4, WIDTH))
+    assert differs.amax(1).gt(1e-6).nonzero().flatten().tolist() == blocks
+
+
+def test_mechanisms_reach_the_last_features_alone():
+    """Checks 10 and 11: the signal is the same at all positions; without weights it is 0 before it is widened."""
+    model, batch = built()
+    before = encoded(model, batch).last_hidden_state
+    heads = model.encoder.reaction.heads
+    with torch.no_grad():
+        heads[0].weight.add_(torch.randn(2, WIDTH))
+    after = encoded(model, batch).last_hidden_state
+    torch.testing.assert_close(after[..., : 3 * WIDTH], before[..., : 3 * WIDTH])
+    assert not torch.allclose(after[..., 3 * WIDTH :], before[..., 3 * WIDTH :])
+    signal = after[..., 3 * WIDTH :]
+    torch.testing.assert_close(signal, signal[:, :1].expand_as(signal))
+    with torch.no_grad():
+        for head in heads:
+            head.weight.zero_()
+            head.bias.zero_()
+        logits, widened = model.encoder.reaction(torch.randn(5, WIDTH))
+    assert logits.softmax(-1).eq(0.5).all()
+    torch.testing.assert_close(widened, model.encoder.reaction.widen.bias.expand(5, WIDTH))
+
+
+def test_mechanism_loss_is_the_sum_of_three_means():
+    """Equation 8; replies without labels do not count."""
+    model, batch = built()
+    output = model(**batch)
+    logits = encoded(model, batch).mechanism_logits
+    known = batch["mechanism_labels"][:, 0] >= 0
+    nll = -logits[known].log_softmax(-1).gather(-1, batch["mechanism_labels"][known][..., None])
+    torch.testing.assert_close(output.losses["mechanisms"], nll.sum(1).mean())
+    assert output.counts["mechanisms"] == known.sum() == 2
+
+
+@pytest.mark.parametrize(("name", "blocks"), [("imagine", 4), ("imagine w/o cm", 3), ("imagine w/o know", 2)])
+def test_shapes(name, blocks):
+    """Check 14: the memory is as long as the causes and 4 d wide; the decoder reads as many inputs as there are words."""
+    model, batch = built(name)
+    encoding = encoded(model, batch)
+    assert encoding.last_hidden_state.shape == (3, 8, blocks * WIDTH)
+    assert model.decoder.layers[0].cross_attention.key.in_features == blocks * WIDTH
+    ids = model.shift_right(batch["labels"])
+    assert model.decoder_inputs(ids, encoding, 0).shape == (*batch["labels"].shape, WIDTH)
+
+
+def test_the_emotion_takes_the_place_of_bos():
+    """Check 15: changing it changes every word's scores; BOS itself is not read."""
+    model, batch = built()
+    encoding = encoded(model, batch)
+    ids = model.shift_right(batch["labels"])
+    with torch.no_grad():
+        plain = model(encoder_outputs=encoding, decoder_input_ids=ids).logits
+        other_bos = ids.clone()
+        other_bos[:, 0] = 30
+        torch.testing.assert_close(model(encoder_outputs=encoding, decoder_input_ids=other_bos).logits, plain)
+        encoding.start = encoding.start + torch.randn(WIDTH)
+        changed = model(encoder_outputs=encoding, decoder_input_ids=ids).logits
+    assert (changed - plain).abs().amax(-1).gt(1e-5).all()
+
+
+@pytest.mark.parametrize(("name", "differs"), [("imagine", False), ("imagine repo", True)])
+def test_padding_of_the_batch(name, differs):
+    """Checks 12 and 13."""
+    case = CASES[name]
+    model, batch = case.build().eval(), case.batch()
+    with torch.no_grad():
+        together, alone = model(**batch).logits[:1], model(**case.first_alone(batch)).logits
+    assert ((together - alone).abs().max() > 1e-4) == differs
+
+
+def test_positions_and_speakers_of_causes():
+    """Check 20, second half: vectors are E_W + E_P (0, 1, ...) + E_S (listener or not)."""
+    model, batch = built()
+    encoder, seen = model.encoder, {}
+    encoder.cause_stack.register_forward_pre_hook(lambda _, args: seen.update(vectors=args[0]))
+    encoded(model, batch)
+    expected = encoder.words(batch["cause_ids"]) + encoder.positions.weight[:8]
+    expected = expected + encoder.speakers(batch["cause_role_ids"].eq(2).long())
+    torch.testing.assert_close(seen["vectors"], expected * WIDTH**0.5)
+    assert not encoder.cause_stack.has_timing
+
+
+def test_unknown_choices_are_refused():
+    for field in ("cm_signal", "emotion_input"):
+        with pytest.raises(ValueError, match=f"{field} is 'x'; accepted"):
+            ImagineConfig(**{field: "x"})

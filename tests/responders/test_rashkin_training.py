@@ -1,0 +1,131 @@
+"""The retrieval task on the sample: trains, saves, measures by the three protocols, and answers from its folder."""
+
+import numpy as np
+import pytest
+
+from empatheia.cli import main
+from empatheia.config import load_recipe
+from empatheia.corpora import labelled_texts
+from empatheia.errors import ConfigError, DataError, MissingResourceError
+from empatheia.listener import Listener
+from empatheia.training.retrieving import RetrieveTask, block_precisions
+from empatheia.training.runner import run
+
+RECIPES = "recipes/rashkin2018"
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A run of EmoPrepend-3 with an emotion head, and its record."""
+    overrides = ["model.emotion_head=true", "stages.replies.losses={response: 0.5, emotion: 0.5}"]
+    recipe = load_recipe(f"{RECIPES}/retrieval_emoprepend3.yaml", "smoke", overrides)
+    status = run(recipe, tmp_path_factory.mktemp("runs"), show_progress=False)
+    return status
+
+
+def test_check_u_blocks_of_perfect_pairs():
+    """Check U: 5,259 perfect pairs evaluate 5,200 and give 100; 100 pairs evaluate none, which is no score at all."""
+    rng = np.random.default_rng(0)
+    vectors = rng.normal(size=(5259, 64))
+    found = block_precisions(vectors, vectors)
+    assert {name: score["n"] for name, score in found.items()} == {
+        "p_at_1_100": 5200,
+        "blocks-ordered: p_at_1_100": 5200,
+    }
+    assert [score["value"] for score in found.values()] == [100.0, 100.0]
+    assert "blocks-shuffled" in found["p_at_1_100"]["signature"]
+    assert block_precisions(vectors[:100], vectors[:100]) == {}
+
+
+def test_the_run_is_measured(trained):
+    metrics = trained.metrics["metrics"]
+    assert metrics["inline: p_at_1_100"]["n"] == 17 and "protocol:inline" in metrics["inline: p_at_1_100"]["signature"]
+    assert metrics["bleu_avg"]["n"] == 17 and "tok:rashkin" in metrics["bleu_avg"]["signature"]
+    assert 0 <= metrics["accuracy"]["value"] <= 100
+    assert metrics["chosen"]["candidates"] == trained.metrics["data"]["candidates"]["own"] > 50
+
+
+def test_its_folder_answers_like_any_listener(trained):
+    listener = Listener.load(trained.folder / "checkpoint")
+    texts = ["I lost my grandmother last week.", "I finally got the job!"]
+    replies = listener.respond(texts)
+    assert [reply.text for reply in replies] == [listener.respond(text).text for text in texts]
+    assert all(reply.text in listener.index.texts for reply in replies)
+    assert replies[0].decoding["strategy"] == "retrieve"
+    assert sum(replies[0].understanding.emotions.values()) == pytest.approx(1)
+    matches = listener.best(texts[0], k=3)
+    assert matches[0].text == replies[0].text and matches[0].score >= matches[1].score >= matches[2].score
+    assert list(listener.stream(texts[0])) == [replies[0].text]
+    assert listener.converse().say(texts[1]).text == replies[1].text
+    assert listener.analyze(texts[0]).emotions == replies[0].understanding.emotions
+    listener.use_candidates(["Only this."])
+    assert listener.respond(texts[0]).text == "Only this."
+    with pytest.raises(DataError, match="1 or more"):
+        listener.best(texts[0], k=0)
+
+
+def test_the_second_candidate_set_holds_the_first(tmp_path, monkeypatch):
+    recipe = load_recipe(f"{RECIPES}/retrieval_base.yaml", "smoke", ["data.candidates=[own, dailydialog]"])
+    task = RetrieveTask(recipe, tmp_path)
+    own = task.candidates("own")
+    monkeypatch.setattr(task, "candidates", lambda source: own if source == "own" else [own[0], "Something else."])
+    made = task.indices()
+    assert list(made) == ["own", "own+dailydialog"]
+    assert made["own+dailydialog"].texts == [*own, "Something else."]
+
+
+def test_training_learns_both_roles_and_is_measured_on_the_listener(tmp_path):
+    task = RetrieveTask(load_recipe(f"{RECIPES}/retrieval_base.yaml", "smoke"), tmp_path)
+    assert {e.turn_index % 2 for e in task.examples("train")} == {0, 1}
+    assert {e.turn_index % 2 for e in task.examples("test")} == {1}
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("data.corpus=other", "accepted: empathetic_dialogues, sample"),
+        ("model.pooling=max", "accepted: mean, first"),
+        ("model.widht=3", "Did you mean 'width'"),
+        ("system=transformer", "trains rashkin_retrieval"),
+    ],
+)
+def test_bad_recipes(tmp_path, override, message):
+    with pytest.raises(ConfigError, match=message):
+        RetrieveTask(load_recipe(f"{RECIPES}/retrieval_base.yaml", "smoke", [override]), tmp_path)
+
+
+def test_labelled_texts(tmp_path):
+    file = tmp_path / "topics.txt"
+    file.write_text("".join(f"a\ttext {i}\nb\tother {i}\n" for i in range(200)), encoding="utf-8")
+    parts = {split: labelled_texts.load(file, split) for split in labelled_texts.SPLITS}
+    assert sum(map(len, parts.values())) == 400 and 280 < len(parts["train"]) < 360
+    assert len({pair for rows in parts.values() for pair in rows}) == 400  # no text is in two splits
+    file.write_text("no tab here\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"topics.txt:1: .* a tab and a text"):
+        labelled_texts.load(file, "train")
+    with pytest.raises(MissingResourceError, match=r"20news-bydate\.tar\.gz"):
+        labelled_texts.load(tmp_path / "none", "train")
+
+
+def test_twenty_newsgroups_from_an_unpacked_archive(tmp_path):
+    pytest.importorskip("sklearn")
+    for part in ("train", "test"):
+        for group in ("comp.os.ms-windows.misc", "sci.crypt"):
+            place = tmp_path / f"20news-bydate-{part}" / group
+            place.mkdir(parents=True)
+            for i in range(20):
+                (place / str(i)).write_bytes(f"Subject: {group}\n\ntext {i} caf\xe9".encode("latin-1"))
+    rows = {split: labelled_texts.load(tmp_path, split) for split in labelled_texts.SPLITS}
+    assert {label for label, _ in rows["train"]} == {"windows", "cryptography"}
+    assert len(rows["train"]) + len(rows["valid"]) == 40 == len(rows["test"])
+    assert (
+        rows["test"][0][1].endswith("café")
+        and len(labelled_texts.GROUPS) == len(set(labelled_texts.GROUPS.values())) == 20
+    )
+
+
+def test_topics_and_the_retriever_from_the_command_line(trained, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["respond", "My dog is ill.", "--model", str(trained.folder / "checkpoint")])
+    assert not ended.value.code
+    assert capsys.readouterr().out.strip() in Listener.load(trained.folder / "checkpoint").index.texts
