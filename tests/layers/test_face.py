@@ -25,7 +25,7 @@ def test_printed_weights(counts, expected):
 
 
 def test_running_update():
-    """Check 3: from check 1, a batch predicts word 1 four times, once a reply's first word (a leading BOS is dropped)."""
+    """Check 3: from check 1, a batch predicts word 1 four times."""
     own = frequencies()
     own.bos_id = own.eos_id = 9
     own.counts.copy_(torch.tensor([0, 1, 3, 4]))

@@ -142,7 +142,6 @@ def test_the_adversarial_term_is_a_number_in_repo():
 def test_the_critics_losses_leave_no_gradient_in_the_generator():
     found = gradients(CASE.build(), CRITICS)
     assert found and all(name.startswith("discriminators.") for name in found)
-    assert all(gradient.abs().sum() > 0 for gradient in found.values())
 
 
 def test_convolutions_learn_in_paper_and_are_drawn_anew_in_repo():
@@ -155,15 +154,18 @@ def test_convolutions_learn_in_paper_and_are_drawn_anew_in_repo():
 
 
 def test_a_critic_learns_to_tell_gold_from_generated():
+    """On the way every one of its parameters learns, shifts included, which at first cancel between the two replies."""
     model = CASE.build().train()
     optimizer = torch.optim.Adam(model.discriminators.parameters(), lr=2e-3)
-    values = []
+    values, learnt = [], set()
     for _ in range(40):
         optimizer.zero_grad()
         loss = sum(model(**CASE.batch(8), wanted_losses=CRITICS).losses.values())
         loss.backward()
+        learnt |= {name for name, p in model.discriminators.named_parameters() if p.grad.abs().sum() > 0}
         optimizer.step()
         values.append(loss.item())
+    assert learnt == {name for name, _ in model.discriminators.named_parameters()}
     assert sum(values[-5:]) / 5 < sum(values[:5]) / 5 - 0.5
 
 

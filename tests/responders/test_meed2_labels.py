@@ -7,6 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 import torch
+import yaml
 
 from empatheia.config import load_recipe, recipes_root
 from empatheia.corpora import edos, pooled, sample
@@ -14,6 +15,7 @@ from empatheia.corpora.turn_labels import write_turn_labels
 from empatheia.dialogue import Dialogue, Example
 from empatheia.errors import CheckpointError, ConfigError, DecodingError, MissingResourceError
 from empatheia.listener import Listener
+from empatheia.listener.inputs import prepare
 from empatheia.metrics.published import compare, published
 from empatheia.metrics.score import Score
 from empatheia.side_inputs.turn_labels import LabelsOfTurns
@@ -22,6 +24,7 @@ from empatheia.text.collation import Layout, encode_examples
 from empatheia.text.tokenizer import DialogueTokenizer
 from empatheia.training.evaluation import evaluate_model, one_turn_a_dialogue, similarity_score
 from empatheia.training.responding import RespondTask, load_start, started_from
+from empatheia.training.runner import _what_runs
 from empatheia.training.stages import run_stage
 from empatheia.understanding.reaction import (
     ContextReader,
@@ -135,7 +138,7 @@ def test_a_file_of_labels_saves_the_classifier_and_must_be_its_own(models, tmp_p
     write_turn_labels(path, "another", [("d", [None] * 5)])
     with pytest.raises(ConfigError, match="by 'another', the classifier is 'tiny intents'"):
         LabelsOfTurns(tokenizer(), labels=str(path), **models)
-    alone, items = collated(LabelsOfTurns(tokenizer(), labels=str(path)), DIALOGUE.examples())
+    _, items = collated(LabelsOfTurns(tokenizer(), labels=str(path)), DIALOGUE.examples())
     assert items[0].extra["doubts"] == ["no classifier of labels is set", "no predictor of labels is set"]
 
 
@@ -153,7 +156,7 @@ def test_labels_of_training_texts_are_remembered_without_the_texts(models, monke
 
 
 def test_a_model_that_is_not_there_is_an_error_in_training_and_a_doubt_in_use(models):
-    with pytest.raises(MissingResourceError, match="side input turn_labels, classifier: .*models train intent"):
+    with pytest.raises(MissingResourceError, match=r"side input turn_labels, classifier: .*models train intent"):
         LabelsOfTurns(tokenizer(), classifier="./nowhere")
     side = LabelsOfTurns(tokenizer(), classifier="./nowhere", predictor=models["predictor"], must_exist=False)
     batch, items = collated(side, DIALOGUE.examples())
@@ -228,7 +231,7 @@ def test_a_listener_answers_from_the_saved_folder_and_takes_a_label(trained):
     task, folder = trained
     listener = Listener.load(folder / "checkpoint")
     dialogue = Dialogue.of(*TEXTS[:3])
-    item = listener.reader.encode([__import__("empatheia.listener.inputs", fromlist=["prepare"]).prepare(dialogue)])[0]
+    (item,) = listener.reader.encode([prepare(dialogue)])
     side = task.side_inputs[0]
     examples = [Example(dialogue.turns, None)]
     _, items = collated(side, examples)
@@ -265,14 +268,22 @@ def test_a_run_starts_from_another_ones_weights_and_pieces(trained, tmp_path):
 
 def test_a_start_that_does_not_fit_is_refused(trained, tmp_path):
     _, folder = trained
-    with pytest.raises(CheckpointError, match="does not fit the recipe's model: .*differences, first"):
+    with pytest.raises(CheckpointError, match=r"does not fit the recipe's model: .*differences, first"):
         RespondTask(recipe("transformer_finetuned", f"start={folder}"), tmp_path / "a")
-    with pytest.raises(CheckpointError, match=r"\(.*, 32\), not \(.*, 16\)"):
+    with pytest.raises(CheckpointError, match=r"\(32,\), not \(16,\)"):
         RespondTask(recipe("generator", f"start={folder}", "model.width=16"), tmp_path / "b")
-    with pytest.raises(MissingResourceError, match="starts from './nowhere'.*Train that run first"):
+    with pytest.raises(MissingResourceError, match=r"starts from './nowhere'.*Train that run first"):
         RespondTask(recipe("generator", "start=./nowhere"), tmp_path / "c")
     with pytest.raises(CheckpointError, match=r"no model.safetensors"):
         load_start(None, tmp_path)
+
+
+def test_a_run_begun_before_a_field_was_there_goes_on():
+    now = yaml.safe_load(recipe("transformer_raw", "start=null", "decoding.length_penalty=1.0").dump())
+    before = {**now, "decoding": {k: v for k, v in now["decoding"].items() if k != "length_penalty"}}
+    del before["start"]
+    assert _what_runs(before) == _what_runs(now)
+    assert _what_runs({**before, "seed": 5}) != _what_runs(now)
 
 
 def test_only_runs_on_other_corpora_are_named_after_them():
@@ -307,7 +318,7 @@ def test_pooled_corpora_are_split_by_conversation(tmp_path):
         assert len(dialogue.turns) == 2 and [turn.role for turn in dialogue.turns] == ["speaker", "listener"]
         assert dialogue.emotion is None
     assert splits["train"] == pooled.load(["edos", "dream"], "train", tmp_path, max_turns=2)
-    with pytest.raises(ConfigError, match="unknown corpus 'draem' in data.pool. Did you mean 'dream'"):
+    with pytest.raises(ConfigError, match=r"unknown corpus 'draem' in data\.pool\. Did you mean 'dream'"):
         pooled.load(["draem"], "train", tmp_path)
     with pytest.raises(ConfigError, match="needs names of corpora"):
         pooled.load([], "train", tmp_path)

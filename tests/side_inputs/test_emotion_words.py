@@ -70,8 +70,8 @@ def test_settings_make_an_equal_one_without_the_file(tokenizer):
     side = EmotionWords(tokenizer, lexicon="sample", adjectives=False)
     settings = {**side.settings(), "lexicon": "gone.txt"}
     (again,) = make_side_inputs(("emotion_words",), {"emotion_words": settings}, tokenizer)
-    assert again.words == side.words and torch.equal(again.vocabulary(), side.vocabulary())
-    known = {tokenizer.piece_texts()[i] for i in side.vocabulary().nonzero()[:, 0].tolist()}
+    assert again.words == side.words and torch.equal(again.lexicon_mask(), side.lexicon_mask())
+    known = {tokenizer.piece_texts()[i] for i in side.lexicon_mask().nonzero()[:, 0].tolist()}
     assert {"scared", "angry"} <= known and not {"the", "was", "night", ""} & known
 
 

@@ -1,4 +1,4 @@
-"""Groups of parameters that learn by turns: who learns when, what is logged, resuming, accumulation, one batch a round."""
+"""Groups that learn by turns: who learns when, what is logged, resuming, accumulation, one batch a round."""
 
 import time
 
@@ -141,10 +141,7 @@ def test_all_updates_of_a_round_may_see_one_batch():
 
 
 def test_a_parameter_of_two_groups_is_told(tmp_path):
-    groups = [
-        {"train": ["discriminators"], "losses": {"critic_semantic": 1.0}},
-        {"train": [""], "losses": {"words": 1.0}},
-    ]
+    groups = [adversarial.GROUPS[0], {"train": [""], "losses": {"words": 1.0}}]
     with pytest.raises(ConfigError, match=r"stages.train.alternate: 'discriminators.* belongs to the groups 1 and 2"):
         adversarial.train(tmp_path, alternate=groups)
 

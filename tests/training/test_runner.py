@@ -281,3 +281,12 @@ def test_a_place_that_cannot_be_written(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(CheckpointError, match=r"cannot write .*model: Not a directory"):
         save_folder(tmp_path / "file" / "model", lambda folder: None)
+
+
+def test_one_recipe_that_fails_does_not_stop_the_others(tmp_path, capsys):
+    bad = bench.tiny_recipe(name="tiny/bad", data={"corpus": "sample", "causes": "annotator"})
+    statuses = run_all([bad, bench.tiny_recipe()], tmp_path, show_progress=False, evaluate=False)
+    assert [status.state for status in statuses] == ["failed", "finished"]
+    assert statuses[0].error == "recipe 'tiny/bad': data.causes=annotator needs data.causes_path."
+    with pytest.raises(ConfigError, match="needs data.causes_path"):
+        run_all([bad], tmp_path, show_progress=False)

@@ -103,7 +103,8 @@ def open_listener(
     if describe_model(find_model(place), str(place)).system != LANGUAGE_MODEL:
         told = "--condition" if options else "--price-in"
         raise ConfigError(f"{told} is for a language model: --system language_model, or a folder of one.")
-    loaded = LanguageListener.load(place, **options, **({} if prices is None else {"prices": prices}))
+    options |= {} if prices is None else {"prices": prices}
+    loaded = LanguageListener.load(place, **options)
     _tell_host(loaded)
     return loaded
 

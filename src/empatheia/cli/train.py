@@ -41,11 +41,17 @@ def train(
             if status.state.endswith("finished"):
                 keep(status.folder, record)
     if as_json:
-        rows = [{"recipe": s.recipe, "folder": str(s.folder), "state": s.state, "record": s.metrics} for s in statuses]
+        rows = [
+            {"recipe": s.recipe, "folder": str(s.folder), "state": s.state, "record": s.metrics}
+            | ({"error": s.error} if s.error else {})
+            for s in statuses
+        ]
         typer.echo(json.dumps(rows, ensure_ascii=False))
-        return
-    for status in statuses:
-        typer.echo(f"{status.recipe}: {status.state} ({status.folder})")
+    for status in statuses if not as_json else ():
+        typer.echo(f"{status.recipe}: {status.state} ({status.error or status.folder})")
         for stage, facts in status.metrics.get("stages", {}).items():
             losses = ", ".join(f"{k.removeprefix('eval_')} {v:.4f}" for k, v in facts["valid"].items())
             typer.echo(f"  {stage}: {facts['steps']} steps; valid {losses or 'not measured'}")
+    if failed := [status.recipe for status in statuses if status.state == "failed"]:
+        typer.echo(f"error: {len(failed)} of {len(statuses)} recipes failed: {', '.join(failed)}.", err=True)
+        raise typer.Exit(1)

@@ -67,6 +67,4 @@ def _parse(path: Path, number: int, line: str, checks_tail: bool) -> Assertion |
         weight = float(json.loads(fields[4])["weight"])
     except (ValueError, KeyError, TypeError):
         raise DataError(f"{path}:{number}: the fifth field has no weight: {fields[4][:60]!r}.") from None
-    return Assertion(
-        fields[1][3:].split("/")[-1] if "dbpedia" not in fields[1] else "dbpedia", start[3], end[3], weight
-    )
+    return Assertion(fields[1].split("/")[2], start[3], end[3], weight)  # "/r/dbpedia/genre" is "dbpedia"

@@ -1,7 +1,8 @@
 """Frequency-aware weights of words (FACE, Jiang et al. 2019), as CEM and IMAGINE use them: the commoner, the lighter.
 
-Counts ``f_i``, ``N = sum f``, ``FQ_i = f_i / N``, ``a = -1 / max FQ``, ``w_i = a FQ_i + 1``, scaled to a mean of 1 (Chen
-et al. 2022, equations 20 and 21). The commonest word weighs 0. As long as all counts are equal, all weights are 1.
+Counts ``f_i``, ``N = sum f``, ``FQ_i = f_i / N``, ``a = -1 / max FQ``, ``w_i = a FQ_i + 1``, scaled to a mean of 1
+(Chen et al. 2022, equations 20 and 21). The commonest word weighs 0. While all counts are equal, all
+weights are 1.
 """
 
 from __future__ import annotations

@@ -159,8 +159,8 @@ class Discriminator(nn.Module):
     """Judges a reply by what was said before and what came back (section 3.4).
 
     ``D = w relu(W relu(max_t relu(conv(LSTM(y))) + c + f + b))``: f is the LSTM's last cell state over the feedback,
-    c the generator's view of the context. ``paper`` standardises each position by itself (layer norm), as Gulrajani et
-    al. 2017 ask for: with a batch norm one reply's penalty would depend on its neighbours.
+    c the generator's view of the context. ``paper`` has no norms: with a batch norm one reply's penalty would depend on
+    its neighbours (Gulrajani et al. 2017), and a layer norm makes the slopes at small LSTM states far too steep.
 
     Args:
         config: Sizes and variant.
@@ -170,14 +170,15 @@ class Discriminator(nn.Module):
     def __init__(self, config: EmpDGConfig, *, reads_emotion_words: bool) -> None:
         super().__init__()
         width, is_repo = config.width, config.variant == "repo"
+        self.word_scale = config.word_scale
         self.words = nn.Embedding(config.vocab_size, width, padding_idx=config.pad_token_id)
         self.lab = nn.Embedding(1, width) if reads_emotion_words else None
         self.lstm = nn.LSTM(width, width, batch_first=True)
         self.convolution = FreshConvolution(width) if is_repo else nn.Conv1d(width, width, 2)
-        self.norm = BatchStandardization() if is_repo else nn.LayerNorm(width)
+        self.norm = BatchStandardization() if is_repo else nn.Identity()
         self.bias = nn.Embedding(1, width)
         self.hidden = nn.Linear(width, width // 2)
-        self.hidden_norm = BatchStandardization() if is_repo else nn.LayerNorm(width // 2, bias=False)
+        self.hidden_norm = BatchStandardization() if is_repo else nn.Identity()
         self.score = nn.Linear(width // 2, 1, bias=False)  # a constant cancels in D(generated) - D(gold)
 
     def embed(
@@ -194,11 +195,11 @@ class Discriminator(nn.Module):
         Returns:
             Vectors ``(batch, length, width)`` and their mask; with LAB in front where only emotion words count.
         """
-        vectors = self.words(ids) if soft is None else soft @ self.words.weight
+        vectors = (self.words(ids) if soft is None else soft @ self.words.weight) * self.word_scale
         if self.lab is None:
             return vectors, mask
         mask, vectors = compact(mask & emotion_vocabulary[ids], vectors)
-        lab = self.lab.weight.expand(len(ids), 1, -1)
+        lab = (self.lab.weight * self.word_scale).expand(len(ids), 1, -1)
         return torch.cat((lab, vectors), dim=1), F.pad(mask, (1, 0), value=True)
 
     def read(self, vectors: Tensor) -> Tensor:
@@ -332,11 +333,8 @@ class EmpDG(CopyingResponder):
         return EmpDGEncoder(config)
 
     def _init_weights(self, module: nn.Module) -> None:
-        if isinstance(module, nn.LayerNorm) and module.bias is None:
-            init.ones_(module.weight)
-        elif not isinstance(module, nn.LSTM):
-            super()._init_weights(module)
-        else:
+        super()._init_weights(module)
+        if isinstance(module, nn.LSTM):
             for name, parameter in module.named_parameters():
                 (init.zeros_ if "bias" in name else init.xavier_uniform_)(parameter)
 
@@ -456,15 +454,17 @@ class EmpDG(CopyingResponder):
             context = (encoding.last_hidden_state[:, 0] if name == "semantic" else encoding.emotion_state).detach()  # pyright: ignore
             if f"critic_{name}" in names:
                 feedback = judge.listen(*judge.embed(*heard, emotion_vocabulary))
-                scores, seen = [], []
-                for ids, mask in ((made, made_mask), gold):
-                    vectors, mask = judge.embed(ids, mask, emotion_vocabulary)
-                    seen += [judge.read(vectors), mask]
-                    scores.append(judge.judge(*seen[-2:], context, feedback).mean())
-                losses[f"critic_{name}"] = scores[0] - scores[1]
+                vectors, mask = judge.embed(made, made_mask, emotion_vocabulary)
+                states, loss = judge.read(vectors), 0.0
+                gold_vectors, gold_mask = judge.embed(*gold, emotion_vocabulary)
+                gold_states = judge.read(gold_vectors)
                 if self.config.variant != "repo":  # the released penalty has no second-order graph, so no effect
-                    penalty = judge.penalty(*seen, context, feedback)
-                    losses[f"critic_{name}"] = scores[0] - scores[1] + self.config.gradient_penalty * penalty
+                    penalty = judge.penalty(states, mask, gold_states, gold_mask, context, feedback)
+                    loss = self.config.gradient_penalty * penalty
+                made_score = judge.judge(states, mask, context, feedback).mean()
+                losses[f"critic_{name}"] = (
+                    made_score - judge.judge(gold_states, gold_mask, context, feedback).mean() + loss
+                )
             if f"adversarial_{name}" in names:
                 with frozen(judge), torch.set_grad_enabled(soft is not None):
                     feedback = judge.listen(*judge.embed(*heard, emotion_vocabulary))

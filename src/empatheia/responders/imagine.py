@@ -1,8 +1,8 @@
 """IMAGINE: emotion, its causes, what the reply should do, and what is plausible besides (Chen and Liang, EMNLP 2022).
 
 1. Emotion perception: ``e = W_e H_S[0] + b_e`` on the encoded conversation (equations 1 to 3).
-2. Cause extraction: the causal turns ``C`` (found elsewhere) become ``H_C``, with vectors for word, position and speaker
-   (4, 5).
+2. Cause extraction: the causal turns ``C`` (found elsewhere) become ``H_C``, with vectors for word, position and
+   speaker (4, 5).
 3. Dialogue reaction: which of emotional reaction, interpretation, exploration comes next (6 to 9).
 4. Experience projection: commonsense about ``C`` by type, refined with ``H_C`` and gated by affect (10 to 16).
 5. Verbal expression: the decoder attends to ``[H_behaviour ; H_physical ; H_events ; e_cm]``; in place of BOS it reads

@@ -68,10 +68,10 @@ class KEMPEncoder(FamilyEncoder):
         self.is_repo = config.variant == "repo"
         if self.is_pretrained:
             self.stack = family_encoder(config)
-        self.graph = (
-            GraphAttention(config.width, config.graph_dropout, masks=not self.is_repo) if config.graph else None
-        )
-        self.knowledge = nn.Embedding(1, config.width) if config.graph else None
+        self.graph = self.knowledge = None
+        if config.graph:
+            self.graph = GraphAttention(config.width, config.graph_dropout, masks=not self.is_repo)
+            self.knowledge = nn.Embedding(1, config.width)
         self.emotion = nn.Linear(config.width, config.n_emotions, bias=False)
 
     def forward(

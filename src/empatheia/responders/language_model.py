@@ -137,6 +137,8 @@ class LanguageModel(PreTrainedModel):
             self.network.generation_config = GenerationConfig(**_marks(self.network.generation_config))
             if config.lora is not None:
                 _add_adapters(self.network, config.lora, config.form)
+            own = set(self.own_names())
+            self._keys_to_ignore_on_save = [name for name in self.state_dict() if name not in own]  # Trainer asks
 
     # -- making and keeping ----------------------------------------------------------------------------------
 
@@ -193,6 +195,9 @@ class LanguageModel(PreTrainedModel):
         kept = {name: weights[name].detach().cpu().contiguous().clone() for name in self.own_names()}
         if kept:
             save_file(kept, folder / WEIGHTS, {"format": "pt"})
+
+    def tie_weights(self, *args: Any, **kwargs: Any) -> None:
+        """The network's own tables; they never come apart."""
 
     def load_own(self, weights: Mapping[str, Tensor]) -> None:
         """Takes over saved weights.
@@ -389,7 +394,7 @@ def load_base(name: str, form: str, dtype: str = "float32", device: str | None =
         CheckpointError: It is there and is no model of that form.
     """
     folder = resolve_model(name)
-    kind = AutoModelForSeq2SeqLM if form == "seq2seq" else AutoModelForCausalLM
+    kind: Any = AutoModelForSeq2SeqLM if form == "seq2seq" else AutoModelForCausalLM
     try:
         network = kind.from_pretrained(str(folder), dtype=getattr(torch, dtype))
     except (ValueError, OSError, KeyError, RuntimeError) as problem:

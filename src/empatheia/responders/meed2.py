@@ -383,7 +383,7 @@ class MEED2(Seq2SeqResponder):
                 raise DecodingError(f"{len(names)} labels for {len(input_ids)} contexts; give one, or one each.")
             ids = [LABELS_41.index(canonical_emotion(name)) for name in names]
             kwargs["reply_label_ids"] = torch.tensor(ids, device=input_ids.device)
-        return super().generate(*args, **kwargs)
+        return super().generate(*args, **kwargs)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 __all__ = ["MEED2", "MEED2Config", "MEED2Encoder", "MEED2Encoding", "PretrainedContext", "add_labels", "segments_of"]

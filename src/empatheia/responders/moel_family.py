@@ -76,7 +76,6 @@ class FamilyConfig(Seq2SeqConfig):
             **kwargs,
         )
 
-
     @property
     def n_cache_layers(self) -> int:
         """Layers of a generation cache: one for each attention, one for each pair of convolutions."""

@@ -15,8 +15,7 @@ TAGGER = "taggers/averaged_perceptron_tagger_eng"
 
 # English function words as the family's tokens spell them, written for this package; NLTK's list, which the released
 # code downloads, names much the same
-FUNCTION_WORDS = frozenset(
-    """
+_WORDS = """
     a an the this that these those i me my mine myself you your yours yourself yourselves he him his himself she her
     hers herself it its itself we us our ours ourselves they them their theirs themselves who whom whose which what
     am is are was were be been being do does did doing done have has had having will would shall should can could may
@@ -24,8 +23,8 @@ FUNCTION_WORDS = frozenset(
     with about against between into through during before after above below to from up down in out on off over under
     again further once here there when where why how all any both each few more most other some such only own same so
     than too very just now also ca wo sha ai let
-    """.split()
-)
+"""
+FUNCTION_WORDS = frozenset(_WORDS.split())
 
 
 @dataclass(frozen=True, slots=True)

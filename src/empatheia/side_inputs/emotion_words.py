@@ -64,7 +64,7 @@ class EmotionWords:
         """Lexicon, rule and words."""
         return {"lexicon": self.lexicon, "adjectives": self.adjectives, "words": sorted(self.words)}
 
-    def vocabulary(self) -> Tensor:
+    def lexicon_mask(self) -> Tensor:
         """True for pieces that are emotion words by the lexicon. Shape: ``(vocabulary,)``."""
         return torch.tensor([text.lower() in self.words for text in self.tokenizer.piece_texts()])
 

@@ -80,11 +80,10 @@ class PromptReader:
             raise ConfigError(f"form is {self.form!r}; accepted: {', '.join(FORMS)}.")
         if self.max_source < 8:
             raise ConfigError(f"max_source is {self.max_source}; accepted: 8 or more pieces.")
-        self._lead, self._end = "", self.tokenizer.eos_token_id
-        if self.has_template:
-            self._lead, self._end = self._frame()
-        if self._end is None:
+        self._lead, end = self._frame() if self.has_template else ("", self.tokenizer.eos_token_id)
+        if end is None:
             raise CheckpointError("the model's tokenizer has no end-of-text piece; a reply could not end.")
+        self._end = int(end)
         pad = self.tokenizer.pad_token_id
         self.pad_id = int(self._end if pad is None else pad)
 

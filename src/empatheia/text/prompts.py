@@ -16,6 +16,7 @@ from typing import Any
 from empatheia.dialogue import Span, Turn
 from empatheia.errors import ConfigError
 from empatheia.registry import nearest
+from empatheia.text.readable import readable
 
 SHOWN = ("emotion", "causes", "intent")
 """What of an analysis may be shown."""
@@ -208,7 +209,7 @@ def read_reply(text: str) -> str:
     'Oh no, I am sorry.'
     """
     text = _OWN_LABEL.sub("", _OTHER_SPEAKS.sub("", "\n" + _THOUGHT.sub("", text).strip()))
-    text = " ".join(text.split())
+    text = " ".join(readable(text).split())
     if quoted := _QUOTED.match(text):
         text = (quoted[1] or quoted[2]).strip()
     return text

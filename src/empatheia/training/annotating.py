@@ -97,8 +97,8 @@ def mechanism_levels(
     """
     if tuple(component.mechanisms) != tuple(MECHANISMS):
         raise ConfigError(
-            f"{component.name} knows {', '.join(component.mechanisms)}; needed: {', '.join(MECHANISMS)}. Use the model of"
-            " recipes/epitome/shared.yaml, or three folders joined by commas."
+            f"{component.name} knows {', '.join(component.mechanisms)}; needed: {', '.join(MECHANISMS)}. Use the model"
+            " of recipes/epitome/shared.yaml, or three folders joined by commas."
         )
     rows = []
     for dialogue, records in zip(dialogues, component.annotate(dialogues, progress=progress), strict=True):

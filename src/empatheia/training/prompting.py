@@ -66,7 +66,7 @@ class PromptTask:
         self._hints: dict[str, list[Hints]] = {}
         self._record: dict[str, Any] = {}
         self._conditioner: Conditioner | None = None
-        fields = dict(recipe.model) | {"tuned": bool(recipe.stages)}
+        fields: dict[str, Any] = dict(recipe.model) | {"tuned": bool(recipe.stages)}
         if recipe.model.get("form") == "endpoint":
             if recipe.stages:
                 raise ConfigError(f"recipe {recipe.name!r}: a model behind an endpoint cannot be trained; drop stages.")

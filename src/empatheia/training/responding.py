@@ -274,8 +274,8 @@ class RespondTask:
         features = tuple(f for f in self.model.features if f in wanted or f not in gold)
         if stage.losses.get("mechanisms") and not data.mechanisms:
             raise ConfigError(
-                f"stage {stage.name!r} learns mechanisms, but data.mechanisms names no file of their levels; make one with"
-                " `empatheia annotate MODEL --what mechanisms --out FILE`, MODEL from recipes/epitome/shared.yaml."
+                f"stage {stage.name!r} learns mechanisms, but data.mechanisms names no file of their levels; make one"
+                " with `empatheia annotate MODEL --what mechanisms --out FILE`, MODEL from recipes/epitome/shared.yaml."
             )
         train, valid = self.encode(data, "train"), self.encode(data, "valid")
         if isinstance(self.model, Seq2SeqResponder):
@@ -296,7 +296,7 @@ class RespondTask:
     def _with_feedback(self, collate: Any, data: DataConfig) -> Any:
         """The collator that also gives the speaker's next turn, in training alone."""
         words = [side for side in self.side_inputs if isinstance(side, EmotionWords)]
-        vocabulary = words[0].vocabulary() if words else no_emotion_words(len(self.tokenizer))
+        vocabulary = words[0].lexicon_mask() if words else no_emotion_words(len(self.tokenizer))
         return FeedbackCollator(collate, self.tokenizer, self.dialogues(data, "train"), vocabulary, data.max_target)
 
     # -- results ---------------------------------------------------------------------------------------------

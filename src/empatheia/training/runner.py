@@ -23,11 +23,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from transformers.utils import logging as transformers_logging
 import yaml
 from transformers.trainer_utils import set_seed
 
 from empatheia.config import DataConfig, Recipe, merge, validate_recipe
-from empatheia.errors import ConfigError
+from empatheia.errors import ConfigError, EmpatheiaError
 from empatheia.training.saving import save_folder, write_atomically
 from empatheia.training.stages import run_stage
 
@@ -36,12 +37,21 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class RunStatus:
-    """What became of one recipe: ``state`` is ``finished``, ``already finished``, ``paused`` or ``not started``."""
+    """What became of one recipe.
+
+    Attributes:
+        recipe: Its name.
+        folder: Run folder.
+        state: ``finished``, ``already finished``, ``paused``, ``not started`` or ``failed``.
+        metrics: The run's record; empty unless it finished.
+        error: Why it failed, one line.
+    """
 
     recipe: str
     folder: Path
     state: str
     metrics: dict[str, Any]
+    error: str = ""
 
 
 def environment() -> dict[str, Any]:
@@ -204,6 +214,8 @@ def run(
     from empatheia.training.tasks import make_task
 
     _join_processes()
+    if not show_progress:
+        transformers_logging.disable_progress_bar()
     folder = run_folder(out, recipe)
     is_main = int(os.environ.get("RANK", "0")) == 0
     _claim(folder, recipe, is_main)
@@ -265,13 +277,38 @@ def run(
 def run_all(
     recipes: Iterable[Recipe], out: Path, *, budget_minutes: float | None = None, **options: Any
 ) -> list[RunStatus]:
-    """Runs recipes one after the other until all are finished or the budget is spent."""
+    """Runs recipes one after the other until all are finished or the budget is spent.
+
+    One of several that fails does not stop the others (in one process; several would wait for each other).
+
+    Args:
+        recipes: What to run.
+        out: Parent of the run folders.
+        budget_minutes: Stop after so many minutes; a paused run goes on the next time.
+        **options: Of :func:`run`.
+
+    Returns:
+        One status a recipe, in order.
+
+    Raises:
+        EmpatheiaError: As :func:`run`, when there is only one recipe.
+    """
     _join_processes()
+    recipes = list(recipes)
+    goes_on = len(recipes) > 1 and int(os.environ.get("WORLD_SIZE", "1")) == 1
     deadline = None if budget_minutes is None else time.monotonic() + 60.0 * budget_minutes
     statuses = []
     for recipe in recipes:
         if _agreed(deadline is not None and time.monotonic() >= deadline):
             statuses.append(RunStatus(recipe.name, run_folder(out, recipe), "not started", {}))
             continue
-        statuses.append(run(recipe, out, deadline=deadline, **options))
+        try:
+            statuses.append(run(recipe, out, deadline=deadline, **options))
+        except Exception as problem:
+            if not goes_on:
+                raise
+            if not isinstance(problem, EmpatheiaError):
+                logger.exception("recipe %s failed", recipe.name)
+            reason = " ".join(str(problem).split()) or type(problem).__name__
+            statuses.append(RunStatus(recipe.name, run_folder(out, recipe), "failed", {}, reason))
     return statuses
