@@ -63,12 +63,6 @@ def test_every_entry_of_the_file_selects_something_and_every_kind_is_explained()
     assert kind_meaning("undefined")
 
 
-def test_recipes_to_come_are_not_there_yet(targets):
-    names = {str(read_recipe_tree(file)["name"]) for file in recipes_root().rglob("*.yaml")}
-    coming = {reason.recipe for n in read_published() if (reason := reason_of(n)) and reason.kind == "later"}
-    assert coming and "" not in coming and not coming & names
-
-
 def test_links_lead_to_headings():
     pages = {}
     tree = yaml.safe_load(Path(module.__file__).with_name("reasons.yaml").read_text(encoding="utf-8"))

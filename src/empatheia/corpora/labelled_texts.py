@@ -95,9 +95,7 @@ def _newsgroups(path: Path, split: str) -> list[tuple[str, str]]:
     try:
         from sklearn.datasets import fetch_20newsgroups, load_files
     except ImportError as error:
-        raise MissingDependencyError(
-            "20 Newsgroups needs scikit-learn: pip install scikit-learn"
-        ) from error
+        raise MissingDependencyError('20 Newsgroups needs scikit-learn: pip install "empatheia[topics]"') from error
     part = "test" if split == "test" else "train"
     if (path / _CACHE).is_file():
         bunch: Any = fetch_20newsgroups(data_home=path, subset=part, shuffle=False, download_if_missing=False)

@@ -59,8 +59,9 @@ class PostNormEncoder(Encoder):
 
 
 class PostNormDecoderLayer(DecoderLayer):
-    """Causal self-attention, cross-attention, feed-forward, each ``LN(x + f(x))``; arguments as :class:`DecoderLayer`,
-    without gates, and ``activation``.
+    """Causal self-attention, cross-attention, feed-forward, each ``LN(x + f(x))``.
+
+    Arguments as :class:`DecoderLayer`, without gates, and ``activation``.
     """
 
     def __init__(

@@ -30,7 +30,10 @@ SAMPLES = ("sample/emotions", "sample/topics")
 class Classifier(Protocol):
     """What says the labels."""
 
-    labels: tuple[str, ...]
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Their names."""
+        ...
 
     def classify_texts(self, texts: Sequence[Text]) -> np.ndarray:
         """Distributions. Shape: ``(n_texts, n_labels)``."""
@@ -46,9 +49,7 @@ class SampleClassifier:
 
     def __init__(self, texts: Sequence[tuple[str, str]]) -> None:
         self.labels = tuple(sorted({label for label, _ in texts}))
-        counts = [
-            Counter(w for name, text in texts if name == label for w in _words(text)) for label in self.labels
-        ]
+        counts = [Counter(w for name, text in texts if name == label for w in _words(text)) for label in self.labels]
         self.index = {word: i for i, word in enumerate(sorted(set().union(*counts)))}
         table = np.ones((len(self.labels), len(self.index)))
         for row, own in zip(table, counts, strict=True):

@@ -169,13 +169,13 @@ class RetrieveTask:
     def stage_data(self, stage: StageConfig) -> StageData:
         """Pairs to learn from; the in-batch loss on valid depends on the batches, as the paper's does."""
         data = self._stage_data(stage)
-        parts = []
+        rows: dict[str, list[tuple[Row, Row, int]]] = {}
         for split in ("train", "valid"):
-            pairs = self.pairs(self.examples(split, data), "emotion" in stage.losses)
-            parts += [pairs, [max(len(c["ids"]), len(r["ids"])) for c, r, _ in pairs]]
+            pairs = rows[split] = self.pairs(self.examples(split, data), "emotion" in stage.losses)
             digest = hashlib.sha256(repr([(c["ids"], r["ids"], e) for c, r, e in pairs]).encode())
             self._counts.setdefault(stage.name, {})[split] = {"pairs": len(pairs), "sha256": digest.hexdigest()[:16]}
-        return StageData(*parts, self.reader.collate)
+        lengths = {split: [max(len(c["ids"]), len(r["ids"])) for c, r, _ in pairs] for split, pairs in rows.items()}
+        return StageData(rows["train"], lengths["train"], rows["valid"], lengths["valid"], self.reader.collate)
 
     def candidates(self, source: str) -> list[str]:
         """Texts of one source that may be candidates, before those of other sources are left out."""
