@@ -91,7 +91,6 @@ class DataConfig(TaskData):
         "reccon", description="Emotion words the annotator reads for EmpatheticDialogues."
     )
 
-
     @model_serializer(mode="wrap")
     def _without_blanks(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Later fields are written only where they are given: recipes of earlier runs stay the same."""

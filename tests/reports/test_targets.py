@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from empatheia.config import read_recipe_tree, recipes_root
+from empatheia.config import recipes_root
 from empatheia.errors import ConfigError
 from empatheia.metrics.published import DEFINITIONS, published, read_published
 from empatheia.reports import targets as module

@@ -91,7 +91,7 @@ def test_greedy_generation_takes_the_teacher_forced_argmax(name):
     with torch.no_grad():
         logits = model(**known, decoder_input_ids=ids[:, :-1]).logits
     for row, scores in zip(ids, logits.argmax(-1), strict=True):
-        n = (row[1:].tolist() + [5]).index(5)  # up to the first end mark
+        n = [*row[1:].tolist(), 5].index(5)  # up to the first end mark
         assert scores[:n].tolist() == row[1 : n + 1].tolist()
 
 

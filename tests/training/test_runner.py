@@ -288,5 +288,5 @@ def test_one_recipe_that_fails_does_not_stop_the_others(tmp_path, capsys):
     statuses = run_all([bad, bench.tiny_recipe()], tmp_path, show_progress=False, evaluate=False)
     assert [status.state for status in statuses] == ["failed", "finished"]
     assert statuses[0].error == "recipe 'tiny/bad': data.causes=annotator needs data.causes_path."
-    with pytest.raises(ConfigError, match="needs data.causes_path"):
+    with pytest.raises(ConfigError, match=r"needs data\.causes_path"):
         run_all([bad], tmp_path, show_progress=False)

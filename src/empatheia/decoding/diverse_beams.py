@@ -115,12 +115,13 @@ class _Group:
 
     def __init__(self, ids: Tensor, config: Any) -> None:
         self.config = config
+        self.eos: Any = config._eos_token_tensor
         self.running = ids
         self.prompt = ids.shape[2]
         batch, self.width = ids.shape[:2]
         self.scores = torch.full((batch, self.width), _NEVER, device=ids.device)
         self.scores[:, 0] = 0.0  # all beams begin alike: only the first may branch
-        filler = config._eos_token_tensor[0] if config._pad_token_tensor is None else config._pad_token_tensor
+        filler = self.eos[0] if config._pad_token_tensor is None else config._pad_token_tensor
         self.filler = int(filler)
         self.finished = torch.full((batch, self.width, config.max_length), self.filler, device=ids.device)
         self.finished_scores = torch.full((batch, self.width), _NEVER, device=ids.device)
@@ -140,7 +141,7 @@ class _Group:
         """
         n_new = self.running.shape[2] + 1 - self.prompt
         n_pieces = log_probs.shape[-1]
-        n_eos = 0 if self.config._eos_token_tensor is None else len(self.config._eos_token_tensor)
+        n_eos = 0 if self.eos is None else len(self.eos)
         n_kept = max(2, 1 + n_eos) * self.width  # enough to go on with if the best all end here
         best, place = (log_probs + self.scores[:, :, None]).flatten(1).topk(n_kept)  # (batch, n_kept)
         parents, pieces = place // n_pieces, place % n_pieces
@@ -148,7 +149,7 @@ class _Group:
         ends = stopping_criteria(ids.flatten(0, 1), None).view(len(ids), -1)
         self._finish(ids, best, ends, n_new)
         if bool(ends.all()) and n_eos:  # the longest allowed: what counts as chosen are the pieces before an end mark
-            stops = torch.isin(pieces, self.config._eos_token_tensor)
+            stops = torch.isin(pieces, self.eos)
         else:
             stops = ends
         best = best + stops * _NEVER
@@ -198,4 +199,4 @@ def _best(groups: list[_Group], model: Any, config: Any) -> Any:
     if not config.return_dict_in_generate:
         return ids
     kind = GenerateBeamEncoderDecoderOutput if model.config.is_encoder_decoder else GenerateBeamDecoderOnlyOutput
-    return kind(sequences=ids, sequences_scores=values[:, :n].flatten())
+    return kind(sequences=ids, sequences_scores=values[:, :n].flatten())  # pyright: ignore[reportArgumentType]

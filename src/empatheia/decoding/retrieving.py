@@ -64,8 +64,8 @@ class PairReader:
     def collate(self, pairs: Sequence[tuple[Row, Row, int]]) -> dict[str, Tensor]:
         """A batch of (context, reply, emotion) for ``forward``; the emotion is left out where none is known."""
         batch: dict[str, Tensor] = {}
-        for names, side in ((_CONTEXT, 0), (_REPLY, 1)):
-            values = self.tensors([pair[side] for pair in pairs])
+        for names, rows in ((_CONTEXT, [pair[0] for pair in pairs]), (_REPLY, [pair[1] for pair in pairs])):
+            values = self.tensors(rows)
             batch |= {name: value for name, value in zip(names, values, strict=True) if value is not None}
         emotions = torch.tensor([pair[2] for pair in pairs])
         return batch if emotions.eq(IGNORED).all() else {**batch, "emotion_labels": emotions}

@@ -143,7 +143,8 @@ class CopyDecoder(ConvolutionalDecoder):
         """
         keep = None if memory_mask is None else memory_mask[:, None, None, :].bool()
         weights = states.new_zeros(*states.shape[:2], memory.shape[1])
-        for layer in self.layers:
+        layers: Any = self.layers
+        for layer in layers:
             states, weights = layer.look(states, memory, keep, cache, signal)
         return self.norm(states), weights
 

@@ -16,7 +16,7 @@ from empatheia.layers.transformer import Decoder, DecoderLayer, Encoder, Encoder
 
 
 class PostNormEncoderLayer(EncoderLayer):
-    """Self-attention and feed-forward, each ``LN(x + f(x))``; arguments as :class:`EncoderLayer`, and ``activation``."""
+    """Self-attention and feed-forward, each ``LN(x + f(x))``; as :class:`EncoderLayer`, and ``activation``."""
 
     def __init__(
         self,

@@ -293,6 +293,7 @@ class EmpDG(CopyingResponder):
     """
 
     config_class = EmpDGConfig
+    config: EmpDGConfig
     features: ClassVar[tuple[str, ...]] = (
         "input_ids",
         "attention_mask",
@@ -443,7 +444,7 @@ class EmpDG(CopyingResponder):
         known = _are_known(labels, feedback_ids)
         if not known.any():
             score = {name: judge.score.weight.sum() for name, judge in self._judges()}
-            idle = encoding.last_hidden_state.sum()
+            idle = encoding.last_hidden_state.sum()  # pyright: ignore[reportOptionalMemberAccess]
             return {n: 0.0 * (score[n[7:]] if n.startswith("critic") else idle) for n in names}
         encoding = type(encoding)(**{name: rows[known] for name, rows in encoding.items()})
         with torch.set_grad_enabled(self._reaches_generator(names)):

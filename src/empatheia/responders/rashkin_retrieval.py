@@ -127,7 +127,7 @@ class RetrievalConfig(PreTrainedConfig):
         self.max_pieces = max_pieces
         self.truncate = truncate
         self.marks = encoder_config is not None if marks is None else marks
-        super().__init__(pad_token_id=pad_token_id, **kwargs)
+        super().__init__(**{"pad_token_id": pad_token_id, **kwargs})
 
 
 @dataclass
@@ -311,7 +311,7 @@ class RashkinRetrieval(AlignedModel):
             matrix: Shape: ``(vocabulary, width)``.
             found: Rows to overwrite. Shape: ``(vocabulary,)``, bool.
         """
-        if self.words is not None:
+        if isinstance(self.words, nn.Embedding):
             self.words.weight[found] = matrix[found].to(self.words.weight.dtype)
 
     def encode_contexts(self, ids: Tensor, keep: Tensor, external: Tensor | None = None) -> Tensor:

@@ -348,9 +348,7 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
         known = {name: value for name, value in features.items() if name not in self.gold_features}
         return self.encoder(input_ids=input_ids, attention_mask=attention_mask, **known)
 
-    def decode(
-        self, states: Tensor, encoding: ResponderEncoding, attention_mask: Tensor | None, cache: Any
-    ) -> Tensor:
+    def decode(self, states: Tensor, encoding: ResponderEncoding, attention_mask: Tensor | None, cache: Any) -> Tensor:
         """Decoder states of embedded pieces.
 
         Args:

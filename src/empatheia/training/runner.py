@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers.utils import logging as transformers_logging
 import yaml
 from transformers.trainer_utils import set_seed
+from transformers.utils import logging as transformers_logging
 
 from empatheia.config import DataConfig, Recipe, merge, validate_recipe
 from empatheia.errors import ConfigError, EmpatheiaError
