@@ -52,7 +52,7 @@ def test_every_recipe_loads_in_every_size(path, size, written):
     assert recipe.name == "/".join(path.with_suffix("").parts[-2:]) and recipe.size == size
     assert load_recipe(written(recipe.dump())) == recipe
     if size == "smoke":
-        assert recipe.data.corpus == "sample", "a smoke run needs no data"
+        assert "sample" in (recipe.data.corpus, getattr(recipe.data, "path", None)), "a smoke run needs no data"
     for stage in recipe.stages:
         stage_data_config(recipe, stage.data)
     if recipe.task == "respond":
@@ -147,7 +147,7 @@ def test_merging_replaces_lists_and_merges_mappings():
         ("stages.joint.schedule=cosin", r"stages.joint.schedule: Input should be 'constant', .* \(found 'cosin'\)"),
         ("stages.joint.select=word", r"stages.joint.select: no loss 'word'. Did you mean 'words'\?"),
         ("stages.last.epochs=3", "stage 'last' is overridden but not defined; defined: first, joint"),
-        ("stages=[]", r"stages: .*at least 1 item"),
+        ("stages=[]", r"stages is missing or empty; task .respond. needs at least one"),
         ("stages=3", r"stages: .*\(found 3\)"),
         ("stages.joint=3", r"stages: Input should be a valid tuple"),
         ("stages=[3]", r"stages.0: .*\(found 3\)"),
@@ -169,7 +169,7 @@ def test_a_wrong_key_or_value_is_told(written, change, message):
         ("name: [", r"recipe.yaml: not valid YAML: .*line 1"),
         ("- a\n", "a recipe is a mapping of keys, found list"),
         ("", "a recipe is a mapping of keys, found NoneType"),
-        ("name: x\nsystem: y\n", r"stages: Field required"),
+        ("name: x\nsystem: y\n", r"stages is missing or empty"),
         (TEXT.replace("  cpu: {}", "  cpuu: {}"), r"`sizes` accepts smoke, cpu, full; found \['smoke', 'cpuu'\]"),
         (TEXT.replace("losses: {em", "loses: {em"), r"unknown key 'stages.first.loses'. Did you mean 'losses'\?"),
         (TEXT + "sizes: null\n", "`sizes` accepts smoke, cpu, full; found None"),
