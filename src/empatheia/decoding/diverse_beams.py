@@ -148,7 +148,7 @@ class _Group:
         ids = torch.cat((_take(self.running, parents), pieces[..., None]), dim=2)  # (batch, n_kept, length)
         ends = stopping_criteria(ids.flatten(0, 1), None).view(len(ids), -1)
         self._finish(ids, best, ends, n_new)
-        if self.eos is not None and bool(ends.all()):  # the longest allowed: what counts as chosen are the pieces before an end mark
+        if self.eos is not None and bool(ends.all()):  # the longest allowed: all but end marks count as chosen
             stops = torch.isin(pieces, self.eos)
         else:
             stops = ends
