@@ -19,7 +19,7 @@ OFFLINE := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1
 MADE := $(VENV)/.made-
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint types check bench docs leaderboard clean
+.PHONY: help install demo test smoke lint types check bench docs leaderboard clean
 .DELETE_ON_ERROR:
 
 help: ## this list
@@ -33,6 +33,11 @@ demo: $(MADE)core ## a conversation: emotion, cause words, reply
 test: $(MADE)dev ## the whole suite; real corpora too where EMPATHEIA_DATA names their folder
 	@$(OFFLINE) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
+smoke: $(MADE)dev ## every recipe trained and measured on the self-written sample, in build/smoke
+	@rm -rf build/smoke
+	@ls recipes/*/*.yaml | $(OFFLINE) xargs -P $(WORKERS) -n 22 $(BIN)/empatheia train --size smoke --quiet --out build/smoke $(ARGS)
+	@echo "$$(ls recipes/*/*.yaml | wc -l) recipes trained at smoke size"
+
 lint: $(MADE)dev ## ruff: style, names, docstrings, complexity, format
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .
@@ -40,7 +45,7 @@ lint: $(MADE)dev ## ruff: style, names, docstrings, complexity, format
 types: $(MADE)dev ## pyright
 	@PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright --pythonpath $(BIN)/python
 
-check: lint types test ## all of CI
+check: lint types test smoke ## all of CI
 
 bench: $(MADE)core ## speed beside a naive loop
 	@for file in startup generation_speed analyze_speed score_speed words_speed training_overhead; do $(BIN)/python benchmarks/$$file.py $(ARGS) || exit 1; done

@@ -73,6 +73,7 @@ class Target:
                 else has_words(self.dataset, number.dataset)
             )
             and has_words(self.setting, number.setting)
+            and not _is_set_apart(number)
         )
 
     def _names_whole_dataset(self) -> bool:
@@ -154,6 +155,13 @@ def reason_of(number: Published) -> Reason | None:
         if _selects(entry, number) and (not recipes or number.row in recipes):
             return Reason(entry["kind"], entry["reason"], recipes.get(number.row, ""), entry.get("see", ""))
     return None
+
+
+def _is_set_apart(number: Published) -> bool:
+    """Whether its setting, not its row, is what cannot be had: candidates that are not released."""
+    return any(
+        "setting" in entry and entry["kind"] == "data" and _selects(entry, number) for entry in _notes_file().reasons
+    )
 
 
 def notes_of(number: Published) -> list[Note]:

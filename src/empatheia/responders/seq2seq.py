@@ -22,6 +22,7 @@ from empatheia.layers.aligned import AlignedModel
 from empatheia.layers.attention import GateForm
 from empatheia.layers.convolutional import UnbiasedLayerNorm
 from empatheia.layers.positions import sinusoidal_positions
+from empatheia.layers.smoothing import smoothed_cross_entropy
 from empatheia.layers.transformer import Decoder, Encoder
 
 IGNORED = -100
@@ -188,12 +189,11 @@ def word_loss(logits: Tensor, labels: Tensor, pad_id: int, smoothing: float = 0.
     Returns:
         Losses in nats. Shape: ``(batch, target)``.
     """
-    nll = F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORED, reduction="none")
     if smoothing:
-        log_z = logits.logsumexp(-1).flatten()
-        V = logits.shape[-1]
-        others = -(logits.sum(-1).flatten() - logits[..., pad_id].flatten() - (V - 1) * log_z) - nll
-        nll = (1.0 - smoothing) * nll + smoothing / (V - 2) * others
+        kept = labels.flatten().clamp_min(0)
+        nll = smoothed_cross_entropy(logits.flatten(0, 1), kept, pad_id, smoothing)
+    else:
+        nll = F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORED, reduction="none")
     return nll.view_as(labels) * labels.ne(IGNORED)
 
 
