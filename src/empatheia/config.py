@@ -344,7 +344,9 @@ class Recipe(_Strict):
     model: dict[str, Any] = Field(default_factory=dict, description="Fields of the model's configuration.")
     tokenizer: TokenizerConfig = TokenizerConfig()  # pyright: ignore[reportCallIssue]
     data: Any = Field(default={}, validate_default=True, description="See the task's data class.")
-    stages: tuple[StageConfig, ...] = Field((), description="At least one, but where a task needs no training.")
+    stages: tuple[StageConfig, ...] = Field(
+        (), description="At least one, but where a task needs no training, or to measure ``start`` as it is."
+    )
     decoding: DecodingConfig = DecodingConfig()  # pyright: ignore[reportCallIssue]
     sentence_encoder: str | None = Field(
         None, description="Encoder whose vectors say how alike replies and gold replies are (SES); None = not measured."
@@ -529,8 +531,11 @@ def validate_recipe(tree: dict[str, Any], origin: str) -> Recipe:
 def _check_stages(recipe: Recipe, origin: str) -> None:
     """What would otherwise show only when the stage begins, perhaps hours later."""
     names = [stage.name for stage in recipe.stages]
-    if not names and recipe.task not in WITHOUT_TRAINING:
-        raise ConfigError(f"{origin}: stages is missing or empty; task {recipe.task!r} needs at least one.")
+    if not names and recipe.task not in WITHOUT_TRAINING and recipe.start is None:
+        raise ConfigError(
+            f"{origin}: stages is missing or empty; task {recipe.task!r} needs at least one, or a start: the run whose"
+            " weights are measured as they are."
+        )
     accepted_data = DATA_CONFIGS[recipe.task]
     for stage in recipe.stages:
         where = f"stages.{stage.name}"

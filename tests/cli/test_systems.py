@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 from pathlib import Path
 
 import pytest
 
+from empatheia.config import load_recipe
 from empatheia.listener import systems
 from empatheia.listener.systems import find_system, known_systems, recipes_of_systems
 from empatheia.responders import RESPONDERS
@@ -55,12 +57,40 @@ def test_a_system_answers_by_its_best_checkpoint(cli, nowhere, tiny_model):
     assert talk.code == 0 and "feels" in talk.out
 
 
+@pytest.mark.parametrize(
+    ("lesser", "whole"),
+    [
+        ("moel/without_topk", "moel/moel"),
+        ("moel/moel_repo", "imagine/moel"),
+        ("moel/trs", "moel/multi_trs"),
+        ("meed2/transformer_raw", "meed2/generator"),
+        ("gao2021/soft_without_el", "gao2021/hard"),
+    ],
+)
+def test_an_ablation_does_not_answer_for_its_system(cli, nowhere, tiny_model, lesser, whole):
+    """Newer, but less than the system; of a larger size it does."""
+    best = put_run(tiny_model, nowhere / "runs", whole, name=whole)
+    for number, recipe in enumerate((lesser, whole)):
+        put_run(tiny_model, nowhere / "runs", f"{recipe}_again", "smoke", name=f"x{number}")
+    newer = put_run(tiny_model, nowhere / "runs", lesser, name=lesser)
+    os.utime(best / "empatheia.json", (1, 1))
+    assert find_system("cause_gated") == best.relative_to(nowhere)
+    larger = put_run(tiny_model, nowhere / "runs", lesser, "full", name=lesser)
+    assert find_system("cause_gated") == larger.relative_to(nowhere) and newer != larger
+
+
 @pytest.mark.parametrize("system", [name for name in RESPONDERS.names() if recipes_of_systems().get(name)])
 def test_without_a_checkpoint_the_command_is_named(cli, nowhere, system):
+    """It makes this system, whole, and starts from no other run."""
     done = cli("respond", TEXT, "--system", system)
     assert done.code == 3 and done.err.count("\n") == 1
-    recipe = done.err.partition("empatheia train ")[2].split()[0]
-    assert Path(recipe).is_file() or (Path(systems.__file__).parents[3] / recipe).is_file()
+    command = done.err.partition("empatheia train ")[2].split(" (")[0].split()
+    recipe = load_recipe(Path(command[0]), size=command[2])
+    assert recipe.start is None and command[1:] == ["--size", "cpu"]
+    assert RESPONDERS.target(recipe.system) == RESPONDERS.target(system)
+    assert not {"without", "trs", "transformer", "repo"} & set(recipe.name.rpartition("/")[2].split("_")) - {
+        *system.split("_")
+    }
 
 
 def test_a_system_s_folder_can_be_named(cli, nowhere, tiny_model):
@@ -129,6 +159,8 @@ def test_every_system_is_listed_with_its_file_and_recipes(cli):
     assert gated["paper"] == "Gao et al., Findings of EMNLP 2021" and "gao2021/soft" in gated["recipes"]
     assert gated["published"] and gated["published_row"].startswith("gao2021, Table 2")
     assert gated["licence"] == "CC BY-NC 4.0"
+    assert rows["meed2"]["paper"] == "Xie and Pu, CoNLL 2021" and rows["meed2"]["recipe"] == "meed2/generator"
+    assert rows["multi_trs"]["recipe"] == "imagine/multi_trs"
     model = rows["language_model"]
     assert set(model["recipes"]) == {
         f"language_model/{n}" for n in ("causal_lora", "seq2seq_lora", "zero_shot", "conditioned")

@@ -9,6 +9,7 @@ from collections import Counter
 import pytest
 
 from empatheia.corpora import empathetic_dialogues as ed
+from empatheia.decoding.reply_index import candidate_texts
 from empatheia.dialogue import Turn
 from empatheia.errors import DataError, MissingResourceError
 from empatheia.taxonomy import EMOTIONS
@@ -191,3 +192,22 @@ def test_ids_labels_and_shares(data_folder):
     }.items():
         assert round(100 * shares[name] / 24_850, 2) == share
     assert all("_comma_" not in t.text for c in splits.values() for d in c for t in d.turns)
+
+
+@pytest.mark.real_data
+def test_ready_replies_of_the_training_split(data_folder):
+    """Specification of Rashkin et al., 2.3: of 64,633 targets 13,946 are too long, 49,199 different ones are left."""
+    dialogues = ed.load("train", root=data_folder).dialogues
+    targets = [turn.text for dialogue in dialogues for turn in dialogue.turns[1:]]
+    assert len(targets) == 64_633
+    assert len(candidate_texts(targets)) == 49_199
+
+
+@pytest.mark.real_data
+def test_first_conversations(data_folder):
+    """Check F of Rashkin et al."""
+    first = ed.load("train", root=data_folder).dialogues[0]
+    assert (first.id, first.emotion, len(first.turns)) == ("hit:0_conv:1", "sentimental", 6)
+    first = ed.load("test", root=data_folder).dialogues[0]
+    assert (first.id, first.emotion, len(first.turns)) == ("hit:0_conv:0", "guilty", 5)
+    assert first.turns[1].text.strip() == "Did you suffer any injuries?"

@@ -173,3 +173,26 @@ def test_a_bad_line_is_named(tmp_path):
     file.write_text(f"{header}\n001,Table 2,ED,auto,X,BLEU,high,,true,\n")
     with pytest.raises(DataError, match="line 2"):
         read_published(file)
+
+
+def test_figure_5_of_rashkin_gives_the_means_of_table_5():
+    """Check X of Rashkin et al.: plain means of ratios; of the printed ones only 5.73 does not come out."""
+    cells = {}
+    for one in read_published():
+        if (one.paper, one.table) == ("rashkin2018", "Figure 5"):
+            first, second = one.row.split(" vs ")
+            cells[first, second] = one.value
+    assert len(cells) == 17 * 16
+
+    def mean(rows, columns):
+        return np.mean([cells[a, b] for a in rows for b in columns if a != b])
+
+    systems = sorted({first for first, _ in cells} - {"Gold Response"})
+    assert mean(["Gold Response"], systems) == pytest.approx(13.79, abs=0.005)
+    ways = ("Multitask", "EmoPrepend-1", "EmoPrepend-3", "EmoPrepend-5", "Ensem-Tran", "Ensem-DM+")
+    generation, retrieval = ([s for s in systems if f"({kind})" in s] for kind in ("generation", "retrieval"))
+    assert mean(generation, retrieval) == pytest.approx(0.619, abs=0.0006)
+    for kind, pretrained, base in (("retrieval", 3.668, 0.970), ("generation", 5.642, 1.555)):
+        rows = [f"{way} ({kind})" for way in ways]
+        assert mean(rows, [f"Pretrained ({kind})"]) == pytest.approx(pretrained, abs=0.0006)
+        assert mean(rows, [f"Base ({kind})"]) == pytest.approx(base, abs=0.0006)

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from contract import all_cases
+from contract import SIZES, all_cases
 from knowing import overfit, sample_batch, tokenizer
 from transformers import get_inverse_sqrt_schedule
 
@@ -115,3 +115,36 @@ def test_likelihood_and_diversity_metrics():
         metric = METRICS.get(f"dist_corpus_{n}")()
         metric.update([["a", "b", "a"], ["a", "b"]])
         assert metric.compute(n_resamples=0).value == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("parts", [{}, {"affection": False}, {"cognition": False}])
+def test_memory_and_emotion_are_those_of_the_equations(parts):
+    """Section 4, items 1 to 6 and 9, written out for one example at a time, without padding."""
+    case = CASES["cem"]
+    model = CEM(CEMConfig(**{**SIZES, **case.fields, **parts})).eval()
+    batch, encoder, width = case.batch(), model.encoder, SIZES["width"]
+    with torch.no_grad():
+        together = model.encode(**case.inputs(batch))
+        for i in range(3):
+            n = int(batch["attention_mask"][i].sum())
+            vectors = encoder.words(batch["input_ids"][i, :n]) + encoder.roles(batch["role_ids"][i, :n])
+            context = encoder.stack(width**0.5 * vectors[None])  # (1, n, d)
+            refined = []
+            for j in range(5):
+                is_affect = j == 4
+                if ("affection" in parts and is_affect) or ("cognition" in parts and not is_affect):
+                    continue
+                kept = batch["knowledge_ids"][i, j][batch["knowledge_mask"][i, j]]
+                reader = encoder.affection if is_affect else encoder.cognition
+                states = reader(width**0.5 * encoder.words(kept)[None])[0] if len(kept) else torch.zeros(1, width)
+                vector = states.mean(0) if is_affect else states[0]
+                refiner = encoder.affection_refiner if is_affect else encoder.cognition_refiner
+                refined.append(refiner(torch.cat((context, vector.expand(1, n, width)), dim=-1)))
+            read = context if "affection" in parts else refined[-1]
+            logits = read[0, 0] @ encoder.emotion.weight.T
+            memory = refined[-1]
+            if "cognition" not in parts:
+                z = torch.cat(refined, dim=-1)
+                memory = ((torch.sigmoid(z) * z) @ encoder.mixer.first.weight.T).relu() @ encoder.mixer.second.weight.T
+            torch.testing.assert_close(together.emotion_logits[i], logits, atol=1e-5, rtol=1e-4)
+            torch.testing.assert_close(together.last_hidden_state[i : i + 1, :n], memory, atol=1e-5, rtol=1e-4)

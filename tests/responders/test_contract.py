@@ -110,6 +110,27 @@ def test_gold_labels_do_not_influence_word_scores(name):
 
 
 @pytest.mark.parametrize("name", CASES)
+def test_losses_of_parts_add_up_by_their_counts(name):
+    """So accumulated micro-batches learn what one batch does."""
+    case = CASES[name]
+    if case.sees_padding:
+        pytest.skip("the released code lets padding take part, and how much there is depends on the batch")
+    model, batch = case.build_steady(), case.batch(4)
+
+    def rows(part):
+        return {key: value[part] if value.shape[:1] == (4,) else value for key, value in batch.items()}
+
+    with torch.no_grad():
+        whole, parts = model(**batch), [model(**rows(part)) for part in (slice(0, 1), slice(1, 4))]
+    assert whole.losses
+    for loss, value in whole.losses.items():
+        counts = [part.counts[loss] for part in parts]
+        assert sum(counts) == whole.counts[loss] > 0, loss
+        added = sum(part.losses[loss] * n for part, n in zip(parts, counts, strict=True)) / sum(counts)
+        torch.testing.assert_close(added, value, atol=1e-5, rtol=1e-4, msg=loss)
+
+
+@pytest.mark.parametrize("name", CASES)
 def test_the_reply_does_not_influence_earlier_words(name):
     case = CASES[name]
     model = case.build_steady()

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from contract import all_cases
+from contract import SIZES, all_cases
 from knowing import overfit, sample_batch, tokenizer
 
 from empatheia.responders.imagine import Imagine, ImagineConfig
@@ -166,3 +166,82 @@ def test_unknown_choices_are_refused():
     for field in ("cm_signal", "emotion_input"):
         with pytest.raises(ValueError, match=f"{field} is 'x'; accepted"):
             ImagineConfig(**{field: "x"})
+
+
+@pytest.mark.parametrize("signal", ["literal", "vector"])
+def test_the_memory_is_that_of_the_equations(signal):
+    """Equations 6 to 17 and check 14, written out for one example at a time, without padding."""
+    case = CASES["imagine"]
+    model = Imagine(ImagineConfig(**{**SIZES, **case.fields, "cm_signal": signal})).eval()
+    batch, encoder, scale = case.batch(), model.encoder, WIDTH**0.5
+    together = encoded(model, batch)
+    own, reaction = encoder.experience, encoder.reaction
+    with torch.no_grad():
+        for i in range(3):
+            n = int(batch["cause_mask"][i].sum())
+            ids, roles = batch["cause_ids"][i, :n], batch["cause_role_ids"][i, :n]
+            vectors = encoder.words(ids) + encoder.positions.weight[:n] + encoder.speakers.weight[(roles == 2).long()]
+            causes = encoder.cause_stack(scale * vectors[None])  # (1, n, d)
+            h = []
+            for j in range(4):
+                kept = batch["knowledge_ids"][i, j][batch["knowledge_mask"][i, j]]
+                states = own.encoder(scale * encoder.words(kept)[None])[0] if len(kept) else torch.zeros(1, WIDTH)
+                h.append(states.mean(0) if j == 0 else states[0])
+            refined = []
+            for vector in h:
+                pair = torch.cat((causes, vector.expand(1, n, WIDTH)), dim=-1)
+                assert pair.shape == (1, n, 2 * WIDTH)
+                refined.append(own.refiner(pair))
+            blocks = []
+            for one in refined[1:]:
+                x = torch.cat((one, refined[0]), dim=-1)
+                gated = torch.sigmoid(x) * x
+                assert one.shape == (1, n, WIDTH) and x.shape == (1, n, 2 * WIDTH)
+                blocks.append((gated @ own.mixers[0].first.weight.T).relu() @ own.mixers[0].second.weight.T)
+            first, total = causes[0, 0], 0
+            for m in range(3):
+                v = reaction.vectors(first)[m * WIDTH : (m + 1) * WIDTH] if signal == "vector" else first
+                e = reaction.heads[m].weight @ v + reaction.heads[m].bias
+                p = e.exp() / e.exp().sum()
+                torch.testing.assert_close(together.mechanism_logits[i, m], e)
+                total = total + (p[1] * v if signal == "vector" else p * e)
+            total = total if signal == "vector" else reaction.widen(total)
+            memory = torch.cat((*blocks, total.expand(1, n, WIDTH)), dim=-1)
+            torch.testing.assert_close(together.last_hidden_state[i : i + 1, :n], memory, atol=1e-5, rtol=1e-4)
+
+
+def test_emotion_and_start_are_those_of_the_equations():
+    """Equations 1, 2 and 18: the emotion is read off CLS of the context and, raw, is the decoder's first input."""
+    model, batch = built()
+    encoder, together = model.encoder, encoded(model, batch)
+    with torch.no_grad():
+        for i in range(3):
+            n = int(batch["attention_mask"][i].sum())
+            vectors = encoder.words(batch["input_ids"][i, :n]) + encoder.positions.weight[:n]
+            vectors = vectors + encoder.speakers.weight[(batch["role_ids"][i, :n] == 2).long()]
+            cls = encoder.context_stack(WIDTH**0.5 * vectors[None])[0, 0]
+            logits = encoder.emotion.weight @ cls + encoder.emotion.bias
+            torch.testing.assert_close(together.emotion_logits[i], logits, atol=1e-5, rtol=1e-4)
+            start = encoder.start.weight @ logits + encoder.start.bias
+            torch.testing.assert_close(together.start[i], start, atol=1e-5, rtol=1e-4)
+        ids = model.shift_right(batch["labels"])
+        inputs = model.embed_reply(ids, together, 0)
+        torch.testing.assert_close(inputs[:, 0], together.start)  # no factor on it
+        torch.testing.assert_close(inputs[:, 1:], encoder.words(ids[:, 1:]) * WIDTH**0.5)
+
+
+@pytest.mark.parametrize("name", ["imagine", "imagine_repo"])
+def test_causes_are_the_labelled_turns_in_both_variants(name, tmp_path):
+    """That the last turn is always a cause is the code of Gao et al., not that of CEM."""
+    from empatheia.config import load_recipe
+    from empatheia.training.responding import RespondTask
+
+    recipe = load_recipe(f"recipes/imagine/{name}.yaml", "smoke")
+    task = RespondTask(recipe, tmp_path)
+    notes, n_other = task.causes(recipe.data, "train"), 0
+    for item in task.encode(recipe.data, "train"):
+        last = max(item.turn_ids)
+        if labelled := {turn for turn in notes[item.dialogue_id].turns if turn <= last}:
+            assert set(item.extra["cause_turns"]) == labelled
+            n_other += last not in labelled
+    assert n_other > 0

@@ -127,6 +127,41 @@ def test_the_same_question_is_not_under_way_twice():
     assert len(server.requests) < 8 and {answer.reply for answer in answers} == {"yes"}
 
 
+def test_half_a_character_in_an_answer_is_no_reason_to_stop(tmp_path):
+    """JSON may hold one half of a surrogate pair, which no file can."""
+    body = (
+        b'{"choices": [{"message": {"content": "Well \\ud83d done."}, "finish_reason": "\\ud83d"}], "model": "\\ud83d"}'
+    )
+    with ChatServer(echo, [body]) as server:
+        answer = replies(server, journal=tmp_path / "answers.jsonl").reply(example("hi"))
+    assert answer.reply == "Well ? done."
+    assert replies(server, journal=tmp_path / "answers.jsonl").reply(example("hi")).is_kept
+
+
+def test_a_journal_that_cannot_be_written_keeps_nobody_waiting(tmp_path):
+    def slow(body: dict) -> str:
+        time.sleep(0.2)
+        return "yes"
+
+    (tmp_path / "folder").mkdir()
+    with ChatServer(slow) as server:
+        asked = replies(server, workers=2, journal=tmp_path / "folder" / "answers.jsonl")
+        (tmp_path / "folder").rmdir()
+        failed = []
+
+        def ask() -> None:
+            with pytest.raises(OSError, match="answers"):
+                asked.reply(example("same"))
+            failed.append(True)
+
+        threads = [threading.Thread(target=ask, daemon=True) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(5)
+    assert failed == [True, True]
+
+
 def test_a_failure_keeps_what_was_answered_and_says_where(tmp_path):
     journal = tmp_path / "answers.jsonl"
 

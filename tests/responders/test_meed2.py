@@ -308,6 +308,49 @@ def test_length_counts_the_end_mark_but_not_the_start(settings):
         assert found[0] == best
 
 
+def slow_shrinking_beams(table, width, blocked, alpha, most):
+    """Section 7.6 step by step over lists; best first."""
+    found = [([], 0.0)]  # pieces behind <s>, log-probability
+    live, steps = [0], 0
+    while live and steps < most - 1:
+        candidates = []
+        for i in live:
+            pieces, score = found[i]
+            row = table[pieces[-1] if pieces else START].log().tolist()
+            candidates += [(score + p, [*pieces, piece]) for piece, p in enumerate(row)]
+        candidates.sort(key=lambda candidate: -candidate[0])
+        found = [found[i] for i in range(len(found)) if i not in live]
+        n = len(found)
+        for score, pieces in candidates[: width - n]:
+            grams = [tuple(pieces[k : k + blocked]) for k in range(len(pieces) - blocked + 1)]
+            is_twice = pieces[-1] != END and len(set(grams)) < len(grams)
+            found.append((pieces, -1e20 if is_twice else score))
+        live = [i for i in range(n, len(found)) if found[i][0][-1] != END]
+        steps += 1
+    for i in live:
+        pieces, score = found[i]
+        found[i] = ([*pieces, END], score + table[pieces[-1]][END].log().item())
+    return sorted(((score / len(pieces) ** alpha, pieces) for pieces, score in found), key=lambda pair: -pair[0])
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_shrinking_beams_against_a_slow_search(seed):
+    torch.manual_seed(seed)
+    system = chain()
+    system.table = (3 * torch.randn(10, 10)).softmax(-1)
+    width, alpha, blocked = 2 + seed % 4, (0.0, 1.0)[seed % 2], 2 + seed % 2
+    expected = slow_shrinking_beams(system.table, width, blocked, alpha, 7)
+    settings = {"custom_generate": shrinking_beams(blocked), "num_beams": width, "num_return_sequences": width}
+    ids = system.generate(
+        torch.tensor([[2, 3]]), do_sample=False, use_cache=False, max_new_tokens=7, length_penalty=alpha, **settings
+    )
+    found = [row[1:] for row in ids.tolist()]
+    found = [row[: row.index(END) + 1] for row in found]
+    n_sure = sum(score > -1e18 for score, _ in expected)  # blocked ones are all alike
+    assert n_sure > 0
+    assert found[:n_sure] == [pieces for _, pieces in expected[:n_sure]]
+
+
 def test_blocked_hypotheses_are_crowded_out_and_not_checked_once_finished():
     system = chain(start={"a": 0.9, "b": 0.1}, a={"a": 0.9, "end": 0.1}, b={"end": 1.0})
     free = say(system, num_beams=2, max_new_tokens=8, custom_generate=shrinking_beams(0))[0]

@@ -310,6 +310,9 @@ def test_a_long_context_loses_its_newest_words_or_its_oldest():
         for cut in ("newest", "oldest")
     }
     assert rows == {"newest": "u1 u2 <SOC>", "oldest": "u4 <SOC> u5"}
+    for cut in rows:  # a reply is no context: it begins where it begins
+        reader = TextReader(WORDS, RetrievalConfig(max_pieces=3, truncate=cut))
+        assert text_of(reader.replies(["u1 u2 u3 u4 u5"])[0]) == "u1 u2 u3"
 
 
 class _Says:
@@ -394,8 +397,9 @@ def test_candidates_are_short_known_and_listed_once():
     found = candidate_texts(texts, is_known=lambda text: text != "strange")
     assert found == ["Yes.", ("word " * 20).strip(), "&gt quoted"]  # the released test for &gt is always false
     assert candidate_texts(texts[5:6], drop_quotes=True) == []
-    seen = {"Yes."}
-    assert candidate_texts(["Yes.", "No.", "Why?"], seen=seen, limit=2) == ["No."] and seen == {"Yes.", "No."}
+    seen = {"Yes ."}
+    assert candidate_texts(["Yes.", "No.", "Why?"], seen=seen, limit=2) == ["No."] and seen == {"Yes .", "No ."}
+    assert candidate_texts(["I'm sorry.", "I'm sorry .", "i'm sorry."]) == ["I'm sorry.", "i'm sorry."]  # same words
 
 
 def test_the_index_finds_the_largest_dot_product_and_comes_back(tmp_path):
@@ -403,7 +407,7 @@ def test_the_index_finds_the_largest_dot_product_and_comes_back(tmp_path):
     vectors, queries = rng.normal(size=(50, 8)), rng.normal(size=(7, 8))
     index = ReplyIndex([f"reply {i}" for i in range(50)], vectors)
     places, scores = index.best(queries, k=3, block=4)
-    table = queries @ vectors.T
+    table = queries @ vectors.astype(np.float16).astype(float).T
     assert places.tolist() == np.argsort(-table, axis=1)[:, :3].tolist()
     np.testing.assert_allclose(scores, np.sort(table, axis=1)[:, ::-1][:, :3], rtol=1e-5)
     assert index.best(queries, k=1)[0][:, 0].tolist() == places[:, 0].tolist()
@@ -411,7 +415,13 @@ def test_the_index_finds_the_largest_dot_product_and_comes_back(tmp_path):
     index.save(tmp_path)
     again = ReplyIndex.load(tmp_path)
     assert again.texts == index.texts
-    np.testing.assert_allclose(again.vectors, index.vectors, rtol=2e-3)
+    assert np.array_equal(again.vectors, index.vectors)  # saved in half precision: so are they before
+    queries, near = rng.normal(size=(200, 8)), np.repeat(rng.normal(size=(20, 8)), 20, 0)
+    index = ReplyIndex([str(i) for i in range(400)], near + 1e-3 * rng.normal(size=near.shape))
+    index.save(tmp_path)
+    assert np.array_equal(ReplyIndex.load(tmp_path).best(queries)[0], index.best(queries)[0])
+    with pytest.raises(DataError, match="within 65504"):
+        ReplyIndex(["a"], np.full((1, 8), 1e5))
     (tmp_path / "candidates.npy").write_bytes(b"x")
     with pytest.raises(CheckpointError, match="train the retrieval model again"):
         ReplyIndex.load(tmp_path)

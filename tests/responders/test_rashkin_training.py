@@ -9,6 +9,7 @@ from empatheia.cli import main
 from empatheia.config import load_recipe
 from empatheia.corpora import labelled_texts
 from empatheia.decoding.retrieving import vectors_of
+from empatheia.dialogue import Dialogue
 from empatheia.errors import ConfigError, DataError, MissingResourceError
 from empatheia.listener import Listener
 from empatheia.training.retrieving import RetrieveTask, block_precisions
@@ -90,10 +91,15 @@ def test_the_second_candidate_set_holds_the_first(tmp_path, monkeypatch):
     recipe = load_recipe(f"{RECIPES}/retrieval_base.yaml", "smoke", ["data.candidates=[own, dailydialog]"])
     task = RetrieveTask(recipe, tmp_path)
     own = task.candidates("own")
-    monkeypatch.setattr(task, "candidates", lambda source: own if source == "own" else [own[0], "Something else."])
+    words = own[1].rstrip(".!?")
+    assert f"{words}?" not in own
+    again = own[0].replace(".", " .").replace("!", " !").replace("?", " ?")  # other blanks, the same words
+    assert again not in own
+    dialogue = Dialogue.of("Hi.", again, f"{words}?", id="d")
+    monkeypatch.setattr("empatheia.training.retrieving.conversations.load", lambda name: [dialogue])
     made = task.indices()
     assert list(made) == ["own", "own+dailydialog"]
-    assert made["own+dailydialog"].texts == [*own, "Something else."]
+    assert made["own+dailydialog"].texts == [*own, f"{words}?"]
 
 
 def test_training_learns_both_roles_and_is_measured_on_the_listener(tmp_path):

@@ -240,6 +240,26 @@ def test_a_whole_evaluation(model, tokenizer, examples, tmp_path, monkeypatch):
     assert "cause_f1_turn" not in known
 
 
+def test_a_model_that_draws_is_measured_the_same_again(tokenizer, examples, monkeypatch):
+    """MIME as released draws its latents when it answers; what was drawn before does not matter."""
+    from empatheia.responders.mime import MIME, MIMEConfig
+
+    monkeypatch.setattr(evaluation, "N_RESAMPLES", 20)
+    sizes = {"vocab_size": len(tokenizer), "width": 12, "attention_width": 8, "ffn_width": 6}
+    model = MIME(MIMEConfig(**sizes, variant="repo"))
+    for parameter in model.parameters():
+        parameter.data.normal_(std=0.5)
+    found = []
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        found.append(evaluate_model(model, tokenizer, examples, Layout(), DecodingConfig(max_new_tokens=3), {}))
+    assert found[0]["ppl_token"] == found[1]["ppl_token"]
+    torch.manual_seed(1)
+    items = encode_examples(examples, tokenizer, Layout())
+    first, second = (measure(model, items, tokenizer.pad_id).nll for _ in range(2))
+    assert not np.array_equal(first, second)  # it does draw
+
+
 def test_the_word_threshold_may_give_up_a_little_f1_to_mark_fewer_words():
     rows = [([0.2] * 40 + [0.4] * 40 + [0.9] * 20, [1] * 18 + [0] * 22 + [1] * 24 + [0] * 16 + [1] * 15 + [0] * 5)]
     best = best_word_threshold(rows)

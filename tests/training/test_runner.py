@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import tiny_training as bench
 import torch
+from safetensors.torch import load_file
 
 from empatheia.config import load_recipe
 from empatheia.errors import CheckpointError, ConfigError
@@ -117,6 +118,19 @@ def test_a_finished_run_is_not_run_again(whole, monkeypatch):
     assert status.state == "already finished" and status.metrics == whole.metrics
 
 
+def test_the_weights_of_another_run_are_measured_as_they_are(whole, tmp_path):
+    """What decodes one system's weights in another way trains nothing, and says whose weights they are."""
+    recipe = bench.tiny_recipe(name="again", start=str(whole.folder), stages=(), seed=8)
+    (status,) = run_all([recipe], tmp_path)
+    ours, theirs = status.metrics, whole.metrics
+    assert ours["metrics"]["ppl_token"] == theirs["metrics"]["ppl_token"] and ours["training_seconds"] == 0.0
+    assert {key: ours["start"][key] for key in ("recipe", "seed", "training_seconds")} == {
+        key: theirs[key] for key in ("recipe", "seed", "training_seconds")
+    }
+    weights = [load_file(folder / "checkpoint" / "model.safetensors") for folder in (status.folder, whole.folder)]
+    assert weights[0].keys() == weights[1].keys() and all(torch.equal(w, weights[1][n]) for n, w in weights[0].items())
+
+
 def test_the_printed_row_may_be_named_after_the_run(whole, monkeypatch):
     monkeypatch.setattr(runner, "run_stage", None)
     row = {"paper": "gao2021", "table": "Table 4", "row": "Ours(Soft) w/o ec"}
@@ -155,6 +169,7 @@ KILLED = """
 import sys, time
 from pathlib import Path
 import torch
+from safetensors.torch import load_file
 import tiny_training as bench
 from empatheia.training import trainer
 from empatheia.training.runner import run

@@ -28,7 +28,7 @@ def candidate_texts(
     limit: int = MOST,
     seen: set[str] | None = None,
 ) -> list[str]:
-    """The texts that may be candidates, in order, each once.
+    """The texts that may be candidates, in order, each once; texts of the same words are one.
 
     Args:
         texts: Of one source.
@@ -37,7 +37,7 @@ def candidate_texts(
         drop_quotes: Leave out texts that begin with ``&gt``. The released code means to, but for word models its test
             is always false.
         limit: Most candidates, those in ``seen`` included.
-        seen: Candidates of earlier sources; extended in place.
+        seen: Words of the candidates of earlier sources, joined by blanks; extended in place.
     """
     seen = set() if seen is None else seen
     kept = []
@@ -45,11 +45,12 @@ def candidate_texts(
         text = text.strip()
         if len(seen) >= limit:
             break
-        if not text or text in seen or "&lt" in text or (drop_quotes and text.startswith("&gt")):
+        if not text or "&lt" in text or (drop_quotes and text.startswith("&gt")):
             continue
-        if len(tokenize_words(text, "rashkin")) > max_words or (is_known is not None and not is_known(text)):
+        words = [word.text for word in tokenize_words(text, "rashkin")]
+        if len(words) > max_words or (key := " ".join(words)) in seen or (is_known is not None and not is_known(text)):
             continue
-        seen.add(text)
+        seen.add(key)
         kept.append(text)
     return kept
 
@@ -57,19 +58,25 @@ def candidate_texts(
 class ReplyIndex:
     """Candidates and their vectors; the best by dot product, exactly.
 
+    Vectors are rounded to half precision, as they are saved, so that an index answers alike before and after.
+
     Args:
         texts: Candidates.
         vectors: In the same order. Shape: ``(n, width)``, floating point.
 
     Raises:
-        DataError: There is none, or the numbers differ.
+        DataError: There is none, the numbers differ, or half precision cannot hold a number.
     """
 
     def __init__(self, texts: Sequence[str], vectors: np.ndarray) -> None:
         if not len(texts) or len(texts) != len(vectors):
             raise DataError(f"{len(texts)} candidates with {len(vectors)} vectors; accepted: one each, at least one.")
         self.texts = list(texts)
-        self.vectors = np.ascontiguousarray(vectors, dtype=np.float32)
+        with np.errstate(over="ignore"):
+            self.vectors = np.asarray(vectors).astype(np.float16).astype(np.float32)
+        if not np.isfinite(self.vectors).all():
+            largest = float(np.abs(np.asarray(vectors)).max())
+            raise DataError(f"vectors of candidates reach {largest:g}; accepted: numbers within 65504.")
 
     def __len__(self) -> int:
         return len(self.texts)

@@ -49,6 +49,7 @@ class RecipeEntry:
         is_variant: It extends another recipe, or is the released code's form.
         base: Pretrained model it stands on, or empty.
         learns: Something is trained.
+        is_alone: At size cpu it starts from no earlier run.
     """
 
     name: str
@@ -58,6 +59,7 @@ class RecipeEntry:
     is_variant: bool
     base: str = ""
     learns: bool = True
+    is_alone: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,8 @@ class SystemEntry:
         paper: What its module cites in its first paragraph or as the second, or the key of the paper its recipe is
             compared with; empty if neither.
         file: Its module, from ``empatheia`` on.
-        recipe: The recipe the line is about: one with a record of ours, else with a published row; empty if none.
+        recipe: The recipe the line is about: the system as published rather than an ablation; of those one with a
+            record of ours, else with a published row; empty if none.
         recipes: All of them.
         size, seed: Of our record, or None.
         parameters: Of that record, or of the checkpoint; None if there is neither.
@@ -88,7 +91,7 @@ class SystemEntry:
         published_row: Where that is printed: the row of ``recipe``, or of another recipe if that one has none.
         licence: Of the weights: the checkpoint's, else what follows from the recipe's corpus.
         folder: Best checkpoint on this machine, or empty.
-        command: What makes one.
+        command: What makes one; it needs no earlier run.
     """
 
     name: str
@@ -130,8 +133,9 @@ def known_systems(results: str | Path | None = None, runs: str | Path = "runs") 
 def find_system(name: str, runs: str | Path = "runs") -> Path:
     """The best checkpoint of a system on this machine: bundled, installed, or of a run.
 
-    Bundled models come first, then installed ones (EMPATHEIA_MODELS, the cache), then runs by size (full, cpu, smoke),
-    newest first.
+    Bundled models come first, then installed ones (EMPATHEIA_MODELS, the cache), then runs by size (full, cpu, smoke);
+    of these the system as published before its ablations, the baselines of its class and the released code's form; then
+    the newest.
 
     Args:
         name: In ``RESPONDERS``.
@@ -192,7 +196,14 @@ def recipes_of_systems() -> Mapping[str, tuple[RecipeEntry, ...]]:
         corpus = str(data.get("corpus", "empathetic_dialogues"))
         base = str((tree.get("model") or {}).get("base") or "")
         entry = RecipeEntry(
-            name, file, corpus, tree.get("published") or {}, is_variant, base, learns=bool(tree.get("stages"))
+            name,
+            file,
+            corpus,
+            tree.get("published") or {},
+            is_variant,
+            base,
+            learns=bool(tree.get("stages")),
+            is_alone=not {"start": tree.get("start"), **((tree.get("sizes") or {}).get("cpu") or {})}["start"],
         )
         found.setdefault(str(tree["system"]), []).append(entry)
     return {system: tuple(rows) for system, rows in found.items()}
@@ -206,7 +217,7 @@ def _describe(
     runs: Sequence[_Checkpoint],
 ) -> SystemEntry:
     title, paper, file = _module(name)
-    ranked = sorted(recipes, key=lambda r: _rank(r, records))
+    ranked = sorted(recipes, key=lambda r: _rank(name, r, records))
     first = ranked[0] if ranked else None
     row = next((recipe.published for recipe in ranked if recipe.published), {})
     record = records.get(first.name, {}) if first is not None else {}
@@ -228,13 +239,26 @@ def _describe(
         published_row=", ".join(str(value) for value in row.values()),
         licence=_licence(folder, first),
         folder=str(folder or ""),
-        command=_command(first),
+        command=_command(_first_to_make(name)),
     )
 
 
-def _rank(recipe: RecipeEntry, records: Mapping[str, Any]) -> tuple[Any, ...]:
-    """A recipe with a record of ours first, then one with a published row, then one that is no variant."""
-    return (recipe.name not in records, not recipe.published, recipe.is_variant, len(recipe.name), recipe.name)
+def _rank(system: str, recipe: RecipeEntry, records: Mapping[str, Any]) -> tuple[Any, ...]:
+    """No ablation; of these one with a record of ours first, then with a published row, then one that is no variant."""
+    plain = (recipe.is_variant, len(recipe.name), recipe.name)
+    return (_is_lesser(recipe.name, system), recipe.name not in records, not recipe.published, *plain)
+
+
+def _is_lesser(recipe: str, system: str) -> bool:
+    """By its name an ablation (``without_...``), a baseline of the same class (``trs...``) or ``..._repo``."""
+    row = recipe.rpartition("/")[2]
+    return row != system and re.search(r"(?:^|_)without_|^(?:trs|transformer)(?:_|$)|_repo$", row) is not None
+
+
+def _first_to_make(name: str) -> RecipeEntry | None:
+    """The recipe for who has nothing yet: it starts from no other run."""
+    recipes = recipes_of_systems().get(name) or recipes_of_systems().get(_twin(name), ())
+    return min(recipes, key=lambda r: (_is_lesser(r.name, name), not r.is_alone, _rank(name, r, {})), default=None)
 
 
 def _command(recipe: RecipeEntry | None) -> str:
@@ -242,11 +266,13 @@ def _command(recipe: RecipeEntry | None) -> str:
 
 
 def _remedy(name: str) -> str:
-    recipes = recipes_of_systems().get(name) or recipes_of_systems().get(_twin(name), ())
-    first = min(recipes, key=lambda r: _rank(r, {}), default=None)
+    first = _first_to_make(name)
     if first is None:
         return "There is no recipe for it in this installation; name a model folder with --model."
-    return f"Make one with: {_command(first)}; or name a model folder with --model."
+    return (
+        f"Make one with: {_command(first)} (the recipe's first lines say what that needs);"
+        " or name a model folder with --model."
+    )
 
 
 def _shown(file: Path) -> str:
@@ -275,16 +301,18 @@ def _best(name: str, models: Sequence[ModelEntry], runs: Sequence[_Checkpoint]) 
 
 
 def _run_checkpoints(runs: Path) -> list[_Checkpoint]:
-    """Checkpoints of runs that can be used, the largest and newest first."""
+    """Checkpoints of runs that can be used, the largest first, then those of no ablation, then the newest."""
     found = []
     for root in dict.fromkeys((runs, cache_dir() / "runs")):
         for manifest in root.glob(f"**/checkpoint/{MANIFEST}"):
             entry = describe_model(manifest.parent, str(manifest.parent))
             if not entry.fault:
                 size = manifest.parent.parent.name.partition("-")[0]
+                made = _Checkpoint(entry.system, manifest.parent)
                 rank = SIZES.index(size) if size in SIZES else -1  # type: ignore[arg-type]
-                found.append((rank, manifest.stat().st_mtime, _Checkpoint(entry.system, manifest.parent)))
-    return [made for _, _, made in sorted(found, key=lambda row: row[:2], reverse=True)]
+                whole = not _is_lesser(entry.title, entry.system)
+                found.append((rank, whole, manifest.stat().st_mtime, made))
+    return [made for *_, made in sorted(found, key=lambda row: row[:3], reverse=True)]
 
 
 @cache
@@ -315,8 +343,8 @@ def _cited(title: str, paragraphs: Sequence[str]) -> str:
         return cited.group().replace("(", "")
     if (reference := _REFERENCE.match(second)) is None:
         return ""
-    name = reference["first"].split()[-1]
-    return f"{name}{' et al.' if reference['others'] else ''}, {reference['venue']}"
+    names = " and ".join(name.split()[-1] for name in reference["first"].split(" and "))
+    return f"{names}{' et al.' if reference['others'] else ''}, {reference['venue']}"
 
 
 def _records(results: Path | None) -> dict[str, dict[str, Any]]:

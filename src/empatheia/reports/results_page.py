@@ -82,7 +82,7 @@ def _table(table: Table) -> Iterator[str]:
     yield f"| {' | '.join(heads)} |"
     yield "|---" * (3 + len(table.labels)) + "|---:" * (len(heads) - 3 - len(table.labels)) + "|"
     for i, row in enumerate(table.rows):
-        cells = [f"[`{row.run}`]({row.run}.json)", f"{row.record['training_seconds'] / 60:.0f}"]
+        cells = [f"[`{row.run}`]({row.run}.json)", _minutes(row.record)]
         cells += [f"{row.record['parameters'] / 1e6:.1f}M", *row.labels.values()]
         cells += [_cell(row, column.key, column.decimals) for column in table.columns]
         cells += [_rate(row.record) or "-"] if is_decoded else []
@@ -108,6 +108,14 @@ def _cell(row: Row, key: str, decimals: int) -> str:
 def _rate(record: Any) -> str:
     rate = record["metrics"].get("decoding", {}).get("replies_per_second")
     return f"{rate:.0f}" if isinstance(rate, int | float) else ""
+
+
+def _minutes(record: Any) -> str:
+    """Training time; of the run whose weights were only measured, where a record trained nothing itself."""
+    own, start = record["training_seconds"], record.get("start", {})
+    if own or "training_seconds" not in start:
+        return f"{own / 60:.0f}"
+    return f"{start['training_seconds'] / 60:.0f} ({start['recipe']})"
 
 
 def _name(chart: Path, results: Path) -> str:

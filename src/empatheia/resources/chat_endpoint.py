@@ -347,6 +347,7 @@ def _answer_of(raw: bytes, tries: int, seconds: float) -> ChatAnswer:
     if not isinstance(text, str):
         raise _UnreadableError("the content of the message is no text")
     finish, model = str(choice.get("finish_reason") or ""), str(body.get("model") or "")
+    text, finish, model = (own.encode("utf-8", "replace").decode() for own in (text, finish, model))  # half characters
     return ChatAnswer(text, finish, model, tokens[0], tokens[1], tries, seconds)
 
 

@@ -147,17 +147,17 @@ class EndpointReplies:
             return waits_for.result(), True
         try:
             row = self._row(self._ask(messages, body), key, example)
-        except BaseException as error:
+            if self.journal is not None:
+                with self._lock:
+                    with self.journal.open("a", encoding="utf-8") as file:
+                        file.write(json.dumps(row, ensure_ascii=False) + "\n")
+                    self._kept[key] = row
+        except BaseException as error:  # who waits for this answer must not wait for ever
             mine.set_exception(error)
+            raise
+        finally:
             with self._lock:
                 del self._under_way[key]
-            raise
-        with self._lock:
-            if self.journal is not None:
-                self._kept[key] = row
-                with self.journal.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(row, ensure_ascii=False) + "\n")
-            del self._under_way[key]
         mine.set_result(row)
         return row, False
 

@@ -182,7 +182,7 @@ class ListenerDecoder(ConvolutionalDecoder):
 class Teacher(nn.Module):
     """Whether the gold emotion's listener alone is heard: ``P(t) = c + (1 - c) exp(-t / T)``, ``c = 1e-4``.
 
-    Decided at every training step t, used from the next on (released code). Step and decision are saved.
+    Decided at every update t, used from the next on (released code). Step and decision are saved.
 
     Args:
         n_steps: T.
@@ -194,6 +194,7 @@ class Teacher(nn.Module):
     def __init__(self, n_steps: float) -> None:
         super().__init__()
         self.n_steps = n_steps
+        self._spoke = False
         self.register_buffer("step", torch.zeros((), dtype=torch.long))
         self.register_buffer("speaks", torch.zeros((), dtype=torch.bool))
 
@@ -201,19 +202,29 @@ class Teacher(nn.Module):
         """P(t), in [1e-4, 1]."""
         return LEAST_TEACHING + (1.0 - LEAST_TEACHING) * math.exp(-step / self.n_steps)
 
-    def forward(self) -> bool:
-        """One training step: the decision in force; then the next is made."""
-        speaks = bool(self.speaks)
-        self.speaks.fill_(torch.rand(()).item() <= self.chance(int(self.step)))
-        self.step += 1
-        return speaks
+    def forward(self, continues_update: bool = False) -> bool:
+        """One update: the decision in force; then the next is made.
+
+        Args:
+            continues_update: A further batch of the same update: what was decided for the first holds.
+        """
+        if not continues_update:
+            self._spoke = bool(self.speaks)
+            self.speaks.fill_(torch.rand(()).item() <= self.chance(int(self.step)))
+            self.step += 1
+        return self._spoke
 
 
 class MoEL(FamilyResponder):
-    """Context in; emotion and reply out."""
+    """Context in; emotion and reply out.
+
+    Attributes:
+        continues_update: The trainer's word that this batch is not the first of its update.
+    """
 
     config_class = MoELConfig
     has_emotion_head = True
+    continues_update: bool = False
 
     def __init__(self, config: MoELConfig) -> None:
         super().__init__(config)
@@ -248,7 +259,7 @@ class MoEL(FamilyResponder):
         """The context; in training, when the teacher speaks, with the gold emotion's listener alone."""
         encoding: Any = super().encode(input_ids, attention_mask, **features)
         gold = features.get("emotion_labels")
-        if self.training and self.teacher is not None and gold is not None and self.teacher():
+        if self.training and self.teacher is not None and gold is not None and self.teacher(self.continues_update):
             self.teach(encoding, gold)
         return encoding
 

@@ -9,7 +9,8 @@ second, frozen encoder. The later paper's form with pretrained towers (two BERTs
 configuration, as is one shared tower that starts from a sentence encoder.
 
 A text is ``u_1 <SOC> u_2 ...`` of the last turns, SEP standing for ``<SOC>``. The released code keeps the first 100
-words of it, so a long context loses the turn that is answered (``truncate: newest``); ``oldest`` keeps that turn.
+words of it, so a long context loses the turn that is answered (``truncate: newest``); ``oldest`` keeps that turn. Of a
+long reply the beginning is kept, either way.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class RetrievalConfig(PreTrainedConfig):
             a batch of any size fits into memory (Gao et al. 2021, gradient caching). 0 = the whole batch.
         max_turns: Turns of context read, the newest.
         max_pieces: Longest text; k prepended labels come on top.
-        truncate: What a long text loses; see the module.
+        truncate: What a long context loses; see the module. A long reply always loses its end.
         marks: Texts begin with CLS and end with SEP; None = where there is an ``encoder_config``. The released BERT
             towers have False: the ``first`` state is then that of the first word piece.
         pad_token_id: Padding piece.
@@ -428,18 +429,20 @@ class TextReader:
             for i, text in enumerate(turns):
                 ids += [*([self.tokenizer.sep_id] if i else []), *pieces[text]]
             joined.append(ids)
-        return self._finish(joined, prefixes)
+        return self._finish(joined, prefixes, self.config.truncate)
 
     def replies(self, texts: Sequence[str], prefixes: Sequence[Sequence[int]] | None = None) -> list[list[int]]:
-        """Pieces of replies; ``prefixes`` as for contexts."""
-        return self._finish([cut.ids for cut in self.tokenizer.encode_batch(texts)], prefixes)
+        """Pieces of replies, of a long one the first; ``prefixes`` as for contexts."""
+        return self._finish([cut.ids for cut in self.tokenizer.encode_batch(texts)], prefixes, "newest")
 
-    def _finish(self, rows: list[list[int]], prefixes: Sequence[Sequence[int]] | None) -> list[list[int]]:
+    def _finish(
+        self, rows: list[list[int]], prefixes: Sequence[Sequence[int]] | None, truncate: str
+    ) -> list[list[int]]:
         room = self.config.max_pieces - 2 * self.config.marks
         opening, closing = ([[self.tokenizer.cls_id], [self.tokenizer.sep_id]]) if self.config.marks else ([], [])
         out = []
         for i, row in enumerate(rows):
-            kept = row[:room] if self.config.truncate == "newest" else row[-room:]
+            kept = row[:room] if truncate == "newest" else row[-room:]
             prefix = [] if prefixes is None else prefixes[i]
             out.append([*opening, *prefix, *kept, *closing] or [self.tokenizer.unk_id])
         return out

@@ -253,6 +253,7 @@ def evaluate_model(
     )
     for side in side_inputs:
         side.add(examples, items)
+    set_seed(decoding.seed)  # a model may draw when it answers (MIME as released): measured again, the same numbers
     measured = measure(model, items, tokenizer.pad_id, side_inputs=side_inputs)
     begun = time.perf_counter()
     replies = generate(model, items, tokenizer, decoding, side_inputs=side_inputs)

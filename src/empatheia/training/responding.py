@@ -210,8 +210,9 @@ class RespondTask:
         return {(note.dialogue_id, note.target): note for note in notes}
 
     def layout(self, data: DataConfig) -> Layout:
-        """How contexts become pieces."""
-        variant = self.recipe.model.get("variant", "paper")
+        """How contexts become pieces; ``repo`` labels of causes are Gao et al.'s, for a system that learns causes."""
+        learns_causes = "cause_labels" in self.model.features
+        variant = self.recipe.model.get("variant", "paper") if learns_causes else "paper"
         return Layout(
             max_source=data.max_source,
             variant=variant,

@@ -177,8 +177,8 @@ class RetrieveTask:
         lengths = {split: [max(len(c["ids"]), len(r["ids"])) for c, r, _ in pairs] for split, pairs in rows.items()}
         return StageData(rows["train"], lengths["train"], rows["valid"], lengths["valid"], self.reader.collate)
 
-    def candidates(self, source: str) -> list[str]:
-        """Texts of one source that may be candidates, before those of other sources are left out."""
+    def candidates(self, source: str, seen: set[str] | None = None) -> list[str]:
+        """Texts of one source that may be candidates; ``seen`` as in :func:`candidate_texts`."""
         if source == OWN:
             turns = [t.text for d in self.corpus("train").dialogues[: self.data.train_limit] for t in d.turns[1:]]
         else:
@@ -188,26 +188,29 @@ class RetrieveTask:
             max_words=self.data.max_candidate_words,
             is_known=lambda text: self.tokenizer.unk_id not in self.tokenizer.encode(text).ids,
             drop_quotes=self.tokenizer.kind == "hf",
+            seen=seen,
         )
 
     def index(self, source: str) -> ReplyIndex:
         """Candidates of one source with their vectors."""
         texts = self.candidates(source)
-        return ReplyIndex(texts, vectors_of(self.model, self.reader, self.reader.replies(texts), "candidate"))
+        return ReplyIndex(texts, self._candidate_vectors(texts))
 
     def indices(self) -> dict[str, ReplyIndex]:
         """The sets the recipe names, each source joined to those before it: ``own``, ``own+dailydialog`` ..."""
         made: dict[str, ReplyIndex] = {}
         texts: list[str] = []
         vectors: list[np.ndarray] = []
+        seen: set[str] = set()
         for i, source in enumerate(self.data.candidates):
-            seen = set(texts)
-            own = self.index(source)
-            new = [j for j, text in enumerate(own.texts) if text not in seen]
-            texts = texts + [own.texts[j] for j in new]
-            vectors.append(own.vectors[new])
+            new = self.candidates(source, seen)
+            texts = texts + new
+            vectors.append(self._candidate_vectors(new))
             made["+".join(self.data.candidates[: i + 1])] = ReplyIndex(texts, np.concatenate(vectors))
         return made
+
+    def _candidate_vectors(self, texts: Sequence[str]) -> np.ndarray:
+        return vectors_of(self.model, self.reader, self.reader.replies(texts), "candidate")
 
     # -- results ---------------------------------------------------------------------------------------------
 

@@ -185,8 +185,21 @@ def _finish(recipe: Recipe, folder: Path, task: Any, state: dict[str, Any], eval
         "data": merge(state.get("data", {}), task.data_record()),
         "metrics": metrics,
     }
+    if recipe.start is not None:
+        record["start"] = _start_record(recipe)
     write_atomically(folder / "metrics.json", json.dumps(record, indent=2, ensure_ascii=False))
     return RunStatus(recipe.name, folder, "finished", record)
+
+
+def _start_record(recipe: Recipe) -> dict[str, Any]:
+    """The run a recipe started from, as far as its record lies beside the weights: name, size, seed, training time."""
+    from empatheia.training.responding import started_from
+
+    file = started_from(recipe).parent / "metrics.json"
+    earlier = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    known = {key: earlier[key] for key in ("recipe", "size", "seed", "training_seconds") if key in earlier}
+    commit = earlier.get("environment", {}).get("commit")
+    return {"from": recipe.start} | known | ({"commit": commit} if commit else {})
 
 
 def run(

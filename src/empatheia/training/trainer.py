@@ -148,6 +148,7 @@ class EmpatheiaTrainer(Trainer):
         self._sums: dict[str, Tensor] = {}
         self._n_updates = 0  # since the last log, as the sums
         self._n_of: dict[str, int] = {}  # of them, those that learnt by a loss
+        self._n_batches = 0  # of the update so far
         self._turns = [group for group in stage.alternate for _ in range(group.steps)]
         self._idle: dict[int, list[nn.Parameter]] = {}
         self.seconds = {"total": 0.0, "forward_backward": 0.0, "update": 0.0}
@@ -174,6 +175,7 @@ class EmpatheiaTrainer(Trainer):
         if self._is_over():
             return batches, {}
         self._n_updates += 1
+        self._n_batches = 0
         for name in self.weights:
             self._n_of[name] = self._n_of.get(name, 0) + 1
         for _ in range(num_batches):
@@ -263,9 +265,20 @@ class EmpatheiaTrainer(Trainer):
         return (loss, outputs) if return_outputs else loss
 
     def training_step(self, model: nn.Module, inputs: dict[str, Any], num_items_in_batch: Any = None) -> Tensor:
-        """Forward and backward of one micro-batch, timed."""
+        """Forward and backward of one micro-batch, timed.
+
+        A model with an attribute ``continues_update`` sees it True in all but the first micro-batch of an update, so
+        that what it counts or decides for an update does not depend on ``accumulate``.
+        """
         start = time.perf_counter()
+        told: Any = self.accelerator.unwrap_model(model)
+        tells = hasattr(told, "continues_update")
+        if tells:
+            told.continues_update = self._n_batches > 0
         loss = super().training_step(model, inputs, num_items_in_batch)
+        if tells:
+            told.continues_update = False
+        self._n_batches += 1
         self._drop_idle_gradients()
         self.seconds["forward_backward"] += time.perf_counter() - start
         return loss
