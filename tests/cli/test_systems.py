@@ -70,13 +70,11 @@ def test_a_system_answers_by_its_best_checkpoint(cli, nowhere, tiny_model):
 def test_an_ablation_does_not_answer_for_its_system(cli, nowhere, tiny_model, lesser, whole):
     """Newer, but less than the system; of a larger size it does."""
     best = put_run(tiny_model, nowhere / "runs", whole, name=whole)
-    for number, recipe in enumerate((lesser, whole)):
-        put_run(tiny_model, nowhere / "runs", f"{recipe}_again", "smoke", name=f"x{number}")
-    newer = put_run(tiny_model, nowhere / "runs", lesser, name=lesser)
+    put_run(tiny_model, nowhere / "runs", lesser, name=lesser)
     os.utime(best / "empatheia.json", (1, 1))
     assert find_system("cause_gated") == best.relative_to(nowhere)
     larger = put_run(tiny_model, nowhere / "runs", lesser, "full", name=lesser)
-    assert find_system("cause_gated") == larger.relative_to(nowhere) and newer != larger
+    assert find_system("cause_gated") == larger.relative_to(nowhere)
 
 
 @pytest.mark.parametrize("system", [name for name in RESPONDERS.names() if recipes_of_systems().get(name)])

@@ -125,6 +125,19 @@ def test_the_same_question_is_not_under_way_twice():
         asked = replies(server, workers=8)
         answers = list(asked.stream([(example("same"), None)] * 8))
     assert len(server.requests) < 8 and {answer.reply for answer in answers} == {"yes"}
+    usage = asked.ledger.total  # what was paid, not more
+    assert (usage.answers, usage.tries, usage.prompt_tokens) == (8, len(server.requests), 100 * len(server.requests))
+
+
+def test_a_journal_is_paid_once_however_often_it_answers(tmp_path):
+    pairs = [(example("same", str(i)), None) for i in range(3)]
+    with ChatServer(echo) as server:
+        for _ in range(2):
+            asked = replies(server, journal=tmp_path / "answers.jsonl", workers=1)
+            answers = list(asked.stream(pairs))
+            assert [answer.usage.tries for answer in answers] == [1, 0, 0]
+            assert asked.ledger.total.prompt_tokens == 100
+    assert len(server.requests) == 1
 
 
 def test_half_a_character_in_an_answer_is_no_reason_to_stop(tmp_path):

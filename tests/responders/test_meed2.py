@@ -308,15 +308,15 @@ def test_length_counts_the_end_mark_but_not_the_start(settings):
         assert found[0] == best
 
 
-def slow_shrinking_beams(table, width, blocked, alpha, most):
-    """Section 7.6 step by step over lists; best first."""
+def slow_shrinking_beams(tables, width, blocked, alpha, most):
+    """Section 7.6 step by step over lists; best first. Scores of what comes at a place, by place and last piece."""
     found = [([], 0.0)]  # pieces behind <s>, log-probability
     live, steps = [0], 0
     while live and steps < most - 1:
         candidates = []
         for i in live:
             pieces, score = found[i]
-            row = table[pieces[-1] if pieces else START].log().tolist()
+            row = tables[len(pieces), pieces[-1] if pieces else START].tolist()
             candidates += [(score + p, [*pieces, piece]) for piece, p in enumerate(row)]
         candidates.sort(key=lambda candidate: -candidate[0])
         found = [found[i] for i in range(len(found)) if i not in live]
@@ -329,7 +329,7 @@ def slow_shrinking_beams(table, width, blocked, alpha, most):
         steps += 1
     for i in live:
         pieces, score = found[i]
-        found[i] = ([*pieces, END], score + table[pieces[-1]][END].log().item())
+        found[i] = ([*pieces, END], score + tables[len(pieces), pieces[-1], END].item())
     return sorted(((score / len(pieces) ** alpha, pieces) for pieces, score in found), key=lambda pair: -pair[0])
 
 
@@ -337,17 +337,18 @@ def slow_shrinking_beams(table, width, blocked, alpha, most):
 def test_shrinking_beams_against_a_slow_search(seed):
     torch.manual_seed(seed)
     system = chain()
-    system.table = (3 * torch.randn(10, 10)).softmax(-1)
-    width, alpha, blocked = 2 + seed % 4, (0.0, 1.0)[seed % 2], 2 + seed % 2
-    expected = slow_shrinking_beams(system.table, width, blocked, alpha, 7)
+    tables = (2 * torch.randn(8, 10, 10)).log_softmax(-1)  # without equal scores, which a search may order as it likes
+    system.forward = lambda decoder_input_ids, **_: ResponderOutput(
+        logits=torch.stack([tables[i, column] for i, column in enumerate(decoder_input_ids.unbind(1))], dim=1)
+    )
+    width, alpha, blocked = 2 + seed % 4, (0.0, 1.0)[seed % 2], 1 + seed % 3
+    expected = slow_shrinking_beams(tables, width, blocked, alpha, 7)
     settings = {"custom_generate": shrinking_beams(blocked), "num_beams": width, "num_return_sequences": width}
     ids = system.generate(
         torch.tensor([[2, 3]]), do_sample=False, use_cache=False, max_new_tokens=7, length_penalty=alpha, **settings
     )
-    found = [row[1:] for row in ids.tolist()]
-    found = [row[: row.index(END) + 1] for row in found]
+    found = [row[1 : row.index(END, 1) + 1] for row in ids.tolist()]
     n_sure = sum(score > -1e18 for score, _ in expected)  # blocked ones are all alike
-    assert n_sure > 0
     assert found[:n_sure] == [pieces for _, pieces in expected[:n_sure]]
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from empatheia.config import load_recipe, recipes_root
+from empatheia.config import DecodingConfig, load_recipe, recipes_root
 from empatheia.errors import ConfigError, EndpointError
 from empatheia.listener import LanguageListener, Listener
-from empatheia.training.prompting import PromptRun, PromptTask
+from empatheia.training.prompting import PromptRun, PromptTask, _generate_settings
 from empatheia.training.runner import run
 from tiny_language_models import make_folder
 
@@ -123,6 +123,24 @@ def test_recipes_that_make_no_sense_are_refused(tmp_path):
         PromptTask(recipe("zero_shot", "system=transformer"), tmp_path)
     with pytest.raises(ConfigError, match="cannot be trained; drop stages"):
         PromptTask(recipe("causal_lora", "model.form=endpoint", "model.llm=x"), tmp_path)
+    with pytest.raises(ConfigError, match="'diverse_beam'; a language model accepts greedy, sample and beam"):
+        PromptTask(recipe("zero_shot", "decoding.strategy=diverse_beam"), tmp_path)
+    served = ("model.form=endpoint", "model.llm=x")
+    for override, told in (
+        ("strategy=beam", "accepts greedy and sample"),
+        ("no_repeat_ngram_size=3", "leave them out"),
+    ):
+        with pytest.raises(ConfigError, match=told):
+            PromptTask(recipe("zero_shot", *served, f"decoding.{override}"), tmp_path)
     with pytest.raises(ConfigError, match="takes no data of a stage"):
         task = PromptTask(recipe("causal_lora", "stages.tune.data.train_limit=1"), tmp_path)
         task.stage_data(task.recipe.stages[0])
+
+
+def test_every_setting_of_decoding_is_passed_on():
+    given = DecodingConfig(strategy="beam", num_beams=3, length_penalty=0.5, no_repeat_ngram_size=4, max_new_tokens=9)
+    assert _generate_settings(given) == {
+        "max_new_tokens": 9, "do_sample": False, "num_beams": 3, "length_penalty": 0.5, "no_repeat_ngram_size": 4,
+    }  # fmt: skip
+    sampled = _generate_settings(DecodingConfig(strategy="sample", top_k=7, top_p=0.5, temperature=2.0))
+    assert (sampled["do_sample"], sampled["top_k"], sampled["top_p"], sampled["temperature"]) == (True, 7, 0.5, 2.0)

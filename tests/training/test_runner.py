@@ -131,15 +131,15 @@ def test_the_weights_of_another_run_are_measured_as_they_are(whole, tmp_path):
     assert weights[0].keys() == weights[1].keys() and all(torch.equal(w, weights[1][n]) for n, w in weights[0].items())
 
 
-def test_the_printed_row_may_be_named_after_the_run(whole, monkeypatch):
+def test_note_and_printed_row_may_be_written_after_the_run(whole, monkeypatch):
     monkeypatch.setattr(runner, "run_stage", None)
     row = {"paper": "gao2021", "table": "Table 4", "row": "Ours(Soft) w/o ec"}
-    (status,) = run_all([bench.tiny_recipe(published=row)], whole.folder.parents[1])
+    (status,) = run_all([bench.tiny_recipe(published=row, note="other")], whole.folder.parents[1])
     assert status.state == "already finished"
 
 
 def test_a_changed_recipe_needs_another_folder(whole):
-    changed = bench.tiny_recipe(note="other")
+    changed = bench.tiny_recipe(decoding={"strategy": "greedy", "max_new_tokens": 3})
     with pytest.raises(ConfigError, match="holds a run of another version of this recipe; delete it, or choose"):
         run(changed, whole.folder.parents[1])
     assert run_folder(Path("out"), bench.tiny_recipe(seed=8)) == Path("out/tiny/smoke-seed8")

@@ -13,7 +13,7 @@ import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -41,7 +41,8 @@ class EndpointReply:
         reply: Its text as a listener's turn; empty if it held none.
         finish: Why it ended, as the server says.
         served: What the server says answered.
-        usage: What it took by itself; an answer from the journal took what it took when it was asked.
+        usage: What it took by itself; an answer from the journal took what it took when it was asked, and nothing the
+            second time.
         is_kept: It came from the journal.
     """
 
@@ -64,7 +65,8 @@ class EndpointReplies:
         journal: File to which every answer is added as it comes, one JSON object a line; it may be there already.
 
     Attributes:
-        ledger: Tokens and cost of each conversation (by id) and in total, the kept answers' included.
+        ledger: Tokens and cost of each conversation (by id) and in total, the kept answers' included. An answer that
+            served several conversations is booked with the first.
 
     Raises:
         DataError: The journal is no journal, or its folder is not there.
@@ -89,6 +91,7 @@ class EndpointReplies:
         self.ledger = Ledger(prices)
         self.journal = None if journal is None else Path(journal)
         self._kept = {} if self.journal is None else _read_journal(self.journal)
+        self._booked: set[str] = set()
         self._under_way: dict[str, Future[dict[str, Any]]] = {}
         self._lock = threading.Lock()
         self._limit_name = "max_tokens"
@@ -108,9 +111,11 @@ class EndpointReplies:
         body = {**options, **self.request}
         key = self._key(messages, body)
         row, is_kept = self._once(key, messages, body, example)
-        usage = self.ledger.add(
-            example.dialogue_id, int(row["prompt_tokens"]), int(row["completion_tokens"]), int(row["tries"])
-        )
+        with self._lock:
+            is_booked = is_kept and key in self._booked
+            self._booked.add(key)
+        took = [0 if is_booked else int(row[name]) for name in ("prompt_tokens", "completion_tokens", "tries")]
+        usage = self.ledger.add(example.dialogue_id, *took)
         return EndpointReply(read_reply(row["answer"]), row["finish"], row["served"], usage, is_kept)
 
     def stream(self, pairs: Iterable[tuple[Example, Hints | None]], **options: Any) -> Iterator[EndpointReply]:
@@ -152,6 +157,8 @@ class EndpointReplies:
                     with self.journal.open("a", encoding="utf-8") as file:
                         file.write(json.dumps(row, ensure_ascii=False) + "\n")
                     self._kept[key] = row
+            with self._lock:
+                self._booked.add(key)  # by who asked, so by nobody who waited
         except BaseException as error:  # who waits for this answer must not wait for ever
             mine.set_exception(error)
             raise
@@ -176,7 +183,7 @@ class EndpointReplies:
                 raise
         answer = self.endpoint.ask(messages, **named("max_completion_tokens"))  # newer servers' name for the same
         self._limit_name = "max_completion_tokens"
-        return answer
+        return replace(answer, tries=answer.tries + 1)
 
     def _row(self, answer: ChatAnswer, key: str, example: Example) -> dict[str, Any]:
         return {

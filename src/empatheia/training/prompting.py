@@ -66,6 +66,7 @@ class PromptTask:
         self._hints: dict[str, list[Hints]] = {}
         self._record: dict[str, Any] = {}
         self._conditioner: Conditioner | None = None
+        _check_decoding(recipe)
         fields: dict[str, Any] = dict(recipe.model) | {"tuned": bool(recipe.stages)}
         if recipe.model.get("form") == "endpoint":
             if recipe.stages:
@@ -232,8 +233,6 @@ class PromptTask:
     def _asked(self, examples: Sequence[Example], found: Sequence[Hints]) -> tuple[list[str], dict[str, Any]]:
         """Replies of the endpoint; answers lie in ``answers.jsonl`` of the run, so that a stop costs nothing."""
         decoding = self.recipe.decoding
-        if decoding.strategy == "beam":
-            raise ConfigError("decoding.strategy is 'beam'; a model behind an endpoint accepts greedy and sample.")
         sampled = {"temperature": decoding.temperature, "top_p": decoding.top_p, "seed": decoding.seed}
         asked: EndpointReplies = open_endpoint(self.model.config, journal=self.folder / "answers.jsonl")
         options = {"max_tokens": decoding.max_new_tokens, **(sampled if decoding.strategy == "sample" else {})}
@@ -275,12 +274,27 @@ def _words(text: str) -> str:
     return " ".join(word.text for word in tokenize_words(text))
 
 
+def _check_decoding(recipe: Recipe) -> None:
+    """Raises ConfigError for a way to decode that would be passed over in silence."""
+    served, decoding = recipe.model.get("form") == "endpoint", recipe.decoding
+    who = "a model behind an endpoint" if served else "a language model"
+    accepted = ("greedy", "sample") if served else ("greedy", "sample", "beam")
+    if decoding.strategy not in accepted:
+        raise ConfigError(
+            f"decoding.strategy is {decoding.strategy!r}; {who} accepts {', '.join(accepted[:-1])} and {accepted[-1]}."
+        )
+    if served and (decoding.no_repeat_ngram_size or decoding.top_k):
+        raise ConfigError(f"decoding: {who} takes no top_k and no no_repeat_ngram_size; leave them out.")
+
+
 def _generate_settings(decoding: DecodingConfig) -> dict[str, Any]:
     settings: dict[str, Any] = {"max_new_tokens": decoding.max_new_tokens, "do_sample": decoding.strategy == "sample"}
+    if decoding.no_repeat_ngram_size:
+        settings["no_repeat_ngram_size"] = decoding.no_repeat_ngram_size
     if decoding.strategy == "sample":
         settings |= {"top_k": decoding.top_k, "top_p": decoding.top_p, "temperature": decoding.temperature}
     elif decoding.strategy == "beam":
-        settings |= {"num_beams": decoding.num_beams}
+        settings |= {"num_beams": decoding.num_beams, "length_penalty": decoding.length_penalty}
     return settings
 
 

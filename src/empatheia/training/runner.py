@@ -152,13 +152,13 @@ def _claim(folder: Path, recipe: Recipe, is_main: bool) -> None:
 
 
 def _what_runs(tree: dict[str, Any]) -> dict[str, Any]:
-    """A recipe without the printed row it is compared with, which may be named after the run.
+    """A recipe without its note and the printed row it is compared with, which may be written after the run.
 
     Fields that a later version added have their defaults.
     """
     with contextlib.suppress(ConfigError):
         tree = yaml.safe_load(validate_recipe(tree, "recipe").dump())
-    return {key: value for key, value in tree.items() if key != "published"}
+    return {key: value for key, value in tree.items() if key not in ("published", "note")}
 
 
 def _finish(recipe: Recipe, folder: Path, task: Any, state: dict[str, Any], evaluate: bool) -> RunStatus:
