@@ -69,7 +69,7 @@ def test_emotion_comes_from_affect_alone():
 
 def test_counts_of_predictions_live_with_the_model(tmp_path):
     """Check 7 and trap 9.1.3: validation leaves them, a checkpoint keeps them, with or without a weight on the loss."""
-    case = CASES["cem predictions"]
+    case = CASES["cem"]
     model, batch = case.build(), case.batch()
     model.train()
     model(**batch)
@@ -84,11 +84,13 @@ def test_counts_of_predictions_live_with_the_model(tmp_path):
 
 def test_variants():
     paper, repo = CEM(CEMConfig(**SMALL)), CEM(CEMConfig(**SMALL, variant="repo"))
-    assert (paper.frequencies.source, repo.frequencies.source) == ("corpus", "predictions")
+    assert paper.frequencies.source == repo.frequencies.source == "predictions"
     assert (paper.scores_padding, repo.scores_padding) == (False, True)
     assert paper.state_dict().keys() == repo.state_dict().keys()
-    paper.see_corpus(torch.tensor([7, 7, 8]))
-    assert paper.frequencies.counts[7:9].tolist() == [2, 1]
+    words = CEM(CEMConfig(**SMALL, frequencies="corpus"))
+    for model, counts in ((words, [2, 1]), (paper, [0, 0])):
+        model.see_corpus(torch.tensor([7, 7, 8]))
+        assert model.frequencies.counts[7:9].tolist() == counts
     with pytest.raises(ValueError, match="multi_trs"):
         CEMConfig(affection=False, cognition=False)
 

@@ -6,9 +6,9 @@ context, ``H_r = Encoder([H ; h_r])``; the emotion is read off the affective one
 ``MLP(sigmoid(Z) Z)``, ``Z = [H_intent ; H_need ; H_want ; H_effect ; H_react]``. Loss: words + emotion + 1.5 times a
 word loss that weighs common words less (the recipe's weights).
 
-``variant="repo"`` does as the released code: ``h_react`` averages padding, too, and so do convolutions read it; and the
-frequencies behind the diversity loss are not those of the corpus, but of what the model itself would say, padding and
-validation included.
+The common words are, as in the released code, those the model itself would say (``frequencies="corpus"``: those of the
+training replies, the paper's words). ``variant="repo"`` does as that code in all else, too: ``h_react`` averages
+padding, convolutions read it, and what the model would say at padding and in validation counts.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class DiverseConfig(FamilyConfig):
     """Sizes of systems with the diversity loss.
 
     Args:
-        frequencies: Of which words: ``corpus`` or ``predictions``; None = ``corpus`` in ``paper``, ``predictions`` in
-            ``repo``.
+        frequencies: Of which words: ``predictions``, what the model itself would say, as all released code has it, or
+            ``corpus``, the training replies, as the papers' words have it.
         label_smoothing: Of the word loss; released: none.
         loss_reduction: Of the words; released: their mean.
     """
@@ -43,13 +43,13 @@ class DiverseConfig(FamilyConfig):
 
     def __init__(
         self,
-        frequencies: str | None = None,
+        frequencies: str = "predictions",
         label_smoothing: float = 0.0,
         loss_reduction: str = "mean",
         **kwargs: Any,
     ) -> None:
         super().__init__(label_smoothing=label_smoothing, loss_reduction=loss_reduction, **kwargs)
-        self.frequencies = frequencies or ("predictions" if self.variant == "repo" else "corpus")
+        self.frequencies = frequencies
 
 
 class DiverseResponder(FamilyResponder):

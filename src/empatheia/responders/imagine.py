@@ -54,7 +54,7 @@ class ImagineConfig(DiverseConfig):
         mlp_width: Between its layers; None = ``width``.
         memory_projection: Project the memory to ``width`` before the decoder; False: its keys and values are wider.
         n_positions: Rows of the position table.
-        frequencies: See :class:`DiverseConfig`; None = ``predictions``, as CEM's code, in both variants.
+        frequencies: See :class:`DiverseConfig`.
         **kwargs: Of :class:`DiverseConfig`.
 
     Raises:
@@ -75,7 +75,7 @@ class ImagineConfig(DiverseConfig):
         mlp_width: int | None = None,
         memory_projection: bool = False,
         n_positions: int = 1024,
-        frequencies: str | None = None,
+        frequencies: str = "predictions",
         **kwargs: Any,
     ) -> None:
         for name, value in (("cm_signal", cm_signal), ("emotion_input", emotion_input)):
@@ -91,7 +91,7 @@ class ImagineConfig(DiverseConfig):
         self.mlp_width = mlp_width
         self.memory_projection = memory_projection
         self.n_positions = n_positions
-        super().__init__(frequencies=frequencies or "predictions", **kwargs)
+        super().__init__(frequencies=frequencies, **kwargs)
 
     @property
     def memory_width(self) -> int:

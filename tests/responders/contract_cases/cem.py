@@ -32,7 +32,7 @@ def case(**fields):
 
 CASES = {
     "cem": Case("cem", **case()),
-    "cem predictions": Case("cem", **case(frequencies="predictions", label_smoothing=0.1)),
+    "cem corpus": Case("cem", **case(frequencies="corpus", label_smoothing=0.1)),
     "cem repo": Case("cem", **case(variant="repo")),
     "cem w/o aff": Case("cem", **case(affection=False)),
     "cem w/o cog": Case("cem", **case(cognition=False)),
