@@ -32,7 +32,7 @@ SYSTEMS = {
     "cem": "cem/cem",
 }
 RECIPES = Path(__file__).parents[1] / "recipes"
-BATCH_TOKENS = 2048
+BATCH_TOKENS = 4096
 
 
 class Bench:
