@@ -60,9 +60,9 @@ class RespondTask:
         self.tokenizer = self._make_tokenizer()
         self.tokenizer.remember()
         validate_model_fields(recipe.model, accepted_fields(model_class.config_class), f"recipe {recipe.name!r}")
-        self.model: Any = self._make_model(model_class)
         names = getattr(model_class, "side_inputs", ())
-        self.side_inputs = make_side_inputs(names, recipe.data.side_inputs, self.tokenizer)
+        self.side_inputs = make_side_inputs(names, recipe.data.side_inputs, self.tokenizer)  # what may be missing first
+        self.model: Any = self._make_model(model_class)
         self._record: dict[str, Any] = {}
         self._n_skipped: dict[str, int] = {}
 
