@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import shutil
 import sys
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +17,19 @@ import pytest
 
 hypothesis.settings.register_profile("empatheia", deadline=None)  # no test may fail because a machine is slow
 hypothesis.settings.load_profile("empatheia")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """What the developer has installed answers no test: the cache is an empty folder, shared by the test processes."""
+    os.environ.pop("EMPATHEIA_MODELS", None)
+    if not hasattr(config, "workerinput"):
+        os.environ["EMPATHEIA_CACHE"] = tempfile.mkdtemp(prefix="empatheia-cache-")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        shutil.rmtree(os.environ["EMPATHEIA_CACHE"], ignore_errors=True)
+
 
 SENTENCES = (
     "I lost my grandmother last week and I keep her scarf on my desk.",
