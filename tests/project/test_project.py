@@ -112,6 +112,13 @@ def test_command_line_page_is_current():
     assert done.returncode == 0, done.stderr
 
 
+def test_the_table_of_systems_in_the_readme_is_current():
+    """It shows what the records hold, so that no number is typed by hand."""
+    generator = [sys.executable, str(ROOT / "docs" / "generate_readme.py"), "--check"]
+    done = subprocess.run(generator, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("page", PAGES, ids=page_name)
 def test_every_dotted_name_in_the_docs_exists(page: Path):
     missing = []
