@@ -104,6 +104,16 @@ def test_missing_runs_and_their_commands(tmp_path, targets, monkeypatch):
     assert len(report.missing) == 3  # a full run stands for a cpu run
 
 
+def test_a_long_list_of_commands_is_cut_in_the_terminal_and_whole_in_the_report(targets):
+    report = report_table("rashkin2018/2", targets, [])
+    n = len(report.missing)
+    assert n > 20
+    text, page = to_text(report), to_markdown(report)
+    assert sum(run.command in text for run in report.missing) == 7
+    assert f"  and {n - 7} more, in the report" in text
+    assert all(run.command in page for run in report.missing)
+
+
 def test_old_records_and_both_thresholds_of_reccon(tmp_path, targets):
     plain = {"positive_f1": 66.0, "negative_f1": 88.0, "macro_f1": 77.0, "n_positive": 10, "n_negative": 30}
     tuned = plain | {"scores": {"entailment_f1_macro": score("entailment_f1_macro", 78.0, interval=[77.0, 79.0])}}

@@ -34,6 +34,10 @@ sup a { padding: 0 .1em; text-decoration: none; }
 """
 
 
+MOST_TOLD = 8
+"""Commands of one kind in the printed short form; the report names all."""
+
+
 def to_text(report: TableReport) -> str:
     """The numbers that were measured, the rows that wait for a run with its command, and why others have none."""
     lines = [f"{report.key}: {_summary(report)}"]
@@ -52,8 +56,11 @@ def to_text(report: TableReport) -> str:
     if waiting:
         lines.append(f"no run yet: {'; '.join(waiting)}")
     for title, runs in (("still missing:", report.missing), ("as published, besides:", report.as_published)):
+        told = runs if len(runs) <= MOST_TOLD else runs[: MOST_TOLD - 1]
         if runs:
-            lines += [title, *(f"  {run}" for run in runs)]
+            lines += [title, *(f"  {run}" for run in told)]
+        if len(told) < len(runs):
+            lines.append(f"  and {len(runs) - len(told)} more, in the report")
     if report.left_out:
         lines.append(_left_out(report))
     for reason, numbers in _by_reason(report):
