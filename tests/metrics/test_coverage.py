@@ -52,6 +52,9 @@ def test_near_words():
     unknown = NearCoverage(vectors, "mine")
     unknown.update(["the zebra and the okapi", "the zebra", ""], [["zebra"], ["okapi"], ["dog"]])
     assert unknown.compute().value == pytest.approx(100 / 3)  # unknown words are near to themselves only
+    forms = NearCoverage(vectors, "mine")
+    forms.update(["they were losing it"], [["lost"]])
+    assert forms.compute().value == 100  # another form of the word, as in coverage
 
 
 def test_bad_input():

@@ -23,6 +23,7 @@ from empatheia.metrics.coverage import Coverage, NearCoverage
 from empatheia.metrics.distinct import CorpusDistinct, ResponseDistinct
 from empatheia.metrics.distributions import DistributionDistance, LabelShares
 from empatheia.metrics.length import ReplyLength
+from empatheia.metrics.listening import ListenerAccuracy
 from empatheia.metrics.mechanisms import MechanismLevel, RationaleF1
 from empatheia.metrics.parlai import ParlaiBLEU, ParlaiF1
 from empatheia.metrics.perplexity import BatchPerplexity, Likelihood, WordPerplexity
@@ -67,6 +68,7 @@ ITEMS = {
     SentenceSimilarity: st.tuples(plane, plane),
     HitsAtK: st.tuples(candidates, st.integers(0, 99)),
     Coverage: st.tuples(words, st.lists(st.sampled_from("abcd"), max_size=3)),
+    ListenerAccuracy: st.tuples(flag),
     CorpusDistinct: st.tuples(words),
     ResponseDistinct: st.tuples(words),
     ReplyRepetition: st.tuples(words),
@@ -104,7 +106,7 @@ OTHER = {  # another value of each setting; a class may say more
     "protocol": "inline", "report": "recall", "seed": 5, "short": "zero", "smoothing": "add1", "stem": True,
     "strict": True, "threshold": 0.7, "ties": "worst", "tokenize": "char", "tokenizer": "family", "top_k": 2,
     "unit": "fraction", "unknown": "<unk>", "variant": "nltk", "weights": (0.3, 0.3, 0.2, 0.2), "word_order": 1,
-    "words": "nltk", "forms": "word",
+    "words": "nltk", "forms": "word", "n_worlds": 4, "listener": "other", "distractors": "other",
 }  # fmt: skip
 TOGETHER = {
     ("F1", "of"): {"average": "class", "of": 1},

@@ -61,6 +61,8 @@ METRICS = Registry(
         # coverage.py: words the reply should take up
         "coverage": "empatheia.metrics.coverage:Coverage",
         "coverage_near": "empatheia.metrics.coverage:NearCoverage",
+        # listening.py: does the reply tell what it answers
+        "listener_accuracy": "empatheia.metrics.listening:ListenerAccuracy",
         # distinct.py: variety of the replies
         "dist_corpus_1": "empatheia.metrics.distinct:dist_corpus_1",
         "dist_corpus_2": "empatheia.metrics.distinct:dist_corpus_2",

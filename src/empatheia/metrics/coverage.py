@@ -8,7 +8,6 @@ list for every system compared.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,9 @@ import numpy as np
 from empatheia.errors import ConfigError, DataError
 from empatheia.metrics.base import Metric, check_same_length
 from empatheia.metrics.ngrams import Tokens, as_tokens
+from empatheia.metrics.word_forms import base_form, stem
+
+_FORMS: Mapping[str, Callable[[str], str]] = {"word": str, "stem": stem, "base": base_form}
 
 
 class Coverage(Metric):
@@ -26,7 +28,8 @@ class Coverage(Metric):
 
     Args:
         forms: When two words are the same: ``word`` lower-cased, ``stem`` by their English Snowball stem (needs
-            nltk), or the name of what ``normalise`` does, e.g. ``wordnet-lemma``.
+            nltk), ``base`` the same with irregular forms ("lost" is a form of "lose"), or the name of what
+            ``normalise`` does, e.g. ``wordnet-lemma``.
         normalise: A lower-cased word to its form; only with a ``forms`` of one's own.
         tokenizer: Name of what made the tokens.
 
@@ -48,10 +51,10 @@ class Coverage(Metric):
         self, forms: str = "stem", normalise: Callable[[str], str] | None = None, tokenizer: str = "space"
     ) -> None:
         super().__init__()
-        if (forms in ("word", "stem")) == (normalise is not None):
+        if (forms in _FORMS) == (normalise is not None):
             raise ConfigError(
-                f"forms is {forms!r} {'with' if normalise else 'without'} `normalise`; accepted: word or stem alone, or"
-                " another name together with a function."
+                f"forms is {forms!r} {'with' if normalise else 'without'} `normalise`; accepted: {', '.join(_FORMS)}"
+                " alone, or another name together with a function."
             )
         self.forms, self.normalise, self.tokenizer = forms, normalise, tokenizer
 
@@ -97,7 +100,7 @@ class Coverage(Metric):
 
     def _hits(self, reply: list[str], targets: list[str]) -> np.ndarray:
         """Whether each target is taken up. Shape: (n_targets,)."""
-        form: Callable[[str], str] = {"word": str, "stem": _stem}.get(self.forms, self.normalise or str)
+        form: Callable[[str], str] = _FORMS.get(self.forms, self.normalise or str)
         said = set(map(form, reply))
         return np.array([form(word) in said for word in targets])
 
@@ -105,8 +108,8 @@ class Coverage(Metric):
 class NearCoverage(Coverage):
     """Target words with a word of like meaning in the reply, mean over replies: 0 to 100 percent, higher is more.
 
-    A target is taken up when the reply has the word itself, or a word whose vector has at least ``threshold`` cosine
-    to the target's.
+    A target is taken up when the reply has a form of the word itself (as :class:`Coverage` with ``base``), or a word
+    whose vector has at least ``threshold`` cosine to the target's; so it is never below that coverage.
 
     Args:
         vectors: Lower-cased words to vectors, shape (n_words, width); zeros for a word it does not know.
@@ -136,14 +139,14 @@ class NearCoverage(Coverage):
         threshold: float = 0.6,
         tokenizer: str = "space",
     ) -> None:
-        super().__init__("word", tokenizer=tokenizer)
+        super().__init__("base", tokenizer=tokenizer)
         if not 0 < threshold <= 1:
             raise ConfigError(f"threshold is {threshold}; accepted: above 0, up to 1.")
         self.vectors, self.encoder, self.threshold = vectors, encoder, threshold
 
     def settings(self) -> Mapping[str, object]:
         """Vectors and threshold."""
-        return {"forms": "near", "encoder": self.encoder, "threshold": self.threshold, "tok": self.tokenizer}
+        return {"forms": "base-or-near", "encoder": self.encoder, "threshold": self.threshold, "tok": self.tokenizer}
 
     def _hits(self, reply: list[str], targets: list[str]) -> np.ndarray:
         same = super()._hits(reply, targets)
@@ -152,17 +155,6 @@ class NearCoverage(Coverage):
         units = _unit_rows(np.asarray(self.vectors([*targets, *reply]), dtype=np.float64))
         cosines = units[: len(targets)] @ units[len(targets) :].T  # (n_targets, n_words)
         return same | (cosines.max(axis=1) >= self.threshold - 1e-9)
-
-
-@cache
-def _stemmer() -> Callable[[str], str]:
-    from nltk.stem.snowball import EnglishStemmer
-
-    return lru_cache(maxsize=100_000)(EnglishStemmer().stem)
-
-
-def _stem(word: str) -> str:
-    return _stemmer()(word)
 
 
 def _unit_rows(vectors: np.ndarray) -> np.ndarray:

@@ -281,11 +281,28 @@ class EmotionEstimator(AlignedModel):
         Returns:
             Nats; 0 beyond a text's end. Shape: (rows, longest text), float32.
         """
-        before, n = reader.target.before, max((len(text.ids) for text in texts), default=0)
-        if not n:
+        if not max((len(text.ids) for text in texts), default=0):
             return torch.zeros(len(texts), 0)
         targets = pad_rows([text.ids for text in texts], reader.padding).to(self.device)  # (rows, n)
-        keep = torch.arange(n) < torch.tensor([len(text.ids) for text in texts])[:, None]
+        keep = torch.arange(targets.shape[1]) < torch.tensor([len(text.ids) for text in texts])[:, None]
+        logits = self.row_logits(reader, sources, texts)
+        picked = logits.gather(-1, targets[..., None]).squeeze(-1) - logits.logsumexp(-1)  # (rows, n)
+        return picked.cpu() * keep
+
+    def row_logits(
+        self, reader: EstimatorReader, sources: Sequence[tuple[int, ...]], texts: Sequence[TextPieces]
+    ) -> Tensor:
+        """Scores of every piece of the vocabulary at each place of each text, given what stands before it there.
+
+        Args:
+            reader: The model's own.
+            sources: Pieces of the label of each row.
+            texts: The text of each row; at least one piece in one of them.
+
+        Returns:
+            Unnormalised; anything beyond a text's end. Shape: (rows, longest text, vocabulary), float32.
+        """
+        before, n = reader.target.before, max(len(text.ids) for text in texts)
         if reader.start is not None:
             inputs = pad_rows([[reader.start, *before, *text.ids][: n + len(before)] for text in texts], reader.padding)
             states = self.encoded_labels(sources)
@@ -307,9 +324,7 @@ class EmotionEstimator(AlignedModel):
             first = torch.tensor([len(source) - 1 for source in sources], device=self.device)
             at = (first[:, None] + torch.arange(n, device=self.device)).clamp(max=ids.shape[1] - 1)  # (rows, n)
             logits = found[torch.arange(len(rows), device=self.device)[:, None], at]  # (rows, n, vocabulary)
-        logits = logits.float()
-        picked = logits.gather(-1, targets[..., None]).squeeze(-1) - logits.logsumexp(-1)  # (rows, n)
-        return picked.cpu() * keep
+        return logits.float()
 
 
 # -- texts under every label -----------------------------------------------------------------------------------

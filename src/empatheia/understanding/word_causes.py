@@ -67,10 +67,7 @@ class EstimatorWords:
 
     def score(self, questions: Sequence[WordQuestion], *, batch_size: int = 32) -> list[WordAnswer]:
         """See :class:`WordScorer`; without an emotion the most likely one of each text is explained."""
-        known: dict[str, Likelihoods] = {} if self.memory is None else self.memory
-        new = [text for text in dict.fromkeys(q.text for q in questions) if text not in known]
-        known.update(zip(new, likelihoods(self.model, self.reader, new, batch_size=batch_size), strict=True))
-        found = [known[q.text] for q in questions]
+        found = self.likelihoods_of([q.text for q in questions], batch_size=batch_size)
         emotions = [q.emotion for q in questions]
         estimates = explain(self.model, self.reader, found, emotions, self.evidence, batch_size=batch_size)
         labels = label_names(self.model.config)
@@ -79,6 +76,13 @@ class EstimatorWords:
             scores = [0.0 if score is None else score for score in spread_to_words(question, own.pieces)]
             answers.append(WordAnswer(labels[own.explained[0]], tuple(scores)))
         return answers
+
+    def likelihoods_of(self, texts: Sequence[str], *, batch_size: int = 32) -> list[Likelihoods]:
+        """Texts under every label; those in ``memory`` are not read again."""
+        known: dict[str, Likelihoods] = {} if self.memory is None else self.memory
+        new = [text for text in dict.fromkeys(texts) if text not in known]
+        known.update(zip(new, likelihoods(self.model, self.reader, new, batch_size=batch_size), strict=True))
+        return [known[text] for text in texts]
 
 
 SCORERS: Mapping[str, str] = {
