@@ -32,11 +32,13 @@ YAML_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _EXPONENT = re.compile(r"[+-]?\d+(\.\d*)?[eE][+-]?\d+")
 
 
-class _Strict(BaseModel):
+class Strict(BaseModel):
+    """Settings: an unknown key is an error."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
 
 
-class TaskData(_Strict):
+class TaskData(Strict):
     """What every task's `data` block accepts."""
 
     corpus: str = Field("empathetic_dialogues", description="Where the items come from; `sample` = self-written.")
@@ -216,6 +218,75 @@ class RetrieveData(TaskData):
     )
 
 
+DistractorKind = Literal["random", "gee", "repo", "masked"]
+
+
+class JudgedData(TaskData):
+    """What tasks `focus` and `listen` share: contexts, their target words, and models that judge replies to them.
+
+    Folders may hold `{size}` and `{seed}`, which are the run's.
+    """
+
+    split: Literal["valid", "test"] = Field("test", description="Whose contexts are answered.")
+    contexts: int | None = Field(None, description="So many of them, drawn at random; None = all.", ge=1)
+    contexts_seed: int = Field(0, description="Of this draw.")
+    estimator: str | None = Field(
+        None, description="Emotion estimator that finds the target words and writes `gee` and `repo` distractors."
+    )
+    words: Literal["estimator", "rake"] = Field(
+        "estimator", description="What finds the target words; `rake` (keywords) needs no model."
+    )
+    masked: str | None = Field(None, description="Masked language model of `masked` distractors.")
+    distractors_seed: int = Field(0, description="Of the distractors a speaker is focused with.")
+    worlds: int = Field(3, ge=2, description="The true context and its distractors.")
+    listener: str | None = Field(
+        None, description="Another responder, asked which context a reply answers; None = not measured."
+    )
+    fresh: DistractorKind | None = Field(
+        None,
+        description="Kind of distractors it tells the context from; None = the speaker's, else `random`.",
+    )
+    fresh_seed: int = Field(1, description="Of these; another one than `distractors_seed`.")
+    mechanisms: str | None = Field(None, description="Model of EPITOME's mechanisms; None = not measured.")
+    near: str | None = Field(None, description="Encoder of `coverage_near`, e.g. `minilm`; None = not measured.")
+
+    @property
+    def kinds(self) -> tuple[DistractorKind, ...]:
+        """Kinds of distractors that speakers are focused with and the task makes."""
+        return ()
+
+    @property
+    def fresh_kind(self) -> DistractorKind:
+        """Kind of distractors that the listener is asked about."""
+        return self.fresh or (self.kinds[-1] if self.kinds else "random")
+
+
+class FocusData(JudgedData):
+    """Task `focus`: a responder as it is and focused (Kim et al. 2021), on the same contexts; nothing learns."""
+
+    distractors: tuple[DistractorKind, ...] = Field(
+        ("random", "gee"), min_length=1, description="Kinds, each measured; `repo` = `gee` as released."
+    )
+    grid: tuple[tuple[float, float], ...] = Field(
+        ((6.0, 0.9),), min_length=1, description="Pairs of alpha and beta, both above 0."
+    )
+    prior: Literal["L0", "uniform", "L1"] = Field("L0", description="How the imagined listener's belief goes on.")
+
+    @property
+    def kinds(self) -> tuple[DistractorKind, ...]:
+        """Those that are measured."""
+        return self.distractors
+
+
+class ListenData(JudgedData):
+    """Task `listen`: a listener of five steps whole and without each of its parts, on the same contexts."""
+
+    variants: dict[str, dict[str, Any]] = Field(
+        {},
+        description="Name to the settings that differ from `model`, e.g. `{no focus: {express: {focus: {use: off}}}}`.",
+    )
+
+
 DATA_CONFIGS: dict[str, type[TaskData]] = {
     "respond": DataConfig,
     "entail": EntailData,
@@ -226,13 +297,15 @@ DATA_CONFIGS: dict[str, type[TaskData]] = {
     "anticipate": AnticipateData,
     "retrieve": RetrieveData,
     "prompt": PromptData,
+    "focus": FocusData,
+    "listen": ListenData,
 }
 """What `data` accepts, by task."""
-WITHOUT_TRAINING = frozenset({"prompt"})
+WITHOUT_TRAINING = frozenset({"prompt", "focus", "listen"})
 """Tasks whose recipes may have no stage: the model is measured as it is."""
 
 
-class TokenizerConfig(_Strict):
+class TokenizerConfig(Strict):
     """How text becomes pieces."""
 
     kind: Literal["word", "bpe", "hf"] = Field("word", description="Words, own byte-pair pieces, or an encoder's.")
@@ -245,7 +318,7 @@ class TokenizerConfig(_Strict):
     distil: str | None = Field(None, description="Encoder whose outputs for each piece start the word table.")
 
 
-class AlternateConfig(_Strict):
+class AlternateConfig(Strict):
     """One group of parameters that learns by turns with others (adversarial training)."""
 
     train: tuple[str, ...] = Field(min_length=1, description="Prefixes of the group's parameters.")
@@ -254,7 +327,7 @@ class AlternateConfig(_Strict):
     learning_rate: float | None = Field(None, gt=0, description="None = the stage's.")
 
 
-class StageConfig(_Strict):
+class StageConfig(Strict):
     """One training phase."""
 
     name: str = Field("train", description="Used in the run folder and the curves.")
@@ -297,7 +370,7 @@ class StageConfig(_Strict):
         return {name: value for name, value in handler(self).items() if value or name not in later}
 
 
-class DecodingConfig(_Strict):
+class DecodingConfig(Strict):
     """How replies are made at evaluation."""
 
     strategy: Literal["greedy", "beam", "diverse_beam", "shrinking_beam", "sample"] = "greedy"
@@ -312,8 +385,19 @@ class DecodingConfig(_Strict):
     length_penalty: float = Field(1.0, description="A beam's score is divided by its pieces to this power.")
     seed: int = 1024
 
+    def generate_settings(self) -> dict[str, Any]:
+        """Arguments of ``generate()`` for the strategies that transformers knows: greedy, beam, sample."""
+        settings: dict[str, Any] = {"max_new_tokens": self.max_new_tokens, "do_sample": self.strategy == "sample"}
+        if self.no_repeat_ngram_size:
+            settings["no_repeat_ngram_size"] = self.no_repeat_ngram_size
+        if self.strategy == "sample":
+            settings |= {"top_k": self.top_k, "top_p": self.top_p, "temperature": self.temperature}
+        elif self.strategy == "beam":
+            settings |= {"num_beams": self.num_beams, "length_penalty": self.length_penalty}
+        return settings
 
-class PublishedRow(_Strict):
+
+class PublishedRow(Strict):
     """The row of a paper's table a run is compared with; see :func:`empatheia.metrics.published.published`."""
 
     paper: str
@@ -328,7 +412,7 @@ class PublishedRow(_Strict):
         return {name: value for name, value in handler(self).items() if value}
 
 
-class Recipe(_Strict):
+class Recipe(Strict):
     """Everything that determines a run."""
 
     name: str
@@ -523,7 +607,7 @@ def validate_recipe(tree: dict[str, Any], origin: str) -> Recipe:
     try:
         recipe = Recipe.model_validate(tree)
     except ValidationError as problem:
-        raise ConfigError(f"{origin}: {_explain(problem, tree)}") from None
+        raise ConfigError(f"{origin}: {explain_invalid(problem, tree)}") from None
     _check_stages(recipe, origin)
     return recipe
 
@@ -550,10 +634,18 @@ def _check_stages(recipe: Recipe, origin: str) -> None:
         try:
             accepted_data.model_validate(merge(recipe.data.model_dump(mode="json"), stage.data))
         except ValidationError as problem:
-            raise ConfigError(f"{origin}: {_explain(problem, {}, accepted_data, f'{where}.data.')}") from None
+            raise ConfigError(f"{origin}: {explain_invalid(problem, {}, accepted_data, f'{where}.data.')}") from None
 
 
-def _explain(problem: ValidationError, tree: dict[str, Any], model: Any = Recipe, prefix: str = "") -> str:
+def explain_invalid(problem: ValidationError, tree: dict[str, Any], model: Any = Recipe, prefix: str = "") -> str:
+    """The first error of a validation on one line: the key, what was found, what is accepted, the nearest name.
+
+    Args:
+        problem: What pydantic raised.
+        tree: What was validated.
+        model: Against which class.
+        prefix: In front of the key's path.
+    """
     errors = problem.errors()  # a mistyped key also leaves the right one missing: tell the former
     first = next((error for error in errors if error["type"] == "extra_forbidden"), errors[0])
     parts = [str(part) for part in first["loc"]]

@@ -11,7 +11,7 @@ import pytest
 from empatheia.config import DecodingConfig, load_recipe, recipes_root
 from empatheia.errors import ConfigError, EndpointError
 from empatheia.listener import LanguageListener, Listener
-from empatheia.training.prompting import PromptRun, PromptTask, _generate_settings
+from empatheia.training.prompting import PromptRun, PromptTask
 from empatheia.training.runner import run
 from tiny_language_models import make_folder
 
@@ -139,8 +139,8 @@ def test_recipes_that_make_no_sense_are_refused(tmp_path):
 
 def test_every_setting_of_decoding_is_passed_on():
     given = DecodingConfig(strategy="beam", num_beams=3, length_penalty=0.5, no_repeat_ngram_size=4, max_new_tokens=9)
-    assert _generate_settings(given) == {
+    assert given.generate_settings() == {
         "max_new_tokens": 9, "do_sample": False, "num_beams": 3, "length_penalty": 0.5, "no_repeat_ngram_size": 4,
     }  # fmt: skip
-    sampled = _generate_settings(DecodingConfig(strategy="sample", top_k=7, top_p=0.5, temperature=2.0))
+    sampled = DecodingConfig(strategy="sample", top_k=7, top_p=0.5, temperature=2.0).generate_settings()
     assert (sampled["do_sample"], sampled["top_k"], sampled["top_p"], sampled["temperature"]) == (True, 7, 0.5, 2.0)

@@ -297,6 +297,44 @@ def _reaction_rows(record: Record, task: _Task) -> Iterator[Row]:
             yield _row(record, task, values, title, printed=not prefix)
 
 
+def _focus_rows(record: Record, task: _Task) -> Iterator[Row]:
+    """S0, each focused system with the p-values of its coverage, and what stands beside them."""
+    metrics = record["metrics"]
+    systems = metrics.get("systems")
+    if not isinstance(systems, Mapping):
+        return
+    names = [key.removesuffix(": coverage") for key in metrics if key.endswith(": coverage")]
+    for name in names:
+        facts = systems.get(name, {})
+        others = {"p_plain": "S0"} | ({"p_random": f"random{name.removeprefix(facts['kind'])}"} if facts else {})
+
+        def find(key: str, name: str = name, others: Mapping[str, str] = others) -> Any:
+            if key not in ("p_plain", "p_random"):
+                return metrics.get(f"{name}: {key}")
+            test = metrics.get("tests", {}).get(f"coverage: {name} against {others.get(key)}")
+            told = f"method:{test['method']}|resamples:{test['n_resamples']}" if test else ""
+            return {"value": test["p_value"], "unit": "p", "n": test["n"], "signature": told} if test else None
+
+        yield _row(record, task, _values(task, find), name, printed=False)
+
+
+def _listener_rows(record: Record, task: _Task) -> Iterator[Row]:
+    """The whole listener, each variant with the p-values of its difference, and what stands beside them."""
+    metrics = record["metrics"]
+    if not isinstance(metrics.get("variants"), Mapping):
+        return
+    for name in [key.removesuffix(": coverage") for key in metrics if key.endswith(": coverage")]:
+
+        def find(key: str, name: str = name) -> Any:
+            if not key.startswith("p_"):
+                return metrics.get(f"{name}: {key}")
+            test = metrics.get("tests", {}).get(f"{key.removeprefix('p_')}: {name} against whole")
+            told = f"method:{test['method']}|resamples:{test['n_resamples']}" if test else ""
+            return {"value": test["p_value"], "unit": "p", "n": test["n"], "signature": told} if test else None
+
+        yield _row(record, task, _values(task, find), name, printed=False)
+
+
 TASKS: tuple[_Task, ...] = (
     _Task(
         "responders",
@@ -408,5 +446,51 @@ TASKS: tuple[_Task, ...] = (
         ),
         _reaction_rows,
         ("test turns",),
+    ),
+    _Task(
+        "focus",
+        "Focus: one responder as it is (S0) and focused on the words that caused the emotion",
+        "Perplexity is that of the gold replies under the same speaker, focused as its replies are. p: two-sided paired"
+        " permutation test of coverage, against S0 and against random distractors at the same alpha and beta; not"
+        " corrected for several tests (the records have Holm's too). Listener: another model, asked about distractors"
+        " the speaker was not focused with.",
+        (
+            Column("coverage", "coverage %"),
+            Column("p_plain", "p, S0", "p", 4, None),
+            Column("p_random", "p, random", "p", 4, None),
+            Column("coverage_near", "near coverage %"),
+            Column("listener_accuracy", "listener %", decimals=1),
+            *(Column(name, name, "level") for name in MECHANISMS),
+            Column("ppl_token", "PPL, piece", "perplexity", 1, False),
+            Column("ppl_word", "PPL, word", "perplexity", 1, False),
+            Column("bleu_nltk_4", "BLEU-4 % (NLTK)", decimals=3),
+            Column("bleu_avg", "mean BLEU-1 to -4 %"),
+            Column("dist_corpus_1", "Distinct-1 %"),
+            Column("dist_corpus_2", "Distinct-2 %"),
+        ),
+        _focus_rows,
+        ("system",),
+    ),
+    _Task(
+        "listener",
+        "The listener of five steps, whole and without each of its parts",
+        "Candidates are ranked by coverage, mechanisms and the wanted intent, among others: there the whole listener is"
+        " favoured by construction. The fresh listener, near coverage, BLEU and Distinct have no part in the choice."
+        " p: two-sided paired permutation test against the whole, not corrected for several tests (the records have"
+        " Holm's too).",
+        (
+            Column("coverage", "coverage %"),
+            Column("p_coverage", "p", "p", 4, None),
+            Column("coverage_near", "near coverage %"),
+            Column("listener_accuracy", "listener %", decimals=1),
+            Column("p_listener_accuracy", "p", "p", 4, None),
+            *(Column(name, name, "level") for name in MECHANISMS),
+            Column("bleu_nltk_4", "BLEU-4 % (NLTK)", decimals=3),
+            Column("bleu_avg", "mean BLEU-1 to -4 %"),
+            Column("dist_corpus_1", "Distinct-1 %"),
+            Column("dist_corpus_2", "Distinct-2 %"),
+        ),
+        _listener_rows,
+        ("variant",),
     ),
 )

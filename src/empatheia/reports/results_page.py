@@ -1,8 +1,9 @@
-"""``results/README.md``: every kept run in the table of its task, the published row under it; and its curves drawn."""
+"""``results/README.md``: every kept run in the table of its task, the published row under it; and its pictures."""
 
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,9 +18,9 @@ CURVES = ".curves.jsonl"
 
 
 def keep(run: Path, results: Path) -> Path:
-    """Keeps a finished run (:func:`empatheia.training.records.keep_record`), draws its curves, writes the page anew.
+    """Keeps a finished run (:func:`empatheia.training.records.keep_record`), draws its pictures, writes the page anew.
 
-    Without matplotlib the curves stay numbers.
+    Without matplotlib there are only numbers.
 
     Args:
         run: Run folder.
@@ -33,6 +34,7 @@ def keep(run: Path, results: Path) -> Path:
     """
     record = keep_record(run, results)
     draw_curves(record.with_suffix(CURVES))
+    draw_focus(record)
     write_atomically(results / PAGE, results_page(results))
     return record
 
@@ -48,6 +50,18 @@ def draw_curves(file: Path) -> Path | None:
     return save(curves_chart({f"{file.parent.name} {name}": read_curves(file)}), file.with_name(f"{name}.curves.png"))[
         0
     ]
+
+
+def draw_focus(file: Path) -> Path | None:
+    """The picture beside a kept record of task ``focus``; None for another task or without matplotlib."""
+    from empatheia.reports.focus_chart import focus_chart, is_focus_record
+
+    record = json.loads(file.read_text(encoding="utf-8"))
+    if not is_focus_record(record) or importlib.util.find_spec("matplotlib") is None:
+        return None
+    from empatheia.reports.charts import save
+
+    return save(focus_chart({f"{file.parent.name} {file.stem}": record}), file.with_name(f"{file.stem}.focus.png"))[0]
 
 
 def results_page(results: Path) -> str:

@@ -20,7 +20,6 @@ from torch import Tensor
 from transformers.trainer_utils import set_seed
 
 from empatheia.config import (
-    DecodingConfig,
     PromptData,
     Recipe,
     StageConfig,
@@ -223,7 +222,7 @@ class PromptTask:
         scores = likelihood_scores(measured, items, examples, self.reader)  # pyright: ignore
         set_seed(self.recipe.decoding.seed)
         begun = time.perf_counter()
-        settings = _generate_settings(self.recipe.decoding)
+        settings = self.recipe.decoding.generate_settings()
         replies = [""] * len(items)
         for i, pieces in self.model.answers(self.reader, items, lambda _: settings):
             replies[i] = read_reply(self.reader.decode(pieces))
@@ -285,17 +284,6 @@ def _check_decoding(recipe: Recipe) -> None:
         )
     if served and (decoding.no_repeat_ngram_size or decoding.top_k):
         raise ConfigError(f"decoding: {who} takes no top_k and no no_repeat_ngram_size; leave them out.")
-
-
-def _generate_settings(decoding: DecodingConfig) -> dict[str, Any]:
-    settings: dict[str, Any] = {"max_new_tokens": decoding.max_new_tokens, "do_sample": decoding.strategy == "sample"}
-    if decoding.no_repeat_ngram_size:
-        settings["no_repeat_ngram_size"] = decoding.no_repeat_ngram_size
-    if decoding.strategy == "sample":
-        settings |= {"top_k": decoding.top_k, "top_p": decoding.top_p, "temperature": decoding.temperature}
-    elif decoding.strategy == "beam":
-        settings |= {"num_beams": decoding.num_beams, "length_penalty": decoding.length_penalty}
-    return settings
 
 
 def _checksum(items: Sequence[PromptItem]) -> str:

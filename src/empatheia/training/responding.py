@@ -406,13 +406,28 @@ def started_from(recipe: Recipe) -> Path:
     Raises:
         MissingResourceError: There is none; says what would make it.
     """
-    place = str(recipe.start).replace("{size}", recipe.size).replace("{seed}", str(recipe.seed))
+    return model_named(recipe, str(recipe.start), "start")
+
+
+def model_named(recipe: Recipe, place: str, key: str) -> Path:
+    """The model folder that a recipe names; ``{size}`` and ``{seed}`` in it are the run's.
+
+    Args:
+        recipe: Who names it.
+        place: A model folder or its name, or a run folder, whose ``checkpoint`` is meant.
+        key: Where it is named.
+
+    Raises:
+        MissingResourceError: There is none; says what would make it.
+    """
+    place = place.replace("{size}", recipe.size).replace("{seed}", str(recipe.seed))
     try:
         folder = resolve_model(place)
     except MissingResourceError as problem:
+        use = "starts from" if key == "start" else f"({key}) needs"
         raise MissingResourceError(
-            f"recipe {recipe.name!r} starts from {place!r}: {problem} Train that run first, or name another with"
-            " --set start=FOLDER."
+            f"recipe {recipe.name!r} {use} {place!r}: {problem} Train that run first, or name another with"
+            f" --set {key}=FOLDER."
         ) from None
     return folder / "checkpoint" if (folder / "checkpoint").is_dir() else folder
 

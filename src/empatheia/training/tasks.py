@@ -50,6 +50,8 @@ TASKS = Registry(
         "anticipate": "empatheia.training.anticipating:AnticipateTask",
         "retrieve": "empatheia.training.retrieving:RetrieveTask",
         "prompt": "empatheia.training.prompting:PromptTask",
+        "focus": "empatheia.training.focusing:FocusTask",
+        "listen": "empatheia.listener.measuring:ListenTask",
     },
 )
 """What a recipe's `task` names; each has its own `data` block (:data:`empatheia.config.DATA_CONFIGS`)."""

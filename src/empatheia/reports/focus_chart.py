@@ -1,0 +1,126 @@
+"""What focus costs: coverage of the target words against the perplexity of the gold replies, by alpha and beta."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+from empatheia.errors import DataError
+from empatheia.reports.charts import COLOURS, INK, MARKERS, SOFT, chart, legend_above, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+ACROSS, UPWARDS = "ppl_token", "coverage"
+_PLAIN, _GOLD = "S0", "gold"
+
+
+def is_focus_record(record: Mapping[str, Any]) -> bool:
+    """Whether a run record is one of task ``focus``."""
+    metrics = record.get("metrics", {})
+    return isinstance(metrics.get("systems"), Mapping) and f"{_PLAIN}: {UPWARDS}" in metrics
+
+
+def read_focus_record(place: Path) -> dict[str, Any]:
+    """The record of a finished run of task ``focus``.
+
+    Args:
+        place: A run folder, or a kept record.
+
+    Raises:
+        DataError: There is none, or it is of another task.
+    """
+    file = place / "metrics.json" if place.is_dir() else place
+    try:
+        record = json.loads(file.read_text(encoding="utf-8"))
+        is_right = is_focus_record(record)
+    except (OSError, ValueError, AttributeError, TypeError) as problem:
+        reason = " ".join(str(problem).split())
+        raise DataError(f"{place} is no finished run ({reason}); name a run folder or a kept record.") from None
+    if not is_right:
+        raise DataError(f"{place} is no measured run of task focus; those of recipes/kim2021/focus_*.yaml are.")
+    return record
+
+
+@chart
+def focus_chart(records: Mapping[str, Mapping[str, Any]], x: str = ACROSS, y: str = UPWARDS) -> Figure:
+    """A panel for each run: a line for each kind of distractors and beta, from S0 through its alphas.
+
+    Vertical bars are 95 % intervals; the dashed line is the score of the gold replies.
+
+    Args:
+        records: Name to a run record of task ``focus``.
+        x: Score across.
+        y: Score upwards.
+
+    Raises:
+        DataError: No record, one of another task, or none with both scores.
+        MissingDependencyError: matplotlib is not installed.
+    """
+    if not records:
+        raise DataError("there is no run to draw; name a run folder or a kept record of task focus.")
+    figure, panels = new_figure(5.6 * min(2, len(records)), 4.2 * math.ceil(len(records) / 2), **_grid(len(records)))
+    for axes in panels.flat[len(records) :]:
+        axes.set_visible(False)
+    for axes, (name, record) in zip(panels.flat, records.items(), strict=False):
+        if not is_focus_record(record):
+            raise DataError(f"{name} is no measured run of task focus; those of recipes/kim2021/focus_*.yaml are.")
+        _panel(axes, name, record["metrics"], x, y)
+    return figure
+
+
+def _grid(n: int) -> dict[str, int]:
+    return {"nrows": math.ceil(n / 2), "ncols": min(2, n)}
+
+
+def _panel(axes: Axes, name: str, metrics: Mapping[str, Any], x: str, y: str) -> None:
+    lines: dict[tuple[str, float], list[tuple[float, str]]] = {}
+    for system, facts in metrics["systems"].items():
+        if facts:
+            lines.setdefault((facts["kind"], facts["beta"]), []).append((facts["alpha"], system))
+    start = _place(metrics, _PLAIN, x, y)
+    kinds = list(dict.fromkeys(kind for kind, _ in lines))
+    betas = sorted({beta for _, beta in lines}, reverse=True)
+    n_drawn = 0
+    for (kind, beta), systems in lines.items():
+        found = [(alpha, place) for alpha, own in sorted(systems) if (place := _place(metrics, own, x, y)) is not None]
+        n_drawn += len(found)
+        places = [*([start] if start is not None else []), *(place for _, place in found)]
+        colour, marker = COLOURS[kinds.index(kind) % len(COLOURS)], MARKERS[betas.index(beta) % len(MARKERS)]
+        style = ("-", "--", ":", "-.")[betas.index(beta) % 4]
+        across, upwards = [place[0] for place in places], [place[1] for place in places]
+        axes.plot(across, upwards, style, marker=marker, color=colour, markersize=5, label=f"{kind}, beta {beta:g}")
+        for alpha, (right, up, interval) in found:
+            axes.annotate(f"{alpha:g}", (right, up), xytext=(4, 3), textcoords="offset points", fontsize=7, color=INK)
+            if interval is not None:
+                axes.plot([right, right], interval, color=colour, linewidth=0.8, alpha=0.5)
+    if not n_drawn:
+        raise DataError(f"{name} has no focused system with both {x} and {y}.")
+    if start is not None:
+        axes.plot(start[0], start[1], "D", color=INK, markersize=6, zorder=3, label="S0")
+    if _is_number(gold := metrics.get(f"{_GOLD}: {y}")):
+        axes.axhline(gold["value"], color=SOFT, linewidth=1, linestyle=(0, (5, 3)), label="gold replies")
+    axes.set_title(f"{name}; numbers are alpha", pad=34, fontsize=9)
+    axes.set_xlabel(f"{x} of the gold replies" if x.startswith("ppl") else x)
+    axes.set_ylabel(f"{y} ({metrics[f'{_PLAIN}: {y}']['unit']})" if f"{_PLAIN}: {y}" in metrics else y)
+    axes.margins(0.1)
+    legend_above(axes, 3)
+
+
+def _place(
+    metrics: Mapping[str, Any], system: str, x: str, y: str
+) -> tuple[float, float, Sequence[float] | None] | None:
+    """Across, upwards, and the interval upwards; None where one is missing."""
+    across, upwards = metrics.get(f"{system}: {x}"), metrics.get(f"{system}: {y}")
+    if not (_is_number(across) and _is_number(upwards)):
+        return None
+    interval = upwards.get("interval")
+    return across["value"], upwards["value"], interval if interval and None not in interval else None
+
+
+def _is_number(score: Any) -> TypeGuard[Mapping[str, Any]]:
+    return isinstance(score, Mapping) and isinstance(score.get("value"), int | float) and math.isfinite(score["value"])

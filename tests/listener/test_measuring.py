@@ -1,0 +1,92 @@
+"""The measurement of a listener of five steps: variants, tests, resuming, and no gold emotion in the replies."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from empatheia.config import load_recipe, recipes_root
+from empatheia.errors import ConfigError
+from empatheia.listener import measuring
+from empatheia.listener.measuring import WHOLE, ListenTask
+from empatheia.listener.steps.focused import FocusedListener
+from empatheia.reports.record_tables import tables
+from empatheia.reports.results_page import keep
+from empatheia.training.records import read_records
+from empatheia.training.runner import run
+
+NAMES = [WHOLE, "responder alone", "no focus", "no intent", "no ranking", "no knowledge", "bundled parts only"]
+
+
+def recipe(*overrides: str):
+    return load_recipe(recipes_root() / "default" / "five_steps.yaml", size="smoke", overrides=list(overrides))
+
+
+def test_the_record_holds_every_variant_and_its_tests(tmp_path):
+    done = run(recipe(), tmp_path / "runs", show_progress=False)
+    metrics = done.metrics["metrics"]
+    assert list(metrics["variants"]) == NAMES and metrics["variants"][WHOLE] == {}
+    assert [name for name in metrics["tests"]] == [f"coverage: {name} against {WHOLE}" for name in NAMES[1:]]
+    for name in NAMES:
+        assert {f"{name}: {key}" for key in ("coverage", "bleu_nltk_4", "dist_corpus_2")} <= set(metrics)
+        assert f"variant:{name.replace(' ', '')}" in metrics[f"{name}: coverage"]["signature"].replace(" ", "")
+    assert metrics["decoding"]["no focus"]["focused"] == metrics["decoding"]["responder alone"]["focused"] == 0
+    assert metrics["decoding"]["no ranking"]["focused"] == 3  # distractors are possible in all three
+    rows = [json.loads(line) for line in (done.folder / "outputs.jsonl").read_text().splitlines()]
+    assert len(rows) == 3 and list(rows[0]["replies"]) == NAMES
+    keep(done.folder, tmp_path / "results")
+    (table,) = [table for table in tables(read_records(tmp_path / "results")) if table.key == "listener"]
+    assert [row.labels["variant"] for row in table.rows][: len(NAMES)] == NAMES
+    assert "p_coverage" not in table.rows[0].values and 0 < table.rows[2].values["p_coverage"].value <= 1
+
+
+def test_replies_are_those_of_the_listener_and_know_no_gold_emotion(tmp_path):
+    task = ListenTask(recipe("data.variants={}"), tmp_path)
+    task.evaluate("test", tmp_path / "outputs.jsonl")
+    listener = FocusedListener(task.settings[WHOLE])
+    said = [json.loads(line)["replies"][WHOLE] for line in (tmp_path / "outputs.jsonl").read_text().splitlines()]
+    for dialogue, reply in zip(task.judges.contexts.dialogues, said, strict=True):
+        assert dialogue.emotion
+        for other in (None, "proud" if dialogue.emotion != "proud" else "afraid"):
+            assert listener.respond(replace(dialogue, emotion=other)).text == reply
+
+
+def test_a_stopped_run_goes_on_behind_the_last_variant(tmp_path, monkeypatch):
+    class Stop(Exception):
+        pass
+
+    whole = run(recipe(), tmp_path / "whole", show_progress=False)
+    asked, real = [], ListenTask._respond
+
+    def stopped_once(self, name, settings):
+        asked.append(name)
+        if len(asked) == 3:
+            raise Stop
+        return real(self, name, settings)
+
+    monkeypatch.setattr(measuring.ListenTask, "_respond", stopped_once)
+    with pytest.raises(Stop):
+        run(recipe(), tmp_path / "parts", show_progress=False)
+    done = run(recipe(), tmp_path / "parts", show_progress=False)
+    assert asked == [*NAMES[:3], *NAMES[2:]]
+    for name in NAMES:
+        assert done.metrics["metrics"][f"{name}: coverage"] == whole.metrics["metrics"][f"{name}: coverage"]
+    assert (done.folder / "outputs.jsonl").read_text() == (whole.folder / "outputs.jsonl").read_text()
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("system=cause_gated", "task listen is for system five_steps"),
+        ("start=default", "drop stages and start"),
+        ("data.variants.whole={}", "a variant is called 'whole'"),
+        ("data.variants.loud={express: {loudness: 3}}", r"loud: unknown key 'express\.loudness'"),
+        ("model.express.focus.alpha=-1", r"whole: express\.focus\.alpha"),
+        ("data.words=estimator", r"data\.estimator is null"),
+    ],
+)
+def test_what_cannot_be_measured(override, message, tmp_path):
+    with pytest.raises(ConfigError, match=message):
+        ListenTask(recipe(override), tmp_path)
