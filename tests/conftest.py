@@ -94,6 +94,12 @@ def build_model_folder(folder: Path, seed: int = 0, **manifest: object) -> Path:
 
 
 @pytest.fixture(scope="session")
+def make_model_folder() -> Callable[..., Path]:
+    """``build_model_folder``, for tests that need several models."""
+    return build_model_folder
+
+
+@pytest.fixture(scope="session")
 def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of the tiny model; read only."""
     return build_model_folder(tmp_path_factory.mktemp("models") / "tiny")

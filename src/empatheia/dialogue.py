@@ -161,19 +161,121 @@ class Understanding:
 
     @property
     def emotion(self) -> str:
-        """The most probable emotion."""
+        """The most probable emotion; the first of the taxonomy if the model names none, see :attr:`names_emotion`."""
         return max(self.emotions, key=lambda name: self.emotions[name])
 
+    @property
+    def names_emotion(self) -> bool:
+        """Whether the model says anything of the emotion: not all are equal."""
+        return len(set(self.emotions.values())) > 1
+
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON-ready data; each cause carries its text beside its offsets."""
+        """Plain JSON-ready data; a cause carries its text beside its offsets, ``emotion`` is null if none is named."""
         return {
-            "emotion": self.emotion,
+            "emotion": self.emotion if self.names_emotion else None,
             "emotions": dict(self.emotions),
             "causes": [span_dict(span, self.turns) for span in self.causes],
             "words": [span_dict(span, self.turns) for span in self.words],
             "turns": [{"role": turn.role, "text": turn.text} for turn in self.turns],
             "uncertain": list(self.uncertain),
             "model": self.model,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A reply that might have been given.
+
+    Attributes:
+        text: The reply, detokenised.
+        responder: Who wrote it.
+        decoding: The generation settings, with ``focus`` where it was focused.
+        terms: What it is ranked by, by name; None where the term could not be computed.
+        score: Sum of the terms times their weights; higher = better.
+        also: Other ways that gave the same text, as ``responder: settings``.
+    """
+
+    text: str
+    responder: str
+    decoding: Mapping[str, Any]
+    terms: Mapping[str, float | None]
+    score: float
+    also: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON-ready data."""
+        return {
+            "text": self.text,
+            "responder": self.responder,
+            "decoding": dict(self.decoding),
+            "terms": dict(self.terms),
+            "score": self.score,
+            "also": list(self.also),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a listener gave this reply.
+
+    Attributes:
+        emotion: What it took the speaker to feel; "" if nothing named an emotion.
+        emotion_from: What found it, or ``given``.
+        emotions: Probability of each emotion at the newest speaker turn.
+        prior: Probability of each that earlier turns left behind; all equal if nothing is carried.
+        turns: The turns that spans index.
+        targets: Words the reply should be about, best first.
+        targets_from: What found them.
+        worlds: The last speaker turn as said, and the distractors it was to be told from; empty without focus.
+        distractors_from: What made them.
+        inferences: What else is plausibly true: ``relation``, ``tails``, ``absent``.
+        intent: Emotion or intent wanted of the reply; "" if nothing named one.
+        intent_from: What found it, or ``given``.
+        intents: Probability of each of the 41, empty if ``intent`` was given or nothing named one.
+        candidates: Best first; the first is the reply.
+        weights: Of the terms of a score, those of missing terms 0.
+        belief: Pieces of the reply with the listener's belief in the true world after each, in [0, 1]; it begins with
+            an empty piece and the belief before anything is said. Empty without distractors.
+        missing: What had no model or could not be done, to the reason and the remedy.
+    """
+
+    emotion: str
+    emotion_from: str
+    emotions: Mapping[str, float]
+    prior: Mapping[str, float]
+    turns: tuple[Turn, ...]
+    targets: tuple[Span, ...]
+    targets_from: str
+    worlds: tuple[str, ...]
+    distractors_from: str
+    inferences: tuple[Mapping[str, Any], ...]
+    intent: str
+    intent_from: str
+    intents: Mapping[str, float]
+    candidates: tuple[Candidate, ...]
+    weights: Mapping[str, float]
+    belief: tuple[tuple[str, float], ...]
+    missing: Mapping[str, str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON-ready data; each target carries its text."""
+        return {
+            "emotion": self.emotion or None,
+            "emotion_from": self.emotion_from,
+            "emotions": dict(self.emotions),
+            "prior": dict(self.prior),
+            "targets": [span_dict(span, self.turns) for span in self.targets],
+            "targets_from": self.targets_from,
+            "worlds": list(self.worlds),
+            "distractors_from": self.distractors_from,
+            "inferences": [dict(record) for record in self.inferences],
+            "intent": self.intent or None,
+            "intent_from": self.intent_from,
+            "intents": dict(self.intents),
+            "candidates": [candidate.to_dict() for candidate in self.candidates],
+            "weights": dict(self.weights),
+            "belief": [{"piece": piece, "true_world": value} for piece, value in self.belief],
+            "missing": dict(self.missing),
         }
 
 
@@ -186,21 +288,24 @@ class Reply:
         understanding: What the model perceived before it answered.
         model: Name of the model.
         decoding: The generation settings that made it (strategy, seed, limits).
+        explanation: Why this reply, from a listener of five steps that was asked; else None.
     """
 
     text: str
     understanding: Understanding
     model: str = ""
     decoding: Mapping[str, Any] = field(default_factory=dict)
+    explanation: Explanation | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON-ready data."""
-        return {
+        """Plain JSON-ready data, as ``listener/reply.schema.json`` says; ``explanation`` only if there is one."""
+        out = {
             "reply": self.text,
             "understanding": self.understanding.to_dict(),
             "model": self.model,
             "decoding": dict(self.decoding),
         }
+        return out if self.explanation is None else {**out, "explanation": self.explanation.to_dict()}
 
 
 def span_dict(span: Span, turns: Sequence[Turn]) -> dict[str, Any]:

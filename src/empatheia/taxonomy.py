@@ -85,6 +85,23 @@ RELATION_GROUPS: MappingProxyType[str, tuple[str, ...]] = MappingProxyType(
 RELATIONS: tuple[str, ...] = tuple(name for names in RELATION_GROUPS.values() for name in names)
 """The same 11 relations, flat."""
 
+RELATION_TITLES: MappingProxyType[str, str] = MappingProxyType(
+    {
+        "xReact": "feels",
+        "xIntent": "because they wanted",
+        "xNeed": "needed before",
+        "xWant": "wants now",
+        "xEffect": "so that they",
+        "xAttr": "is seen as",
+        "HasProperty": "has the property",
+        "CapableOf": "is capable of",
+        "Desires": "desires",
+        "Causes": "causes",
+        "xReason": "because of",
+    }
+)
+"""Each relation in a few words, as a report or a prompt shows it."""
+
 RECCON_EMOTIONS: tuple[str, ...] = ("happiness", "surprise", "anger", "sadness", "disgust", "fear")
 """Emotions of DailyDialog and so of RECCON (Poria et al. 2021), without ``neutral``."""
 

@@ -24,19 +24,39 @@ from empatheia.cli.opening import (
     SystemOption,
 )
 from empatheia.cli.respond import Shown
+from empatheia.cli.steering import (
+    COMMANDS,
+    AlphaOption,
+    BetaOption,
+    DistractorsOption,
+    FocusOption,
+    ListenerOption,
+    WorldsOption,
+)
+from empatheia.cli.steering import HELP as STEERING_HELP
 
 if TYPE_CHECKING:
     from empatheia.listener import Conversation
 
-HELP = "/quit leaves, /reset forgets the conversation, /help shows this; all else is said to the listener."
+HELP = (
+    f"/quit leaves, /reset forgets the conversation. {STEERING_HELP} /help shows this; all else is said to the"
+    " listener."
+)
 
 
 def chat(
+    context: typer.Context,
     strategy: Annotated[str, typer.Option(help="greedy, sample, or beam (not streamed).")] = "greedy",
     top_k: Annotated[int, typer.Option(help="Sample from the k most probable pieces; 0 = all.")] = 20,
     temperature: Annotated[float, typer.Option(help="Sampling temperature, above 0.")] = 0.9,
     seed: Annotated[int, typer.Option(help="Of sampling.")] = 0,
     show: Annotated[Shown, typer.Option(help="analysis: also emotions and causes of each turn.")] = Shown.reply,
+    focus: FocusOption = None,
+    alpha: AlphaOption = None,
+    beta: BetaOption = None,
+    worlds: WorldsOption = None,
+    distractors: DistractorsOption = None,
+    listener_file: ListenerOption = None,
     model: ModelOption = DEFAULT,
     system: SystemOption = None,
     runs: RunsOption = Path("runs"),
@@ -51,40 +71,53 @@ def chat(
     r"""Talk with a model.
 
     Reads stdin to its end when that is not a terminal: one line in, one reply out. Commands inside: /quit,
-    /reset, /help.
+    /reset, /help; /focus, /alpha, /emotion, /intent steer the next replies, /why explains the last. Named words
+    are for the next turn alone.
 
     \b
     empatheia chat --show analysis
+    empatheia chat --focus auto --alpha 4
     printf 'I failed my exam.\nI studied for weeks.\n' | empatheia chat
     """
     from empatheia.cli.opening import open_listener, usage_line
     from empatheia.cli.output import say
-    from empatheia.listener import Decoding
+    from empatheia.cli.steering import in_five_steps, read_listener, steering_of, was_given
+    from empatheia.listener import Decoding, FocusedListener
 
     settings = Decoding(strategy=strategy, top_k=top_k, temperature=temperature, seed=seed)  # pyright: ignore
-    listener = open_listener(
-        model,
-        system,
-        runs=runs,
-        endpoint=endpoint,
-        llm=llm,
-        folder=folder,
-        condition=condition,
-        key_env=key_env,
-        price_in=price_in,
-        price_out=price_out,
-    )
-    conversation = listener.converse(decoding=settings)
+    steering = steering_of(focus, alpha, beta, worlds, distractors)
+    if listener_file is not None:
+        listener = read_listener(context, listener_file)
+    else:
+        listener = open_listener(
+            model,
+            system,
+            runs=runs,
+            endpoint=endpoint,
+            llm=llm,
+            folder=folder,
+            condition=condition,
+            key_env=key_env,
+            price_in=price_in,
+            price_out=price_out,
+        )
+    has_steps = isinstance(listener, FocusedListener)
+    if steering is not None or has_steps:
+        own_way = None if has_steps and not was_given(context, *Decoding.__dataclass_fields__) else settings
+        conversation = in_five_steps(listener, condition).converse(decoding=own_way, steering=steering)
+    else:
+        conversation = listener.converse(decoding=settings)
     try:
-        _converse(conversation, show)
+        _converse(conversation, show, condition)
     finally:
         if told := usage_line(listener):
             say(told)
 
 
-def _converse(conversation: Conversation, show: Shown) -> None:
+def _converse(conversation: Conversation, show: Shown, condition: str | None) -> None:
     """Reads, and answers, to the end of the input or ``/quit``."""
     from empatheia.cli.output import say
+    from empatheia.cli.steering import steer
     from empatheia.errors import EmpatheiaError
 
     is_terminal = sys.stdin.isatty()
@@ -99,11 +132,14 @@ def _converse(conversation: Conversation, show: Shown) -> None:
             say("the conversation is forgotten.")
         elif text == "/help" or not text:
             say(HELP)
-        elif text.startswith("/") and text[1:].isalpha():
+        elif text.startswith("/") and text[1:].isalpha() and text not in COMMANDS:
             say(f"no such command {text!r}. {HELP}")
         else:
             try:
-                _answer(conversation, text, show is Shown.analysis, is_terminal)
+                if text.split()[0] in COMMANDS:
+                    conversation = steer(conversation, text, condition)
+                else:
+                    _answer(conversation, text, show is Shown.analysis, is_terminal)
             except EmpatheiaError as error:
                 say(f"error: {error}")
 
@@ -117,6 +153,10 @@ def _answer(conversation: Conversation, text: str, with_analysis: bool, is_termi
         print_lines(understanding_lines(stream.understanding, top=3, last_turns=1))
     elif stream.understanding.uncertain:
         say(f"uncertain: {'; '.join(stream.understanding.uncertain)}")
+    steering = getattr(conversation, "steering", None)
+    if steering is not None and not with_analysis:
+        causes = stream.understanding.causes
+        say(f"about: {', '.join(visible(span.of(stream.understanding.turns)) for span in causes) or 'no word'}")
     if is_terminal or with_analysis:
         sys.stdout.write("listener  ")
     try:
@@ -127,6 +167,8 @@ def _answer(conversation: Conversation, text: str, with_analysis: bool, is_termi
         say("(stopped)")
     sys.stdout.write("\n")
     sys.stdout.flush()
+    if steering is not None and steering.words:  # they stand in this turn, hardly in the next
+        conversation.steering = steering.but(focus="auto")
 
 
 def _lines(is_terminal: bool) -> Iterator[str]:

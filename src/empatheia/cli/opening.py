@@ -88,7 +88,7 @@ def open_listener(
         from empatheia.listener import LanguageListener
 
         listener = LanguageListener.of_endpoint(llm, endpoint, prices=prices, key_variable=key_env, **options)
-        _tell_host(listener)
+        tell_host(listener)
         return listener
     if folder is not None:
         from empatheia.listener import LanguageListener
@@ -105,7 +105,7 @@ def open_listener(
         raise ConfigError(f"{told} is for a language model: --system language_model, or a folder of one.")
     options |= {} if prices is None else {"prices": prices}
     loaded = LanguageListener.load(place, **options)
-    _tell_host(loaded)
+    tell_host(loaded)
     return loaded
 
 
@@ -138,11 +138,11 @@ def _loaded(place: str | Path) -> Listener:
     from empatheia.listener import Listener
 
     listener = Listener.load(place)
-    _tell_host(listener)
+    tell_host(listener)
     return listener
 
 
-def _tell_host(listener: Any) -> None:
+def tell_host(listener: Any) -> None:
     """Says where a conversation is sent, if it is."""
     from empatheia.cli.output import say
 

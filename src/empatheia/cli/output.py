@@ -19,6 +19,7 @@ Line = list[Segment]
 LABEL_WIDTH = 10
 BAR_WIDTH = 24
 MAX_SHOWN_CHARACTERS = 1200
+NO_EMOTION = "(this system names no emotion)"
 _CAUSE = "bold underline yellow"
 _FORMAT_CHARACTERS = frozenset("\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff")
 
@@ -89,6 +90,9 @@ def understanding_lines(
         spans = [span for span in understanding.causes if span.turn == index]
         lines.append([_label(turn.role), *marked_turn(turn, spans, plain)])
     ranked = sorted(understanding.emotions.items(), key=lambda item: -item[1])[:top]
+    if top and not understanding.names_emotion:
+        ranked = []
+        lines.append(labelled("feels", NO_EMOTION))
     for place, (name, probability) in enumerate(ranked):
         lines.append([_label("feels" if place == 0 else ""), *_bar(name, probability, plain)])
     for place, span in enumerate(understanding.causes[:5]):
@@ -144,6 +148,11 @@ def marked_turn(turn: Turn, spans: Sequence[Span], is_plain: bool) -> Line:
 def shortened(text: str, width: int) -> str:
     """The text, or its start and ``...`` when it is longer than ``width``."""
     return text if len(text) <= width else text[: width - 3] + "..."
+
+
+def labelled(name: str, text: str) -> Line:
+    """A line with a label in front, empty for a line that goes on."""
+    return [_label(name), (text, "")]
 
 
 def _label(name: str) -> Segment:

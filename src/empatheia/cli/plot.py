@@ -147,6 +147,22 @@ def plot_tradeoff(
     _save(tradeoff_chart(points, x, y, unit_of(records, x), unit_of(records, y)), out, "tradeoff")
 
 
+@app.command("focus")
+def plot_focus(
+    runs: Annotated[list[Path], typer.Argument(help="Run folders or kept records of task focus (kim2021/focus_...).")],
+    x: Annotated[str, typer.Option(help="Score across: ppl_token, ppl_word, dist_corpus_2 ...")] = "ppl_token",
+    y: Annotated[str, typer.Option(help="Score upwards: coverage, coverage_near, listener_accuracy ...")] = "coverage",
+    out: OutOption = None,
+) -> None:
+    """What focus gains and costs: a line for each kind of distractors and beta, a mark for each alpha.
+
+    Example: empatheia plot focus runs/kim2021/focus_soft/cpu-seed1024 --y listener_accuracy
+    """
+    from empatheia.reports.focus_chart import focus_chart, read_focus_record
+
+    _save(focus_chart({_run_name(run): read_focus_record(run) for run in runs}, x, y), out, "focus")
+
+
 def _replies(files: Sequence[str], gold: bool) -> Mapping[str, Sequence[str]]:
     """System to its replies, from all files; the first file's references as ``gold``."""
     from empatheia.corpora.reply_files import read_replies

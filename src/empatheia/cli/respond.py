@@ -22,6 +22,14 @@ from empatheia.cli.opening import (
     RunsOption,
     SystemOption,
 )
+from empatheia.cli.steering import (
+    AlphaOption,
+    BetaOption,
+    DistractorsOption,
+    FocusOption,
+    ListenerOption,
+    WorldsOption,
+)
 from empatheia.errors import DataError
 
 
@@ -33,6 +41,7 @@ class Shown(StrEnum):
 
 
 def respond(
+    context: typer.Context,
     texts: Annotated[list[str], typer.Argument(metavar="TEXT...|-", help="Turns, speaker first; '-' reads lines.")],
     as_json: Annotated[bool, typer.Option("--json", help="Reply and analysis as one JSON object.")] = False,
     strategy: Annotated[str, typer.Option(help="greedy, beam or sample.")] = "greedy",
@@ -42,6 +51,15 @@ def respond(
     max_new_tokens: Annotated[int, typer.Option(help="Longest reply, in pieces.")] = 60,
     seed: Annotated[int, typer.Option(help="Of sampling.")] = 0,
     show: Annotated[Shown, typer.Option(help="analysis: also emotions and causes.")] = Shown.reply,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Answer in five steps and tell why: emotion, words, intent, candidates.")
+    ] = False,
+    focus: FocusOption = None,
+    alpha: AlphaOption = None,
+    beta: BetaOption = None,
+    worlds: WorldsOption = None,
+    distractors: DistractorsOption = None,
+    listener_file: ListenerOption = None,
     model: ModelOption = DEFAULT,
     system: SystemOption = None,
     runs: RunsOption = Path("runs"),
@@ -63,11 +81,15 @@ def respond(
     empatheia respond "My dog died." "I am so sorry." "He was fourteen." --strategy beam --show analysis
     empatheia respond "I failed again." --system cause_gated
     empatheia respond "I failed again." --system language_model --endpoint http://localhost:8000/v1 --llm NAME
+    empatheia respond "My dog ate the cake." --focus cake --alpha 6 --beta 0.9 --distractors random
+    empatheia respond "My dog ate the cake." --listener listener.yaml --explain
     """
+    from empatheia.cli.explaining import explanation_lines
     from empatheia.cli.opening import open_listener, usage_line
     from empatheia.cli.output import print_json, print_lines, reply_lines, say, understanding_lines, visible
+    from empatheia.cli.steering import in_five_steps, read_listener, steering_of, was_given
     from empatheia.dialogue import Dialogue
-    from empatheia.listener import Decoding
+    from empatheia.listener import Decoding, FocusedListener
 
     if texts == ["-"]:
         lines = sys.stdin.buffer.read().decode("utf-8", "replace").splitlines()
@@ -82,23 +104,37 @@ def respond(
         max_new_tokens=max_new_tokens,
         seed=seed,
     )
-    listener = open_listener(
-        model,
-        system,
-        runs=runs,
-        endpoint=endpoint,
-        llm=llm,
-        folder=folder,
-        condition=condition,
-        key_env=key_env,
-        price_in=price_in,
-        price_out=price_out,
-    )
-    reply = listener.respond(Dialogue.of(*texts), decoding=settings)
+    steering = steering_of(focus, alpha, beta, worlds, distractors)
+    dialogue = Dialogue.of(*texts)
+    if listener_file is not None:
+        listener = read_listener(context, listener_file)
+    else:
+        listener = open_listener(
+            model,
+            system,
+            runs=runs,
+            endpoint=endpoint,
+            llm=llm,
+            folder=folder,
+            condition=condition,
+            key_env=key_env,
+            price_in=price_in,
+            price_out=price_out,
+        )
+    has_steps = isinstance(listener, FocusedListener)
+    if explain or steering is not None or has_steps:
+        is_free = (explain or has_steps) and not was_given(context, *Decoding.__dataclass_fields__)
+        own_way = None if is_free else settings  # as the listener's settings say
+        five_steps = in_five_steps(listener, condition)
+        reply = five_steps.respond(dialogue, decoding=own_way, steering=steering, explain=explain)
+    else:
+        reply = listener.respond(dialogue, decoding=settings)
     if not reply.text:
         say(f"the reply is empty (finish: {reply.decoding.get('finish', 'none')}); try a larger --max-new-tokens.")
     if as_json:
         print_json(reply.to_dict())
+    elif explain:
+        print_lines([*explanation_lines(reply), *reply_lines(reply)])
     elif show is Shown.analysis:
         print_lines([*understanding_lines(reply.understanding), *reply_lines(reply)])
     else:

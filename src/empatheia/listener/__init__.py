@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from empatheia.listener.listener import Listener, analyze, respond
     from empatheia.listener.report import Report, write_report
     from empatheia.listener.retriever import Retriever
+    from empatheia.listener.steps.focused import FocusedListener
+    from empatheia.listener.steps.steering import Steering
     from empatheia.listener.strategies import Decoding
     from empatheia.listener.streaming import ReplyStream
     from empatheia.listener.transcripts import read_transcripts
@@ -21,11 +23,13 @@ _HOMES = {
     "Analyzer": "empatheia.listener.analyzer",
     "Conversation": "empatheia.listener.conversation",
     "Decoding": "empatheia.listener.strategies",
+    "FocusedListener": "empatheia.listener.steps.focused",
     "LanguageListener": "empatheia.listener.language_models",
     "Listener": "empatheia.listener.listener",
     "ReplyStream": "empatheia.listener.streaming",
     "Report": "empatheia.listener.report",
     "Retriever": "empatheia.listener.retriever",
+    "Steering": "empatheia.listener.steps.steering",
     "analyze": "empatheia.listener.listener",
     "as_dialogue": "empatheia.listener.inputs",
     "read_transcripts": "empatheia.listener.transcripts",
@@ -37,11 +41,13 @@ __all__ = [
     "Analyzer",
     "Conversation",
     "Decoding",
+    "FocusedListener",
     "LanguageListener",
     "Listener",
     "ReplyStream",
     "Report",
     "Retriever",
+    "Steering",
     "analyze",
     "as_dialogue",
     "read_transcripts",

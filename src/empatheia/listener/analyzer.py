@@ -91,6 +91,7 @@ class Analyzer:
                 raise ConfigError(
                     f"components: unknown part {part!r}.{nearest(part, list(PARTS))} Accepted: {', '.join(PARTS)}."
                 )
+        self._given = frozenset(components or ())
         self._reading: Any = None
         self._loaded: dict[str, Component | None] = {part: _shared(own) for part, own in (components or {}).items()}
         self._reasons: dict[str, str] = {}
@@ -127,6 +128,20 @@ class Analyzer:
         """Part to the reason why it cannot be answered and what to do; loads the others."""
         self.load()
         return {part: self._reasons[part] for part in self.parts if part in self._reasons}
+
+    @property
+    def given(self) -> frozenset[str]:
+        """Parts whose component the caller handed in."""
+        return self._given
+
+    def missing_reason(self, part: str) -> str:
+        """Why a part that was asked for its component has none; empty if it has."""
+        return self._reasons.get(part, "")
+
+    @property
+    def stand_ins(self) -> dict[str, str]:
+        """Part to the reason why its loaded model is a stand-in, of those that are."""
+        return dict(self._notes)
 
     @overload
     def analyze(self, item: Input, batch_size: int = ..., progress: Callable[[int], None] | None = ...) -> Analysis: ...
@@ -189,7 +204,7 @@ class Analyzer:
                 found[part] = component.annotate(read, batch_size=max(1, batch_size), progress=shares.done)
                 shares.end_part()
         finally:
-            self._forget()
+            self.forget()
         shares.end()
         stand_ins = {part: self._notes[part] for part in names if part in self._notes}
         notes = [
@@ -243,7 +258,8 @@ class Analyzer:
         """Another part's component for those that read it, asked for or not."""
         return self.component(part)
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
+        """Drops what components remember of conversations."""
         for component in (*self._loaded.values(), self._reading):
             if isinstance(forget := getattr(component, "forget", None), Callable):
                 forget()

@@ -70,7 +70,7 @@ def known_models() -> list[ModelEntry]:
 
 
 def find_model(name: str | Path) -> Path:
-    """The folder of a model (see :func:`empatheia.resources.resolve_model`).
+    """The folder of a model (see :func:`empatheia.resources.resolve_model`); of a finished run its checkpoint.
 
     Raises:
         MissingResourceError: It is not on this machine and cannot be fetched.
@@ -86,7 +86,9 @@ def find_model(name: str | Path) -> Path:
                 "this installation has no bundled model. Install the package anew, or name a model folder"
                 " with --model (in Python: Listener.load(folder))."
             )
-    return resolve_model(name)
+    folder = resolve_model(name)
+    is_run = not (folder / MANIFEST).is_file() and (folder / "checkpoint" / MANIFEST).is_file()
+    return folder / "checkpoint" if is_run else folder
 
 
 def describe_model(folder: Path, name: str, origin: str = "folder") -> ModelEntry:

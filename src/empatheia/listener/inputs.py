@@ -5,6 +5,7 @@ Whatever is changed or doubtful is told in words, so that the answer can be mark
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,6 +43,26 @@ class ReadyInput:
         if not shift and not self.n_skipped:
             return span
         return Span(span.turn + self.n_skipped, span.start + shift, span.end + shift, span.score)
+
+
+def unread(n_turns_lost: int, first: int, turns: Sequence[Turn]) -> list[str]:
+    """What of a conversation was not read, in words.
+
+    Args:
+        n_turns_lost: Turns in front that were left out.
+        first: The first character of the newest turn that was read.
+        turns: As given.
+
+    >>> unread(0, 2, [Turn("speaker", "I am sad.")])
+    ['long text: only its end was read, 7 of 9 characters']
+    """
+    reasons = []
+    if n_turns_lost:
+        reasons.append(f"long conversation: the first {n_turns_lost:,} of {len(turns):,} turns were not read")
+    if first:
+        n = len(turns[-1].text)
+        reasons.append(f"long text: only its end was read, {n - first:,} of {n:,} characters")
+    return reasons
 
 
 def as_dialogue(item: Any) -> Dialogue:

@@ -309,6 +309,11 @@ class LanguageListener(Listener):
         """Where conversations are sent; empty for a model in this process."""
         return getattr(self.answers.answers.endpoint, "host", "") if isinstance(self.answers, _Remote) else ""
 
+    @property
+    def has_own_analyst(self) -> bool:
+        """Whether another than the default listener finds emotion and causes."""
+        return self._analyst != DEFAULT
+
     @cached_property
     def analyst(self) -> Listener:
         """Who finds emotion and causes; loaded when first needed."""
@@ -357,6 +362,18 @@ class LanguageListener(Listener):
 
         is_whole = decoding.strategy == "beam" or isinstance(self.answers, _Remote)
         return ReplyStream(one.understanding, start, self.answers.text, finish, is_whole)
+
+    def replies_to(self, pairs: Sequence[tuple[Example, Hints | None]], decoding: Decoding) -> list[str]:
+        """Replies to contexts with what is shown of each, in order; nothing is analysed.
+
+        Raises:
+            DecodingError: The model cannot write so.
+            EndpointError: A served model gave no answer.
+        """
+        decoding = self._checked(decoding)
+        nothing = _unanalysed(prepare("."), self.name)
+        asked = [_Asked(example, nothing, hints or Hints()) for example, hints in pairs]
+        return [text for text, _ in self.answers.replies(asked, decoding)]
 
     def _respond_batch(self, inputs: Sequence[Any], decoding: Decoding) -> list[Reply]:
         decoding = self._checked(decoding)

@@ -14,6 +14,7 @@ from typing import Any, overload
 
 import torch
 from torch import Tensor
+from transformers import LogitsProcessorList
 
 from empatheia.dialogue import Dialogue, Reply, Understanding
 from empatheia.errors import CheckpointError, DataError, DecodingError
@@ -33,6 +34,7 @@ REPLIES_PER_BATCH = 64
 LISTENERS = Registry(
     "listeners",
     {
+        "five_steps": "empatheia.listener.steps.focused:FocusedListener",
         "language_model": "empatheia.listener.language_models:LanguageListener",
         "rashkin_retrieval": "empatheia.listener.retriever:Retriever",
     },
@@ -65,13 +67,16 @@ class Listener:
         """Loads a model.
 
         Args:
-            name_or_path: A folder, or a name from ``empatheia models list``.
+            name_or_path: A folder, a name from ``empatheia models list``, or the YAML file of a listener of five steps.
             device: A torch device, e.g. ``cpu`` or ``cuda``.
 
         Raises:
+            ConfigError: The YAML file has an unknown key or a bad value.
             MissingResourceError: No such model on this machine.
             CheckpointError: The folder is incomplete, truncated, foreign, or its parts do not fit.
         """
+        if cls is Listener and Path(name_or_path).suffix in (".yaml", ".yml"):
+            return LISTENERS.get("five_steps").load(name_or_path, device)
         folder = find_model(name_or_path)
         manifest = read_manifest(folder)
         if cls is Listener and manifest.system in LISTENERS:
@@ -123,7 +128,7 @@ class Listener:
         if isinstance(item, str | Dialogue):
             return self.reader.understand(self.reader.encode([prepare(item)]), 1, progress)[0]
         results: list[Understanding] = []
-        for chunk in _chunks(item):
+        for chunk in chunks(item):
             results += self.reader.understand(self.reader.encode(chunk), max(1, batch_size), progress)
         return results
 
@@ -155,7 +160,7 @@ class Listener:
         if isinstance(item, str | Dialogue):
             return self._respond_batch(self.reader.encode([prepare(item)]), decoding)[0]
         results: list[Reply] = []
-        for chunk in _chunks(item):
+        for chunk in chunks(item):
             encoded = self.reader.encode(chunk)
             replies: dict[int, Reply] = {}
             for batch in self.reader.batches(encoded, REPLIES_PER_BATCH):
@@ -217,9 +222,14 @@ class Listener:
 
     @torch.inference_mode()
     def _generate(
-        self, inputs: Sequence[EncodedInput], tensors: dict[str, Tensor], decoding: Decoding, **extra: Any
+        self,
+        inputs: Sequence[EncodedInput],
+        tensors: dict[str, Tensor],
+        decoding: Decoding,
+        processors: Sequence[Any] = (),
+        **extra: Any,
     ) -> Tensor:
-        """Reply pieces, BOS first. Shape: ``(batch, pieces)``."""
+        """Reply pieces, BOS first; ``processors`` see the scores before sampling. Shape: ``(batch, pieces)``."""
         tokenizer = self.tokenizer
         if decoding.label is not None:
             if not getattr(self.network, "takes_label", False):
@@ -229,11 +239,14 @@ class Listener:
             extra["label"] = decoding.label
         silent = {tokenizer.unk_id, tokenizer.pad_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.bos_id}
         contexts = ["\n".join(turn.text for turn in item.ready.example.context) for item in inputs]
+        settings = decoding.generate_settings(contexts)
+        if processors:
+            settings["logits_processor"] = LogitsProcessorList([*processors, *settings.get("logits_processor", ())])
         with torch.random.fork_rng(devices=[]):  # systems that draw gates when they answer stay reproducible
             torch.manual_seed(decoding.seed)
             return self.network.generate(
                 **tensors,
-                **decoding.generate_settings(contexts),
+                **settings,
                 suppress_tokens=sorted(silent - {tokenizer.eos_id}),
                 begin_suppress_tokens=[tokenizer.eos_id],
                 **extra,
@@ -279,7 +292,7 @@ def _decoding(decoding: Decoding | None, settings: dict[str, Any]) -> Decoding:
     return decoding
 
 
-def _chunks(items: Inputs) -> Any:
+def chunks(items: Inputs) -> Any:
     """Prepared inputs, a bounded number at a time.
 
     Raises:

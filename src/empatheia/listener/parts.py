@@ -132,7 +132,7 @@ def load_part(
     if folder is None and side:  # a span model alone can answer
         folder = side.pop(next(iter(side)))
     if folder is None:
-        raise MissingResourceError(_how_to_get(own))
+        raise MissingResourceError(how_to_get(own))
     if part not in COMPONENTS:
         raise MissingResourceError(f"this release has no component for {part!r}. Upgrade the package.")
     load = COMPONENTS.get(part).load
@@ -171,12 +171,16 @@ def places_of(part: str, given: Mapping[str, str | Path]) -> dict[str, str | Pat
     return found
 
 
-def _how_to_get(model: PartModel) -> str:
+def how_to_get(model: PartModel, other: str = "") -> str:
+    """What is told where a model is not on this machine.
+
+    Args:
+        model: Which.
+        other: What else helps; empty = the option of ``empatheia analyze``.
+    """
     needs = f", which needs {model.corpus} in EMPATHEIA_DATA" if model.corpus else ""
-    return (
-        f"no model for {model.part!r} is installed or bundled. Get it with: {model.remedy}{needs}; or name a folder"
-        f" with --model-for {model.name}=FOLDER (in Python: models=)."
-    )
+    other = other or f"name a folder with --model-for {model.name}=FOLDER (in Python: models=)"
+    return f"no model for {model.part!r} is installed or bundled. Get it with: {model.remedy}{needs}; or {other}."
 
 
 def stand_in_reason(place: str | Path) -> str:
@@ -207,16 +211,17 @@ class Remembered:
 
     def forget(self) -> None:
         """Drops what was remembered."""
-        self._known.clear()
+        self._known = {}  # a new one: another thread may be reading the old one
 
     def annotate(
         self, dialogues: Sequence[Dialogue], *, batch_size: int = 32, progress: Callable[[int], None] | None = None
     ) -> list[tuple[Any, ...]]:
         """As the component's own; conversations with the same turns are read once."""
-        new = {d.turns: d for d in dialogues if d.turns not in self._known}
+        known = self._known
+        new = {d.turns: d for d in dialogues if d.turns not in known}
         if progress is not None and len(dialogues) > len(new):
             progress(len(dialogues) - len(new))
         if new:
             found = self.component.annotate(list(new.values()), batch_size=batch_size, progress=progress)
-            self._known.update(zip(new, found, strict=True))
-        return [self._known[d.turns] for d in dialogues]
+            known.update(zip(new, found, strict=True))
+        return [known[d.turns] for d in dialogues]

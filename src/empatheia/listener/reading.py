@@ -16,7 +16,7 @@ from torch import Tensor
 
 from empatheia.dialogue import Span, Turn, Understanding
 from empatheia.listener.checkpoint import Manifest
-from empatheia.listener.inputs import ReadyInput
+from empatheia.listener.inputs import ReadyInput, unread
 from empatheia.side_inputs import make_side_inputs
 from empatheia.taxonomy import EMOTIONS
 from empatheia.text.batching import TokenBatchSampler
@@ -131,16 +131,14 @@ class Reader:
     def _doubts(self, item: EncodedInput) -> tuple[str, ...]:
         ready, pieces = item.ready, item.pieces
         reasons = list(ready.doubts)
-        if n_lost := ready.n_skipped + pieces.n_dropped_turns:
-            reasons.append(f"long conversation: the first {n_lost:,} of {len(ready.turns):,} turns were not read")
+        first = 0
         if ready.shift or pieces.was_cut:
             last = len(ready.example.context) - 1
             starts = (
                 s for s, e, t in zip(pieces.starts, pieces.ends, pieces.turn_ids, strict=True) if t == last and e > s
             )
             first = ready.shift + min(starts, default=0)
-            n_characters = len(ready.turns[-1].text)
-            reasons.append(f"long text: only its end was read, {n_characters - first:,} of {n_characters:,} characters")
+        reasons += unread(ready.n_skipped + pieces.n_dropped_turns, first, ready.turns)
         reasons += pieces.extra.get("doubts", ())
         tokenizer = self.tokenizer if self._may_be_unknown(pieces) else None
         reasons += doubts(" ".join(turn.text for turn in ready.example.context), tokenizer)

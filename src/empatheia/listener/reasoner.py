@@ -35,18 +35,19 @@ class ReasonerReading:
 
     def forget(self) -> None:
         """Drops what was read."""
-        self._known.clear()
+        self._known = {}  # a new one: another thread may be reading the old one
 
     def read(self, dialogues: Sequence[Dialogue], batch_size: int) -> list[dict[int, Understanding]]:
         """For each conversation: index of a speaker turn to what was understood up to it."""
-        new = {d.turns: d for d in dialogues if d.turns not in self._known}
+        known = self._known
+        new = {d.turns: d for d in dialogues if d.turns not in known}
         places = [(key, i) for key in new for i, turn in enumerate(key) if turn.role == "speaker"]
         prefixes = [Dialogue("", key[: i + 1]) for key, i in places]
-        for key in new:
-            self._known[key] = {}
+        rows: dict[Any, dict[int, Understanding]] = {key: {} for key in new}
         for (key, i), found in zip(places, self.listener.analyze(prefixes, batch_size=batch_size), strict=True):
-            self._known[key][i] = found
-        return [self._known[d.turns] for d in dialogues]
+            rows[key][i] = found
+        known |= rows
+        return [known[d.turns] for d in dialogues]
 
 
 class _FromReasoner:

@@ -9,7 +9,7 @@ from typing import Any
 
 from empatheia.listener.timeline import polarity_class
 from empatheia.reports.page import safe
-from empatheia.taxonomy import RELATION_GROUPS
+from empatheia.taxonomy import RELATION_GROUPS, RELATION_TITLES
 from empatheia.text.readable import readable
 
 TOP_LABELS = 3
@@ -20,19 +20,6 @@ MAX_CHARACTERS = 4000
 LEVELS = ("none", "weak", "strong")
 _WORD_STEPS = 4
 _LEAST_SHARE = 0.25
-_RELATION_TITLES = {
-    "xReact": "feels",
-    "xIntent": "because they wanted",
-    "xNeed": "needed before",
-    "xWant": "wants now",
-    "xEffect": "so that they",
-    "xAttr": "is seen as",
-    "HasProperty": "has the property",
-    "CapableOf": "is capable of",
-    "Desires": "desires",
-    "Causes": "causes",
-    "xReason": "because of",
-}
 
 Record = Mapping[str, Any]
 
@@ -245,7 +232,7 @@ def _inferences(records: Sequence[Record], is_open: bool) -> str:
 
 
 def _relation(name: str) -> str:
-    return f'<abbr title="{safe(name)}">{safe(_RELATION_TITLES.get(name, name))}</abbr>'
+    return f'<abbr title="{safe(name)}">{safe(RELATION_TITLES.get(name, name))}</abbr>'
 
 
 def _sup(targets: Sequence[int], key: str) -> str:

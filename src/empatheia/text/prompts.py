@@ -36,15 +36,18 @@ class Hints:
         emotion: What the speaker feels.
         causes: Words of the conversation that caused it, best first.
         intent: Emotion or intent a fitting reply has.
+        inferences: What else is plausibly true, in a few words each.
     """
 
     emotion: str = ""
     causes: tuple[str, ...] = ()
     intent: str = ""
+    inferences: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON-ready data."""
-        return {"emotion": self.emotion, "causes": list(self.causes), "intent": self.intent}
+        told = {"emotion": self.emotion, "causes": list(self.causes), "intent": self.intent}
+        return {**told, "inferences": list(self.inferences)} if self.inferences else told
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,7 @@ class Wording:
         emotion: ``{emotion}``.
         causes: ``{causes}``: quoted words of the speaker with commas between.
         intent: ``{intent}``.
+        inferences: ``{inferences}``, with semicolons between.
         earlier: For a conversation that begins with the listener. ``{text}``.
         speaker: A turn in the plain form, for models without a chat template. ``{text}``.
         listener: Likewise.
@@ -78,6 +82,7 @@ class Wording:
     emotion: str = "- The speaker feels {emotion}."
     causes: str = "- What caused it: {causes}."
     intent: str = "- A fitting reply is {intent}."
+    inferences: str = "- What is plausible besides (the speaker ...): {inferences}."
     earlier: str = "The listener opened the conversation: {text}"
     speaker: str = "Speaker: {text}"
     listener: str = "Listener: {text}"
@@ -116,6 +121,7 @@ class Wording:
 _MARKS = {
     **dict.fromkeys(("instruction", "cue"), ""),
     **{"analysis": "findings", "emotion": "emotion", "causes": "causes", "intent": "intent"},
+    "inferences": "inferences",
     **dict.fromkeys(("earlier", "speaker", "listener"), "text"),
 }
 
@@ -187,6 +193,8 @@ def _findings(hints: Hints | None, wording: Wording) -> str:
         lines.append(wording.causes.format(causes=", ".join(json.dumps(c, ensure_ascii=False) for c in hints.causes)))
     if hints.intent:
         lines.append(wording.intent.format(intent=hints.intent))
+    if hints.inferences:
+        lines.append(wording.inferences.format(inferences="; ".join(hints.inferences)))
     return wording.analysis.format(findings="\n".join(lines)) if lines else ""
 
 

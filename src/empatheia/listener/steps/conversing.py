@@ -1,0 +1,65 @@
+"""A conversation with a listener of five steps: it remembers the turns, and the speaker's friend may steer it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from empatheia.dialogue import Dialogue, Reply
+from empatheia.listener.conversation import Conversation, ConversationStream
+from empatheia.listener.steps.steering import Steering
+
+if TYPE_CHECKING:
+    from empatheia.listener.strategies import Decoding
+
+
+class SteeredConversation(Conversation):
+    """Turns so far, the listener that answers them, and what is decided from now on.
+
+    Args:
+        listener: A :class:`~empatheia.listener.steps.focused.FocusedListener`.
+        decoding: One way of writing; None = those in its settings.
+        dialogue: A conversation to go on with.
+        steering: What is decided; may be set anew between turns.
+
+    Attributes:
+        last: The newest reply with its explanation; None before the first.
+    """
+
+    def __init__(
+        self,
+        listener: Any,
+        decoding: Decoding | None,
+        dialogue: Dialogue | None = None,
+        steering: Steering | None = None,
+    ) -> None:
+        super().__init__(listener, decoding, dialogue)  # pyright: ignore[reportArgumentType]
+        self.steering = steering or Steering()
+        self.last: Reply | None = None
+
+    def say(self, text: str) -> Reply:
+        """Adds what the speaker says and the listener's reply; a text that is refused changes nothing."""
+        reply: Reply = self.listener.respond(  # pyright: ignore
+            self._with(text), decoding=self.decoding, steering=self.steering, explain=True
+        )
+        self._remember(text, reply.text)
+        self.last = reply
+        return reply
+
+    def stream(self, text: str) -> ConversationStream:
+        """As :meth:`say`; the reply comes as one piece."""
+        stream = self.listener.stream(  # pyright: ignore
+            self._with(text), decoding=self.decoding, steering=self.steering, explain=True
+        )
+        return _Remembering(self, text, stream)
+
+    def reset(self) -> None:
+        """Forgets all turns; what is decided stays."""
+        super().reset()
+        self.last = None
+
+
+class _Remembering(ConversationStream):
+    def __iter__(self) -> Any:
+        yield from super().__iter__()
+        if self.reply is not None:
+            self._conversation.last = self.reply  # pyright: ignore

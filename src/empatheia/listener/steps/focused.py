@@ -1,0 +1,335 @@
+"""The :class:`FocusedListener`: five steps, each replaceable, configured by one YAML file or a few lines of Python.
+
+>>> listener = FocusedListener.load("listener.yaml")  # doctest: +SKIP
+>>> reply = listener.respond("I lost my dog in the park.", explain=True, alpha=4)  # doctest: +SKIP
+>>> reply.explanation.candidates[0].terms["coverage"]  # doctest: +SKIP
+1.0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from threading import RLock
+from typing import Any
+
+from empatheia.dialogue import Dialogue, Explanation, Reply, Understanding
+from empatheia.errors import ConfigError, DecodingError
+from empatheia.listener.checkpoint import FORMAT, Manifest
+from empatheia.listener.inputs import ReadyInput, prepare
+from empatheia.listener.listener import Input, Inputs, Listener, chunks
+from empatheia.listener.steps.contrast import Contrasts
+from empatheia.listener.steps.conversing import SteeredConversation
+from empatheia.listener.steps.express import REPLIES_OF, Expressed, Expression
+from empatheia.listener.steps.responders import voice_of
+from empatheia.listener.steps.settings import (
+    DecodingSettings,
+    ListenerSettings,
+    ResponderSettings,
+    check_settings,
+    read_settings,
+)
+from empatheia.listener.steps.steering import NAMES, Steering
+from empatheia.listener.steps.understand import Steps
+from empatheia.listener.steps.understood import Understood
+from empatheia.listener.steps.voices import Voice
+from empatheia.listener.strategies import Decoding
+from empatheia.listener.streaming import Cancelled, PieceQueue, ReplyStream
+from empatheia.registry import nearest
+
+SYSTEM = "five_steps"
+FILE = "listener.yaml"
+AT_ONCE = 64
+_PLACES = ("model", "folder", "reasoner", "scorer", "intent_model", "mechanism_model")
+
+
+class FocusedListener(Listener):
+    """Perceives, explains, projects, reacts, expresses; every step has a model of its own, or is left out and says so.
+
+    Args:
+        settings: See :mod:`empatheia.listener.steps.settings`; a mapping is checked like a file; None = the defaults.
+        components: Part to a component, in place of a model: ``emotion``, ``words``, ``causes``, ``inferences``,
+            ``reaction``, ``intent``, ``mechanisms``.
+        voices: Who writes, in place of ``express.responders``: listeners or :class:`Voice` objects.
+        reasoner: A loaded listener in place of the one the settings name.
+        distractors: Kind to distractors, in place of those the settings name.
+        folder: Where relative places of the settings begin; None = the working folder.
+        device: A torch device.
+
+    Raises:
+        ConfigError: A setting is unknown or out of range.
+    """
+
+    def __init__(
+        self,
+        settings: ListenerSettings | Mapping[str, Any] | None = None,
+        *,
+        components: Mapping[str, Any] | None = None,
+        voices: Sequence[Listener | Voice] | None = None,
+        reasoner: Listener | None = None,
+        distractors: Mapping[str, Any] | None = None,
+        folder: str | Path | None = None,
+        device: str = "cpu",
+    ) -> None:
+        if not isinstance(settings, ListenerSettings):
+            settings = check_settings(dict(settings or {}))
+        self.settings = settings if folder is None else _placed(settings, Path(folder))
+        self.manifest = Manifest(format=FORMAT, system=SYSTEM, name=self.settings.name, weights="")
+        self.device = device
+        self.network: Any = None
+        self._loaded: dict[str, Listener] = {}
+        self._own_reasoner = reasoner
+        self._own_voices = voices
+        self._expression: Expression | None = None
+        self._loading = RLock()
+        self.steps = Steps(self.settings, self._reasoner, components, device)
+        self.contrasts = Contrasts(self.steps, dict(distractors or {}))
+
+    @classmethod
+    def load(cls, name_or_path: str | Path = FILE, device: str = "cpu", **options: Any) -> FocusedListener:
+        """From a YAML file, or a folder that holds ``listener.yaml``; models are loaded when first needed.
+
+        Args:
+            name_or_path: Places in the file that begin with ``./`` or ``../`` are beside it.
+            device: A torch device.
+            **options: Of the class.
+
+        Raises:
+            ConfigError: No such file, an unknown key, or a bad value.
+        """
+        path = Path(name_or_path).expanduser()
+        path = path / FILE if path.is_dir() else path
+        return cls(read_settings(path), folder=path.absolute().parent, device=device, **options)
+
+    @property
+    def voices(self) -> list[Voice]:
+        """Who writes, loaded."""
+        return self.expression.voices
+
+    @property
+    def expression(self) -> Expression:
+        """The fifth step, loaded once, whichever thread asks first."""
+        with self._loading:
+            if self._expression is None:
+                own = self._own_voices
+                voices = (
+                    [self._opened(one) for one in self.settings.express.responders]
+                    if own is None
+                    else [voice if isinstance(voice, Voice) else voice_of(voice) for voice in own]
+                )
+                self._expression = Expression(
+                    self.settings.express, self.settings.memory, voices, self.steps, self.contrasts
+                )
+            return self._expression
+
+    @property
+    def host(self) -> str:
+        """Where conversations are sent; empty if nowhere."""
+        served = [getattr(getattr(voice, "listener", None), "host", "") for voice in self.voices]
+        served += [getattr(one, "host", "") for one in self.steps.given]
+        return ", ".join(dict.fromkeys(filter(None, served)))
+
+    def analyze(  # pyright: ignore
+        self, item: Input | Inputs, batch_size: int = 64, progress: Callable[[int], None] | None = None
+    ) -> Any:
+        """As :meth:`Listener.analyze`: the emotion with what earlier turns left behind, the target words as causes."""
+        if isinstance(item, str | Dialogue):
+            (found,) = self.steps.understand([prepare(item)], Steering(), batch_size)
+            return found.understanding(self.name)
+        out: list[Understanding] = []
+        for chunk in chunks(item):
+            for part in _windows(chunk):
+                found = self.steps.understand(part, Steering(), batch_size)
+                out += [one.understanding(self.name) for one in found]
+                if progress is not None:
+                    progress(len(part))
+        return out
+
+    def respond(  # pyright: ignore
+        self,
+        item: Input | Inputs,
+        *,
+        decoding: Decoding | None = None,
+        steering: Steering | None = None,
+        explain: bool = False,
+        **settings: Any,
+    ) -> Any:
+        """Answers; a conversation gets the same reply alone or in a list.
+
+        Args:
+            item: As for :meth:`Listener.analyze`.
+            decoding: One way of writing in place of those in the settings.
+            steering: What the caller decides.
+            explain: Give every reply its explanation.
+            **settings: Fields of :class:`Decoding` or of :class:`Steering` in their place.
+
+        Returns:
+            One reply, or a list in the order of the inputs.
+
+        Raises:
+            DataError: An input cannot be used, or a word of ``focus`` does not stand in it.
+            DecodingError: A setting is unknown or out of range, or no distractor is possible for named words.
+        """
+        ways, steering = self._asked(decoding, steering, settings)
+        if isinstance(item, str | Dialogue):
+            return self._replies([prepare(item)], ways, steering, explain)[0]
+        out: list[Reply] = []
+        for chunk in chunks(item):
+            for part in _windows(chunk):
+                out += self._replies(part, ways, steering, explain)
+        return out
+
+    def stream(  # pyright: ignore
+        self,
+        item: Input,
+        *,
+        decoding: Decoding | None = None,
+        steering: Steering | None = None,
+        explain: bool = False,
+        **settings: Any,
+    ) -> ReplyStream:
+        """As :meth:`respond`; candidates are compared at their end, so the reply comes as one piece."""
+        ways, steering = self._asked(decoding, steering, settings)
+        found = self.steps.understand([prepare(item)], steering)
+        made: list[Reply] = []
+
+        def start(source: PieceQueue, cancelled: Cancelled) -> None:
+            made.extend(self._expressed(found, ways, steering, explain))
+
+        return ReplyStream(
+            found[0].understanding(self.name), start, lambda _: made[0].text, lambda _: made[0], is_whole=True
+        )
+
+    def converse(  # pyright: ignore
+        self,
+        dialogue: Dialogue | None = None,
+        *,
+        decoding: Decoding | None = None,
+        steering: Steering | None = None,
+        **settings: Any,
+    ) -> SteeredConversation:
+        """Begins a conversation that remembers its turns and can be steered; see :meth:`respond`."""
+        _, steering = self._asked(decoding, steering, settings)
+        fields = {name: value for name, value in settings.items() if name not in NAMES and name != "label"}
+        return SteeredConversation(self, Decoding(**fields) if fields else decoding, dialogue, steering)
+
+    # -- parts -------------------------------------------------------------------------------------------------
+
+    def _asked(
+        self, decoding: Decoding | None, steering: Steering | None, settings: Mapping[str, Any]
+    ) -> tuple[Sequence[DecodingSettings], Steering]:
+        """Ways of writing and what the caller decides."""
+        fields = [name for name in Decoding.__dataclass_fields__ if name != "label"]
+        settings = {("intent" if name == "label" else name): value for name, value in settings.items()}
+        for name in settings:
+            if name not in (*fields, *NAMES):
+                known = [*fields, *NAMES]
+                raise DecodingError(f"unknown setting {name!r}.{nearest(name, known)} Accepted: {', '.join(known)}.")
+        own = {name: value for name, value in settings.items() if name in fields}
+        if own and decoding is not None:
+            raise DecodingError(f"give decoding= or {', '.join(own)}, not both.")
+        decoding = Decoding(**own) if own else decoding
+        decided = {name: value for name, value in settings.items() if name in NAMES}
+        if decoding is not None and decoding.label is not None and (steering is None or steering.intent is None):
+            decided.setdefault("intent", decoding.label)
+        steering = (steering or Steering()).but(**decided) if decided else steering or Steering()
+        if decoding is None:
+            return self.settings.express.decoding, steering
+        return [DecodingSettings(**{name: getattr(decoding, name) for name in fields})], steering
+
+    def _replies(
+        self, inputs: Sequence[ReadyInput], ways: Sequence[DecodingSettings], steering: Steering, explain: bool
+    ) -> list[Reply]:
+        return self._expressed(self.steps.understand(inputs, steering), ways, steering, explain)
+
+    def _expressed(
+        self, found: Sequence[Understood], ways: Sequence[DecodingSettings], steering: Steering, explain: bool
+    ) -> list[Reply]:
+        focus = steering.focused(self.settings.express.focus)
+        told = self.expression.express(found, ways, focus)
+        return [
+            Reply(
+                said.candidates[0].text,
+                _with_doubts(one.understanding(self.name), said),
+                self.name,
+                {"responder": said.candidates[0].responder, **said.candidates[0].decoding},
+                explanation(one, said) if explain else None,
+            )
+            for one, said in zip(found, told, strict=True)
+        ]
+
+    def _reasoner(self) -> Listener:
+        return self._own_reasoner or self._listener(self.settings.reasoner)
+
+    def _listener(self, place: str) -> Listener:
+        """Loaded once, whoever asks for it."""
+        with self._loading:
+            if place not in self._loaded:
+                self._loaded[place] = Listener.load(place, self.device)
+            return self._loaded[place]
+
+    def _opened(self, one: ResponderSettings) -> Voice:
+        from empatheia.listener.language_models import LanguageListener
+
+        if one.llm is not None:
+            listener: Listener = LanguageListener.of_endpoint(
+                one.llm, one.endpoint, key_variable=one.key_env, timeout=one.timeout, retries=one.retries
+            )
+        elif one.folder is not None:
+            listener = LanguageListener.of_model(one.folder, device=self.device)
+        else:
+            listener = self._listener(str(one.model))
+        if isinstance(listener, FocusedListener):
+            raise ConfigError("express.responders: a listener of five steps cannot be a responder of another one.")
+        voice = voice_of(listener, one.shown)
+        voice.place = one.llm or one.folder or str(one.model)
+        return voice
+
+
+def explanation(one: Understood, said: Expressed) -> Explanation:
+    """Why this reply: everything the steps found, and every candidate with its terms."""
+    return Explanation(
+        emotion=one.emotion,
+        emotion_from=one.emotion_from,
+        emotions=one.emotions,
+        prior=one.prior,
+        turns=one.ready.turns,
+        targets=one.spans(),
+        targets_from="" if one.targets is None else one.targets.source,
+        worlds=() if said.contrast is None else said.contrast.texts,
+        distractors_from="" if said.contrast is None else said.contrast.kind,
+        inferences=tuple({"relation": r.relation, "tails": list(r.tails), "absent": r.absent} for r in one.inferences),
+        intent=one.intent,
+        intent_from=one.intent_from,
+        intents=one.intents,
+        candidates=said.candidates,
+        weights=said.weights,
+        belief=said.belief,
+        missing=said.missing,
+    )
+
+
+def _with_doubts(understanding: Understanding, said: Expressed) -> Understanding:
+    """Told also to who asks for no explanation: a responder that gave no answer."""
+    failed = [f"{what} are missing: {why}" for what, why in said.missing.items() if what.startswith(REPLIES_OF)]
+    return replace(understanding, uncertain=(*understanding.uncertain, *failed)) if failed else understanding
+
+
+def _windows(inputs: Sequence[ReadyInput]) -> Iterator[Sequence[ReadyInput]]:
+    for start in range(0, len(inputs), AT_ONCE):
+        yield inputs[start : start + AT_ONCE]
+
+
+def _placed(settings: ListenerSettings, folder: Path) -> ListenerSettings:
+    """Relative places (``./`` or ``../``) begin in a folder."""
+
+    def placed(value: Any, key: str = "") -> Any:
+        if isinstance(value, dict):
+            return {name: placed(own, name) for name, own in value.items()}
+        if isinstance(value, list):
+            return [placed(own) for own in value]
+        is_relative = isinstance(value, str) and (value in (".", "..") or value.startswith(("./", "../")))
+        return str(folder / value) if is_relative and key in _PLACES else value
+
+    return ListenerSettings.model_validate(placed(settings.model_dump(mode="json")))

@@ -1,0 +1,139 @@
+"""What candidates are ranked by: ``score = sum of weight * term`` over the terms that have what they need.
+
+| term | value | range | needs |
+|---|---|---|---|
+| ``likelihood`` | mean log-probability of its pieces and end, by the scorer | nats, <= 0 | a local responder |
+| ``listener`` | log belief in the true context after it, of a listener who hears it all | nats, <= 0 | distractors |
+| ``coverage`` | share of the target words whose base form is in it | 0 to 1 | target words |
+| ``knowledge`` | share of the inferred relations with a content word of theirs in it | 0 to 1 | inferences |
+| ``intent`` | log-probability of the wanted intent given it | nats, <= 0 | model ``intent``, an intent |
+| ``mechanism`` | expected level of EPITOME's mechanisms, mean over them | 0 to 2 | model ``mechanisms`` |
+| ``diversity`` | minus the largest share of its word pairs that an earlier reply has | -1 to 0 | nothing |
+| ``length`` | minus the share by which it is shorter or longer than the bounds | <= 0 | nothing |
+
+A term without what it needs is None, counts 0, and ``missing`` says why. Values are rounded to four decimals, so that a
+batch's last bits change no order. Ties go to the candidate that was written first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from empatheia.analysis import Inference
+from empatheia.dialogue import Dialogue, Turn
+from empatheia.metrics.word_forms import base_form, each_once
+from empatheia.text.words import tokenize_words
+from empatheia.understanding.word_questions import is_candidate
+
+TERMS = ("likelihood", "listener", "coverage", "knowledge", "intent", "mechanism", "diversity", "length")
+DECIMALS = 4
+_LEAST = 1e-12
+
+
+def coverage(reply: str, targets: Sequence[str]) -> float | None:
+    """Share of the target words a reply takes up, in any form; None without targets.
+
+    >>> coverage("I am sorry you lost your dogs.", ["dog", "exam"])
+    0.5
+    """
+    if not targets:
+        return None
+    said = {base_form(word) for word in words_of(reply)}
+    wanted = each_once(targets)
+    return sum(base_form(target) in said for target in wanted) / len(wanted)
+
+
+def knowledge(reply: str, inferences: Sequence[Inference]) -> float | None:
+    """Share of the relations whose tails have a content word, in any form, that the reply has; None without any.
+
+    >>> found = [Inference(0, "xReact", ("lonely", "sad")), Inference(0, "xWant", ("to find the dog",))]
+    >>> knowledge("You must have felt so lonely.", found)
+    0.5
+    """
+    wanted = [
+        {base_form(word) for tail in one.tails for word in words_of(tail) if is_candidate(word)} for one in inferences
+    ]
+    wanted = [words for words in wanted if words]
+    if not wanted:
+        return None
+    said = {base_form(word) for word in words_of(reply) if is_candidate(word)}
+    return sum(not said.isdisjoint(words) for words in wanted) / len(wanted)
+
+
+def diversity(reply: str, earlier: Iterable[str]) -> float:
+    """Minus the largest share of a reply's word pairs that one earlier reply has; words where it is one word long.
+
+    >>> diversity("I am so sorry.", ["That is great!", "I am so happy."])
+    -0.6666666666666666
+    """
+    own = _pairs(words_of(reply))
+    if not own:
+        return 0.0
+    return -max((len(own & _pairs(words_of(text))) / len(own) for text in earlier), default=0.0)
+
+
+def length(reply: str, shortest: int, longest: int) -> float:
+    """0 within the bounds, else minus the share by which they are missed.
+
+    >>> length("Oh no.", 4, 40), length("Oh no, I am sorry.", 4, 40)
+    (-0.5, 0.0)
+    """
+    n = len(words_of(reply))
+    if n < shortest:
+        return -(shortest - n) / shortest
+    return -(n - longest) / longest if n > longest else 0.0
+
+
+def intents(component: Any, turns: Sequence[Turn], replies: Sequence[str], wanted: Sequence[str]) -> list[float]:
+    """Log-probability of the wanted intent given each reply.
+
+    Args:
+        component: Of part ``intent``.
+        turns: The speaker turn each reply answers.
+        replies: Texts, none empty.
+        wanted: One of the 41 labels each.
+
+    Returns:
+        Nats.
+    """
+    asked = [Dialogue("", (turn, Turn("listener", reply))) for turn, reply in zip(turns, replies, strict=True)]
+    found = [row[-1].probabilities for row in component.annotate(asked)]
+    return [math.log(max(own.get(label, 0.0), _LEAST)) for own, label in zip(found, wanted, strict=True)]
+
+
+def mechanisms(component: Any, turns: Sequence[Turn], replies: Sequence[str]) -> list[float]:
+    """Expected level of each reply, mean over the mechanisms the model knows.
+
+    Args:
+        component: Of part ``mechanisms``.
+        turns: The speaker turn each reply answers.
+        replies: Texts, none empty.
+    """
+    asked = [Dialogue("", (turn, Turn("listener", reply))) for turn, reply in zip(turns, replies, strict=True)]
+    out = []
+    for row in component.annotate(asked):
+        levels = [sum(level * p for level, p in enumerate(record.probabilities)) for record in row if record.turn == 1]
+        out.append(sum(levels) / max(1, len(levels)))
+    return out
+
+
+def total(terms: Mapping[str, float | None], weights: Mapping[str, float]) -> float:
+    """The score: terms that are None count nothing."""
+    return round(sum(weights[name] * value for name, value in terms.items() if value is not None), DECIMALS)
+
+
+def rounded(value: float | None) -> float | None:
+    """To four decimals, without a negative zero."""
+    return None if value is None else round(value, DECIMALS) + 0.0
+
+
+def words_of(text: str) -> list[str]:
+    """Lower-case words, without punctuation."""
+    return [word.text for word in tokenize_words(text, "recec") if any(c.isalnum() for c in word.text)]
+
+
+def _pairs(words: Sequence[str]) -> set[tuple[str, ...]]:
+    return set(pairwise(words)) if len(words) > 1 else {(word,) for word in words}

@@ -1,0 +1,312 @@
+"""Steps 1 to 4 on conversations that end with the speaker: emotion, target words, inferences, wanted intent.
+
+Each step asks the component of a part (:class:`empatheia.listener.analyzer.Analyzer`): a model of this machine, one the
+settings name, one behind an endpoint, or one the caller hands in. A step without one is left out and says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from threading import RLock
+from typing import Any
+
+from empatheia.analysis import Inference, TurnLabels
+from empatheia.decoding.targets import ReasonerTargets, ScoredTargets, SpanTargets, Targets, named
+from empatheia.dialogue import Dialogue, Understanding
+from empatheia.errors import ConfigError, DataError, MissingResourceError
+from empatheia.listener.analyzer import Analyzer
+from empatheia.listener.inputs import ReadyInput, unread
+from empatheia.listener.parts import BY_LISTENER, places_of
+from empatheia.listener.reasoner import EmotionByReasoner, ReasonerReading, WordsByReasoner
+from empatheia.listener.steps.answering import STEP_OF, Notes, innermost, models_named, remedy, served_parts
+from empatheia.listener.steps.perceive import Perceiver, given_emotion
+from empatheia.listener.steps.settings import ListenerSettings, ProjectSettings
+from empatheia.listener.steps.steering import OFF, Steering
+from empatheia.listener.steps.understood import GIVEN, Understood
+from empatheia.taxonomy import EMOTIONS
+from empatheia.text.uncertainty import doubts
+
+PARTS = ("emotion", "words", "causes", "inferences", "reaction", "intent", "mechanisms")
+
+
+class Steps:
+    """The components of steps 1 to 4 and what they say; models are loaded when first needed.
+
+    Safe to use from several threads, which wait for each other.
+
+    Args:
+        settings: Of the listener.
+        reasoner: Who stands in for emotion and words; called once, when needed.
+        components: Part to a component, in place of a model; any of ``PARTS``.
+        device: A torch device.
+
+    Raises:
+        ConfigError: A part is unknown, or an endpoint has no usable address.
+    """
+
+    def __init__(
+        self,
+        settings: ListenerSettings,
+        reasoner: Callable[[], Any],
+        components: Mapping[str, Any] | None = None,
+        device: str = "cpu",
+    ) -> None:
+        self.settings = settings
+        self._reasoner = reasoner
+        self._given = {**served_parts(settings), **(components or {})}
+        self._device = device
+        self._models = models_named(settings)
+        self._reasons: dict[str, str] = {}
+        self._lock = RLock()
+
+    @cached_property
+    def reading(self) -> ReasonerReading | None:
+        """The stand-in for emotion and words; None if there is none, see ``missing``."""
+        try:
+            listener = self._reasoner()
+        except MissingResourceError as problem:
+            self._reasons["reasoner"] = str(problem)
+            return None
+        if not listener.reader.analyzes:
+            raise ConfigError(
+                f"reasoner: {listener.name!r} names no emotion, so it cannot stand in; name a listener with an emotion"
+                " head, e.g. default."
+            )
+        return ReasonerReading(listener)
+
+    @cached_property
+    def analyzer(self) -> Analyzer:
+        """Who loads the components; the emotion is handed on with what earlier turns left behind."""
+        components = dict(self._given)
+        for part, by_reasoner in zip(BY_LISTENER, (EmotionByReasoner, WordsByReasoner), strict=True):
+            if part not in components and not places_of(part, self._models) and self.reading is not None:
+                components[part] = by_reasoner(self.reading)
+        if "emotion" not in components and places_of("emotion", self._models):
+            own = innermost(self._own_emotion.component("emotion"))
+            components |= {} if own is None else {"emotion": own}
+        if "emotion" in components:
+            components["emotion"] = Perceiver(components["emotion"], self.settings.memory.carry)
+        return Analyzer(PARTS, self._models, components=components, device=self._device)
+
+    @property
+    def given(self) -> list[Any]:
+        """Components handed in, or asked at an endpoint."""
+        return list(self._given.values())
+
+    @cached_property
+    def _own_emotion(self) -> Analyzer:
+        return Analyzer("emotion", self._models, device=self._device)
+
+    def component(self, part: str) -> Any:
+        """The component of a part, or None; then :meth:`reason` says why."""
+        has_own = part != "emotion" and bool(places_of(part, self._models))  # an own emotion model is handed in
+        with self._lock:
+            if part in BY_LISTENER and part not in self.analyzer.given and not has_own:
+                return None
+            return self.analyzer.component(part)
+
+    def reason(self, part: str) -> str:
+        """Why a part has no component."""
+        if part not in BY_LISTENER and not places_of(part, self._models):
+            return remedy(part)
+        own = self.analyzer.missing_reason(part)
+        if part == "emotion":
+            own = own or self._own_emotion.missing_reason(part)
+        return own or self._reasons.get("reasoner", f"nothing answers {part!r} here.")
+
+    def understand(self, inputs: Sequence[ReadyInput], steering: Steering, batch_size: int = 32) -> list[Understood]:
+        """Everything the steps find, in the order of the inputs; an input gets the same alone or among others.
+
+        Args:
+            inputs: Prepared conversations.
+            steering: What the caller decides.
+            batch_size: Most texts in one forward pass.
+
+        Raises:
+            DataError: A word of ``steering.focus`` does not stand in a newest speaker turn.
+            EmpatheiaError: A model the settings name cannot be used.
+        """
+        with self._lock:
+            return self._understood(inputs, steering, batch_size)
+
+    def _understood(self, inputs: Sequence[ReadyInput], steering: Steering, batch_size: int) -> list[Understood]:
+        dialogues = [Dialogue(ready.example.dialogue_id, ready.example.context) for ready in inputs]
+        notes = Notes(len(inputs))
+        self._forget()
+        try:
+            emotion = steering.emotion or self.settings.perceive.emotion
+            with given_emotion(emotion):
+                felt = self._emotions(dialogues, emotion, notes, batch_size)
+                targets = self._targets(inputs, dialogues, steering, notes, batch_size)
+                inferences = self._inferences(dialogues, notes, batch_size)
+                intents, intent_from = self._intents(dialogues, steering, notes, batch_size)
+            doubted = self._doubts(inputs, dialogues, batch_size)
+        finally:
+            self._forget()
+        wanted = steering.intent or self.settings.react.intent
+        out = []
+        for i, dialogue in enumerate(dialogues):
+            (now, before, emotion_from), predicted = felt[i], None if wanted else intents[i]
+            out.append(
+                Understood(
+                    ready=inputs[i],
+                    dialogue=dialogue,
+                    emotions=now,
+                    prior=before,
+                    emotion_from=emotion_from,
+                    targets=targets[i],
+                    inferences=inferences[i],
+                    intent=wanted or (predicted.label if predicted else ""),
+                    intents=dict(predicted.probabilities) if predicted else {},
+                    intent_from=GIVEN if wanted else intent_from if predicted else "",
+                    missing=notes.missing[i],
+                    uncertain=(*doubted[i], *notes.doubts[i]),
+                )
+            )
+        return out
+
+    # -- the steps ---------------------------------------------------------------------------------------------
+
+    def _emotions(
+        self, dialogues: Sequence[Dialogue], given: str | None, notes: Notes, batch_size: int
+    ) -> list[tuple[dict[str, float], dict[str, float], str]]:
+        """Posterior, what earlier turns left behind, and who found it."""
+        even = dict.fromkeys(EMOTIONS, 1 / len(EMOTIONS))
+        alone = (even, even, "") if given is None else ({name: float(name == given) for name in EMOTIONS}, even, GIVEN)
+        if given is not None and self.settings.memory.carry == 0.0:
+            return [alone] * len(dialogues)  # nobody has to be asked
+        component = self.component("emotion")
+        if component is None:
+            if given is None:
+                notes.everywhere("perceive", self.reason("emotion"))
+            return [alone] * len(dialogues)
+        perceiver: Perceiver = getattr(component, "component", component)
+        source = component.name if given is None else GIVEN
+        out = []
+        for row in notes.rows("perceive", component, dialogues, batch_size):
+            if row is None:
+                out.append(alone)
+                continue
+            now, before = row[-1].probabilities, perceiver.prior(row)
+            out.append(({e: now.get(e, 0.0) for e in EMOTIONS}, {e: before.get(e, 0.0) for e in EMOTIONS}, source))
+        return out
+
+    def _targets(
+        self,
+        inputs: Sequence[ReadyInput],
+        dialogues: Sequence[Dialogue],
+        steering: Steering,
+        notes: Notes,
+        batch_size: int,
+    ) -> list[Targets | None]:
+        settings = self.settings.explain
+        way, words = settings.targets, steering.words or settings.words
+        if steering.words:
+            way = "given"
+        elif way == OFF and steering.focus is not None and steering.focus != OFF:
+            way = "auto"
+        if way == OFF:
+            notes.everywhere("explain", "switched off (explain.targets).")
+            return [None] * len(dialogues)
+        if way == "given":
+            return [_named(ready, words) for ready in inputs]
+        finder = self._finder(way)
+        if finder is None:
+            notes.everywhere("explain", self.reason({"spans": "causes"}.get(way, "words")))
+            return [None] * len(dialogues)
+        return notes.ask("explain", lambda asked: finder.find(asked, batch_size=batch_size), dialogues)
+
+    def _finder(self, way: str) -> Any:
+        most = self.settings.explain.most
+        has_own = "words" in self._given or bool(places_of("words", self._models))
+        if way in ("auto", "gee") and has_own and (words := self.component("words")) is not None:
+            return ScoredTargets(words, most)
+        has_spans = "causes" in self._given or "cause_spans" in places_of("causes", self._models)
+        if way in ("auto", "spans") and has_spans and (causes := self.component("causes")) is not None:
+            return SpanTargets(causes, most)
+        if way in ("auto", "reasoner") and (reading := self.reading) is not None:
+
+            def analyze(asked: list[Dialogue]) -> list[Understanding]:
+                return [list(row.values())[-1] for row in reading.read(asked, len(asked))]
+
+            return ReasonerTargets(analyze, most)
+        return None
+
+    def _inferences(self, dialogues: Sequence[Dialogue], notes: Notes, batch_size: int) -> list[tuple[Inference, ...]]:
+        settings = self.settings.project
+        nothing: list[tuple[Inference, ...]] = [()] * len(dialogues)
+        if not settings.use:
+            notes.everywhere("project", "switched off (project.use).")
+            return nothing
+        if (component := self.component("inferences")) is None:
+            notes.everywhere("project", self.reason("inferences"))
+            return nothing
+        newest = [Dialogue(d.id, d.turns[-1:]) for d in dialogues]
+        found = notes.rows("project", component, newest, batch_size)
+        return [
+            () if row is None else tuple(_kept(row, settings, len(d.turns) - 1))
+            for d, row in zip(dialogues, found, strict=True)
+        ]
+
+    def _intents(
+        self, dialogues: Sequence[Dialogue], steering: Steering, notes: Notes, batch_size: int
+    ) -> tuple[list[TurnLabels | None], str]:
+        nothing: list[TurnLabels | None] = [None] * len(dialogues)
+        if steering.intent or self.settings.react.intent:
+            return nothing, GIVEN
+        component = self.component("reaction")
+        if component is None:
+            notes.everywhere("react", self.reason("reaction"))
+            return nothing, ""
+        found = notes.rows("react", component, dialogues, batch_size)
+        return [None if row is None else row[-1] for row in found], component.name
+
+    def _doubts(
+        self, inputs: Sequence[ReadyInput], dialogues: Sequence[Dialogue], batch_size: int
+    ) -> list[tuple[str, ...]]:
+        stand_ins = {**self._own_emotion.stand_ins, **self.analyzer.stand_ins}
+        notes = [f"a stand-in answered: {stand_ins[part]}" for part in STEP_OF if part in stand_ins]
+        by_reasoner = isinstance(innermost(self.component("emotion")), EmotionByReasoner)
+        if by_reasoner and self.reading is not None:
+            read = [list(row.values())[-1].uncertain for row in self.reading.read(dialogues, batch_size)]
+        else:
+            read = [
+                (*unread(ready.n_skipped, ready.shift, ready.turns), *doubts(" ".join(turn.text for turn in d.turns)))
+                for ready, d in zip(inputs, dialogues, strict=True)
+            ]
+        return [tuple(dict.fromkeys((*ready.doubts, *own, *notes))) for ready, own in zip(inputs, read, strict=True)]
+
+    def _forget(self) -> None:
+        self.analyzer.forget()
+        reading = self.__dict__.get("reading")  # not to be loaded for this
+        if reading is not None:
+            reading.forget()
+
+
+def _kept(row: Sequence[Inference], settings: ProjectSettings, turn: int) -> Iterator[Inference]:
+    """The relations asked for, each with its best tails, as of another turn."""
+    for own in row:
+        if own.relation in settings.relations:
+            tails, scores = own.tails[: settings.tails], own.scores[: settings.tails]
+            yield replace(own, turn=turn, tails=tails, scores=scores)
+
+
+def _named(ready: ReadyInput, words: Sequence[str]) -> Targets:
+    """The words a caller names, in what is read of the newest turn.
+
+    Raises:
+        DataError: One does not stand there; says so if it stands in the part that is not read.
+    """
+    last = len(ready.example.context) - 1
+    try:
+        return named(ready.example.context[last].text, words, last)
+    except DataError:
+        if ready.shift:
+            named(ready.turns[-1].text, words)  # raises, if it stands nowhere
+            raise DataError(
+                f"a word of {', '.join(map(repr, words))} stands only in the first {ready.shift:,} characters of the"
+                " newest turn, which are not read; name words of its end, or shorten the turn."
+            ) from None
+        raise

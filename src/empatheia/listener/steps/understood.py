@@ -1,0 +1,63 @@
+"""What steps 1 to 4 found in one conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from empatheia.analysis import Inference
+from empatheia.decoding.targets import Targets
+from empatheia.dialogue import Dialogue, Span, Understanding
+from empatheia.listener.inputs import ReadyInput
+
+GIVEN = "given"
+"""In the place of who found something: the caller said so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Understood:
+    """What steps 1 to 4 found in one conversation.
+
+    Attributes:
+        ready: The conversation, prepared.
+        dialogue: What was read of it; ``targets`` index its turns.
+        emotions: Posterior of the 32 at the newest turn; all equal if nothing named an emotion.
+        prior: What earlier turns left behind.
+        emotion_from: What found it, or ``given``; "" if nothing did.
+        targets: Words the reply should be about; None if that step is off or has nothing that answers.
+        inferences: What else is plausibly true of the newest turn.
+        intent: Wanted of the reply; "" if nothing named one.
+        intents: Its distribution.
+        intent_from: What found it, or ``given``.
+        missing: Step to the reason why it has no answer.
+        uncertain: Reasons to distrust all this.
+    """
+
+    ready: ReadyInput
+    dialogue: Dialogue
+    emotions: Mapping[str, float]
+    prior: Mapping[str, float]
+    emotion_from: str
+    targets: Targets | None
+    inferences: tuple[Inference, ...]
+    intent: str
+    intents: Mapping[str, float]
+    intent_from: str
+    missing: Mapping[str, str] = field(default_factory=dict)
+    uncertain: tuple[str, ...] = ()
+
+    @property
+    def emotion(self) -> str:
+        """The most probable emotion; "" if nothing named one."""
+        return max(self.emotions, key=lambda name: self.emotions[name]) if self.emotion_from else ""
+
+    def spans(self) -> tuple[Span, ...]:
+        """The targets as spans of the conversation as it was given."""
+        return () if self.targets is None else tuple(self.ready.located(span) for span in self.targets.spans)
+
+    def understanding(self, model: str) -> Understanding:
+        """The same as the record of every listener: the targets are its causes."""
+        spans = tuple(Span(s.turn, s.start, s.end, None if s.score is None else float(s.score)) for s in self.spans())
+        return Understanding(
+            self.emotions, spans, tuple(sorted(spans, key=lambda s: s.start)), self.ready.turns, self.uncertain, model
+        )

@@ -1,0 +1,201 @@
+"""``respond --focus --explain --listener`` and a chat that is steered while it runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from empatheia.listener.reply_schema import ReplyRecord
+
+TEXT = "I lost my grandmother last week."
+OTHERS = ["I am very proud of my daughter.", "My sister passed the exam today."]
+
+
+@pytest.fixture(autouse=True)
+def nothing_installed(monkeypatch, tmp_path):
+    monkeypatch.setenv("EMPATHEIA_MODELS", str(tmp_path / "models"))
+    monkeypatch.setenv("EMPATHEIA_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def model(tiny_model):
+    return ("--model", str(tiny_model), "--max-new-tokens", "6", "--distractors", "random")
+
+
+@pytest.fixture(autouse=True)
+def small_pool(monkeypatch):
+    """Random distractors out of a few turns."""
+    from empatheia.decoding import distractors
+    from empatheia.decoding.turn_pool import TurnPool
+
+    monkeypatch.setattr(distractors, "turn_pool", lambda: TurnPool.of([*OTHERS, "We lost the game."]))
+
+
+@pytest.fixture
+def yaml_file(tiny_model, tmp_path) -> Path:
+    (tmp_path / "mine").symlink_to(tiny_model)
+    (tmp_path / "mine.yaml").write_text(
+        "name: mine\nreasoner: ./mine\n"
+        "express:\n  responders: [./mine]\n  decoding: [{max_new_tokens: 6}]\n"
+        f"  focus: {{distractors: given, texts: {json.dumps(OTHERS)}}}\n"
+    )
+    return tmp_path / "mine.yaml"
+
+
+def test_a_reply_is_focused_and_explained(cli, model):
+    done = cli("respond", TEXT, *model, "--focus", "grandmother", "--alpha", "4", "--beta", "0.8", "--explain")
+    assert done.code == 0, done.err
+    lines = [line.split()[0] for line in done.out.splitlines() if line[0] != " "]
+    assert lines[:4] == ["emotion", "about", "not", "intent"] and lines[-1] == "listener"
+    assert {"replies", "belief", "missing"} <= set(lines)
+    assert "focused (alpha 4)" in done.out and "grandmother  (given)" in done.out
+    plain = cli("respond", TEXT, *model, "--focus", "grandmother", "--alpha", "4", "--beta", "0.8")
+    assert done.out.splitlines()[-1].removeprefix("listener").strip() == plain.out.strip()
+    record = json.loads(cli("respond", TEXT, *model, "--focus", "grandmother", "--explain", "--json").out)
+    checked = ReplyRecord.model_validate(record)
+    assert checked.explanation is not None and checked.explanation.targets[0].text == "grandmother"
+    assert checked.explanation.candidates[0].decoding.focus.alpha == 6 and len(checked.explanation.worlds) == 3
+    bare = json.loads(cli("respond", TEXT, *model, "--focus", "grandmother", "--json").out)
+    assert "explanation" not in bare and bare["reply"] == record["reply"]
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--focus", "grandmother", "--alpha", "-1"), "alpha is -1.0; accepted: 0 or more"),
+        (("--focus", "grandmother", "--worlds", "1"), "1 world"),
+        (("--focus", "grandmothers"), "does not stand in"),
+        (("--focus", "the"), "does not stand in"),
+        (("--focus", "my"), "is a stop word"),
+        (("--focus", "grandmother", "--worlds", "9"), "of 8 distractors possible"),
+        (("--focus", "grandmother", "--distractors", "gea"), "Did you mean 'gee'?"),
+        (("--focus", "grandmother", "--distractors", "gee"), "empatheia models train words"),
+        (("--distractors", "given"), "need express.focus.texts"),
+        (("--listener", "listener.txt"), "leave --model out"),
+        (("--focus", ""), "focus names no word"),
+    ],
+)
+def test_bad_values_get_one_line(cli, model, options, told):
+    done = cli("respond", TEXT, *model, *options)
+    assert done.code in (1, 2, 3) and done.out == "" and done.err.count("\n") == 1 and told in done.err
+
+
+def test_a_listener_from_a_file(cli, yaml_file):
+    done = cli("respond", TEXT, "--listener", str(yaml_file), "--explain", "--json")
+    record = json.loads(done.out)
+    ReplyRecord.model_validate(record)
+    assert record["model"] == "mine" and record["explanation"]["worlds"] == [TEXT, *OTHERS]
+    (yaml_file.parent / "bad.yaml").write_text("expres: {}\n")
+    bad = cli("respond", TEXT, "--listener", str(yaml_file.parent / "bad.yaml"))
+    assert bad.code == 2 and "Did you mean 'express'?" in bad.err and bad.err.count("\n") == 1
+    assert "accepted: a YAML file" in cli("respond", TEXT, "--listener", "nowhere").err
+    assert cli("respond", TEXT, "--listener", "nowhere.yaml").code == 2
+
+
+@pytest.mark.parametrize(
+    "option", ["--model=default", "--endpoint=http://localhost:1/v1", "--condition=all", "--key-env=KEY", "--runs=x"]
+)
+@pytest.mark.parametrize("command", [("respond", TEXT), ("chat",)])
+def test_who_answers_is_said_once(cli, yaml_file, command, option):
+    done = cli(*command, "--listener", str(yaml_file), option)
+    assert done.code == 2 and done.out == "" and f"leave {option.split('=')[0]} out" in done.err
+
+
+def test_a_file_named_as_the_model_answers_as_its_settings_say(cli, yaml_file):
+    by_file, by_model = (
+        cli("respond", TEXT, option, str(yaml_file), "--explain").out for option in ("--listener", "--model")
+    )
+    assert by_file == by_model
+    plain = cli("respond", TEXT, "--model", str(yaml_file)).out
+    assert plain == cli("respond", TEXT, "--listener", str(yaml_file)).out
+    said = cli("chat", "--model", str(yaml_file), stdin=f"{TEXT}\n")
+    assert said.out == plain and "about: " in said.err
+
+
+def test_many_distractors_are_counted(cli, model, monkeypatch):
+    from empatheia.decoding import distractors
+    from empatheia.decoding.turn_pool import TurnPool
+
+    monkeypatch.setattr(distractors, "turn_pool", lambda: TurnPool.of([f"Text number {i}." for i in range(30)]))
+    done = cli("respond", TEXT, *model, "--focus", "grandmother", "--worlds", "21", "--explain")
+    assert done.out.count("Text number") == 6 and "... and 14 more" in done.out
+    assert len(json.loads(cli("respond", TEXT, *model, "--worlds", "21", "--explain", "--json").out)["explanation"]
+               ["worlds"]) == 21  # fmt: skip
+
+
+def test_other_ways_to_the_same_text_are_told(cli, yaml_file):
+    text = yaml_file.read_text().replace("focus: {", "focus: {alpha: 0, ")
+    yaml_file.write_text(text)
+    done = cli("respond", TEXT, "--listener", str(yaml_file), "--explain")
+    assert "tiny: strategy greedy; also tiny: strategy greedy, max_new_tokens 6, focused\n" in done.out
+
+
+def test_alpha_switches_focus_on_and_says_so(cli, model):
+    done = cli("chat", *model[:2], stdin=f"/alpha 3\n{TEXT}\n/alpha 2\n/why\n")
+    assert done.err.startswith("alpha: 3\nfocus: auto\nabout: ") and done.err.count("focus: auto") == 1
+    assert "focused (alpha 3)" in done.out
+
+
+def test_a_chat_is_steered_while_it_runs(cli, model):
+    lines = [
+        "/why",
+        "/focus auto",
+        "/intent consoling",
+        "/emotion nostalgic",
+        "/emotion blue",
+        "/alpha -3",
+        "/alpha x",
+        "/alpha 2",
+        "/focus cat",
+        "I lost my dog.",
+        "/focus dog",
+        "I lost my dog.",
+        "/why",
+        "He was old.",
+        "/focus off",
+        "/emotion",
+        "Hi.",
+        "/why",
+    ]
+    done = cli("chat", *model[:2], "--distractors", "random", stdin="\n".join(lines))
+    assert done.code == 0, done.err
+    assert "there is no reply to explain yet" in done.err and "unknown emotion or intent 'blue'" in done.err
+    assert "alpha is -3.0; accepted" in done.err and "alpha is 'x'; accepted: a number" in done.err
+    assert "the word 'cat' does not stand in" in done.err and "about: dog" in done.err
+    first, second = done.out.split("emotion   ")[1:]
+    assert first.startswith("nostalgic 100.0%  (given)") and "about     dog  (given)" in first
+    assert "intent    consoling  (given)" in first and "alpha 2" in first
+    assert not second.startswith("nostalgic") and "focused" not in second and "not  " not in second
+
+
+def test_why_is_not_told_of_a_reply_without_steps(cli, model):
+    done = cli("chat", *model[:2], stdin=f"/why\n{TEXT}\n/why\nHe was old.\n/why\n/reset\n/why\n")
+    assert done.err.count("there is no reply to explain yet") == 2  # at first, and after all was forgotten
+    assert done.out.count("emotion   ") == 2 and "given in five steps" not in done.err
+    done = cli("chat", *model[:2], stdin=f"{TEXT}\n/why\nHe was old.\n/why\n")
+    assert "the last reply was not given in five steps" in done.err and done.out.count("emotion   ") == 1
+
+
+def test_a_chat_by_a_file_shows_the_words_it_chose(cli, yaml_file):
+    done = cli("chat", "--listener", str(yaml_file), stdin=f"{TEXT}\n/why\n")
+    assert done.code == 0 and "about: " in done.err and "replies" in done.out
+    assert len(cli("chat", "--listener", str(yaml_file), stdin=f"{TEXT}\n").out.splitlines()) == 1
+
+
+def test_a_system_without_an_emotion_head_says_so(cli, tmp_path):
+    import sys
+
+    sys.path.insert(0, str(Path(__file__).parents[1] / "judging"))
+    from chat_server import ChatServer
+
+    with ChatServer(lambda body: "I hear you.") as server:
+        place = ("--system", "language_model", "--endpoint", server.url, "--llm", "llm")
+        shown = cli("respond", TEXT, *place, "--show", "analysis")
+        assert "feels     (this system names no emotion)" in shown.out and "afraid" not in shown.out
+        record = json.loads(cli("respond", TEXT, *place, "--json").out)
+        assert record["understanding"]["emotion"] is None and len(record["understanding"]["emotions"]) == 32
+        ReplyRecord.model_validate(record)
+        talk = cli("chat", *place, "--show", "analysis", stdin="Hi.\n")
+        assert "names no emotion" in talk.out and "afraid" not in talk.out

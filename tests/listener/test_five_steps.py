@@ -1,0 +1,444 @@
+"""The listener of five steps: every step with and without its model, ranking with every term visible, steering."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+from fake_components import FakeEmotion, FakeInferences, FakeIntent, FakeMechanisms, FakeReaction, FakeWords
+from pydantic import BaseModel
+
+from empatheia.analysis import Inference, TurnLabels
+from empatheia.decoding.distractors import GivenDistractors, RandomDistractors
+from empatheia.decoding.focus import focused_generate
+from empatheia.decoding.given_replies import focused_score
+from empatheia.decoding.turn_pool import TurnPool
+from empatheia.decoding.world_inputs import worlds_of
+from empatheia.dialogue import Dialogue
+from empatheia.errors import ConfigError, DataError, DecodingError
+from empatheia.listener import FocusedListener, Listener
+from empatheia.listener.inputs import prepare
+from empatheia.listener.reply_schema import SCHEMA, ReplyRecord, schema
+from empatheia.listener.steps.perceive import carried
+from empatheia.listener.steps.responders import OwnVoice
+from empatheia.listener.steps.settings import (
+    DecodingSettings,
+    FocusSettings,
+    ListenerSettings,
+    ResponderSettings,
+    WeightSettings,
+    read_settings,
+)
+from empatheia.listener.steps.steering import Steering
+from empatheia.listener.steps.voices import Asked, Voice
+from empatheia.listener.strategies import Decoding
+from empatheia.taxonomy import EMOTIONS, LABELS_41, RELATIONS
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "decoding"))
+import tiny_focus
+
+TEXT = "I lost my grandmother last week."
+TALK = Dialogue.of("We moved to a new town.", "Oh no, I am so sorry to hear that.", "The dog ate my dinner.")
+OTHERS = GivenDistractors(["I am very proud of my daughter.", "My sister passed the exam today."])
+POOL = RandomDistractors(TurnPool.of([*OTHERS.texts, "We lost the game.", "My car broke down."]))
+SHORT = {"decoding": [{"max_new_tokens": 8}, {"strategy": "beam", "n": 2, "max_new_tokens": 8}]}
+FAKES = (FakeEmotion, FakeWords, FakeInferences, FakeReaction, FakeIntent, FakeMechanisms)
+
+
+@pytest.fixture(autouse=True)
+def nothing_installed(monkeypatch, tmp_path):
+    monkeypatch.setenv("EMPATHEIA_MODELS", str(tmp_path / "models"))
+    monkeypatch.setenv("EMPATHEIA_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("EMPATHEIA_OFFLINE", "1")
+
+
+def make(listener, fakes=(), settings=None, **options):
+    components = {fake.part: fake() for fake in fakes}
+    express = {**SHORT, **(settings or {}).pop("express", {})}
+    return FocusedListener(
+        {**(settings or {}), "express": express},
+        components=components,
+        voices=options.pop("voices", [listener]),
+        reasoner=listener,
+        distractors={"given": OTHERS, "random": POOL} | options.pop("distractors", {}),
+        **options,
+    )
+
+
+@pytest.fixture(scope="module")
+def bare(listener):
+    return make(listener)
+
+
+@pytest.fixture(scope="module")
+def whole(listener):
+    return make(listener, FAKES)
+
+
+def test_perception_carries_what_earlier_turns_left_behind():
+    one, two = {"sad": 0.7, "proud": 0.2, "angry": 0.1}, {"sad": 0.2, "proud": 0.5, "angry": 0.3}
+    row = carried([TurnLabels(0, one), TurnLabels(2, two)], 0.5)
+    weights = {name: two[name] * one[name] ** 0.5 for name in one}
+    assert row[1].probabilities == pytest.approx({n: w / sum(weights.values()) for n, w in weights.items()})
+    assert row[0].probabilities == one
+    assert carried([TurnLabels(0, one), TurnLabels(2, two)], 0.0)[1].probabilities == two
+
+
+def test_carrying_is_in_the_answer(listener):
+    anew, kept = (make(listener, FAKES, {"memory": {"carry": carry}}) for carry in (0.0, 1.0))
+    first, second = (own.respond(TALK, explain=True).explanation for own in (anew, kept))
+    assert set(first.prior.values()) == {1 / 32} and len(set(second.prior.values())) > 1
+    product = {name: first.emotions[name] * second.prior[name] for name in EMOTIONS}
+    assert second.emotions == pytest.approx({n: p / sum(product.values()) for n, p in product.items()})
+    assert kept.analyze(TALK).emotions == pytest.approx(second.emotions)
+
+
+def test_every_step_answers_and_every_term_is_visible(whole):
+    reply = whole.respond(TALK, explain=True)
+    why = reply.explanation
+    assert why.emotion_from == "fake emotion" and why.emotion == max(why.emotions, key=why.emotions.get)
+    assert [span.of(why.turns) for span in why.targets][:2] == ["dinner", "dog"] and why.targets_from == "fake words"
+    assert all(span.turn == 2 for span in why.targets)
+    assert why.worlds == (TALK.turns[-1].text, *OTHERS.texts) and why.distractors_from == "given"
+    assert [record["relation"] for record in why.inferences] == list(RELATIONS[:8])
+    assert why.intent == max(why.intents, key=why.intents.get) and set(why.intents) == set(LABELS_41)
+    assert why.missing == {} and all(weight != 0 for weight in why.weights.values())
+    assert reply.text == why.candidates[0].text and len({c.text.lower() for c in why.candidates}) == len(why.candidates)
+    for candidate in why.candidates:
+        assert None not in candidate.terms.values() or not candidate.text
+        total = sum(why.weights[name] * (value or 0.0) for name, value in candidate.terms.items())
+        assert candidate.score == pytest.approx(total, abs=1e-4)
+    scores = [candidate.score for candidate in why.candidates if candidate.text]
+    assert scores == sorted(scores, reverse=True)
+    assert why.belief[0] == ("", pytest.approx(1 / 3, abs=1e-5))
+    assert math.log(why.belief[-1][1]) == pytest.approx(why.candidates[0].terms["listener"], abs=1e-3)
+
+
+def test_replies_that_take_up_what_was_inferred_rank_higher(listener):
+    """Term ``knowledge``: by relation, by base form, not by stop words; without inferences it counts nothing."""
+
+    class Knows:
+        part, name = "inferences", "knows"
+        tails = ("to find the lost keys",)
+
+        def annotate(self, dialogues, *, batch_size=32, progress=None):
+            absent = Inference(0, "xReact", (), absent="no near event")
+            return [(Inference(0, "xWant", self.tails), absent) for _ in dialogues]
+
+    class Says(Voice):
+        name = place = "says"
+
+        def speak(self, asked, way, focus):
+            return [[(text, {}) for text in ("To the moon, the sun.", "Did you find them?")] for _ in asked]
+
+    def ask(component):
+        weights = dict.fromkeys(("likelihood", "listener", "coverage", "intent", "mechanism", "diversity", "length"), 0)
+        own = FocusedListener(
+            {"express": {"weights": weights, "decoding": {"strategy": "greedy"}}},
+            components={"inferences": component}, voices=[Says()], reasoner=listener,
+        )  # fmt: skip
+        return own.respond("My keys are gone.", explain=True)
+
+    reply = ask(Knows())
+    assert reply.text == "Did you find them?"
+    assert [c.terms["knowledge"] for c in reply.explanation.candidates] == [1.0, 0.0]
+    nothing = Knows()
+    nothing.tails = ()
+    reply = ask(nothing)
+    assert reply.text == "To the moon, the sun." and reply.explanation.weights["knowledge"] == 0
+    assert reply.explanation.missing["term knowledge"] == "nothing was inferred. It counts 0."
+
+
+def test_what_is_missing_is_said_and_counts_nothing(bare):
+    why = bare.respond(TEXT, explain=True).explanation
+    assert {"project", "react", "term intent", "term mechanism"} <= set(why.missing)
+    assert "empatheia models train" in why.missing["react"]
+    assert why.weights["intent"] == why.weights["mechanism"] == 0
+    assert all(c.terms["intent"] is None and c.terms["mechanism"] is None for c in why.candidates)
+    assert why.intent == "" and why.emotion_from == "tiny"
+    assert bare.respond(TEXT).explanation is None
+
+
+def test_the_same_alone_and_in_a_list(whole):
+    items = [TEXT, TALK, "I am so proud of my friends, they worked hard for months and then they won it all!"]
+    together = whole.respond(items, explain=True)
+    for item, reply in zip(items, together, strict=True):
+        alone = whole.respond(item, explain=True)
+        assert [c.text for c in alone.explanation.candidates] == [c.text for c in reply.explanation.candidates]
+        for one, other in zip(alone.explanation.candidates, reply.explanation.candidates, strict=True):
+            assert one.terms == pytest.approx(other.terms, abs=2e-4) and one.decoding == other.decoding
+    assert [u.emotion for u in whole.analyze(items)] == [r.understanding.emotion for r in together]
+
+
+def test_candidates_are_what_each_way_writes(bare, listener):
+    """Plain ones are the responder's own, focused ones those of the equations; likelihood and belief likewise."""
+    way = Decoding(max_new_tokens=8)
+    why = bare.respond(TEXT, decoding=way, explain=True).explanation
+    drafts = {"focus" in c.decoding: c for c in why.candidates}
+    plain = listener.respond(TEXT, decoding=way).text
+    contrast = OTHERS.make([bare.steps.understand([prepare(TEXT)], Steering())[0].targets])[0]
+
+    def encode(dialogues):
+        return listener.reader.tensors(listener.reader.encode([prepare(d) for d in dialogues]))
+
+    worlds = worlds_of([Dialogue("", prepare(TEXT).example.context)], [contrast], encode)
+    tokenizer = listener.tokenizer
+    silent = {tokenizer.unk_id, tokenizer.pad_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.bos_id}
+    options = {"suppress_tokens": sorted(silent), "begin_suppress_tokens": [tokenizer.eos_id], "max_new_tokens": 8}
+    with torch.inference_mode():
+        rows = focused_generate(listener.network, worlds, 6.0, 0.9, "L0", **options, do_sample=False, num_beams=1)
+    focused = tokenizer.decode(rows[0].tolist())
+    assert {c.text for c in why.candidates} == {plain, focused}
+    assert drafts[False].text == plain and focused != plain
+    for candidate in why.candidates:
+        pieces = torch.tensor([[*tokenizer.encode(candidate.text).ids, tokenizer.eos_id]])
+        scores = focused_score(listener.network, worlds, pieces, 6.0, 0.9)
+        assert candidate.terms["likelihood"] == pytest.approx(float(scores.log_s0.mean()), abs=1e-3)
+        assert candidate.terms["listener"] == pytest.approx(float(scores.log_belief[0, -1, 0]), abs=1e-3)
+    assert drafts[True].terms["listener"] >= drafts[False].terms["listener"]
+
+
+def test_without_rationality_focus_changes_nothing(bare, listener):
+    for strategy in ("greedy", "sample"):
+        settings = {"strategy": strategy, "max_new_tokens": 8}
+        assert bare.respond(TEXT, focus="grandmother", alpha=0, distractors="random", **settings).text == (
+            listener.respond(TEXT, **settings).text
+        )
+
+
+@pytest.mark.parametrize(("focus", "expected"), [("off", {False}), ("auto", {True}), (None, {False, True})])
+def test_focus_can_be_steered(whole, focus, expected):
+    why = whole.respond(TEXT, focus=focus, explain=True).explanation
+    ways = {"focus" in c.decoding for c in why.candidates} | {
+        "focused" in also for c in why.candidates for also in c.also
+    }
+    assert ways == expected
+    assert bool(why.worlds) == (focus != "off") and ("term listener" in why.missing) == (focus == "off")
+
+
+def test_the_caller_s_word_emotion_and_intent_are_taken(whole):
+    why = whole.respond(TALK, emotion="Nostalgic", intent="questioning", focus="dog", explain=True).explanation
+    assert (why.emotion, why.emotion_from, why.emotions["nostalgic"]) == ("nostalgic", "given", 1.0)
+    assert (why.intent, why.intent_from, why.intents) == ("questioning", "given", {})
+    assert [span.of(why.turns) for span in why.targets] == ["dog"] and why.targets_from == "given"
+    assert whole.respond(TALK, label="questioning", explain=True).explanation.intent == "questioning"
+    assert whole.respond(TALK, explain=True).explanation.emotion_from == "fake emotion"  # the next one is free again
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "match"),
+    [
+        ({"alpha": -1}, DecodingError, "alpha is -1; accepted: 0 or more"),
+        ({"alpha": float("nan")}, DecodingError, "alpha is nan"),
+        ({"beta": -0.1}, DecodingError, "beta is -0.1"),
+        ({"worlds": 1}, DecodingError, "1 world"),
+        ({"worlds": "3"}, DecodingError, "worlds is '3'; accepted: a whole number"),
+        ({"focus": "grandmothers"}, DataError, "does not stand in.*Near words there: grandmother"),
+        ({"focus": "the, my", "distractors": "random"}, DataError, "'the' does not stand in"),
+        ({"focus": " , "}, DecodingError, "focus names no word"),
+        ({"emotion": "sadd"}, DecodingError, "Did you mean 'sad'"),
+        ({"emotion": "consoling"}, DecodingError, "emotion: unknown"),
+        ({"intent": "consolin"}, DecodingError, "Did you mean 'consoling'"),
+        ({"distractors": "gea"}, DecodingError, "Did you mean 'gee'"),
+        ({"distractors": "masked"}, DecodingError, "need express.focus.model"),
+        ({"focus": "grandmother", "worlds": 9}, DecodingError, "only 2 of 8 distractors possible"),
+        ({"alfa": 1}, DecodingError, "unknown setting 'alfa'. Did you mean 'alpha'"),
+        ({"strategy": "beem"}, DecodingError, "Did you mean 'beam'"),
+    ],
+)
+def test_bad_values_are_named(whole, settings, error, match):
+    with pytest.raises(error, match=match):
+        whole.respond(TEXT, **settings)
+
+
+def test_a_turn_without_distractors_is_answered_without_focus(listener):
+    own = make(listener, [FakeWords], distractors={"given": GivenDistractors([TEXT])})
+    two = own.respond([TEXT, "I am proud."], worlds=2, focus="auto", explain=True)
+    why = two[0].explanation
+    assert two[0].text and "answered without focus" in why.missing["focus"] and why.worlds == ()
+    assert why.weights["listener"] == 0 and "there are no distractors" in why.missing["term listener"]
+    assert two[1].explanation.worlds == ("I am proud.", TEXT)
+
+
+def test_a_conversation_remembers_and_is_steered(whole):
+    talk = whole.converse()
+    first = talk.say("I lost my dog.")
+    assert talk.last is first and first.explanation is not None and len(talk.dialogue.turns) == 2
+    talk.steering = talk.steering.but(intent="consoling", focus="off")
+    stream = talk.stream("He was old.")
+    assert stream.understanding.turns[-1].text == "He was old." and "".join(stream) == talk.last.text
+    why = talk.last.explanation
+    assert why.intent == "consoling" and why.worlds == () and len(talk.dialogue.turns) == 4
+    alike = whole.respond(Dialogue("", talk.dialogue.turns[:3]), intent="consoling", focus="off")
+    assert alike.text == talk.last.text
+    talk.reset()
+    assert talk.last is None and talk.dialogue.turns == () and talk.steering.intent == "consoling"
+
+
+def test_what_was_said_before_loses(listener):
+    """With every other weight 0 the reply is one that shares least with the listener's earlier turns."""
+    zero = dict.fromkeys(("likelihood", "listener", "coverage", "intent", "mechanism", "length"), 0)
+    own = make(listener, settings={"express": {"weights": {**zero, "diversity": 1}}})
+    said = own.respond(TEXT, focus="off").text
+    again = own.respond(Dialogue.of(TEXT, said, TEXT), focus="off", explain=True).explanation
+    assert again.candidates[0].terms["diversity"] == max(c.terms["diversity"] for c in again.candidates)
+    assert again.candidates[0].score == again.candidates[0].terms["diversity"]
+
+
+@pytest.mark.parametrize(
+    ("memory", "first"), [({"history": "turns", "newest": 1}, 2), ({"history": "speaker_turns"}, 0)]
+)
+def test_responders_read_what_memory_says(listener, memory, first):
+    own = make(listener, settings={"memory": memory})
+    read = Dialogue("", tuple(turn for turn in TALK.turns[first:] if turn.role == "speaker"))
+    settings = {"focus": "off", "max_new_tokens": 8}
+    assert own.respond(TALK, **settings).text == listener.respond(read, max_new_tokens=8).text
+    assert own.respond(TALK, explain=True).explanation.worlds[0] == TALK.turns[-1].text
+
+
+def test_an_instance_is_loaded_from_yaml(tiny_model, tmp_path):
+    (tmp_path / "mine").symlink_to(tiny_model)
+    (tmp_path / "mine.yaml").write_text(
+        "name: mine\nreasoner: ./mine\nexpress:\n  responders: ./mine\n  scorer: ./mine\n  focus: {use: off}\n"
+        "  decoding: {max_new_tokens: 6}\n"
+    )
+    own = Listener.load(tmp_path / "mine.yaml")
+    assert isinstance(own, FocusedListener) and own.name == "mine"
+    reply = own.respond(TEXT)
+    assert reply.model == "mine" and reply.text == Listener.load(tiny_model).respond(TEXT, max_new_tokens=6).text
+    assert reply.decoding["responder"] == "tiny" and own.host == ""
+
+
+@pytest.mark.parametrize(
+    ("tree", "match"),
+    [
+        ({"expres": {}}, "unknown key 'expres'. Did you mean 'express'"),
+        ({"express": {"focus": {"alpa": 1}}}, "unknown key 'express.focus.alpa'. Did you mean 'alpha'"),
+        ({"express": {"responders": ["a", {"lm": "x"}]}}, "'express.responders.1.lm'. Did you mean 'llm'"),
+        ({"express": {"responders": [{"llm": "x", "model": "y"}]}}, "name one of them"),
+        ({"express": {"focus": {"alpha": -1}}}, r"express.focus.alpha: .* greater than or equal to 0 \(found -1\)"),
+        ({"express": {"focus": {"worlds": 1}}}, "greater than or equal to 2"),
+        ({"express": {"decoding": [{"n": 2}]}}, "greedy gives no so many replies"),
+        ({"express": {"min_words": 9, "max_words": 4}}, "must not be larger"),
+        ({"memory": {"carry": 1.5}}, "memory.carry: .* less than or equal to 1"),
+        ({"explain": {"targets": "given"}}, "words go with `given` alone"),
+        ({"perceive": {"emotion": "sadd"}}, "Did you mean 'sad'"),
+        ({"project": {"relations": ["xWants"]}}, "Did you mean 'xWant'"),
+        ({"react": {"endpoint": "http://x/v1"}}, "endpoint needs llm"),
+    ],
+)
+def test_bad_settings_are_named(tree, match):
+    with pytest.raises(ConfigError, match=match):
+        FocusedListener(tree)
+
+
+def test_a_scorer_must_be_a_responder(listener):
+    own = make(listener, settings={"express": {"scorer": "tinny"}})
+    with pytest.raises(ConfigError, match=r"no responder 'tinny' that gives probabilities\. Did you mean 'tiny'"):
+        own.respond(TEXT)
+
+
+def test_the_schema_is_the_output(whole, bare, listener):
+    assert json.loads(SCHEMA.read_text(encoding="utf-8")) == schema()
+    records = [own.respond(TALK, explain=True).to_dict() for own in (whole, bare)]
+    records += [whole.respond(TALK, focus="off", explain=True).to_dict(), listener.respond(TEXT).to_dict()]
+    for record in records:
+        ReplyRecord.model_validate_json(json.dumps(record), strict=True)
+    broken = json.loads(json.dumps(records[0]))
+    broken["explanation"]["candidates"][0]["terms"]["novelty"] = 1.0
+    with pytest.raises(ValueError, match="novelty"):
+        ReplyRecord.model_validate(broken)
+
+
+def test_the_example_file_holds_the_defaults_and_every_field_is_described():
+    example = read_settings(Path(__file__).parents[2] / "examples" / "listener.yaml")
+    assert example == ListenerSettings()
+    sections = [ListenerSettings, *(field.annotation for field in ListenerSettings.model_fields.values())]
+    sections += [ResponderSettings, DecodingSettings, FocusSettings, WeightSettings]
+    fields = {
+        f"{section.__name__}.{name}": field
+        for section in sections
+        if isinstance(section, type) and issubclass(section, BaseModel)
+        for name, field in section.model_fields.items()
+        if not (isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel))
+    }
+    assert len(fields) > 50 and [name for name, field in fields.items() if not field.description] == []
+
+
+def test_an_estimator_finds_the_words_and_what_they_are_told_from(listener, monkeypatch):
+    """``auto`` takes it for both as soon as it is there; only target words differ between the worlds."""
+    pool = SimpleNamespace(words=tiny_focus.WORDS)
+    monkeypatch.setattr("empatheia.decoding.estimator_distractors.turn_pool", lambda: pool)
+    own = FocusedListener(
+        {"express": SHORT, "explain": {"most": 2}},
+        components={"words": tiny_focus.words_component()},
+        voices=[listener],
+        reasoner=listener,
+    )
+    text = "My dog ate the cake for the party."
+    why = own.respond(text, explain=True).explanation
+    targets = {span.of(why.turns) for span in why.targets}
+    assert len(targets) == 2 and why.distractors_from.startswith("gee clean") and len(why.worlds) == 3
+    words = text.rstrip(".").split()
+    for world in why.worlds[1:]:
+        changed = {old for old, new in zip(words, world.rstrip(".").split(), strict=True) if old != new}
+        assert changed == targets
+    random = own.respond(text, distractors="gee", worlds=2, explain=True).explanation
+    assert random.worlds == why.worlds[:2]
+
+
+def test_as_many_words_as_are_asked_for(tiny_copy):
+    record = json.loads((tiny_copy / "empatheia.json").read_text())
+    (tiny_copy / "empatheia.json").write_text(json.dumps(record | {"cause_threshold": 0.0}))
+    marks_all = Listener.load(tiny_copy)
+    found = [make(marks_all, settings={"explain": {"most": n}}).analyze(TEXT).causes for n in (1, 2, 9)]
+    assert [len(causes) for causes in found] == [1, 2, 4]  # lost, grandmother, last, week
+
+
+def test_ties_go_to_the_first_and_duplicates_are_one(listener):
+    zero = dict.fromkeys(WeightSettings.model_fields, 0)
+    own = make(listener, settings={"express": {"weights": zero}}, voices=[listener, listener])
+    why = own.respond(TEXT, focus="off", explain=True).explanation
+    first = listener.respond(TEXT, max_new_tokens=8).text
+    assert {c.score for c in why.candidates} == {0.0} and why.candidates[0].text == first
+    assert any(how.startswith("tiny: strategy greedy") for how in why.candidates[0].also)
+    assert [c.decoding.get("rank", 0) for c in why.candidates[1:]] == sorted(
+        c.decoding.get("rank", 0) for c in why.candidates[1:]
+    )
+
+
+def test_a_wanted_label_goes_to_systems_that_take_one():
+    """Row by row; where none is wanted the system's own prediction stays."""
+    rows = {"input_ids": torch.zeros(2, 3, dtype=torch.long), "reply_label_ids": torch.tensor([4, 5])}
+    reader = SimpleNamespace(encode=list, tensors=lambda inputs: dict(rows))
+    network = SimpleNamespace(takes_label=True, device="cpu")
+    voice = OwnVoice(SimpleNamespace(network=network, name="labelled", reader=reader))  # pyright: ignore
+    asked = [Asked(Dialogue.of("Hi."), label="consoling"), Asked(Dialogue.of("Hi."))]
+    assert voice.tensors(asked)["reply_label_ids"].tolist() == [LABELS_41.index("consoling"), 5]
+    network.takes_label = False
+    assert OwnVoice(voice.listener).tensors(asked)["reply_label_ids"].tolist() == [4, 5]
+
+
+def test_a_reasoner_must_name_emotions():
+    mute = SimpleNamespace(name="mute", reader=SimpleNamespace(analyzes=False))
+    own = FocusedListener(reasoner=mute)  # pyright: ignore
+    with pytest.raises(ConfigError, match="reasoner: 'mute' names no emotion"):
+        own.analyze(TEXT)
+
+
+def test_without_any_model_of_emotion_nothing_is_named(listener, monkeypatch, tmp_path):
+    monkeypatch.setattr("empatheia.listener.catalogue.bundled_root", lambda: tmp_path)
+    own = FocusedListener({"express": SHORT}, voices=[listener], distractors={"given": OTHERS})
+    reply = own.respond(TEXT, explain=True)
+    why = reply.explanation
+    assert {"perceive", "explain", "term coverage"} <= set(why.missing) and "no bundled model" in why.missing[
+        "perceive"
+    ]
+    assert why.emotion == "" and not reply.understanding.names_emotion and why.worlds == (TEXT, *OTHERS.texts)
+    assert own.respond(TEXT, emotion="sad", explain=True).explanation.emotion == "sad"
+    ReplyRecord.model_validate(reply.to_dict())
