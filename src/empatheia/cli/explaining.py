@@ -28,7 +28,6 @@ def explanation_lines(reply: Reply) -> list[Line]:
         lines.append(labelled("", f"... and {n_more} more"))
     told = [f"{r['relation']}: {'; '.join(r['tails'])}" for r in why.inferences if r["tails"]]
     lines += [labelled("likely" if place == 0 else "", visible(text)) for place, text in enumerate(told)]
-    lines += [labelled("", "(no responder is told what is likely)")] if told else []
     lines.append(labelled("intent", f"{why.intent or 'none wanted'}{_by(why.intent_from)}"))
     lines += [line for place, own in enumerate(why.candidates) for line in _candidate(place, own, why)]
     if why.belief:
