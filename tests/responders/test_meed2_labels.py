@@ -23,9 +23,10 @@ from empatheia.taxonomy import LABELS_41
 from empatheia.text.collation import Layout, encode_examples
 from empatheia.text.tokenizer import DialogueTokenizer
 from empatheia.training.evaluation import evaluate_model, one_turn_a_dialogue, similarity_score
-from empatheia.training.responding import RespondTask, load_start, started_from
+from empatheia.training.responding import RespondTask
 from empatheia.training.runner import _what_runs
 from empatheia.training.stages import run_stage
+from empatheia.training.starting import load_start, started_from
 from empatheia.understanding.reaction import (
     ContextReader,
     NextTurn,

@@ -6,11 +6,10 @@ import pytest
 import tiny_training as bench
 import yaml
 
-from empatheia.config import SIZES, apply_override, load_recipe, merge, validate_model_fields
+from empatheia.config import SIZES, apply_override, load_recipe, merge, stage_data_config, validate_model_fields
 from empatheia.errors import ConfigError
 from empatheia.responders import RESPONDERS
 from empatheia.training.responding import accepted_fields
-from empatheia.training.runner import stage_data_config
 
 RECIPES = sorted((Path(__file__).resolve().parents[2] / "recipes").rglob("*.yaml"))
 TEXT = """

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from empatheia.cli.rows import Row, check_output, file_given, read_lines, read_rows
+from empatheia.cli.rows import Row, check_output, count_lines, file_given, read_lines, read_rows
 from empatheia.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -192,12 +192,3 @@ def _check_made(file: ResultFile, model: str) -> None:
         raise DataError(f"{file.partial} was made with --with; give it again. {file.remedy}")
     if last.get("model", model) != model:
         raise DataError(f"{file.partial} was made with the model {last['model']!r}, not {model!r}. {file.remedy}")
-
-
-def count_lines(path: Path) -> int | None:
-    """Lines of a file, for the progress bar; None when it cannot be read (the reader will say why)."""
-    try:
-        with path.open("rb") as stream:
-            return sum(block.count(b"\n") for block in iter(lambda: stream.read(1 << 20), b""))
-    except OSError:
-        return None

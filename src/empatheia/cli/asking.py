@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from empatheia.cli.conversations import read_conversations, read_stream
 from empatheia.cli.output import say
-from empatheia.cli.rows import Row, file_given
+from empatheia.cli.rows import Row, count_lines, file_given
 from empatheia.errors import ConfigError, DataError
 from empatheia.listener.parts import BY_LISTENER, HELP_FROM, PART_MODELS, parse_parts, places_of
 
@@ -95,8 +95,6 @@ def parse_models(texts: Sequence[str]) -> dict[str, str]:
 
 def _rows(texts: Sequence[str], column: str | None, speaker: str | None) -> tuple[Iterator[Row], int | None]:
     """The conversations, and how many rows the input has if that is known."""
-    from empatheia.cli.analyze import count_lines
-
     if list(texts) == ["-"]:
         return read_stream(sys.stdin.buffer, column, speaker, say), None
     if (path := file_given(texts)) is not None:

@@ -265,3 +265,12 @@ def _refuse_foreign(start: bytes, path: Path) -> None:
 
 def _undecodable(error: UnicodeError) -> str:
     return f"has bytes that are not UTF-8 (at position {getattr(error, 'start', 0)}); save the file as UTF-8."
+
+
+def count_lines(path: Path) -> int | None:
+    """Lines of a file, for the progress bar; None when it cannot be read (the reader will say why)."""
+    try:
+        with path.open("rb") as stream:
+            return sum(block.count(b"\n") for block in iter(lambda: stream.read(1 << 20), b""))
+    except OSError:
+        return None

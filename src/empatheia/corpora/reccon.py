@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from empatheia.corpora.loading import (
     sample_root,
 )
 from empatheia.corpora.reccon_pairs import Pair, SpanItem, pairs, span_items
-from empatheia.dialogue import ROLES, CauseAnnotation, Dialogue, Span, Turn
+from empatheia.dialogue import ROLES, CauseAnnotation, Dialogue, Example, Span, Turn
 from empatheia.errors import DataError
 from empatheia.resources import find_corpus_file
 from empatheia.taxonomy import canonical_reccon_emotion
@@ -72,6 +73,27 @@ def load(split: str, root: str | Path | None = None, strict: bool = False) -> Lo
     if strict and found != EXPECTED[name] and not is_sample(path):
         raise DataError(f"{path}: dialogues, utterances, annotated are {found}; published: {EXPECTED[name]}.")
     return corpus
+
+
+def as_examples(split: str, root: Path | None) -> tuple[list[Example], dict[Any, CauseAnnotation]]:
+    """RECCON targets as contexts: the target's speaker is the speaker, the history ends with the target.
+
+    Returns:
+        Examples without replies, and their cause annotations by (example id, target turn).
+    """
+    corpus = load(split, root=root)
+    by_id = {dialogue.id: dialogue for dialogue in corpus.dialogues}
+    examples, causes = [], {}
+    for note in corpus.annotations:
+        history = by_id[note.dialogue_id].turns[: note.target + 1]
+        if not any(span.turn <= note.target for span in note.spans):
+            continue
+        teller = history[-1].role
+        turns = tuple(Turn("speaker" if turn.role == teller else "listener", turn.text) for turn in history)
+        name = f"reccon/{note.dialogue_id}/{note.target}"
+        examples.append(Example(turns, None, name, note.target + 1))
+        causes[name, note.target] = replace(note, dialogue_id=name)
+    return examples, causes
 
 
 def read(path: str | Path, split: str, strict: bool = False) -> LoadedCorpus:

@@ -20,7 +20,7 @@ from torch import Tensor
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 from transformers import PreTrainedTokenizerBase as Tokenizer
 
-from empatheia.config import AnticipateData, Recipe, StageConfig, validate_model_fields
+from empatheia.config import AnticipateData, Recipe, StageConfig, stage_data_config, validate_model_fields
 from empatheia.corpora import empathetic_dialogues, sample
 from empatheia.corpora.licences import LICENCES
 from empatheia.corpora.turn_labels import LabelledTurns, load_released, read_turn_labels
@@ -32,7 +32,6 @@ from empatheia.metrics.published import published
 from empatheia.resources import resolve_model
 from empatheia.taxonomy import LABELS_41
 from empatheia.training.evaluation import N_RESAMPLES
-from empatheia.training.runner import stage_data_config
 from empatheia.training.saving import save_folder, save_understander
 from empatheia.training.stages import StageData
 from empatheia.understanding.reaction import (

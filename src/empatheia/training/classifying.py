@@ -19,7 +19,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 from transformers import PreTrainedTokenizerFast
 
-from empatheia.config import ClassifyData, Recipe, StageConfig, validate_model_fields
+from empatheia.config import ClassifyData, Recipe, StageConfig, stage_data_config, validate_model_fields
 from empatheia.corpora import empathetic_dialogues, empathetic_intents, labelled_texts, sample
 from empatheia.corpora.licences import LICENCES
 from empatheia.dialogue import Dialogue
@@ -30,7 +30,6 @@ from empatheia.registry import nearest
 from empatheia.resources import resolve_model
 from empatheia.taxonomy import EMOTIONS, LABELS_41
 from empatheia.training.evaluation import N_RESAMPLES, fit_temperature
-from empatheia.training.runner import stage_data_config
 from empatheia.training.saving import save_folder, save_understander
 from empatheia.training.stages import StageData
 from empatheia.understanding.classification import Reader, Row, Text, classify_rows, row_lengths

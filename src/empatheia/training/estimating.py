@@ -20,7 +20,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from empatheia.config import EstimateData, Recipe, StageConfig, validate_model_fields
+from empatheia.config import EstimateData, Recipe, StageConfig, stage_data_config, validate_model_fields
 from empatheia.corpora import emocause, empathetic_dialogues, reccon, sample
 from empatheia.corpora.licences import LICENCES
 from empatheia.corpora.loading import canonical_split
@@ -37,7 +37,6 @@ from empatheia.text.vectors import distil_vectors
 from empatheia.text.words import count_words
 from empatheia.training.classifying import classification_scores
 from empatheia.training.evaluation import N_RESAMPLES
-from empatheia.training.runner import stage_data_config
 from empatheia.training.saving import save_folder, save_understander
 from empatheia.training.stages import StageData
 from empatheia.training.word_chart import word_chart, word_table

@@ -22,7 +22,7 @@ from transformers import GenerationConfig
 from transformers.trainer_utils import set_seed
 
 from empatheia.config import DecodingConfig
-from empatheia.corpora import recec, sample
+from empatheia.corpora import reccon, recec, sample
 from empatheia.decoding.diverse_beams import diverse_beams
 from empatheia.decoding.shrinking_beams import shrinking_beams
 from empatheia.dialogue import Example
@@ -417,9 +417,7 @@ def word_cause_flags(
     A word is gold when it overlaps a gold span of that turn. Contexts are histories that end with the target turn.
     With ``whole_history`` the turns without a cause count too, as they do for a user who reads the highlights.
     """
-    from empatheia.training.responding import reccon_examples
-
-    examples, notes = reccon_examples(split, root)
+    examples, notes = reccon.as_examples(split, root)
     items = encode_examples(examples, tokenizer, layout)
     measured = measure(model, items, tokenizer.pad_id)
     if measured.cause_probabilities is None:

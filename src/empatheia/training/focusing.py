@@ -32,9 +32,9 @@ from empatheia.training.focus_contexts import FocusContexts
 from empatheia.training.focus_replies import S0, Point, Spoken, points_of, speak
 from empatheia.training.focus_speakers import Speaker, open_language_model, open_speaker
 from empatheia.training.reply_judging import Judges, check_judges, plain_words
-from empatheia.training.responding import started_from
 from empatheia.training.saving import write_atomically
 from empatheia.training.stages import StageData
+from empatheia.training.starting import started_from
 
 SYSTEM = "pragmatic_speaker"
 TESTED = ("coverage", "coverage_near", "listener_accuracy")

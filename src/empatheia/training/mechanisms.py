@@ -12,7 +12,7 @@ from typing import Any
 from safetensors.torch import load_file
 from torch import Tensor
 
-from empatheia.config import MechanismsData, Recipe, StageConfig, validate_model_fields
+from empatheia.config import MechanismsData, Recipe, StageConfig, stage_data_config, validate_model_fields
 from empatheia.corpora import epitome, sample
 from empatheia.corpora.epitome import EpitomeCorpus
 from empatheia.corpora.licences import LICENCES
@@ -23,7 +23,6 @@ from empatheia.metrics.mechanisms import EPITOME_PUBLISHED, MechanismLevel, Rati
 from empatheia.resources import resolve_model
 from empatheia.taxonomy import MECHANISMS
 from empatheia.training.evaluation import N_RESAMPLES
-from empatheia.training.runner import stage_data_config
 from empatheia.training.saving import save_understander
 from empatheia.training.stages import StageData
 from empatheia.understanding.mechanism_pairs import Identified, Pair, PairReader

@@ -20,7 +20,7 @@ from empatheia.side_inputs import make_side_inputs
 from empatheia.text.collation import Layout, encode_examples
 from empatheia.text.tokenizer import DialogueTokenizer
 from empatheia.training import evaluation
-from empatheia.training.runner import save_folder, write_atomically
+from empatheia.training.saving import save_folder, write_atomically
 
 
 class ModelFolder:

@@ -41,7 +41,7 @@ from empatheia.text.words import tokenize_words
 from empatheia.training.conditioning import Conditioner
 from empatheia.training.evaluation import Measured, likelihood_scores, reply_scores
 from empatheia.training.responding import accepted_fields
-from empatheia.training.runner import save_folder
+from empatheia.training.saving import save_folder
 from empatheia.training.stages import StageData
 
 

@@ -24,7 +24,7 @@ from empatheia.text.words import tokenize_words
 from empatheia.training.evaluation import N_RESAMPLES
 from empatheia.training.focus_contexts import FocusContexts, focus_contexts
 from empatheia.training.focus_speakers import open_speaker
-from empatheia.training.responding import model_named
+from empatheia.training.starting import model_named
 from empatheia.understanding.inferences.vectors import SentenceVectors
 from empatheia.understanding.mechanisms import MechanismsOfTurns
 from empatheia.understanding.near_words import WordVectors

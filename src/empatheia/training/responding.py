@@ -16,13 +16,13 @@ from safetensors.torch import load_file
 from torch import Tensor
 from transformers import AutoConfig, GenerationConfig, PreTrainedModel
 
-from empatheia.config import DataConfig, Recipe, StageConfig, validate_model_fields
+from empatheia.config import DataConfig, Recipe, StageConfig, stage_data_config, validate_model_fields
 from empatheia.corpora import conversations, empathetic_dialogues, lexicons, pooled, reccon, recec, sample
 from empatheia.corpora.annotations import read_annotations
 from empatheia.corpora.licences import LICENCES, licence
 from empatheia.corpora.mechanism_levels import read_levels
 from empatheia.dialogue import CauseAnnotation, Dialogue, Example, Span, Turn
-from empatheia.errors import CheckpointError, ConfigError, MissingResourceError
+from empatheia.errors import ConfigError
 from empatheia.registry import nearest
 from empatheia.resources import resolve_model
 from empatheia.responders import RESPONDERS
@@ -35,8 +35,9 @@ from empatheia.text.tokenizer import DialogueTokenizer
 from empatheia.text.vectors import distil_vectors, load_vectors
 from empatheia.text.words import tokenize_words
 from empatheia.training.feedback import FeedbackCollator, answered, no_emotion_words
-from empatheia.training.runner import save_folder, stage_data_config
+from empatheia.training.saving import save_folder
 from empatheia.training.stages import StageData
+from empatheia.training.starting import load_start, started_from
 
 logger = logging.getLogger(__name__)
 EMOTION_INDEX = {name: i for i, name in enumerate(EMOTIONS)}
@@ -254,7 +255,7 @@ class RespondTask:
     def reccon_items(self, split: str, data: DataConfig) -> list[EncodedExample]:
         """Word-level cause items from RECCON's spans: no emotion label (other label set), no reply."""
         root = sample.root() if data.corpus == "sample" else None
-        examples, causes = reccon_examples(split, root)
+        examples, causes = reccon.as_examples(split, root)
         return encode_examples(
             examples,
             self.tokenizer,
@@ -377,88 +378,6 @@ class _LexiconCauses(dict):
                 spans += [Span(i, w.start, w.end) for w in tokenize_words(turn.text) if w.text in words]
                 covered = tuple(sorted({span.turn for span in spans}))
                 self[dialogue.id, i] = CauseAnnotation(dialogue.id, i, covered, tuple(spans), "lexicon")
-
-
-def reccon_examples(split: str, root: Path | None) -> tuple[list[Example], dict[Any, CauseAnnotation]]:
-    """RECCON targets as contexts: the target's speaker is the speaker, the history ends with the target.
-
-    Returns:
-        Examples without replies, and their cause annotations by (example id, target turn).
-    """
-    corpus = reccon.load(split, root=root)
-    by_id = {dialogue.id: dialogue for dialogue in corpus.dialogues}
-    examples, causes = [], {}
-    for note in corpus.annotations:
-        history = by_id[note.dialogue_id].turns[: note.target + 1]
-        if not any(span.turn <= note.target for span in note.spans):
-            continue
-        teller = history[-1].role
-        turns = tuple(Turn("speaker" if turn.role == teller else "listener", turn.text) for turn in history)
-        name = f"reccon/{note.dialogue_id}/{note.target}"
-        examples.append(Example(turns, None, name, note.target + 1))
-        causes[name, note.target] = replace(note, dialogue_id=name)
-    return examples, causes
-
-
-def started_from(recipe: Recipe) -> Path:
-    """The model folder of a recipe's ``start``: a model folder itself, or the ``checkpoint`` of a run folder.
-
-    Raises:
-        MissingResourceError: There is none; says what would make it.
-    """
-    return model_named(recipe, str(recipe.start), "start")
-
-
-def model_named(recipe: Recipe, place: str, key: str) -> Path:
-    """The model folder that a recipe names; ``{size}`` and ``{seed}`` in it are the run's.
-
-    Args:
-        recipe: Who names it.
-        place: A model folder or its name, or a run folder, whose ``checkpoint`` is meant.
-        key: Where it is named.
-
-    Raises:
-        MissingResourceError: There is none; says what would make it.
-    """
-    place = place.replace("{size}", recipe.size).replace("{seed}", str(recipe.seed))
-    try:
-        folder = resolve_model(place)
-    except MissingResourceError as problem:
-        use = "starts from" if key == "start" else f"({key}) needs"
-        raise MissingResourceError(
-            f"recipe {recipe.name!r} {use} {place!r}: {problem} Train that run first, or name another with"
-            f" --set {key}=FOLDER."
-        ) from None
-    return folder / "checkpoint" if (folder / "checkpoint").is_dir() else folder
-
-
-def load_start(model: Any, folder: Path) -> None:
-    """Takes the weights of an earlier run; all of them must fit.
-
-    Raises:
-        CheckpointError: The folder holds no weights, or those of other sizes, parts or pieces.
-    """
-    path = folder / "model.safetensors"
-    if not path.is_file():
-        raise CheckpointError(f"{folder} has no model.safetensors; give the folder of a finished run.")
-    given, own = load_file(path), model.state_dict()
-    odd = sorted(name for name in given.keys() ^ own.keys() if name in given or name not in _tied(model))
-    odd += [
-        f"{name} {tuple(given[name].shape)}, not {tuple(own[name].shape)}"
-        for name in sorted(given.keys() & own.keys())
-        if given[name].shape != own[name].shape
-    ]
-    if odd:
-        raise CheckpointError(
-            f"{path} does not fit the recipe's model: {len(odd)} differences, first {odd[0]}; a recipe that starts from"
-            " another run has that run's system, sizes and parts."
-        )
-    model.load_state_dict(given, strict=False)
-
-
-def _tied(model: Any) -> set[str]:
-    """Names of weights that are another's."""
-    return set(getattr(model, "_tied_weights_keys", None) or ())
 
 
 def is_whole(item: EncodedExample, max_target: int) -> bool:

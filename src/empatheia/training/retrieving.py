@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 from transformers import AutoConfig
 
-from empatheia.config import Recipe, RetrieveData, StageConfig, validate_model_fields
+from empatheia.config import Recipe, RetrieveData, StageConfig, stage_data_config, validate_model_fields
 from empatheia.corpora import conversations, empathetic_dialogues, sample
 from empatheia.corpora.licences import LICENCES
 from empatheia.corpora.loading import LoadedCorpus
@@ -35,7 +35,6 @@ from empatheia.text.vectors import distil_vectors, load_vectors
 from empatheia.text.words import tokenize_words
 from empatheia.training.evaluation import N_RESAMPLES, emotion_scores, reply_scores
 from empatheia.training.responding import accepted_fields
-from empatheia.training.runner import stage_data_config
 from empatheia.training.saving import save_folder
 from empatheia.training.stages import StageData
 

@@ -27,10 +27,11 @@ import yaml
 from transformers.trainer_utils import set_seed
 from transformers.utils import logging as transformers_logging
 
-from empatheia.config import DataConfig, Recipe, merge, validate_recipe
+from empatheia.config import Recipe, merge, validate_recipe
 from empatheia.errors import ConfigError, EmpatheiaError
 from empatheia.training.saving import save_folder, write_atomically
 from empatheia.training.stages import run_stage
+from empatheia.training.starting import started_from
 
 logger = logging.getLogger(__name__)
 
@@ -103,17 +104,6 @@ def _commit() -> str:
 def run_folder(out: Path, recipe: Recipe) -> Path:
     """``out/<recipe name>/<size>-seed<seed>``."""
     return out / recipe.name / f"{recipe.size}-seed{recipe.seed}"
-
-
-def stage_data_config(recipe: Recipe, over: dict[str, Any]) -> DataConfig:
-    """The recipe's data block with a stage's overrides.
-
-    Raises:
-        ConfigError: An unknown key among them.
-    """
-    tree = recipe.model_dump(mode="json")
-    tree["data"] = merge(tree["data"], over)
-    return validate_recipe(tree, f"recipe {recipe.name!r}, stage data").data
 
 
 def _join_processes() -> None:
@@ -193,8 +183,6 @@ def _finish(recipe: Recipe, folder: Path, task: Any, state: dict[str, Any], eval
 
 def _start_record(recipe: Recipe) -> dict[str, Any]:
     """The run a recipe started from, as far as its record lies beside the weights: name, size, seed, training time."""
-    from empatheia.training.responding import started_from
-
     file = started_from(recipe).parent / "metrics.json"
     earlier = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
     known = {key: earlier[key] for key in ("recipe", "size", "seed", "training_seconds") if key in earlier}

@@ -13,7 +13,6 @@ from typing import Any, Literal, TypeGuard
 import yaml
 from pydantic import (
     BaseModel,
-    ConfigDict,
     Field,
     SerializerFunctionWrapHandler,
     ValidationError,
@@ -22,6 +21,7 @@ from pydantic import (
     model_serializer,
 )
 
+from empatheia.config.data import DATA_CONFIGS, WITHOUT_TRAINING, DataConfig, Strict, TaskData
 from empatheia.errors import ConfigError, MissingResourceError
 from empatheia.registry import nearest
 
@@ -30,279 +30,6 @@ SIZES: tuple[Size, ...] = ("smoke", "cpu", "full")
 YAML_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """The compiled one where PyYAML has it: ten times faster."""
 _EXPONENT = re.compile(r"[+-]?\d+(\.\d*)?[eE][+-]?\d+")
-
-
-class Strict(BaseModel):
-    """Settings: an unknown key is an error."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
-
-
-class TaskData(Strict):
-    """What every task's `data` block accepts."""
-
-    corpus: str = Field("empathetic_dialogues", description="Where the items come from; `sample` = self-written.")
-    train_limit: int | None = Field(None, description="First so many training dialogues.", ge=1)
-    valid_limit: int | None = Field(None, description="First so many validation dialogues.", ge=1)
-    test_limit: int | None = Field(None, description="First so many test dialogues.", ge=1)
-
-
-class DataConfig(TaskData):
-    """Task `respond`: which conversations, which labels."""
-
-    roles: tuple[Literal["speaker", "listener"], ...] = Field(("listener",), description="Whose turns are targets.")
-    situations: bool = Field(False, description="Also learn the emotion from the situation texts (no reply).")
-    extra: tuple[str, ...] = Field((), description="Dialogue corpora added to the training replies.")
-    pool: tuple[str, ...] = Field((), description="Dialogue corpora of `corpus: pooled`, split 80/10/10.")
-    causes: Literal["none", "annotator", "recec", "lexicon", "sample"] = Field(
-        "none", description="Origin of the cause labels."
-    )
-    causes_path: str | None = Field(None, description="Annotation file (`annotator`) or lexicon (`lexicon`).")
-    causes_scope: Literal["prefix", "dialogue"] = Field(
-        "prefix", description="Labels for each prefix's own last turn, or once per conversation (released labels)."
-    )
-    spans: Literal["none", "reccon"] = Field("none", description="Add word-level cause labels from RECCON's spans.")
-    emotion_teacher: str | None = Field(None, description="File of a teacher's emotion distributions.")
-    mechanisms: str | None = Field(
-        None, description="File of the replies' mechanism levels (`empatheia annotate --what mechanisms`), or `sample`."
-    )
-    target: Literal["reply", "none"] = Field("reply", description="Whether the reply is part of an example.")
-    max_source: int = Field(256, description="Pieces of context kept; the oldest turns go first.", ge=8)
-    max_target: int = Field(128, description="Pieces of reply kept in training.", ge=4)
-    max_turns: int | None = Field(None, description="Turns of context kept at most, the newest; None = all.", ge=1)
-    truncate: Literal["oldest", "newest"] | None = Field(
-        None, description="What a long context loses: its oldest turns (None), or all behind `max_source` pieces."
-    )
-    overlong: Literal["trim", "skip"] = Field(
-        "trim", description="What does not fit into `max_source` or `max_target`: shorten, or do not learn from it."
-    )
-    test_turns: Literal["all", "one"] = Field(
-        "all", description="Measure all replies, or one a conversation drawn at random, at most 2,000 (MEED2)."
-    )
-    separators: bool | Literal["double"] = Field(
-        True, description="Close each turn of the context by SEP; `double` = also open each but the first by one."
-    )
-    side_inputs: dict[str, dict[str, Any]] = Field(
-        default_factory=dict, description="Settings of what the system reads beside the context, by name."
-    )
-    answered: tuple[Literal["train", "valid", "test"], ...] = Field(
-        (), description="Splits of which only replies that the speaker answered, and the listener again, count (EmpDG)."
-    )
-    fold: int = Field(1, description="RECCON fold (annotator).", ge=1, le=3)
-    emotion_labels: Literal["verbatim", "reccon"] = Field(
-        "reccon", description="Emotion words the annotator reads for EmpatheticDialogues."
-    )
-
-    @model_serializer(mode="wrap")
-    def _without_blanks(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Later fields are written only where they are given: recipes of earlier runs stay the same."""
-        later = ("answered", "max_turns", "truncate")
-        return {name: value for name, value in handler(self).items() if value or name not in later}
-
-
-class ClassifyData(TaskData):
-    """Task `classify`: an emotion or intent of one text."""
-
-    labels: Literal[32, 41, "file"] = Field(
-        32, description="32 emotions, 41 emotions and intents (empathetic_intents), or those of `labelled_texts`."
-    )
-    path: str | None = Field(
-        None, description="`labelled_texts`: file of label<TAB>text lines, folder of 20 Newsgroups, or `sample`."
-    )
-    text: Literal["situation", "context", "utterance"] = Field(
-        "situation", description="What is read: the situation, the turns before a reply, or a single speaker turn."
-    )
-    cut: bool = Field(False, description="ED-cut: leave out texts in which the word of their own label occurs.")
-    variant: Literal["clean", "repo"] = Field(
-        "clean", description="empathetic_intents: lower-cased throughout, or as released (letter case tells classes)."
-    )
-    overlaps: Literal["keep", "drop"] = Field(
-        "keep", description="empathetic_intents: keep or drop texts that repeat or are also in a later split."
-    )
-    learn: tuple[Literal["train", "valid"], ...] = Field(("train",), min_length=1, description="Splits learnt from.")
-    choose: Literal["valid", "test"] = Field("valid", description="Split whose loss selects the weights.")
-    class_weights: Literal["none", "balanced"] = Field(
-        "none", description="`balanced` weighs each class by the inverse of its training count."
-    )
-    features: str | None = Field(None, description="File of a frozen encoder's features (feature_classifier).")
-
-    @model_serializer(mode="wrap")
-    def _without_blanks(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Later fields are written only where they are given: recipes of earlier runs stay the same."""
-        return {name: value for name, value in handler(self).items() if value is not None or name != "path"}
-
-
-class EntailData(TaskData):
-    """Task `entail`: causal turns (RECCON)."""
-
-    corpus: Literal["reccon", "sample"] = Field("reccon", description="RECCON, or the self-written sample.")
-    fold: int = Field(1, description="RECCON fold it is trained on.", ge=1, le=3)
-    test_folds: tuple[Literal[1, 2, 3], ...] = Field((1, 2, 3), description="Folds it is tested on.", min_length=1)
-
-
-class ExtractData(EntailData):
-    """Task `extract`: causal spans (RECCON)."""
-
-    tune: Literal["balanced", "f1"] = Field(
-        "balanced", description="What the null threshold makes best on valid: mean of F1_pos and F1_neg, or F1."
-    )
-
-
-class EstimateData(TaskData):
-    """Task `estimate`: the generative emotion estimator, and what its words are compared with."""
-
-    texts: tuple[Literal["situation", "opening", "speaker"], ...] = Field(
-        ("situation",), min_length=1, description="Learnt texts: situations (published), first or all speaker turns."
-    )
-    emocause: str | None = Field(None, description="EmoCause: archive, folder or file; `sample` = self-written.")
-    classifier: str | None = Field(None, description="Emotion classifier asked for its attention and gradients.")
-    lexicons: tuple[str, ...] = Field((), description="Affect lexicons: `warriner`, `vader`, or paths.")
-    random_seed: int = Field(15, description="Of the random words.")
-    word_splits: tuple[Literal["train", "valid", "test"], ...] = Field(
-        (), description="RECCON splits also measured together; no method learns from any of them."
-    )
-
-
-class MechanismsData(TaskData):
-    """Task `mechanisms`: EPITOME's communication mechanisms; `corpus` is `epitome` or `sample`."""
-
-    corpus: str = Field("epitome", description="`epitome` (Reddit part) or `sample` (self-written).")
-
-
-class AnticipateData(TaskData):
-    """Task `anticipate`: emotion or intent of the reply that should come next."""
-
-    labels: str = Field(
-        "released", description="Labels of the turns: `released` (EmpatheticIntents), or a turn label file."
-    )
-    roles: tuple[Literal["speaker", "listener"], ...] = Field(
-        ("speaker", "listener"), min_length=1, description="Whose turns are targets; both as published."
-    )
-    overlong: Literal["trim", "skip"] = Field(
-        "trim", description="Contexts over `max_pieces`: drop the oldest turns, or leave the example out (published)."
-    )
-    pieces: str | None = Field(
-        None, description="Folder or name whose tokenizer an encoder from scratch uses; None = pieces of its own."
-    )
-
-
-class PromptData(TaskData):
-    """Task `prompt`: a language model that answers from a prompt, as it is or tuned."""
-
-    roles: tuple[Literal["speaker", "listener"], ...] = Field(("listener",), description="Whose turns are targets.")
-    shown: tuple[Literal["emotion", "causes", "intent"], ...] = Field(
-        (), description="What the model is shown of our analysis of the context; nothing = zero-shot."
-    )
-    analyst: str = Field("default", description="Folder or name of the listener that finds emotion and causes.")
-    reaction: str = Field("reaction", description="Folder or name of the model that finds the reply's intent.")
-    labeller: str = Field("intent", description="Folder or name of the turn labels that model reads.")
-
-
-class RetrieveData(TaskData):
-    """Task `retrieve`: the reply among candidates (Rashkin et al. 2018)."""
-
-    roles: tuple[Literal["speaker", "listener"], ...] = Field(
-        ("speaker", "listener"), min_length=1, description="Whose turns are learnt; both as released."
-    )
-    extra: tuple[str, ...] = Field((), description="Dialogue corpora whose replies are learnt, too.")
-    only_extra: bool = Field(False, description="Learn from `extra` alone (a stage before the own corpus).")
-    candidates: tuple[str, ...] = Field(
-        ("own",), min_length=1, description="Sources of candidates in order: `own` corpus, dialogue corpora."
-    )
-    max_candidate_words: int = Field(20, ge=1, description="Longest candidate, in words.")
-    prepend: dict[str, Any] = Field(
-        default_factory=dict, description="Labels in front of contexts and replies: `classifier`, `k`, `order`."
-    )
-    external: dict[str, Any] = Field(
-        default_factory=dict, description="Second encoder of an ensemble: `encoder`, `path`, `reads`, `cache`."
-    )
-
-
-DistractorKind = Literal["random", "gee", "repo", "masked"]
-
-
-class JudgedData(TaskData):
-    """What tasks `focus` and `listen` share: contexts, their target words, and models that judge replies to them.
-
-    Folders may hold `{size}` and `{seed}`, which are the run's.
-    """
-
-    split: Literal["valid", "test"] = Field("test", description="Whose contexts are answered.")
-    contexts: int | None = Field(None, description="So many of them, drawn at random; None = all.", ge=1)
-    contexts_seed: int = Field(0, description="Of this draw.")
-    estimator: str | None = Field(
-        None, description="Emotion estimator that finds the target words and writes `gee` and `repo` distractors."
-    )
-    words: Literal["estimator", "rake"] = Field(
-        "estimator", description="What finds the target words; `rake` (keywords) needs no model."
-    )
-    masked: str | None = Field(None, description="Masked language model of `masked` distractors.")
-    distractors_seed: int = Field(0, description="Of the distractors a speaker is focused with.")
-    worlds: int = Field(3, ge=2, description="The true context and its distractors.")
-    listener: str | None = Field(
-        None, description="Another responder, asked which context a reply answers; None = not measured."
-    )
-    fresh: DistractorKind | None = Field(
-        None,
-        description="Kind of distractors it tells the context from; None = the speaker's, else `random`.",
-    )
-    fresh_seed: int = Field(1, description="Of these; another one than `distractors_seed`.")
-    mechanisms: str | None = Field(None, description="Model of EPITOME's mechanisms; None = not measured.")
-    near: str | None = Field(None, description="Encoder of `coverage_near`, e.g. `minilm`; None = not measured.")
-
-    @property
-    def kinds(self) -> tuple[DistractorKind, ...]:
-        """Kinds of distractors that speakers are focused with and the task makes."""
-        return ()
-
-    @property
-    def fresh_kind(self) -> DistractorKind:
-        """Kind of distractors that the listener is asked about."""
-        return self.fresh or (self.kinds[-1] if self.kinds else "random")
-
-
-class FocusData(JudgedData):
-    """Task `focus`: a responder as it is and focused (Kim et al. 2021), on the same contexts; nothing learns."""
-
-    distractors: tuple[DistractorKind, ...] = Field(
-        ("random", "gee"), min_length=1, description="Kinds, each measured; `repo` = `gee` as released."
-    )
-    grid: tuple[tuple[float, float], ...] = Field(
-        ((6.0, 0.9),), min_length=1, description="Pairs of alpha and beta, both above 0."
-    )
-    prior: Literal["L0", "uniform", "L1"] = Field("L0", description="How the imagined listener's belief goes on.")
-
-    @property
-    def kinds(self) -> tuple[DistractorKind, ...]:
-        """Those that are measured."""
-        return self.distractors
-
-
-class ListenData(JudgedData):
-    """Task `listen`: a listener of five steps whole and without each of its parts, on the same contexts."""
-
-    variants: dict[str, dict[str, Any]] = Field(
-        {},
-        description="Name to the settings that differ from `model`, e.g. `{no focus: {express: {focus: {use: off}}}}`.",
-    )
-
-
-DATA_CONFIGS: dict[str, type[TaskData]] = {
-    "respond": DataConfig,
-    "entail": EntailData,
-    "classify": ClassifyData,
-    "extract": ExtractData,
-    "estimate": EstimateData,
-    "mechanisms": MechanismsData,
-    "anticipate": AnticipateData,
-    "retrieve": RetrieveData,
-    "prompt": PromptData,
-    "focus": FocusData,
-    "listen": ListenData,
-}
-"""What `data` accepts, by task."""
-WITHOUT_TRAINING = frozenset({"prompt", "focus", "listen"})
-"""Tasks whose recipes may have no stage: the model is measured as it is."""
 
 
 class TokenizerConfig(Strict):
@@ -582,7 +309,7 @@ def recipes_root() -> Path:
     Raises:
         MissingResourceError: Neither is there.
     """
-    package = Path(__file__).parent
+    package = Path(__file__).parents[1]
     for place in (package / "recipes", package.parents[1] / "recipes"):
         if place.is_dir():
             return place
@@ -679,3 +406,14 @@ def validate_model_fields(fields: dict[str, Any], accepted: list[str], origin: s
             raise ConfigError(
                 f"{origin}: unknown key 'model.{key}'.{nearest(key, accepted)} Accepted here: {', '.join(accepted)}."
             )
+
+
+def stage_data_config(recipe: Recipe, over: dict[str, Any]) -> DataConfig:
+    """The recipe's data block with a stage's overrides.
+
+    Raises:
+        ConfigError: An unknown key among them.
+    """
+    tree = recipe.model_dump(mode="json")
+    tree["data"] = merge(tree["data"], over)
+    return validate_recipe(tree, f"recipe {recipe.name!r}, stage data").data
