@@ -331,7 +331,7 @@ def test_stages_make_no_sense(places, tmp_path):
 @pytest.mark.parametrize("path", sorted(RECIPES.glob("focus_*.yaml")), ids=lambda path: path.stem)
 def test_recipes(path):
     small, large = load_recipe(path, "cpu"), load_recipe(path, "full")
-    assert small.data.contexts == 300 and large.data.contexts is None and large.data.prior == "L0"
+    assert small.data.contexts == 1000 and large.data.contexts is None and large.data.prior == "L0"
     assert {p.alpha for p in points_of(large.data)} == {1, 2, 4, 6, 8}
     assert {(p.kind, p.alpha, p.beta) for p in points_of(small.data)} >= {("gee", 6.0, 0.5), ("random", 4.0, 0.9)}
     assert small.published is None and small.data.listener != small.start

@@ -18,10 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 from transformers.utils import logging as transformers_logging
 
-from empatheia.config import ListenData, Recipe, StageConfig, merge
+from empatheia.config import ListenData, Recipe, merge
 from empatheia.decoding.focus_scores import Judged
 from empatheia.dialogue import Dialogue, Reply
 from empatheia.errors import ConfigError
@@ -32,9 +31,8 @@ from empatheia.metrics.score import Score, Signature
 from empatheia.metrics.significance import adjusted, paired_permutation
 from empatheia.taxonomy import MECHANISMS
 from empatheia.training.evaluation import N_RESAMPLES, reply_scores
-from empatheia.training.reply_judging import Judges, check_judges, plain_words
+from empatheia.training.reply_judging import Judges, Measurement, check_judges, plain_words
 from empatheia.training.saving import write_atomically
-from empatheia.training.stages import StageData
 
 WHOLE = "whole"
 """Name of the listener that the recipe's `model` describes."""
@@ -64,7 +62,7 @@ class Answers:
     judged: Judged = field(default_factory=Judged)
 
 
-class ListenTask:
+class ListenTask(Measurement):
     """Measures a listener of five steps and its variants.
 
     Args:
@@ -97,28 +95,6 @@ class ListenTask:
         }
         self.model: Any = torch.nn.ModuleList(networks.values())
         self.judges = Judges(recipe, folder, list(networks))
-
-    # -- what the runner asks --------------------------------------------------------------------------------
-
-    def stage_data(self, stage: StageConfig) -> StageData:
-        """Nothing is learnt.
-
-        Raises:
-            ConfigError: Always.
-        """
-        raise ConfigError(f"recipe {self.recipe.name!r}: task listen trains nothing; drop stages.")
-
-    def read_weights(self, folder: Path) -> dict[str, Tensor]:
-        """Those of the responders."""
-        return self.model.state_dict()
-
-    def save(self, folder: Path) -> None:
-        """The recipe; the models lie where it says."""
-        (folder / "recipe.yaml").write_text(self.recipe.dump(), encoding="utf-8")
-
-    def data_record(self) -> dict[str, Any]:
-        """Counts of contexts and target words, and a checksum of all of them."""
-        return self.judges.data_record()
 
     # -- measuring -------------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ both at once; the two components share one loaded model and one reading.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -50,7 +51,7 @@ class ReasonerReading:
         return [known[d.turns] for d in dialogues]
 
 
-class _FromReasoner:
+class _FromReasoner(ABC):
     part: ClassVar[str]
 
     def __init__(self, reading: ReasonerReading) -> None:
@@ -74,9 +75,9 @@ class _FromReasoner:
             progress(len(dialogues))
         return out
 
+    @abstractmethod
     def record(self, turn: int, found: Understanding) -> Any:
         """The part's record of one turn."""
-        raise NotImplementedError
 
 
 class EmotionByReasoner(_FromReasoner):

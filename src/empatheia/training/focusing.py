@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 from transformers.utils import logging as transformers_logging
 
-from empatheia.config import FocusData, Recipe, StageConfig
+from empatheia.config import FocusData, Recipe
 from empatheia.decoding.focus_scores import Judged
 from empatheia.errors import ConfigError
 from empatheia.metrics import METRICS
@@ -31,9 +30,8 @@ from empatheia.training.evaluation import N_RESAMPLES, reply_scores
 from empatheia.training.focus_contexts import FocusContexts
 from empatheia.training.focus_replies import S0, Point, Spoken, points_of, speak
 from empatheia.training.focus_speakers import Speaker, open_language_model, open_speaker
-from empatheia.training.reply_judging import Judges, check_judges, plain_words
+from empatheia.training.reply_judging import Judges, Measurement, check_judges, plain_words
 from empatheia.training.saving import write_atomically
-from empatheia.training.stages import StageData
 from empatheia.training.starting import started_from
 
 SYSTEM = "pragmatic_speaker"
@@ -42,7 +40,7 @@ TESTED = ("coverage", "coverage_near", "listener_accuracy")
 N_PERMUTATIONS = 10_000
 
 
-class FocusTask:
+class FocusTask(Measurement):
     """Measures a responder with and without focus.
 
     Args:
@@ -72,28 +70,6 @@ class FocusTask:
     def contexts(self) -> FocusContexts:
         """What is answered."""
         return self.judges.contexts
-
-    # -- what the runner asks --------------------------------------------------------------------------------
-
-    def stage_data(self, stage: StageConfig) -> StageData:
-        """Nothing is learnt.
-
-        Raises:
-            ConfigError: Always.
-        """
-        raise ConfigError(f"recipe {self.recipe.name!r}: task focus trains nothing; drop stages.")
-
-    def read_weights(self, folder: Path) -> dict[str, Tensor]:
-        """Those of the speaker."""
-        return self.model.state_dict()
-
-    def save(self, folder: Path) -> None:
-        """The recipe; the models lie where it says."""
-        (folder / "recipe.yaml").write_text(self.recipe.dump(), encoding="utf-8")
-
-    def data_record(self) -> dict[str, Any]:
-        """Counts of contexts, target words and distractors, and a checksum of all of them."""
-        return self.judges.data_record()
 
     # -- measuring -------------------------------------------------------------------------------------------
 

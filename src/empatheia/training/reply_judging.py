@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
-from empatheia.config import JudgedData, Recipe
+from empatheia.config import JudgedData, Recipe, StageConfig
 from empatheia.corpora.licences import LICENCES
 from empatheia.decoding.focus_scores import GOLD, Judged, judge_replies, judged_metrics
 from empatheia.decoding.listening import FreshListener
@@ -24,6 +25,7 @@ from empatheia.text.words import tokenize_words
 from empatheia.training.evaluation import N_RESAMPLES
 from empatheia.training.focus_contexts import FocusContexts, focus_contexts
 from empatheia.training.focus_speakers import open_speaker
+from empatheia.training.stages import StageData
 from empatheia.training.starting import model_named
 from empatheia.understanding.inferences.vectors import SentenceVectors
 from empatheia.understanding.mechanisms import MechanismsOfTurns
@@ -117,6 +119,40 @@ class Judges:
     def _vectors(self) -> WordVectors | None:
         near = self.data.near
         return None if near is None else WordVectors.of_encoder(SentenceVectors.load(near))
+
+
+class Measurement:
+    """What a task that measures and learns nothing answers to the runner.
+
+    Attributes:
+        recipe: Without stages.
+        model: Who speaks.
+        judges: Contexts and models that judge.
+    """
+
+    recipe: Recipe
+    model: Any
+    judges: Judges
+
+    def stage_data(self, stage: StageConfig) -> StageData:
+        """Nothing is learnt.
+
+        Raises:
+            ConfigError: Always.
+        """
+        raise ConfigError(f"recipe {self.recipe.name!r}: task {self.recipe.task} trains nothing; drop stages.")
+
+    def read_weights(self, folder: Path) -> dict[str, Tensor]:
+        """Those of who speaks."""
+        return self.model.state_dict()
+
+    def save(self, folder: Path) -> None:
+        """The recipe; the models lie where it says."""
+        (folder / "recipe.yaml").write_text(self.recipe.dump(), encoding="utf-8")
+
+    def data_record(self) -> dict[str, Any]:
+        """Counts of contexts, target words and distractors, and a checksum of all of them."""
+        return self.judges.data_record()
 
 
 def plain_words(reply: str) -> str:
