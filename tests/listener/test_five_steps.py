@@ -98,7 +98,8 @@ def test_carrying_is_in_the_answer(listener):
     assert kept.analyze(TALK).emotions == pytest.approx(second.emotions)
 
 
-def test_every_step_answers_and_every_term_is_visible(whole):
+def test_every_step_answers_and_every_term_is_visible(listener):
+    whole = make(listener, FAKES, {"express": {"weights": {"predicted_intent": 0.2}}})
     reply = whole.respond(TALK, explain=True)
     why = reply.explanation
     assert why.emotion_from == "fake emotion" and why.emotion == max(why.emotions, key=why.emotions.get)
@@ -117,6 +118,17 @@ def test_every_step_answers_and_every_term_is_visible(whole):
     assert scores == sorted(scores, reverse=True)
     assert why.belief[0] == ("", pytest.approx(1 / 3, abs=1e-5))
     assert math.log(why.belief[-1][1]) == pytest.approx(why.candidates[0].terms["listener"], abs=1e-3)
+
+
+def test_a_given_intent_ranks_and_a_predicted_one_does_not(whole):
+    """Unless ``predicted_intent`` weighs it; each conversation for itself."""
+    why = whole.respond(TEXT, explain=True).explanation
+    assert why.intent and why.intent_from == "fake reaction" and why.weights["intent"] == 0
+    assert "predicted one, is 0" in why.missing["term intent"] and "intent" not in why.missing
+    assert all(candidate.terms["intent"] is None for candidate in why.candidates)
+    wanted = whole.respond(TEXT, intent="consoling", explain=True).explanation
+    assert wanted.intent_from == "given" and wanted.weights["intent"] == 0.2 and "term intent" not in wanted.missing
+    assert all(candidate.terms["intent"] is not None for candidate in wanted.candidates if candidate.text)
 
 
 def test_replies_that_take_up_what_was_inferred_rank_higher(listener):

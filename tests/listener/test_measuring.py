@@ -17,7 +17,10 @@ from empatheia.reports.results_page import keep
 from empatheia.training.records import read_records
 from empatheia.training.runner import run
 
-NAMES = [WHOLE, "responder alone", "no focus", "no intent", "no ranking", "no knowledge", "bundled parts only"]
+NAMES = [
+    WHOLE, "responder alone", "no focus", "predicted intent", "no ranking", "no knowledge", "bundled parts only",
+    "bundled, no focus",
+]  # fmt: skip
 
 
 def recipe(*overrides: str):
@@ -28,7 +31,8 @@ def test_the_record_holds_every_variant_and_its_tests(tmp_path):
     done = run(recipe(), tmp_path / "runs", show_progress=False)
     metrics = done.metrics["metrics"]
     assert list(metrics["variants"]) == NAMES and metrics["variants"][WHOLE] == {}
-    assert [name for name in metrics["tests"]] == [f"coverage: {name} against {WHOLE}" for name in NAMES[1:]]
+    alone = [f"coverage: {name} against responder alone" for name in NAMES if name != "responder alone"]
+    assert list(metrics["tests"]) == [f"coverage: {name} against {WHOLE}" for name in NAMES[1:]] + alone
     for name in NAMES:
         assert {f"{name}: {key}" for key in ("coverage", "bleu_nltk_4", "dist_corpus_2")} <= set(metrics)
         assert f"variant:{name.replace(' ', '')}" in metrics[f"{name}: coverage"]["signature"].replace(" ", "")
@@ -40,6 +44,8 @@ def test_the_record_holds_every_variant_and_its_tests(tmp_path):
     (table,) = [table for table in tables(read_records(tmp_path / "results")) if table.key == "listener"]
     assert [row.labels["variant"] for row in table.rows][: len(NAMES)] == NAMES
     assert "p_coverage" not in table.rows[0].values and 0 < table.rows[2].values["p_coverage"].value <= 1
+    first, second = ("p_coverage against baseline" in row.values for row in table.rows[:2])
+    assert first and not second
 
 
 def test_replies_are_those_of_the_listener_and_know_no_gold_emotion(tmp_path):
@@ -80,6 +86,7 @@ def test_a_stopped_run_goes_on_behind_the_last_variant(tmp_path, monkeypatch):
     ("override", "message"),
     [
         ("system=cause_gated", "task listen is for system five_steps"),
+        ("data.baseline=nobody", r"data\.baseline is 'nobody'; accepted: a variant \('responder alone'"),
         ("start=default", "drop stages and start"),
         ("data.variants.whole={}", "a variant is called 'whole'"),
         ("data.variants.loud={express: {loudness: 3}}", r"loud: unknown key 'express\.loudness'"),

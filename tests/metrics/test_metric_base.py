@@ -41,6 +41,24 @@ def test_only_equal_settings_can_be_merged():
         BLEU(4) + BLEU(4, lowercase=True)
 
 
+def test_several_runs_over_the_same_items_are_one_system():
+    """Their mean, whose bootstrap and coins keep all that was said of an item together."""
+    first, second, other = Accuracy(), Accuracy(), Accuracy()
+    first.update([1, 1, 0, 1], [1, 1, 1, 1])
+    second.update([0, 1, 0, 0], [1, 1, 1, 1])
+    other.update([1, 0, 0, 1], [1, 0, 1, 1])
+    both = first.together(second)
+    assert both.n_items == 4 and both.compute().value == (75 + 25) / 2
+    assert both.statistics().tolist() == (first.statistics() + second.statistics()).tolist()
+    assert first.together().compute() == first.compute() and first.compute().value == 75
+    with pytest.raises(DataError, match="item 1 has another reference"):
+        first.together(other)
+    with pytest.raises(DataError, match="each item needs exactly one"):
+        first.together(both + second)
+    with pytest.raises(ConfigError, match="run by run"):
+        CorpusDistinct().together(CorpusDistinct())
+
+
 def test_bootstrap_of_a_mean_has_the_textbook_width():
     rng = np.random.default_rng(3)
     correct = (rng.random(400) < 0.7).astype(int)

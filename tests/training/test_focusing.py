@@ -272,11 +272,18 @@ def test_focus_is_compared_with_both_baselines_at_its_own_point():
     points = [Point(kind, alpha, 0.9) for kind in ("random", "gee") for alpha in (2.0, 6.0)]
     shares = {"S0": 0.1, points[0].name: 0.1, points[1].name: 0.5, points[2].name: 0.2, points[3].name: 0.9}
     found = comparisons({name: {"coverage": covering(share)} for name, share in shares.items()}, points)
-    assert len(found) == 6
+    assert len(found) == 6 + 3
     assert found["coverage: gee, alpha 6, beta 0.9 against S0"]["difference"] == pytest.approx(80)
     assert found["coverage: gee, alpha 6, beta 0.9 against random, alpha 6, beta 0.9"]["p_value"] < 0.001
     assert found["coverage: gee, alpha 2, beta 0.9 against random, alpha 2, beta 0.9"]["p_value"] > 0.05
-    assert all(test["p_adjusted"] >= test["p_value"] for test in found.values())
+    whole = {name: test for name, test in found.items() if "whole grid" in name}
+    assert {name: round(test["difference"]) for name, test in whole.items()} == {
+        "coverage: random, whole grid against S0": 20,
+        "coverage: gee, whole grid against S0": 45,
+        "coverage: gee, whole grid against random, whole grid": 25,
+    }
+    assert all(test["n"] == 40 and test["p_adjusted"] is None for test in whole.values())
+    assert all(test["p_adjusted"] >= test["p_value"] for name, test in found.items() if name not in whole)
 
 
 # -- what is refused -----------------------------------------------------------------------------------------

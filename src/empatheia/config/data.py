@@ -269,6 +269,7 @@ class ListenData(JudgedData):
         {},
         description="Name to the settings that differ from `model`, e.g. `{no focus: {express: {focus: {use: off}}}}`.",
     )
+    baseline: str | None = Field(None, description="Variant with which each other one is compared, too.")
 
 
 DATA_CONFIGS: dict[str, type[TaskData]] = {

@@ -107,7 +107,7 @@ class ListenTask(Measurement):
 
         Returns:
             ``VARIANT: METRIC`` to ``Score.to_dict()``; ``variants`` says how each differs, ``tests`` holds the
-            comparisons (``METRIC: VARIANT against whole``), ``decoding`` what was observed.
+            comparisons (``METRIC: VARIANT against whole``, and against ``baseline``), ``decoding`` what was observed.
         """
         answers = {name: self._answers(name, settings) for name, settings in self.settings.items()}
         table = {name: self.judges.metrics(own.replies, own.judged) for name, own in answers.items()}
@@ -115,7 +115,8 @@ class ListenTask(Measurement):
         scores += self.judges.beside()
         result: dict[str, Any] = {f"{name}: {key}": score.to_dict() for name, key, score in scores}
         result["variants"] = {WHOLE: {}} | self.data.variants
-        result["tests"] = comparisons(table)
+        result["baseline"] = self.data.baseline
+        result["tests"] = comparisons(table, self.data.baseline)
         result["decoding"] = {name: _facts(own) for name, own in answers.items()}
         if outputs is not None:
             outputs.write_text("".join(self._lines(answers)), encoding="utf-8")
@@ -183,26 +184,29 @@ class ListenTask(Measurement):
             yield json.dumps(row, ensure_ascii=False) + "\n"
 
 
-def comparisons(table: Mapping[str, Mapping[str, Metric]]) -> dict[str, Any]:
-    """Each variant against the whole.
+def comparisons(table: Mapping[str, Mapping[str, Metric]], baseline: str | None = None) -> dict[str, Any]:
+    """Each variant against the whole, and against the baseline.
 
     Args:
         table: Variant to metrics, among them ``WHOLE``.
+        baseline: One of the variants.
 
     Returns:
-        ``METRIC: VARIANT against whole`` to the comparison; ``p_adjusted`` is Holm's over all of one metric.
+        ``METRIC: VARIANT against whole`` (or the baseline's name) to the comparison; ``p_adjusted`` is Holm's over all
+        of one metric with the same other side.
     """
     out: dict[str, Any] = {}
     for metric in TESTED:
-        whole = table[WHOLE].get(metric)
-        if whole is None or math.isnan(whole.compute().value):
-            continue
-        family = {
-            f"{metric}: {name} against {WHOLE}": paired_permutation(own[metric], whole, N_PERMUTATIONS)
-            for name, own in table.items()
-            if name != WHOLE
-        }
-        out |= {name: found.to_dict() for name, found in adjusted(family).items()}
+        for other in (WHOLE,) if baseline is None else (WHOLE, baseline):
+            reference = table[other].get(metric)
+            if reference is None or math.isnan(reference.compute().value):
+                continue
+            family = {
+                f"{metric}: {name} against {other}": paired_permutation(own[metric], reference, N_PERMUTATIONS)
+                for name, own in table.items()
+                if name != other
+            }
+            out |= {name: found.to_dict() for name, found in adjusted(family).items()}
     return out
 
 
@@ -235,5 +239,8 @@ def _check(recipe: Recipe) -> None:
         raise ConfigError(f"{where} task listen is for system {SYSTEM}, not {recipe.system}.")
     if recipe.stages or recipe.start is not None:
         raise ConfigError(f"{where} task listen trains nothing; drop stages and start, name models in `model`.")
+    if recipe.data.baseline not in (None, *recipe.data.variants):
+        known = ", ".join(map(repr, recipe.data.variants)) or "there are none"
+        raise ConfigError(f"{where} data.baseline is {recipe.data.baseline!r}; accepted: a variant ({known}) or null.")
     if WHOLE in recipe.data.variants:
         raise ConfigError(f"{where} a variant is called {WHOLE!r}, as the listener itself is; give it another name.")

@@ -174,6 +174,25 @@ class Metric(ABC):
         merged._hashes = np.concatenate(hashes) if hashes else None
         return merged
 
+    def together(self, *others: Self) -> Self:
+        """The accumulator of the same items, each with what all of these saw of it: several runs as one system.
+
+        Raises:
+            ConfigError: They are other metrics, have other settings, or their score is no function of summed rows alone
+                (Distinct over a corpus).
+            DataError: They did not see the same items.
+        """
+        if not self.can_bootstrap:
+            raise ConfigError(f"{self.name} of several runs is no sum of theirs; compute it run by run.")
+        for other in others:
+            self + other  # raises for what cannot be merged
+            check_same_length(self.name, items=range(self.n_items), items_there=range(other.n_items))
+            if (i := self.first_other_reference(other)) is not None:
+                raise DataError(f"{self.name}: item {i} has another reference there; give runs over the same items.")
+        summed = copy.copy(self)
+        summed._chunks = [sum((other.statistics() for other in others), self.statistics())]
+        return summed
+
     def __radd__(self, other: object) -> Self:
         """Lets ``sum(metrics)`` start from 0."""
         if other == 0:

@@ -80,7 +80,7 @@ def _grid(n: int) -> dict[str, int]:
 def _panel(axes: Axes, name: str, metrics: Mapping[str, Any], x: str, y: str) -> None:
     lines: dict[tuple[str, float], list[tuple[float, str]]] = {}
     for system, facts in metrics["systems"].items():
-        if facts:
+        if "alpha" in facts:
             lines.setdefault((facts["kind"], facts["beta"]), []).append((facts["alpha"], system))
     start = _place(metrics, _PLAIN, x, y)
     kinds = list(dict.fromkeys(kind for kind, _ in lines))

@@ -24,7 +24,7 @@ from empatheia.errors import ConfigError
 from empatheia.metrics import METRICS
 from empatheia.metrics.base import Metric
 from empatheia.metrics.score import Score, Signature
-from empatheia.metrics.significance import adjusted, paired_permutation
+from empatheia.metrics.significance import Comparison, adjusted, paired_permutation
 from empatheia.text.words import count_words
 from empatheia.training.evaluation import N_RESAMPLES, reply_scores
 from empatheia.training.focus_contexts import FocusContexts
@@ -38,6 +38,8 @@ SYSTEM = "pragmatic_speaker"
 TESTED = ("coverage", "coverage_near", "listener_accuracy")
 """Scores whose differences are tested."""
 N_PERMUTATIONS = 10_000
+WHOLE_GRID = ", whole grid"
+"""Ends the names of systems that stand for one kind of distractors at every alpha and beta."""
 
 
 class FocusTask(Measurement):
@@ -96,8 +98,15 @@ class FocusTask(Measurement):
             point = next((point for point in points if point.name == name), None)
             scores += self._scores(name, table[name], own, point)
         scores += self.judges.beside()
+        pooled = over_grid(table, points)
+        for name, found in pooled.items():
+            for key, own in found.items():
+                score = own.compute(N_RESAMPLES)
+                told = Signature.parse(score.signature).including(speaker=self.speaker.name, focus=name)
+                scores.append((name, key, replace(score, signature=str(told))))
         result: dict[str, Any] = {f"{name}: {key}": score.to_dict() for name, key, score in scores}
         result["systems"] = {S0: {}} | {point.name: asdict(point) for point in points}
+        result["systems"] |= {name: {"kind": name.removesuffix(WHOLE_GRID)} for name in pooled}
         result["tests"] = comparisons(table, points)
         result["decoding"] = self._facts(spoken)
         if outputs is not None:
@@ -187,28 +196,53 @@ class FocusTask(Measurement):
             yield json.dumps(row, ensure_ascii=False) + "\n"
 
 
+def over_grid(table: Mapping[str, Mapping[str, Metric]], points: Sequence[Point]) -> dict[str, dict[str, Metric]]:
+    """Each kind of distractors at every alpha and beta at once: ``KIND, whole grid`` to the tested metrics."""
+    out = {}
+    for kind in dict.fromkeys(point.kind for point in points):
+        first, *others = [table[point.name] for point in points if point.kind == kind]
+        found = {key: first[key].together(*(other[key] for other in others)) for key in TESTED if key in first}
+        out |= {kind + WHOLE_GRID: found} if others else {}
+    return out
+
+
 def comparisons(table: Mapping[str, Mapping[str, Metric]], points: Sequence[Point]) -> dict[str, Any]:
-    """Each focused system against S0, and against random distractors at the same alpha and beta.
+    """Each focused system against S0, and against random distractors at the same alpha and beta; the grid as a whole.
 
     Args:
         table: System to metrics.
         points: What the focused systems are.
 
     Returns:
-        ``METRIC: A against B`` to the comparison; ``p_adjusted`` is Holm's over all of one metric.
+        ``METRIC: A against B`` to the comparison; ``p_adjusted`` is Holm's over all points of one metric. Those of
+        ``KIND, whole grid`` ask one question, whatever the points: a coin swaps all replies to a context.
     """
+    pooled = over_grid(table, points)
+    n_points = len({(point.alpha, point.beta) for point in points})
+    plain = {key: own.together(*[own] * (n_points - 1)) for key, own in table[S0].items() if key in TESTED}
+    single = {point.name: point.kind for point in points}
+    whole = {name: name.removesuffix(WHOLE_GRID) for name in pooled}
     out: dict[str, Any] = {}
     for metric in TESTED:
-        family = {}
-        for point in points:
-            others = [S0] if point.kind == "random" else [S0, replace(point, kind="random").name]
-            for other in others:
-                ours, theirs = (table.get(name, {}).get(metric) for name in (point.name, other))
-                if ours is None or theirs is None or math.isnan(ours.compute().value):  # no context has target words
-                    continue
-                family[f"{metric}: {point.name} against {other}"] = paired_permutation(ours, theirs, N_PERMUTATIONS)
+        family = _against_baselines(metric, table, single)
         out |= {name: found.to_dict() for name, found in adjusted(family).items()}
+        family = _against_baselines(metric, {S0: plain, **pooled}, whole)
+        out |= {name: found.to_dict() for name, found in family.items()}
     return out
+
+
+def _against_baselines(
+    metric: str, table: Mapping[str, Mapping[str, Metric]], kinds: Mapping[str, str]
+) -> dict[str, Comparison]:
+    """Each system of ``kinds`` against S0, and against the one with random distractors that is otherwise alike."""
+    family = {}
+    for name, kind in kinds.items():
+        for other in [S0] if kind == "random" else [S0, f"random{name.removeprefix(kind)}"]:
+            ours, theirs = (table.get(system, {}).get(metric) for system in (name, other))
+            if ours is None or theirs is None or math.isnan(ours.compute().value):  # no context has target words
+                continue
+            family[f"{metric}: {name} against {other}"] = paired_permutation(ours, theirs, N_PERMUTATIONS)
+    return family
 
 
 def _check(recipe: Recipe) -> None:

@@ -18,7 +18,7 @@ from empatheia.listener.steps.answering import each_alone
 from empatheia.listener.steps.contrast import Contrasts, moved, read_by_responders
 from empatheia.listener.steps.settings import DecodingSettings, ExpressSettings, FocusSettings, MemorySettings
 from empatheia.listener.steps.understand import Steps
-from empatheia.listener.steps.understood import Understood
+from empatheia.listener.steps.understood import GIVEN, Understood
 from empatheia.listener.steps.voices import Asked, Heard, Voice
 from empatheia.registry import nearest
 from empatheia.taxonomy import RELATION_TITLES
@@ -205,13 +205,15 @@ class Expression:
         rows = [(i, draft) for i, own in enumerate(drafts) for draft in own]
         reasons: dict[str, str] = {}
         weights = self.settings.weights.model_dump()
+        predicted = {"intent": weights.pop("predicted_intent")}
+        counted = [weights | ({} if one.intent_from == GIVEN else predicted) for one in understood]
         if self.scorer is None:
             reasons |= dict.fromkeys(("likelihood", "listener"), "no responder in this process gives probabilities.")
         else:
             heard = self.scorer.score([asked[i] for i, _ in rows], [draft.text for _, draft in rows], focus)
             for (_, draft), own in zip(rows, heard, strict=True):
                 draft.heard = own
-        self._by_models(understood, rows, weights, reasons)
+        self._by_models(understood, rows, counted, reasons)
         for i, draft in rows:
             one = understood[i]
             words = one.targets.words if one.targets else ()
@@ -226,50 +228,43 @@ class Expression:
                     draft.terms["listener"] = _log(draft.heard.belief[-1])
             draft.terms = {name: terms.rounded(draft.terms.get(name)) for name in terms.TERMS}
         out = []
-        for one, contrast, own, said in zip(understood, asked, drafts, missing, strict=True):
-            why = dict(reasons)
-            if contrast.contrast is None:
-                why.setdefault("listener", "there are no distractors to tell the true context from.")
-            if not (one.targets and one.targets.words):
-                why.setdefault("coverage", "there is no target word.")
-            if not any(inference.tails for inference in one.inferences):
-                why.setdefault("knowledge", "nothing was inferred.")
-            if not one.intent:
-                why.setdefault("intent", "no intent is wanted of the reply.")
+        for one, own_asked, own, said, weighed in zip(understood, asked, drafts, missing, counted, strict=True):
+            why = reasons | _uncounted(one, own_asked, weighed, reasons)
             for name in terms.TERMS:
                 if all(draft.terms[name] is None for draft in own):
                     said[f"term {name}"] = f"{why.get(name, 'no candidate has a word.')} It counts 0."
-            if one.intent and "term intent" in said and not any(voice.reads_intent for voice in self.voices):
-                said["intent"] = f"{one.intent!r} changes nothing: no responder is told, and term `intent` counts 0."
-            out.append({n: 0.0 if f"term {n}" in said else float(weights[n]) for n in terms.TERMS})
+            wants = one.intent if one.intent_from == GIVEN else ""
+            if wants and "term intent" in said and not any(voice.reads_intent for voice in self.voices):
+                said["intent"] = f"{wants!r} changes nothing: no responder is told, and term `intent` counts 0."
+            out.append({n: 0.0 if f"term {n}" in said else float(weighed[n]) for n in terms.TERMS})
         return out
 
     def _by_models(
         self,
         understood: Sequence[Understood],
         rows: Sequence[tuple[int, _Draft]],
-        weights: Mapping[str, float],
+        weights: Sequence[Mapping[str, float]],
         reasons: dict[str, str],
     ) -> None:
-        """The terms ``mechanism`` and ``intent`` of replies that have a word."""
-        spoken = [(understood[i], draft) for i, draft in rows if draft.text.strip()]
-        levels = self._by_component("mechanism", "mechanisms", weights, reasons)
-        if levels is not None and spoken:
+        """The terms ``mechanism`` and ``intent`` of replies that have a word; no model is loaded for a weight of 0."""
+        spoken = [(understood[i], draft) for i, draft in rows if draft.text.strip() and weights[i]["mechanism"]]
+        levels = self._by_component("mechanism", "mechanisms", spoken, reasons)
+        if levels is not None:
             found = terms.mechanisms(levels, [o.dialogue.turns[-1] for o, _ in spoken], [d.text for _, d in spoken])
             for (_, draft), value in zip(spoken, found, strict=True):
                 draft.terms["mechanism"] = value
-        labels = self._by_component("intent", "intent", weights, reasons)
-        spoken = [(one, draft) for one, draft in spoken if one.intent]
-        if labels is not None and spoken:
+        wanting = [(i, draft) for i, draft in rows if understood[i].intent and weights[i]["intent"]]
+        spoken = [(understood[i], draft) for i, draft in wanting if draft.text.strip()]
+        labels = self._by_component("intent", "intent", spoken, reasons)
+        if labels is not None:
             turns, wanted = [one.dialogue.turns[-1] for one, _ in spoken], [one.intent for one, _ in spoken]
             found = terms.intents(labels, turns, [draft.text for _, draft in spoken], wanted)
             for (_, draft), value in zip(spoken, found, strict=True):
                 draft.terms["intent"] = value
 
-    def _by_component(self, term: str, part: str, weights: Mapping[str, float], reasons: dict[str, str]) -> Any:
-        """The model a term needs; not loaded for a weight of 0."""
-        if not weights[term]:
-            reasons[term] = "its weight is 0."
+    def _by_component(self, term: str, part: str, measured: Sequence[Any], reasons: dict[str, str]) -> Any:
+        """The model a term needs; None where nothing is measured by it or it is not here."""
+        if not measured:
             return None
         component = self.steps.component(part)
         if component is None:
@@ -289,6 +284,25 @@ class Expression:
             f"express.scorer: no responder {name!r} that gives probabilities.{nearest(name, known)}"
             f" Accepted: {', '.join(known) or 'none of those named can'}."
         )
+
+
+def _uncounted(one: Understood, asked: Asked, weights: Mapping[str, float], known: Mapping[str, str]) -> dict[str, str]:
+    """Term to the reason why it counts nothing in this conversation; what is ``known`` of all comes first."""
+    why = {}
+    if asked.contrast is None:
+        why["listener"] = known.get("listener", "there are no distractors to tell the true context from.")
+    if not (one.targets and one.targets.words):
+        why["coverage"] = "there is no target word."
+    if not any(inference.tails for inference in one.inferences):
+        why["knowledge"] = "nothing was inferred."
+    if not weights["mechanism"]:
+        why["mechanism"] = "its weight is 0."
+    if not one.intent:
+        why["intent"] = "no intent is wanted of the reply."
+    elif not weights["intent"]:
+        is_given = one.intent_from == GIVEN
+        why["intent"] = "its weight is 0." if is_given else "`predicted_intent`, its weight for a predicted one, is 0."
+    return why
 
 
 def inferred(inferences: Sequence[Inference]) -> tuple[str, ...]:

@@ -64,15 +64,20 @@ def knowledge(reply: str, inferences: Sequence[Inference]) -> float | None:
 
 
 def diversity(reply: str, earlier: Iterable[str]) -> float:
-    """Minus the largest share of a reply's word pairs that one earlier reply has; words where it is one word long.
+    """Minus the largest share of a reply's word pairs that one earlier reply has, or that it has said itself before.
+
+    Pairs are words where the reply is one word long.
 
     >>> diversity("I am so sorry.", ["That is great!", "I am so happy."])
     -0.6666666666666666
+    >>> diversity("I am so sorry. I am so sorry.", [])
+    -0.42857142857142855
     """
     own = _pairs(words_of(reply))
     if not own:
         return 0.0
-    return -max((len(own & _pairs(words_of(text))) / len(own) for text in earlier), default=0.0)
+    again = [sum(pair in said for pair in own) for said in map(_pairs, map(words_of, earlier))]
+    return -max(len(own) - len(set(own)), *again, 0) / len(own) + 0.0
 
 
 def length(reply: str, shortest: int, longest: int) -> float:
@@ -135,5 +140,5 @@ def words_of(text: str) -> list[str]:
     return [word.text for word in tokenize_words(text, "recec") if any(c.isalnum() for c in word.text)]
 
 
-def _pairs(words: Sequence[str]) -> set[tuple[str, ...]]:
-    return set(pairwise(words)) if len(words) > 1 else {(word,) for word in words}
+def _pairs(words: Sequence[str]) -> list[tuple[str, ...]]:
+    return list(pairwise(words)) if len(words) > 1 else [(word,) for word in words]
