@@ -119,6 +119,7 @@ def test_demo(cli, tiny_model):
     assert done.code == 0 and done.err == ""
     assert done.out.count("speaker") == 2 and done.out.count("listener ") == 2 and "feels" in done.out
     assert "model tiny (cause_gated); weights: none: random weights" in done.out
+    assert "chosen" not in done.out
     assert json.loads(cli("demo", "--json", "--model", str(tiny_model)).out)["model"] == "tiny"
 
 

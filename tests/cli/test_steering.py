@@ -27,10 +27,10 @@ def model(tiny_model):
 @pytest.fixture(autouse=True)
 def small_pool(monkeypatch):
     """Random distractors out of a few turns."""
-    from empatheia.decoding import distractors
     from empatheia.decoding.turn_pool import TurnPool
+    from empatheia.listener.steps import contrast
 
-    monkeypatch.setattr(distractors, "turn_pool", lambda: TurnPool.of([*OTHERS, "We lost the game."]))
+    monkeypatch.setattr(contrast, "turn_pool", lambda _: TurnPool.of([*OTHERS, "We lost the game."]))
 
 
 @pytest.fixture
@@ -42,6 +42,35 @@ def yaml_file(tiny_model, tmp_path) -> Path:
         f"  focus: {{distractors: given, texts: {json.dumps(OTHERS)}}}\n"
     )
     return tmp_path / "mine.yaml"
+
+
+def test_who_is_named_answers_alone_and_nobody_is_five_steps(cli, tiny_model, monkeypatch):
+    """``respond``, ``chat``, ``demo`` and ``empatheia.respond`` without a model: five steps on the bundled one."""
+    import empatheia
+    from empatheia.listener import FocusedListener, Listener
+    from empatheia.listener import listener as home
+
+    home.five_steps.cache_clear()
+    home._shared.cache_clear()
+    monkeypatch.setattr("empatheia.listener.catalogue.bundled_root", lambda: tiny_model.parent)
+    monkeypatch.setattr("empatheia.listener.listener.find_model", lambda place: tiny_model)
+    try:
+        own = FocusedListener().respond(TEXT, explain=True)
+        steps = json.loads(cli("respond", TEXT, "--json").out)
+        assert steps["reply"] == own.text and steps["model"] == "five steps" and "explanation" not in steps
+        assert steps["decoding"]["responder"] == "tiny" and len(own.explanation.worlds) == 3
+        assert empatheia.respond(TEXT).text == own.text
+        assert cli("chat", stdin=TEXT + "\n").out.strip() == own.text
+        assert own.understanding.causes == Listener.load(tiny_model).analyze(TEXT).causes  # not only the target words
+        one_way = json.loads(cli("respond", TEXT, "--strategy", "beam", "--json", "--explain").out)
+        ways = {c["decoding"]["strategy"] for c in one_way["explanation"]["candidates"]}
+        assert ways == {"beam"} and len(own.explanation.candidates) > len(one_way["explanation"]["candidates"])
+        alone = json.loads(cli("respond", TEXT, "--json", "--model", "default").out)
+        assert alone["model"] == "tiny" and "focus" not in alone["decoding"]
+        assert empatheia.respond(TEXT, model="default").text == alone["reply"]
+    finally:
+        home.five_steps.cache_clear()
+        home._shared.cache_clear()
 
 
 def test_a_reply_is_focused_and_explained(cli, model):
@@ -115,10 +144,10 @@ def test_a_file_named_as_the_model_answers_as_its_settings_say(cli, yaml_file):
 
 
 def test_many_distractors_are_counted(cli, model, monkeypatch):
-    from empatheia.decoding import distractors
     from empatheia.decoding.turn_pool import TurnPool
+    from empatheia.listener.steps import contrast
 
-    monkeypatch.setattr(distractors, "turn_pool", lambda: TurnPool.of([f"Text number {i}." for i in range(30)]))
+    monkeypatch.setattr(contrast, "turn_pool", lambda _: TurnPool.of([f"Text number {i}." for i in range(30)]))
     done = cli("respond", TEXT, *model, "--focus", "grandmother", "--worlds", "21", "--explain")
     assert done.out.count("Text number") == 6 and "... and 14 more" in done.out
     assert len(json.loads(cli("respond", TEXT, *model, "--worlds", "21", "--explain", "--json").out)["explanation"]

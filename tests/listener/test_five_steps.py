@@ -408,8 +408,10 @@ def test_as_many_words_as_are_asked_for(tiny_copy):
     record = json.loads((tiny_copy / "empatheia.json").read_text())
     (tiny_copy / "empatheia.json").write_text(json.dumps(record | {"cause_threshold": 0.0}))
     marks_all = Listener.load(tiny_copy)
-    found = [make(marks_all, settings={"explain": {"most": n}}).analyze(TEXT).causes for n in (1, 2, 9)]
-    assert [len(causes) for causes in found] == [1, 2, 4]  # lost, grandmother, last, week
+    asked = {"focus": "auto", "max_new_tokens": 2, "explain": True}
+    found = [make(marks_all, settings={"explain": {"most": n}}).respond(TEXT, **asked) for n in (1, 2, 9)]
+    assert [len(reply.explanation.targets) for reply in found] == [1, 2, 4]  # lost, grandmother, last, week
+    assert all(reply.understanding.causes == marks_all.analyze(TEXT).causes for reply in found)
 
 
 def test_ties_go_to_the_first_and_duplicates_are_one(listener):

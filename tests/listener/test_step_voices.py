@@ -229,12 +229,13 @@ def test_words_of_score_0_are_no_targets(listener):
 
 def test_masked_distractors_exchange_the_target_words(listener, tmp_path, monkeypatch):
     """By folder, as the settings name it; another kind that the caller asks for does not get its model."""
-    from empatheia.decoding import distractors, masked_distractors
+    from empatheia.decoding import masked_distractors
     from empatheia.decoding.turn_pool import TurnPool
+    from empatheia.listener.steps import contrast
 
     pool = TurnPool.of([*tiny_focus.TURNS, *(f"a {word}" for word in tiny_focus.WORDS.words)])
     monkeypatch.setattr(masked_distractors, "turn_pool", lambda: pool)
-    monkeypatch.setattr(distractors, "turn_pool", lambda: pool)
+    monkeypatch.setattr(contrast, "turn_pool", lambda _: pool)
     model, tokenizer = tiny_focus.masked_model()
     for part in (model, tokenizer):
         part.save_pretrained(tmp_path / "masked")

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from empatheia.cli.opening import (
-    DEFAULT,
     ConditionOption,
     EndpointOption,
     FolderOption,
@@ -57,7 +56,7 @@ def chat(
     worlds: WorldsOption = None,
     distractors: DistractorsOption = None,
     listener_file: ListenerOption = None,
-    model: ModelOption = DEFAULT,
+    model: ModelOption = None,
     system: SystemOption = None,
     runs: RunsOption = Path("runs"),
     endpoint: EndpointOption = None,

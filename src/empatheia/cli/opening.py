@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 DEFAULT = "default"
 LANGUAGE_MODEL = "language_model"
 
-ModelOption = Annotated[str, typer.Option(help="Name or folder of a model.")]
+ModelOption = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(help="Answer by this model alone, by name or folder. Without it: five steps on the bundled one."),
+]
 SystemOption = Annotated[
     Optional[str],  # noqa: UP045
     typer.Option(metavar="NAME", help="Answer by the best checkpoint of this system; see 'empatheia models list'."),
@@ -46,7 +49,7 @@ PriceOutOption = Annotated[Optional[float], typer.Option(help="Of a million comp
 
 
 def open_listener(
-    model: str = DEFAULT,
+    model: str | None = None,
     system: str | None = None,
     *,
     runs: Path = Path("runs"),
@@ -82,7 +85,7 @@ def open_listener(
         from empatheia.resources.chat_endpoint import Prices
 
         prices = Prices(price_in, price_out)
-    if given and model != DEFAULT:
+    if given and model is not None:
         options["analyst"] = model
     if llm is not None:
         from empatheia.listener import LanguageListener
@@ -94,7 +97,11 @@ def open_listener(
         from empatheia.listener import LanguageListener
 
         return LanguageListener.of_model(folder, **options)
-    place = _place(model, system, runs)
+    if model is None and system is None and not options and prices is None:
+        from empatheia.listener.listener import five_steps
+
+        return five_steps()
+    place = _place(DEFAULT if model is None else model, system, runs)
     if not options and prices is None:
         return _loaded(place)
     from empatheia.listener import LanguageListener

@@ -10,7 +10,6 @@ from typing import Annotated
 import typer
 
 from empatheia.cli.opening import (
-    DEFAULT,
     ConditionOption,
     EndpointOption,
     FolderOption,
@@ -60,7 +59,7 @@ def respond(
     worlds: WorldsOption = None,
     distractors: DistractorsOption = None,
     listener_file: ListenerOption = None,
-    model: ModelOption = DEFAULT,
+    model: ModelOption = None,
     system: SystemOption = None,
     runs: RunsOption = Path("runs"),
     endpoint: EndpointOption = None,

@@ -264,15 +264,24 @@ def analyze(item: Any, model: str | Path = DEFAULT, **options: Any) -> Any:
     return _shared(str(model)).analyze(item, **options)
 
 
-def respond(item: Any, model: str | Path = DEFAULT, **settings: Any) -> Any:
+def respond(item: Any, model: str | Path | None = None, **settings: Any) -> Any:
     """:meth:`Listener.respond` with a model that is loaded once.
 
     Args:
         item: A text, a conversation, or a list of these.
-        model: Name or folder.
+        model: Name or folder, e.g. ``default`` for the bundled responder alone; None = :func:`five_steps`.
         **settings: Passed on.
     """
-    return _shared(str(model)).respond(item, **settings)
+    return (five_steps() if model is None else _shared(str(model))).respond(item, **settings)
+
+
+@lru_cache(maxsize=1)
+def five_steps() -> Listener:
+    """Who answers where nobody is named: the listener of five steps on the bundled model, with focus.
+
+    Steps for which a model is installed are answered by it; see :mod:`empatheia.listener.steps.focused`.
+    """
+    return LISTENERS.get("five_steps")()
 
 
 @lru_cache(maxsize=2)

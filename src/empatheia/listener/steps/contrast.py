@@ -8,6 +8,7 @@ from typing import Any
 
 from empatheia.decoding.distractors import Contrast, Distractors, GivenDistractors, RandomDistractors
 from empatheia.decoding.targets import Targets
+from empatheia.decoding.turn_pool import turn_pool
 from empatheia.dialogue import Dialogue, Span
 from empatheia.errors import DecodingError, MissingResourceError
 from empatheia.listener.steps.settings import FocusSettings, MemorySettings
@@ -62,7 +63,7 @@ class Contrasts:
             if self._given:
                 return next(iter(self._given.values()))
             name = "gee" if self._estimator() is not None else "random"
-        key = (name, focus.model, focus.texts, focus.seed)
+        key = (name, focus.model, focus.texts, focus.pool, focus.seed)
         if key not in self._made:
             self._made[key] = self._open(name, focus)
         return self._made[key]
@@ -72,7 +73,7 @@ class Contrasts:
         if name in needed and not needed[name][1]:
             raise DecodingError(f"distractors `{name}` need express.focus.{needed[name][0]} in a listener's YAML file.")
         if name == "random":
-            return RandomDistractors(seed=focus.seed)
+            return RandomDistractors(turn_pool(focus.pool), seed=focus.seed)
         if name == "given":
             return GivenDistractors(focus.texts)
         if name == "masked":

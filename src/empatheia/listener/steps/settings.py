@@ -187,6 +187,9 @@ class FocusSettings(Strict):
     )
     model: str | None = Field(None, description="`masked`: masked language model; `gee`: another estimator.")
     texts: tuple[str, ...] = Field((), description="`given`: other texts for the newest speaker turn.")
+    pool: Literal["auto", "empathetic_dialogues", "sample"] = Field(
+        "auto", description="`random`: whose turns; `auto` = EmpatheticDialogues where it is here, else the sample."
+    )
     seed: int = Field(0, ge=0, description="Of the distractors.")
     strict: bool = Field(False, description="No distractor possible: an error, in place of answering without focus.")
 

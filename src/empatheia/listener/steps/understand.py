@@ -140,6 +140,7 @@ class Steps:
             with given_emotion(emotion):
                 felt = self._emotions(dialogues, emotion, notes, batch_size)
                 targets = self._targets(inputs, dialogues, steering, notes, batch_size)
+                marked = self._marked(dialogues, steering)
                 inferences = self._inferences(dialogues, notes, batch_size)
                 intents, intent_from = self._intents(dialogues, steering, notes, batch_size)
             doubted = self._doubts(inputs, dialogues, batch_size)
@@ -163,6 +164,7 @@ class Steps:
                     intent_from=GIVEN if wanted else intent_from if predicted else "",
                     missing=notes.missing[i],
                     uncertain=(*doubted[i], *notes.doubts[i]),
+                    marked=marked[i],
                 )
             )
         return out
@@ -201,12 +203,7 @@ class Steps:
         notes: Notes,
         batch_size: int,
     ) -> list[Targets | None]:
-        settings = self.settings.explain
-        way, words = settings.targets, steering.words or settings.words
-        if steering.words:
-            way = "given"
-        elif way == OFF and steering.focus is not None and steering.focus != OFF:
-            way = "auto"
+        way, words = self._way(steering), steering.words or self.settings.explain.words
         if way == OFF:
             notes.everywhere("explain", "switched off (explain.targets).")
             return [None] * len(dialogues)
@@ -217,6 +214,19 @@ class Steps:
             notes.everywhere("explain", self.reason({"spans": "causes"}.get(way, "words")))
             return [None] * len(dialogues)
         return notes.ask("explain", lambda asked: finder.find(asked, batch_size=batch_size), dialogues)
+
+    def _way(self, steering: Steering) -> str:
+        """Of finding target words."""
+        way = self.settings.explain.targets
+        if steering.words:
+            return "given"
+        return "auto" if way == OFF and steering.focus not in (None, OFF) else way
+
+    def _marked(self, dialogues: Sequence[Dialogue], steering: Steering) -> list[Understanding | None]:
+        """What the reasoner marks in all turns, where the targets are words of that."""
+        if isinstance(self._finder(self._way(steering)), ReasonerTargets) and self.reading is not None:
+            return [list(row.values())[-1] for row in self.reading.read(dialogues, len(dialogues))]
+        return [None] * len(dialogues)
 
     def _finder(self, way: str) -> Any:
         most = self.settings.explain.most

@@ -31,6 +31,7 @@ class Understood:
         intent_from: What found it, or ``given``.
         missing: Step to the reason why it has no answer.
         uncertain: Reasons to distrust all this.
+        marked: What the reasoner takes for causes in all turns, where the targets are words of these; else None.
     """
 
     ready: ReadyInput
@@ -45,6 +46,7 @@ class Understood:
     intent_from: str
     missing: Mapping[str, str] = field(default_factory=dict)
     uncertain: tuple[str, ...] = ()
+    marked: Understanding | None = None
 
     @property
     def emotion(self) -> str:
@@ -56,8 +58,9 @@ class Understood:
         return () if self.targets is None else tuple(self.ready.located(span) for span in self.targets.spans)
 
     def understanding(self, model: str) -> Understanding:
-        """The same as the record of every listener: the targets are its causes."""
-        spans = tuple(Span(s.turn, s.start, s.end, None if s.score is None else float(s.score)) for s in self.spans())
-        return Understanding(
-            self.emotions, spans, tuple(sorted(spans, key=lambda s: s.start)), self.ready.turns, self.uncertain, model
-        )
+        """The same as the record of every listener: the causes are the targets, or what the reasoner marked."""
+        targets = [Span(s.turn, s.start, s.end, None if s.score is None else float(s.score)) for s in self.spans()]
+        causes, words = targets, sorted(targets, key=lambda span: span.start)
+        if self.marked is not None:
+            causes, words = ([self.ready.located(s) for s in own] for own in (self.marked.causes, self.marked.words))
+        return Understanding(self.emotions, tuple(causes), tuple(words), self.ready.turns, self.uncertain, model)
