@@ -19,7 +19,7 @@ from empatheia.training.runner import run
 
 NAMES = [
     WHOLE, "responder alone", "no focus", "predicted intent", "no ranking", "no knowledge", "bundled parts only",
-    "bundled, no focus",
+    "bundled, no focus", "bundled, greedy",
 ]  # fmt: skip
 
 
