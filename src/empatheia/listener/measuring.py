@@ -13,7 +13,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +31,7 @@ from empatheia.metrics.score import Score, Signature
 from empatheia.metrics.significance import adjusted, paired_permutation
 from empatheia.taxonomy import MECHANISMS
 from empatheia.training.evaluation import N_RESAMPLES, reply_scores
-from empatheia.training.reply_judging import Judges, Measurement, check_judges, plain_words
-from empatheia.training.saving import write_atomically
+from empatheia.training.reply_judging import Judges, Measurement, check_judges, kept, plain_words
 
 WHOLE = "whole"
 """Name of the listener that the recipe's `model` describes."""
@@ -127,17 +126,13 @@ class ListenTask(Measurement):
         judges, told = self.judges, settings.model_dump(mode="json")
         listener = "" if judges.listener is None else judges.listener.name
         facts = (told, judges.contexts.checksum, listener, self.data.mechanisms)
-        origin = hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
         file = self.folder / "variants" / f"{name.replace(' ', '_').replace('/', '_')}.json"
-        if file.is_file():
-            record = json.loads(file.read_text(encoding="utf-8"))
-            if record.pop("origin") == origin:
-                return Answers(**{**record, "judged": Judged.of(record["judged"])})
-        made = self._respond(name, settings)
-        made = replace(made, judged=judges.judge(made.replies))
-        file.parent.mkdir(exist_ok=True)
-        write_atomically(file, json.dumps({"origin": origin, **asdict(made)}, ensure_ascii=False))
-        return made
+
+        def make() -> Answers:
+            made = self._respond(name, settings)
+            return replace(made, judged=judges.judge(made.replies))
+
+        return kept(file, facts, Answers, make)
 
     def _respond(self, name: str, settings: ListenerSettings) -> Answers:
         listener = FocusedListener(settings, device=self.device)

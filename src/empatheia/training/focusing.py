@@ -7,7 +7,6 @@ permutation tests say whether coverage differs from S0 and from random distracto
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +18,6 @@ import torch
 from transformers.utils import logging as transformers_logging
 
 from empatheia.config import FocusData, Recipe
-from empatheia.decoding.focus_scores import Judged
 from empatheia.errors import ConfigError
 from empatheia.metrics import METRICS
 from empatheia.metrics.base import Metric
@@ -30,8 +28,7 @@ from empatheia.training.evaluation import N_RESAMPLES, reply_scores
 from empatheia.training.focus_contexts import FocusContexts
 from empatheia.training.focus_replies import S0, Point, Spoken, points_of, speak
 from empatheia.training.focus_speakers import Speaker, open_language_model, open_speaker
-from empatheia.training.reply_judging import Judges, Measurement, check_judges, plain_words
-from empatheia.training.saving import write_atomically
+from empatheia.training.reply_judging import Judges, Measurement, check_judges, kept, plain_words
 from empatheia.training.starting import started_from
 
 SYSTEM = "pragmatic_speaker"
@@ -122,21 +119,18 @@ class FocusTask(Measurement):
         name = S0 if point is None else point.name
         contexts, listener = self.contexts, self._listener or ""
         facts = (name, self.data.prior, self.recipe.decoding.model_dump(), self.speaker.fingerprint, contexts.checksum)
-        origin = hashlib.sha256(repr((*facts, listener, self.data.mechanisms)).encode()).hexdigest()[:16]
         file = self.folder / "systems" / f"{name.replace(', ', '_').replace(' ', '')}.json"
-        if file.is_file():
-            record = json.loads(file.read_text(encoding="utf-8"))
-            if record.pop("origin") == origin:
-                return Spoken(**{**record, "judged": Judged.of(record["judged"])})
-        bar: Any = transformers_logging.tqdm(total=len(contexts.examples), desc=f"{name} {told}".strip(), unit="reply")
-        with bar:
-            made = speak(
-                self.speaker, contexts, self.recipe.decoding, self.data.prior, point, plain, advance=bar.update
-            )
-        made = replace(made, judged=self.judges.judge(made.replies, self.speaker.name))
-        file.parent.mkdir(exist_ok=True)
-        write_atomically(file, json.dumps({"origin": origin, **asdict(made)}, ensure_ascii=False))
-        return made
+
+        def make() -> Spoken:
+            n = len(contexts.examples)
+            bar: Any = transformers_logging.tqdm(total=n, desc=f"{name} {told}".strip(), unit="reply")
+            with bar:
+                made = speak(
+                    self.speaker, contexts, self.recipe.decoding, self.data.prior, point, plain, advance=bar.update
+                )
+            return replace(made, judged=self.judges.judge(made.replies, self.speaker.name))
+
+        return kept(file, (*facts, listener, self.data.mechanisms), Spoken, make)
 
     def _scores(
         self, name: str, metrics: Mapping[str, Metric], own: Spoken, point: Point | None

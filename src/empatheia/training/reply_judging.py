@@ -6,10 +6,13 @@ task ``listen`` share, beside those of the gold replies and of two that fit anyt
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -25,12 +28,16 @@ from empatheia.text.words import tokenize_words
 from empatheia.training.evaluation import N_RESAMPLES
 from empatheia.training.focus_contexts import FocusContexts, focus_contexts
 from empatheia.training.focus_speakers import open_speaker
+from empatheia.training.saving import write_atomically
 from empatheia.training.stages import StageData
 from empatheia.training.starting import model_named
 from empatheia.understanding.inferences.vectors import SentenceVectors
 from empatheia.understanding.mechanisms import MechanismsOfTurns
 from empatheia.understanding.near_words import WordVectors
 from empatheia.understanding.reply_mechanisms import TRIVIAL
+
+Said = TypeVar("Said", bound=Any)
+"""What a system said and how it was judged; plain data."""
 
 
 class Judges:
@@ -153,6 +160,26 @@ class Measurement:
     def data_record(self) -> dict[str, Any]:
         """Counts of contexts, target words and distractors, and a checksum of all of them."""
         return self.judges.data_record()
+
+
+def kept(file: Path, facts: tuple[Any, ...], kind: type[Said], make: Callable[[], Said]) -> Said:
+    """What ``make`` gives, out of a file if it was made before from the same facts: a stopped run goes on behind it.
+
+    Args:
+        file: JSON; written in one piece.
+        facts: All that the result depends on; their ``repr`` is compared by checksum.
+        kind: Dataclass of plain data with a field ``judged``.
+        make: Called if the file is not there or of other facts.
+    """
+    origin = hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
+    if file.is_file():
+        record = json.loads(file.read_text(encoding="utf-8"))
+        if record.pop("origin") == origin:
+            return kind(**{**record, "judged": Judged.of(record["judged"])})
+    made = make()
+    file.parent.mkdir(exist_ok=True)
+    write_atomically(file, json.dumps({"origin": origin, **asdict(made)}, ensure_ascii=False))
+    return made
 
 
 def plain_words(reply: str) -> str:
