@@ -73,6 +73,26 @@ def test_who_is_named_answers_alone_and_nobody_is_five_steps(cli, tiny_model, mo
         home._shared.cache_clear()
 
 
+def test_options_change_the_ways_of_writing_and_a_strategy_is_one(cli, tiny_model):
+    def ways(*options: str) -> list[tuple]:
+        place = ("--model", str(tiny_model), "--distractors", "random")
+        why = json.loads(cli("respond", TEXT, *place, "--json", "--explain", *options).out)["explanation"]
+        return sorted({(c["decoding"]["strategy"], c["decoding"]["max_new_tokens"]) for c in why["candidates"]})
+
+    assert ways() == ways("--seed", "0") == [("beam", 60), ("greedy", 60)]
+    assert ways("--max-new-tokens", "5") == [("beam", 5), ("greedy", 5)]
+    assert ways("--strategy", "greedy") == [("greedy", 60)]
+    assert ways("--strategy", "beam", "--max-new-tokens", "5") == [("beam", 5)]
+
+
+def test_a_chat_tells_which_words_its_reply_is_about(cli, model):
+    place = [*model[:2], "--distractors", "random"]
+    talk = "My dog died.\nHe was fourteen.\n/focus off\nHe slept on my bed.\n"
+    told = [line for line in cli("chat", *place, stdin=talk).err.splitlines() if line.startswith("about: ")]
+    assert len(told) == 2 and "dog" not in told[1]
+    assert all(word in "He was fourteen." for word in told[1].removeprefix("about: ").split(", ") if word != "no word")
+
+
 def test_a_reply_is_focused_and_explained(cli, model):
     done = cli("respond", TEXT, *model, "--focus", "grandmother", "--alpha", "4", "--beta", "0.8", "--explain")
     assert done.code == 0, done.err

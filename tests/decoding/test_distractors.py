@@ -20,7 +20,7 @@ from empatheia.decoding.targets import ScoredTargets, Targets, named
 from empatheia.decoding.turn_pool import TurnPool, WordList, turn_pool, wording
 from empatheia.decoding.word_exchange import exchange
 from empatheia.dialogue import Dialogue
-from empatheia.errors import CheckpointError, ConfigError, DecodingError, MissingResourceError
+from empatheia.errors import CheckpointError, ConfigError, DataError, DecodingError, MissingResourceError
 from empatheia.metrics.word_forms import base_form
 from empatheia.understanding.emotion_estimator import PAPER, REPO
 
@@ -247,6 +247,21 @@ def test_default_pool_without_a_corpus_is_the_sample(monkeypatch, tmp_path):
     with pytest.raises(ConfigError, match="no pool 'sampl'"):
         turn_pool("sampl")
     turn_pool.cache_clear()
+
+
+def test_a_corpus_that_cannot_be_read_is_told_and_the_sample_taken(monkeypatch, tmp_path, caplog):
+    (tmp_path / "empatheticdialogues").mkdir()
+    (tmp_path / "empatheticdialogues" / "train.csv").write_text("garbage,1\n")
+    monkeypatch.setenv("EMPATHEIA_DATA", str(tmp_path))
+    monkeypatch.setenv("EMPATHEIA_CACHE", str(tmp_path))
+    turn_pool.cache_clear()
+    try:
+        assert turn_pool().name == "sample/train"
+        assert "turns of the bundled sample" in caplog.text and "header is 'garbage,1'" in caplog.text
+        with pytest.raises(DataError, match="header is 'garbage,1'"):
+            turn_pool("empathetic_dialogues")
+    finally:
+        turn_pool.cache_clear()
 
 
 def test_given_texts_and_words():

@@ -131,6 +131,23 @@ def test_a_given_intent_ranks_and_a_predicted_one_does_not(whole):
     assert all(candidate.terms["intent"] is not None for candidate in wanted.candidates if candidate.text)
 
 
+def test_a_given_intent_that_changes_nothing_is_a_doubt(bare):
+    doubts = bare.respond(TEXT, intent="consoling").understanding.uncertain
+    assert any(doubt.startswith("the wanted intent 'consoling' changes nothing") for doubt in doubts)
+    assert bare.respond(TEXT).understanding.uncertain == bare.analyze(TEXT).uncertain
+
+
+def test_settings_of_writing_change_the_ways_or_are_one(bare):
+    def lengths(reply):
+        return sorted({(c.decoding["strategy"], c.decoding["max_new_tokens"]) for c in reply.explanation.candidates})
+
+    assert lengths(bare.respond(TEXT, max_new_tokens=4, explain=True)) == [("beam", 4), ("greedy", 4)]
+    assert lengths(bare.respond(TEXT, strategy="greedy", max_new_tokens=4, explain=True)) == [("greedy", 4)]
+    assert lengths(bare.converse(max_new_tokens=4).say(TEXT)) == [("beam", 4), ("greedy", 4)]
+    with pytest.raises(DecodingError, match="max_new_tokens is 0"):
+        bare.respond(TEXT, max_new_tokens=0)
+
+
 def test_replies_that_take_up_what_was_inferred_rank_higher(listener):
     """Term ``knowledge``: by relation, by base form, not by stop words; without inferences it counts nothing."""
 
@@ -308,7 +325,7 @@ def test_what_was_said_before_loses(listener):
 def test_responders_read_what_memory_says(listener, memory, first):
     own = make(listener, settings={"memory": memory})
     read = Dialogue("", tuple(turn for turn in TALK.turns[first:] if turn.role == "speaker"))
-    settings = {"focus": "off", "max_new_tokens": 8}
+    settings = {"focus": "off", "strategy": "greedy", "max_new_tokens": 8}
     assert own.respond(TALK, **settings).text == listener.respond(read, max_new_tokens=8).text
     assert own.respond(TALK, explain=True).explanation.worlds[0] == TALK.turns[-1].text
 

@@ -14,6 +14,7 @@ from empatheia.analysis import Mechanism
 from empatheia.config import load_recipe, recipes_root
 from empatheia.errors import CheckpointError, ConfigError, MissingResourceError
 from empatheia.metrics.coverage import Coverage
+from empatheia.metrics.score import Signature
 from empatheia.taxonomy import MECHANISMS
 from empatheia.training import focusing, reply_judging
 from empatheia.training.focus_contexts import FILE, chosen_examples, focus_contexts
@@ -284,6 +285,20 @@ def test_focus_is_compared_with_both_baselines_at_its_own_point():
     }
     assert all(test["n"] == 40 and test["p_adjusted"] is None for test in whole.values())
     assert all(test["p_adjusted"] >= test["p_value"] for name, test in found.items() if name not in whole)
+
+
+def test_the_whole_grid_says_what_it_is(places, tmp_path):
+    own = recipe(places, "data.grid=[[6, 0.9], [2, 0.5]]", "data.distractors=[random]")
+    metrics = run(own, tmp_path / "runs", show_progress=False).metrics["metrics"]
+    score = metrics["random, whole grid: coverage"]
+    points = [metrics[f"random, alpha {a}, beta {b}: coverage"] for a, b in ((6, 0.9), (2, 0.5))]
+    assert score["value"] == pytest.approx(sum(point["value"] for point in points) / 2)
+    assert score["n"] == points[0]["n"] and score["parts"] == {"n_points": 2}
+    told = Signature.parse(score["signature"])
+    assert told.values["alpha/beta"] == "6/0.9 2/0.5" and "3 worlds" in told.values["focus"]
+    assert {"decoding", "prior", "speaker"} <= set(told.values)
+    assert metrics["systems"]["random, whole grid"] == {"kind": "random"}
+    assert "coverage: random, whole grid against S0" in metrics["tests"]
 
 
 # -- what is refused -----------------------------------------------------------------------------------------

@@ -1,12 +1,12 @@
-"""``empatheia chat``: a conversation, turn by turn, words as they come."""
+"""``empatheia chat``: a conversation, turn by turn; words as they come where one model is named."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -45,7 +45,7 @@ HELP = (
 
 def chat(
     context: typer.Context,
-    strategy: Annotated[str, typer.Option(help="greedy, sample, or beam (not streamed).")] = "greedy",
+    strategy: Annotated[str, typer.Option(help="greedy, sample or beam.")] = "greedy",
     top_k: Annotated[int, typer.Option(help="Sample from the k most probable pieces; 0 = all.")] = 20,
     temperature: Annotated[float, typer.Option(help="Sampling temperature, above 0.")] = 0.9,
     seed: Annotated[int, typer.Option(help="Of sampling.")] = 0,
@@ -69,6 +69,9 @@ def chat(
 ) -> None:
     r"""Talk with a model.
 
+    Without --model or --system the replies come of five steps, ranked, so each is shown when it is whole;
+    otherwise words are shown as they come, unless by a beam. --strategy makes it one way of writing.
+
     Reads stdin to its end when that is not a terminal: one line in, one reply out. Commands inside: /quit,
     /reset, /help; /focus, /alpha, /emotion, /intent steer the next replies, /why explains the last. Named words
     are for the next turn alone.
@@ -80,10 +83,11 @@ def chat(
     """
     from empatheia.cli.opening import open_listener, usage_line
     from empatheia.cli.output import say
-    from empatheia.cli.steering import in_five_steps, read_listener, steering_of, was_given
+    from empatheia.cli.steering import given_decoding, in_five_steps, read_listener, steering_of
     from empatheia.listener import Decoding, FocusedListener
 
     settings = Decoding(strategy=strategy, top_k=top_k, temperature=temperature, seed=seed)  # pyright: ignore
+    given = given_decoding(context)
     steering = steering_of(focus, alpha, beta, worlds, distractors)
     if listener_file is not None:
         listener = read_listener(context, listener_file)
@@ -102,18 +106,17 @@ def chat(
         )
     has_steps = isinstance(listener, FocusedListener)
     if steering is not None or has_steps:
-        own_way = None if has_steps and not was_given(context, *Decoding.__dataclass_fields__) else settings
-        conversation = in_five_steps(listener, condition).converse(decoding=own_way, steering=steering)
+        conversation = in_five_steps(listener, condition).converse(steering=steering, **given)
     else:
         conversation = listener.converse(decoding=settings)
     try:
-        _converse(conversation, show, condition)
+        _converse(conversation, show, condition, given)
     finally:
         if told := usage_line(listener):
             say(told)
 
 
-def _converse(conversation: Conversation, show: Shown, condition: str | None) -> None:
+def _converse(conversation: Conversation, show: Shown, condition: str | None, given: Mapping[str, Any]) -> None:
     """Reads, and answers, to the end of the input or ``/quit``."""
     from empatheia.cli.output import say
     from empatheia.cli.steering import steer
@@ -136,7 +139,7 @@ def _converse(conversation: Conversation, show: Shown, condition: str | None) ->
         else:
             try:
                 if text.split()[0] in COMMANDS:
-                    conversation = steer(conversation, text, condition)
+                    conversation = steer(conversation, text, condition, given)
                 else:
                     _answer(conversation, text, show is Shown.analysis, is_terminal)
             except EmpatheiaError as error:
@@ -144,30 +147,33 @@ def _converse(conversation: Conversation, show: Shown, condition: str | None) ->
 
 
 def _answer(conversation: Conversation, text: str, with_analysis: bool, is_terminal: bool) -> None:
-    """Streams one reply to stdout."""
+    """Streams one reply to stdout; one of five steps comes whole, after the words it should be about."""
     from empatheia.cli.output import print_lines, say, understanding_lines, visible
+    from empatheia.listener.steps.conversing import SteeredConversation
 
     stream = conversation.stream(text)
     if with_analysis:
         print_lines(understanding_lines(stream.understanding, top=3, last_turns=1))
     elif stream.understanding.uncertain:
         say(f"uncertain: {'; '.join(stream.understanding.uncertain)}")
-    steering = getattr(conversation, "steering", None)
-    if steering is not None and not with_analysis:
-        causes = stream.understanding.causes
-        say(f"about: {', '.join(visible(span.of(stream.understanding.turns)) for span in causes) or 'no word'}")
+    pieces: Iterable[str] = stream
+    if isinstance(conversation, SteeredConversation):
+        pieces = list(stream)
+        told = None if conversation.last is None else conversation.last.explanation
+        if told is not None and told.worlds:
+            say(f"about: {', '.join(visible(span.of(told.turns)) for span in told.targets) or 'no word'}")
     if is_terminal or with_analysis:
         sys.stdout.write("listener  ")
     try:
-        for piece in stream:
+        for piece in pieces:
             sys.stdout.write(visible(piece))
             sys.stdout.flush()
     except KeyboardInterrupt:
         say("(stopped)")
     sys.stdout.write("\n")
     sys.stdout.flush()
-    if steering is not None and steering.words:  # they stand in this turn, hardly in the next
-        conversation.steering = steering.but(focus="auto")
+    if isinstance(conversation, SteeredConversation) and conversation.steering.words:  # hardly in the next turn
+        conversation.steering = conversation.steering.but(focus="auto")
 
 
 def _lines(is_terminal: bool) -> Iterator[str]:

@@ -101,7 +101,7 @@ def open_listener(
         from empatheia.listener.listener import five_steps
 
         return five_steps()
-    place = _place(DEFAULT if model is None else model, system, runs)
+    place = _place(model, system, runs)
     if not options and prices is None:
         return _loaded(place)
     from empatheia.listener import LanguageListener
@@ -116,16 +116,16 @@ def open_listener(
     return loaded
 
 
-def _place(model: str, system: str | None, runs: Path) -> str | Path:
+def _place(model: str | None, system: str | None, runs: Path) -> str | Path:
     """The folder or name of the model to load."""
     if system is None:
-        return model
+        return DEFAULT if model is None else model
     from empatheia.cli.output import say
     from empatheia.listener.catalogue import find_model
     from empatheia.listener.systems import check_folder, check_system, find_system
 
     check_system(system)
-    if model != DEFAULT:
+    if model is not None:
         place = find_model(Path(model) / "checkpoint" if (Path(model) / "checkpoint").is_dir() else model)
         check_folder(place, system)
         return place

@@ -51,7 +51,7 @@ def respond(
     seed: Annotated[int, typer.Option(help="Of sampling.")] = 0,
     show: Annotated[Shown, typer.Option(help="analysis: also emotions and causes.")] = Shown.reply,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Answer in five steps and tell why: emotion, words, intent, candidates.")
+        bool, typer.Option("--explain", help="Tell why: emotion, words, intent, candidates. Always in five steps.")
     ] = False,
     focus: FocusOption = None,
     alpha: AlphaOption = None,
@@ -75,6 +75,10 @@ def respond(
     Several TEXTs are the turns of one conversation: speaker, listener, speaker ... The last must be the
     speaker's.
 
+    Without --model or --system, and with --focus or --explain, the reply comes of five steps: candidates are
+    written greedily and by a beam, plain and focused, and ranked. --strategy makes it one way of writing; the other
+    options change both.
+
     \b
     empatheia respond "I finally got the job!"
     empatheia respond "My dog died." "I am so sorry." "He was fourteen." --strategy beam --show analysis
@@ -86,7 +90,7 @@ def respond(
     from empatheia.cli.explaining import explanation_lines
     from empatheia.cli.opening import open_listener, usage_line
     from empatheia.cli.output import print_json, print_lines, reply_lines, say, understanding_lines, visible
-    from empatheia.cli.steering import in_five_steps, read_listener, steering_of, was_given
+    from empatheia.cli.steering import given_decoding, in_five_steps, read_listener, steering_of
     from empatheia.dialogue import Dialogue
     from empatheia.listener import Decoding, FocusedListener
 
@@ -122,10 +126,8 @@ def respond(
         )
     has_steps = isinstance(listener, FocusedListener)
     if explain or steering is not None or has_steps:
-        is_free = (explain or has_steps) and not was_given(context, *Decoding.__dataclass_fields__)
-        own_way = None if is_free else settings  # as the listener's settings say
         five_steps = in_five_steps(listener, condition)
-        reply = five_steps.respond(dialogue, decoding=own_way, steering=steering, explain=explain)
+        reply = five_steps.respond(dialogue, steering=steering, explain=explain, **given_decoding(context))
     else:
         reply = listener.respond(dialogue, decoding=settings)
     if not reply.text:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
@@ -72,6 +73,13 @@ def was_given(context: typer.Context, *names: str) -> bool:
     return any(source is not None and source.name == "COMMANDLINE" for source in sources)
 
 
+def given_decoding(context: typer.Context) -> dict[str, Any]:
+    """The options of writing that stand on the command line."""
+    from empatheia.listener import Decoding
+
+    return {name: context.params[name] for name in Decoding.__dataclass_fields__ if was_given(context, name)}
+
+
 def read_listener(context: typer.Context, file: Path) -> Listener:
     """The listener of a YAML file.
 
@@ -119,13 +127,16 @@ def in_five_steps(listener: Listener, condition: str | None = None) -> FocusedLi
     return FocusedListener({"name": listener.name}, voices=[listener], reasoner=reasoner)
 
 
-def steer(conversation: Any, line: str, condition: str | None = None) -> SteeredConversation:
+def steer(
+    conversation: Any, line: str, condition: str | None = None, given: Mapping[str, Any] | None = None
+) -> SteeredConversation:
     """Does what a command of a chat says; tells what was decided, or why the last reply was given.
 
     Args:
         conversation: Of any listener; of five steps from now on.
         line: ``/focus dog`` and the like.
         condition: As for :func:`in_five_steps`.
+        given: Options of writing, by name.
 
     Raises:
         DecodingError: The value is out of range or unknown; nothing changes.
@@ -136,7 +147,7 @@ def steer(conversation: Any, line: str, condition: str | None = None) -> Steered
 
     if not isinstance(conversation, SteeredConversation):
         conversation = SteeredConversation(
-            in_five_steps(conversation.listener, condition), conversation.decoding, conversation.dialogue
+            in_five_steps(conversation.listener, condition), None, conversation.dialogue, **(given or {})
         )
     command, _, value = line.partition(" ")
     value = value.strip()

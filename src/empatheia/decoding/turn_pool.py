@@ -7,6 +7,7 @@ one, else those of the bundled self-written sample.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections import Counter
 from collections.abc import Iterable
@@ -15,7 +16,7 @@ from functools import cached_property, lru_cache
 
 from empatheia.corpora import empathetic_dialogues, sample
 from empatheia.corpora.loading import LoadedCorpus
-from empatheia.errors import ConfigError, MissingResourceError
+from empatheia.errors import ConfigError, DataError, MissingResourceError
 from empatheia.metrics.word_forms import base_form
 from empatheia.registry import nearest
 from empatheia.text.words import CONTRACTIONS, tokenize_words
@@ -23,6 +24,7 @@ from empatheia.understanding.word_questions import STOP_WORDS, is_candidate
 
 POOLS = ("auto", empathetic_dialogues.NAME, sample.NAME)
 _LARGE, _LEAST_COUNT = 5_000, 5
+log = logging.getLogger(__name__)
 _WORDS = re.compile(r"[^\W_]+")
 _SLIPS = frozenset(word.replace("'", "") for word in (*STOP_WORDS, *CONTRACTIONS) if "'" in word)  # "dont", "cant"
 
@@ -103,7 +105,8 @@ def turn_pool(corpus: str = "auto") -> TurnPool:
     """Speaker turns of a corpus's training split.
 
     Args:
-        corpus: ``empathetic_dialogues``, ``sample``, or ``auto``: the first where it is there, else the second.
+        corpus: ``empathetic_dialogues``, ``sample``, or ``auto``: the first where it is there and can be read, else
+            the second.
 
     Raises:
         ConfigError: Another name.
@@ -115,9 +118,11 @@ def turn_pool(corpus: str = "auto") -> TurnPool:
         return _of_corpus(sample.load("train"))
     try:
         return _of_corpus(empathetic_dialogues.load("train"))
-    except MissingResourceError:
+    except (MissingResourceError, DataError) as problem:
         if corpus != "auto":
             raise
+        if isinstance(problem, DataError):
+            log.warning("random distractors are turns of the bundled sample: %s", problem)
         return _of_corpus(sample.load("train"))
 
 

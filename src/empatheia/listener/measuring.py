@@ -199,7 +199,7 @@ def comparisons(table: Mapping[str, Mapping[str, Metric]], baseline: str | None 
             family = {
                 f"{metric}: {name} against {other}": paired_permutation(own[metric], reference, N_PERMUTATIONS)
                 for name, own in table.items()
-                if name != other
+                if name != other and (name, other) != (WHOLE, baseline)  # asked already, the other way round
             }
             out |= {name: found.to_dict() for name, found in adjusted(family).items()}
     return out

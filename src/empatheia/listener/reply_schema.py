@@ -83,7 +83,7 @@ class TermsRecord(Strict):
     knowledge: float | None = Field(ge=0, le=1, description="Share of the inferred relations taken up.")
     intent: float | None = Field(le=0, description="Log-probability of the wanted intent given the reply, nats.")
     mechanism: float | None = Field(ge=0, le=2, description="Expected level of EPITOME's mechanisms.")
-    diversity: float | None = Field(ge=-1, le=0, description="Minus the share that was said before.")
+    diversity: float | None = Field(ge=-1, le=0, description="Minus the share that was said before, there or in it.")
     length: float | None = Field(le=0, description="Minus the share by which the bounds are missed.")
 
 

@@ -478,17 +478,17 @@ TASKS: tuple[_Task, ...] = (
         "The listener of five steps, whole and without each of its parts",
         "Candidates are ranked by coverage, mechanisms and the wanted intent, among others: there the whole listener is"
         " favoured by construction. The fresh listener, near coverage, BLEU and Distinct have no part in the choice."
-        " p: two-sided paired permutation test against the whole (alone: against the responder alone), not corrected"
-        " for several tests (the records have Holm's too).",
+        " p: two-sided paired permutation test against the whole (p, baseline: against the variant that the recipe"
+        " calls so, the responder alone), not corrected for several tests (the records have Holm's too).",
         (
             Column("coverage", "coverage %"),
             Column("p_coverage", "p", "p", 4, None),
-            Column("p_coverage against baseline", "p, alone", "p", 4, None),
+            Column("p_coverage against baseline", "p, baseline", "p", 4, None),
             Column("coverage_near", "near coverage %"),
-            Column("p_coverage_near against baseline", "p, alone", "p", 4, None),
+            Column("p_coverage_near against baseline", "p, baseline", "p", 4, None),
             Column("listener_accuracy", "listener %", decimals=1),
             Column("p_listener_accuracy", "p", "p", 4, None),
-            Column("p_listener_accuracy against baseline", "p, alone", "p", 4, None),
+            Column("p_listener_accuracy against baseline", "p, baseline", "p", 4, None),
             *(Column(name, name, "level") for name in MECHANISMS),
             Column("bleu_nltk_4", "BLEU-4 % (NLTK)", decimals=3),
             Column("bleu_avg", "mean BLEU-1 to -4 %"),

@@ -99,8 +99,11 @@ class FocusTask(Measurement):
         for name, found in pooled.items():
             for key, own in found.items():
                 score = own.compute(N_RESAMPLES)
-                told = Signature.parse(score.signature).including(speaker=self.speaker.name, focus=name)
-                scores.append((name, key, replace(score, signature=str(told))))
+                grid = " ".join(f"{alpha:g}/{beta:g}" for alpha, beta in self.data.grid)
+                kind = self.contexts.counts()["distractors"][name.removesuffix(WHOLE_GRID)]
+                facts = {"focus": f"{kind}, {self.data.worlds} worlds", "alpha/beta": grid, "prior": self.data.prior}
+                told = Signature.parse(score.signature).including(**self._speaking(), **facts)
+                scores.append((name, key, replace(score, signature=str(told), parts={"n_points": len(self.data.grid)})))
         result: dict[str, Any] = {f"{name}: {key}": score.to_dict() for name, key, score in scores}
         result["systems"] = {S0: {}} | {point.name: asdict(point) for point in points}
         result["systems"] |= {name: {"kind": name.removesuffix(WHOLE_GRID)} for name in pooled}
@@ -141,15 +144,18 @@ class FocusTask(Measurement):
         if point is not None:
             focus = {"focus": f"{kinds[point.kind]}, {self.data.worlds} worlds", "alpha": f"{point.alpha:g}"}
             focus |= {"beta": f"{point.beta:g}", "prior": self.data.prior}
-        decoding = self.recipe.decoding
-        way = decoding.strategy + (f"-{decoding.num_beams}" if decoding.strategy == "beam" else "")
-        facts = {"speaker": self.speaker.name, "decoding": way, **focus}
+        facts = {**self._speaking(), **focus}
         found = [metric.compute(N_RESAMPLES) for metric in metrics.values()]
         found += self._likelihood(own)
         found += reply_scores(own.words, [plain_words(reply) for reply in self.contexts.gold])
         for key, score in zip([*metrics, *(score.name for score in found[len(metrics) :])], found, strict=True):
             signature = Signature.parse(score.signature).including(**facts)
             yield name, key, replace(score, signature=str(signature))
+
+    def _speaking(self) -> dict[str, str]:
+        decoding = self.recipe.decoding
+        way = decoding.strategy + (f"-{decoding.num_beams}" if decoding.strategy == "beam" else "")
+        return {"speaker": self.speaker.name, "decoding": way}
 
     def _likelihood(self, own: Spoken) -> list[Score]:
         """Perplexities of the gold replies under the speaker, focused as its replies are."""

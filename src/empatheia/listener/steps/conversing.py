@@ -20,6 +20,7 @@ class SteeredConversation(Conversation):
         decoding: One way of writing; None = those in its settings.
         dialogue: A conversation to go on with.
         steering: What is decided; may be set anew between turns.
+        **settings: Fields of :class:`Decoding` that change those ways, or are one, if ``strategy`` is among them.
 
     Attributes:
         last: The newest reply with its explanation; None before the first.
@@ -31,15 +32,17 @@ class SteeredConversation(Conversation):
         decoding: Decoding | None,
         dialogue: Dialogue | None = None,
         steering: Steering | None = None,
+        **settings: Any,
     ) -> None:
         super().__init__(listener, decoding, dialogue)  # pyright: ignore[reportArgumentType]
         self.steering = steering or Steering()
+        self.settings = settings
         self.last: Reply | None = None
 
     def say(self, text: str) -> Reply:
         """Adds what the speaker says and the listener's reply; a text that is refused changes nothing."""
         reply: Reply = self.listener.respond(  # pyright: ignore
-            self._with(text), decoding=self.decoding, steering=self.steering, explain=True
+            self._with(text), decoding=self.decoding, steering=self.steering, explain=True, **self.settings
         )
         self._remember(text, reply.text)
         self.last = reply
@@ -48,7 +51,7 @@ class SteeredConversation(Conversation):
     def stream(self, text: str) -> ConversationStream:
         """As :meth:`say`; the reply comes as one piece."""
         stream = self.listener.stream(  # pyright: ignore
-            self._with(text), decoding=self.decoding, steering=self.steering, explain=True
+            self._with(text), decoding=self.decoding, steering=self.steering, explain=True, **self.settings
         )
         return _Remembering(self, text, stream)
 

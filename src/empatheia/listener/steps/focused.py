@@ -133,7 +133,10 @@ class FocusedListener(Listener):
     def analyze(  # pyright: ignore
         self, item: Input | Inputs, batch_size: int = 64, progress: Callable[[int], None] | None = None
     ) -> Any:
-        """As :meth:`Listener.analyze`: the emotion with what earlier turns left behind, the target words as causes."""
+        """As :meth:`Listener.analyze`: the emotion with what earlier turns left behind, and the target words as causes.
+
+        Where the targets are words of what the reasoner marks, the causes are all that it marks, in all turns.
+        """
         if isinstance(item, str | Dialogue):
             (found,) = self.steps.understand([prepare(item)], Steering(), batch_size)
             return found.understanding(self.name)
@@ -162,7 +165,8 @@ class FocusedListener(Listener):
             decoding: One way of writing in place of those in the settings.
             steering: What the caller decides.
             explain: Give every reply its explanation.
-            **settings: Fields of :class:`Decoding` or of :class:`Steering` in their place.
+            **settings: Fields of :class:`Steering` or of :class:`Decoding`: with ``strategy`` they are one way of
+                writing, without it they change those in the settings.
 
         Returns:
             One reply, or a list in the order of the inputs.
@@ -212,7 +216,7 @@ class FocusedListener(Listener):
         """Begins a conversation that remembers its turns and can be steered; see :meth:`respond`."""
         _, steering = self._asked(decoding, steering, settings)
         fields = {name: value for name, value in settings.items() if name not in NAMES and name != "label"}
-        return SteeredConversation(self, Decoding(**fields) if fields else decoding, dialogue, steering)
+        return SteeredConversation(self, decoding, dialogue, steering, **fields)
 
     # -- parts -------------------------------------------------------------------------------------------------
 
@@ -229,13 +233,16 @@ class FocusedListener(Listener):
         own = {name: value for name, value in settings.items() if name in fields}
         if own and decoding is not None:
             raise DecodingError(f"give decoding= or {', '.join(own)}, not both.")
-        decoding = Decoding(**own) if own else decoding
+        if own:
+            checked = Decoding(**own)
+            decoding = checked if "strategy" in own else None
         decided = {name: value for name, value in settings.items() if name in NAMES}
         if decoding is not None and decoding.label is not None and (steering is None or steering.intent is None):
             decided.setdefault("intent", decoding.label)
         steering = (steering or Steering()).but(**decided) if decided else steering or Steering()
         if decoding is None:
-            return self.settings.express.decoding, steering
+            ways = self.settings.express.decoding
+            return [DecodingSettings(**(way.model_dump() | own)) for way in ways] if own else ways, steering
         return [DecodingSettings(**{name: getattr(decoding, name) for name in fields})], steering
 
     def _replies(
@@ -311,8 +318,9 @@ def explanation(one: Understood, said: Expressed) -> Explanation:
 
 
 def _with_doubts(understanding: Understanding, said: Expressed) -> Understanding:
-    """Told also to who asks for no explanation: a responder that gave no answer."""
+    """Told also to who asks for no explanation: a responder that gave no answer, an intent that changed nothing."""
     failed = [f"{what} are missing: {why}" for what, why in said.missing.items() if what.startswith(REPLIES_OF)]
+    failed += [f"the wanted intent {why}" for what, why in said.missing.items() if what == "intent"]
     return replace(understanding, uncertain=(*understanding.uncertain, *failed)) if failed else understanding
 
 
