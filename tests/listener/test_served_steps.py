@@ -65,6 +65,9 @@ def test_every_step_and_the_responder_can_be_served(listener, tmp_path):
         n_requests = len(server.requests)
         own.respond(TALK)
         assert len(server.requests) == n_requests + 1  # what was found is known, the reply is asked anew
+        assert own.usage is not None and own.usage.answers == own.usage.tries == len(server.requests)
+        assert own.usage.prompt_tokens > 0 and own.usage.cost is None
+    assert FocusedListener({"express": {"decoding": {"strategy": "greedy"}}}, voices=[listener]).usage is None
     why = reply.explanation
     assert reply.text == "I hear you, that is hard." and own.host in server.url
     assert why.emotions["sad"] == pytest.approx(0.75) and why.emotion_from == "big"
@@ -88,7 +91,7 @@ def test_an_answer_that_cannot_be_read_is_asked_for_once_more(part):
         component = served_component(part, "big", server.url)
         records = component.annotate([Dialogue.of("I lost my grandmother last week.")])[0]
         assert records and all(record.turn == 0 for record in records) and component.part == part
-        assert len(server.requests) == 2
+        assert len(server.requests) == component.usage.answers == 2  # the one that could not be read took tokens, too
         assert "there is no JSON object in it" in server.requests[1]["messages"][-1]["content"]
 
 
@@ -149,7 +152,8 @@ def test_a_local_language_model_is_focused_and_scores(listener, tmp_path, kind):
     told = FocusedListener(voices=[lm], reasoner=listener, distractors=POOL)
     told.voices[0].shown = ()
     plain = lm.respond(items[0], max_new_tokens=6).text
-    assert told.respond(items[0], max_new_tokens=6, focus="lost", alpha=0, distractors="random").text == plain
+    way = {"strategy": "greedy", "max_new_tokens": 6}
+    assert told.respond(items[0], focus="lost", alpha=0, distractors="random", **way).text == plain
 
 
 def test_a_language_model_is_told_what_the_steps_found_and_no_true_word_in_another_world(listener, tmp_path):

@@ -91,6 +91,9 @@ class Prices:
         return (prompt_tokens * self.prompt + completion_tokens * self.completion) / 1e6
 
 
+_COUNTS = ("answers", "tries", "prompt_tokens", "completion_tokens")
+
+
 @dataclass(frozen=True, slots=True)
 class Usage:
     """What answers took.
@@ -111,6 +114,16 @@ class Usage:
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON-ready data."""
         return asdict(self)
+
+    def __add__(self, other: Usage) -> Usage:
+        """Of both; the cost is that of what has prices.
+
+        >>> str(Usage(1, 1, 10, 5, cost=0.5) + Usage(2, 3, 20, 7))
+        '3 answers, 30 prompt and 12 completion tokens, cost 0.500000'
+        """
+        costs = [cost for cost in (self.cost, other.cost) if cost is not None]
+        counts = (getattr(self, name) + getattr(other, name) for name in _COUNTS)
+        return Usage(*counts, cost=sum(costs) if costs else None)
 
     def __str__(self) -> str:
         cost = "" if self.cost is None else f", cost {self.cost:.6f}"

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
+from operator import add
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -37,6 +39,7 @@ from empatheia.listener.steps.voices import Voice
 from empatheia.listener.strategies import Decoding
 from empatheia.listener.streaming import Cancelled, PieceQueue, ReplyStream
 from empatheia.registry import nearest
+from empatheia.resources.chat_endpoint import Usage
 
 SYSTEM = "five_steps"
 FILE = "listener.yaml"
@@ -129,6 +132,13 @@ class FocusedListener(Listener):
         served = [getattr(getattr(voice, "listener", None), "host", "") for voice in self.voices]
         served += [getattr(one, "host", "") for one in self.steps.given]
         return ", ".join(dict.fromkeys(filter(None, served)))
+
+    @property
+    def usage(self) -> Usage | None:
+        """Tokens and cost of all that was answered behind endpoints, by steps and responders; None where nothing is."""
+        asked = [*(getattr(voice, "listener", None) for voice in self.voices), *self.steps.given]
+        found = [used for one in asked if (used := getattr(one, "usage", None)) is not None]
+        return reduce(add, found) if found else None
 
     def analyze(  # pyright: ignore
         self, item: Input | Inputs, batch_size: int = 64, progress: Callable[[int], None] | None = None

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, cast
 from empatheia.analysis import Inference, TurnLabels, WordScores
 from empatheia.dialogue import Dialogue, Span
 from empatheia.errors import ConfigError, DataError, EndpointError
-from empatheia.resources.chat_endpoint import API_KEY, ChatEndpoint, in_order
+from empatheia.resources.chat_endpoint import API_KEY, ChatEndpoint, Ledger, Usage, in_order
 from empatheia.taxonomy import EMOTIONS, LABELS_41, RELATIONS, canonical_emotion
 from empatheia.understanding.word_questions import is_candidate, words_of
 
@@ -53,12 +53,18 @@ class ServedComponent(ABC):
         self.endpoint = endpoint
         self.workers = workers
         self.name: str = endpoint.model
+        self.ledger = Ledger()
         self._known: dict[tuple[Any, ...], list[Any]] = {}
 
     @property
     def host(self) -> str:
         """Where conversations are sent."""
         return getattr(self.endpoint, "host", "")
+
+    @property
+    def usage(self) -> Usage:
+        """What all its answers took, those that could not be read included."""
+        return self.ledger.total
 
     def annotate(
         self, dialogues: Sequence[Dialogue], *, batch_size: int = 32, progress: Callable[[int], None] | None = None
@@ -111,7 +117,9 @@ class ServedComponent(ABC):
         messages = [{"role": "system", "content": _SYSTEM}, {"role": "user", "content": asked}]
         reason = ""
         for _ in range(2):
-            answer = self.endpoint.ask(messages, max_tokens=MOST_TOKENS).text
+            said = self.endpoint.ask(messages, max_tokens=MOST_TOKENS)
+            self.ledger.add(dialogue.id, said.prompt_tokens, said.completion_tokens, said.tries)
+            answer = said.text
             try:
                 return self.records(turn, text, _object(answer))
             except ValueError as problem:
