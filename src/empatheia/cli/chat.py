@@ -157,14 +157,14 @@ def _answer(conversation: Conversation, text: str, with_analysis: bool, is_termi
     elif stream.understanding.uncertain:
         say(f"uncertain: {'; '.join(stream.understanding.uncertain)}")
     pieces: Iterable[str] = stream
-    if isinstance(conversation, SteeredConversation):
-        pieces = list(stream)
-        told = None if conversation.last is None else conversation.last.explanation
-        if told is not None and told.worlds:
-            say(f"about: {', '.join(visible(span.of(told.turns)) for span in told.targets) or 'no word'}")
-    if is_terminal or with_analysis:
-        sys.stdout.write("listener  ")
     try:
+        if isinstance(conversation, SteeredConversation):
+            pieces = list(stream)
+            told = None if conversation.last is None else conversation.last.explanation
+            if told is not None and told.worlds:
+                say(f"about: {', '.join(visible(span.of(told.turns)) for span in told.targets) or 'no word'}")
+        if is_terminal or with_analysis:
+            sys.stdout.write("listener  ")
         for piece in pieces:
             sys.stdout.write(visible(piece))
             sys.stdout.flush()
