@@ -127,6 +127,7 @@ def test_a_local_model_answers(cli, nowhere):
     ("arguments", "code", "told"),
     [
         (("--endpoint", "http://x/v1"), 2, "--endpoint needs --system language_model"),
+        (("--runs", "x"), 2, "give --system too"),
         (("--system", "moel", "--folder", "x"), 2, "--folder is for --system language_model"),
         ((*LM, "--endpoint", "http://localhost:1/v1"), 2, "--endpoint needs --llm"),
         ((*LM, "--folder", "x", "--llm", "y"), 2, "give one of them"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -58,7 +57,7 @@ def chat(
     listener_file: ListenerOption = None,
     model: ModelOption = None,
     system: SystemOption = None,
-    runs: RunsOption = Path("runs"),
+    runs: RunsOption = None,
     endpoint: EndpointOption = None,
     llm: LlmOption = None,
     folder: FolderOption = None,

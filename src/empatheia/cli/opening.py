@@ -24,7 +24,10 @@ SystemOption = Annotated[
     Optional[str],  # noqa: UP045
     typer.Option(metavar="NAME", help="Answer by the best checkpoint of this system; see 'empatheia models list'."),
 ]
-RunsOption = Annotated[Path, typer.Option(help="With --system: run folders to look in.")]
+RunsOption = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option(metavar="DIR", help="With --system: run folders to look in; without it ./runs."),
+]
 EndpointOption = Annotated[
     Optional[str],  # noqa: UP045
     typer.Option(
@@ -52,7 +55,7 @@ def open_listener(
     model: str | None = None,
     system: str | None = None,
     *,
-    runs: Path = Path("runs"),
+    runs: Path | None = None,
     endpoint: str | None = None,
     llm: str | None = None,
     folder: str | None = None,
@@ -71,6 +74,8 @@ def open_listener(
         raise ConfigError("give both --price-in and --price-out, or neither.")
     asks = {"--endpoint": endpoint, "--llm": llm, "--folder": folder}
     given = [name for name, value in asks.items() if value is not None]
+    if system is None and runs is not None:
+        raise ConfigError("--runs says where --system NAME looks; give --system too, or --model with a folder.")
     if system is None and given:
         raise ConfigError(f"{given[0]} needs --system language_model.")
     if given and system != LANGUAGE_MODEL:
@@ -101,7 +106,7 @@ def open_listener(
         from empatheia.listener.listener import five_steps
 
         return five_steps()
-    place = _place(model, system, runs)
+    place = _place(model, system, runs or Path("runs"))
     if not options and prices is None:
         return _loaded(place)
     from empatheia.listener import LanguageListener

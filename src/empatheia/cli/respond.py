@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -61,7 +60,7 @@ def respond(
     listener_file: ListenerOption = None,
     model: ModelOption = None,
     system: SystemOption = None,
-    runs: RunsOption = Path("runs"),
+    runs: RunsOption = None,
     endpoint: EndpointOption = None,
     llm: LlmOption = None,
     folder: FolderOption = None,
