@@ -153,6 +153,15 @@ LENGTHS = {
     "valid": [1, 1, 0, 2034, 572, 94, 29, 39],
     "test": [0, 1, 8, 1986, 418, 65, 29, 40],
 }
+# Rashkin et al. (2018), Table 7, per cent of all conversations
+SHARES = {
+    "surprised": 5.15, "excited": 3.77, "annoyed": 3.53, "proud": 3.49, "angry": 3.47, "sad": 3.45, "grateful": 3.28,
+    "lonely": 3.28, "impressed": 3.24, "afraid": 3.21, "disgusted": 3.17, "confident": 3.16, "terrified": 3.15,
+    "hopeful": 3.14, "anxious": 3.11, "joyful": 3.10, "disappointed": 3.10, "prepared": 3.08, "guilty": 3.06,
+    "furious": 3.05, "nostalgic": 3.05, "jealous": 3.05, "anticipating": 3.03, "embarrassed": 2.98, "content": 2.97,
+    "devastated": 2.87, "sentimental": 2.81, "caring": 2.75, "trusting": 2.62, "ashamed": 2.53, "apprehensive": 2.45,
+    "faithful": 1.92,
+}  # fmt: skip
 PAIRS = {"train": (64_636, 40_254), "valid": (9_308, 5_738), "test": (8_426, 5_259)}
 
 
@@ -173,6 +182,40 @@ def test_official_counts(data_folder, split):
 
 
 @pytest.mark.real_data
+@pytest.mark.parametrize("split", ["train", "valid", "test"])
+def test_rows_have_the_official_fields(data_folder, split):
+    """Check A of Rashkin et al.: 8 names, 8 fields in train, 8 or 9 in valid and test."""
+    file = next((data_folder / "empatheticdialogues").glob(f"{split}.csv*"))
+    raw = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
+    header, *rows = raw.decode().removesuffix("\n").split("\n")
+    assert header.split(",") == HEADER.strip().split(",") and len(header.split(",")) == 8
+    assert {len(row.split(",")) for row in rows} <= ({8} if split == "train" else {8, 9})
+
+
+@pytest.mark.real_data
+def test_without_the_last_two_conversations_of_each_file_there_are_the_familys_pairs(data_folder):
+    """Check C of Rashkin et al.: 40,250, 5,734 and 5,255; a train file without conv:24849 lacks one of the two."""
+    for split, pairs in (("train", 40_250), ("valid", 5_734), ("test", 5_255)):
+        corpus = ed.load(split, root=data_folder)
+        absent = int(split == "train" and len(corpus) == 19_532)
+        assert sum(len(d.examples()) for d in corpus.dialogues[: len(corpus) - 2 + absent]) == pairs
+
+
+@pytest.mark.real_data
+@pytest.mark.parametrize("split", ["valid", "test"])
+def test_every_listener_row_lists_100_candidates_with_the_gold_reply(data_folder, split):
+    """Check H of Rashkin et al."""
+    corpus = ed.load(split, root=data_folder)
+    if not corpus.candidates:
+        pytest.skip(f"{split}.csv has no candidates (a copy rebuilt from texts that lack the ninth field)")
+    by_id = corpus.by_id()
+    assert len(corpus.candidates) == PAIRS[split][1]
+    for (id, turn), candidates in corpus.candidates.items():
+        assert len(candidates) == 100
+        assert by_id[id].turns[turn].text.strip() in {candidate.strip() for candidate in candidates}
+
+
+@pytest.mark.real_data
 def test_ids_labels_and_shares(data_folder):
     splits = {s: ed.load(s, root=data_folder) for s in ("train", "valid", "test")}
     ids = [d.id for c in splits.values() for d in c]
@@ -182,15 +225,10 @@ def test_ids_labels_and_shares(data_folder):
     shares = Counter(d.emotion for c in splits.values() for d in c)
     shares["surprised"] += absent
     assert set(shares) == set(EMOTIONS)
-    # Rashkin et al. (2018), Table 7, per cent
-    for name, share in {
-        "surprised": 5.15,
-        "excited": 3.77,
-        "joyful": 3.10,
-        "ashamed": 2.53,
-        "faithful": 1.92,
-    }.items():
-        assert round(100 * shares[name] / 24_850, 2) == share
+    assert {name: round(100 * n / 24_850, 2) for name, n in shares.items()} == SHARES
+    for id in ids:  # one HIT holds two conversations
+        hit, number = (int(part.partition(":")[2]) for part in id.split("_"))
+        assert number // 2 == hit
     assert all("_comma_" not in t.text for c in splits.values() for d in c for t in d.turns)
 
 

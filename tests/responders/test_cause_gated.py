@@ -5,8 +5,13 @@ import math
 import pytest
 import torch
 
+from empatheia.config import load_recipe
+from empatheia.corpora import recec, sample
+from empatheia.dialogue import Dialogue
 from empatheia.responders.cause_gated import CauseGated, CauseGatedConfig, EmotionReasoner
 from empatheia.responders.seq2seq import smoothed_target, word_loss
+from empatheia.training.responding import RespondTask
+from empatheia.training.stages import choose_parameters
 
 SIZES = {"vocab_size": 60, "width": 24, "n_encoder_layers": 1, "n_decoder_layers": 2, "n_heads": 2, "ffn_width": 48}
 
@@ -70,14 +75,15 @@ def test_ablations_leave_parts_out():  # check 13
     assert any(p.shape == (32, 24) for n, p in CauseGated(config()).named_parameters() if "reasoner" not in n)
 
 
-@pytest.mark.parametrize("frozen", [True, False])
-def test_without_ml_the_reasoner_stays_bit_identical(frozen):  # check 13
-    from empatheia.training.stages import choose_parameters
-
+@pytest.mark.parametrize(
+    ("name", "frozen"), [("soft", False), ("hard", False), ("soft_without_ml", True), ("hard_without_ml", True)]
+)
+def test_without_ml_the_reasoner_stays_bit_identical(name, frozen):  # check 13, with the recipes' own stage
+    recipe = load_recipe(f"recipes/gao2021/{name}.yaml", "full")
     torch.manual_seed(0)
-    model = CauseGated(config())
+    model = CauseGated(config(gate=recipe.model["gate"]))
     before = {n: p.detach().clone() for n, p in model.named_parameters()}
-    choose_parameters(model, [""], ["encoder.reasoner"] if frozen else [])
+    choose_parameters(model, recipe.stages[1].train, recipe.stages[1].freeze)
     optimizer = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], lr=1e-3)
     ids, labels = torch.randint(6, 60, (2, 5)), torch.randint(6, 60, (2, 4))
     model(input_ids=ids, labels=labels, emotion_labels=torch.tensor([1, 2])).loss.backward()
@@ -112,3 +118,126 @@ def test_config_survives_a_round_trip(tmp_path):
         {k: v for k, v in CauseGatedConfig.from_pretrained(tmp_path).to_dict().items() if "version" not in k}
         == {k: v for k, v in made.to_dict().items() if "version" not in k}
     )
+
+
+# -- paper and released code -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("variant", "gate", "form"),
+    [("paper", "soft", "weights"), ("paper", "hard", "weights"), ("repo", "soft", "memory"), ("repo", "hard", "bias")],
+)
+def test_the_gated_attention_of_each_variant_and_gate(variant, gate, form):  # sections 5.1 and 5.2
+    model = CauseGated(config(variant=variant, gate=gate))
+    assert {layer.gated_attention.gate_form for layer in model.decoder.layers} == {form}
+
+
+def test_only_the_released_code_draws_hard_gates_when_it_answers_and_may_close_cls():  # sections 5.1 and 8
+    torch.manual_seed(0)
+    logits = torch.zeros(1, 200, 2)
+    logits[..., 0] = 0.1  # a little more probably no cause
+    paper, repo = (CauseGated(config(variant=variant, gate="hard")).encoder for variant in ("paper", "repo"))
+    assert paper.eval().gates(logits).tolist() == [[1.0] + [0.0] * 199]
+    drawn = torch.cat([repo.eval().gates(logits) for _ in range(20)])
+    assert set(drawn.unique().tolist()) == {0.0, 1.0} and not torch.equal(drawn[0], drawn[1])
+    assert set(drawn[:, 0].tolist()) == {0.0, 1.0}
+    trained = torch.cat([paper.train().gates(logits) for _ in range(20)])
+    assert not torch.equal(trained[0], trained[1]) and set(trained[:, 0].tolist()) == {1.0}
+
+
+@pytest.mark.parametrize("gate", ["soft", "hard"])
+def test_gates_and_emotion_are_the_reasoners_own_in_training_too(gate):  # section 5.1
+    model = CauseGated(config(gate=gate, dropout=0.0)).train()
+    batch = {"input_ids": torch.randint(6, 60, (2, 5)), "labels": torch.randint(6, 60, (2, 4))}
+    losses = []
+    for cause, emotions in ((0, [1, 2]), (1, [30, 31])):
+        torch.manual_seed(1)  # of the gates' draw
+        gold = {"cause_labels": torch.full((2, 5), cause), "emotion_labels": torch.tensor(emotions)}
+        losses.append(model(**batch, **gold).losses["words"])
+    assert torch.equal(*losses)
+
+
+def test_the_predicted_emotions_vector_is_added_to_every_input_of_encoder_and_decoder():  # section 5
+    model = CauseGated(config()).eval()
+    ids, pieces = torch.randint(6, 60, (2, 5)), torch.randint(6, 60, (2, 3))
+    seen = []
+    model.encoder.stack.register_forward_pre_hook(lambda module, args: seen.append(args[0]))
+    with torch.no_grad():
+        encoding = model.encoder(ids)
+        read = model.decoder_inputs(pieces, encoding, 0)
+        predicted = model.encoder.reasoner(ids).emotion_logits.argmax(-1)
+        vectors = model.encoder.emotions(predicted)[:, None]
+        model.encoder.emotions.weight.zero_()
+        model.encoder(ids)
+        plain = model.decoder_inputs(pieces, encoding, 0)
+    torch.testing.assert_close(seen[0] - seen[1], vectors.expand(2, 5, -1), atol=1e-6, rtol=1e-5)
+    torch.testing.assert_close(read - plain, vectors.expand(2, 3, -1), atol=1e-6, rtol=1e-5)
+
+
+def test_the_released_reasoner_has_no_dropout_before_its_heads():
+    for variant, drops in (("repo", False), ("paper", True)):
+        reasoner = EmotionReasoner(config(variant=variant, dropout=0.5)).train()
+        reasoner.stack.forward = lambda states, mask: torch.ones_like(states)
+        torch.manual_seed(0)
+        found = [reasoner(torch.randint(6, 60, (1, 5))).emotion_logits for _ in range(4)]
+        assert all(torch.equal(found[0], other) for other in found) is not drops
+
+
+def test_every_listener_turn_but_the_opening_one_is_an_example():  # check 2
+    for n_turns, targets in ((5, [1, 3]), (4, [1, 3]), (2, [1]), (1, [])):
+        examples = Dialogue.of(*"abcde"[:n_turns]).examples(max_context_words=512)
+        assert [example.turn_index for example in examples] == targets
+        assert [len(example.context) for example in examples] == targets
+    long = Dialogue.of("a " * 512, "b", "c", "d").examples(max_context_words=512)
+    assert [example.turn_index for example in long] == [1]  # 514 words are too many
+
+
+def smoke(name, *overrides):
+    return load_recipe(f"recipes/gao2021/{name}.yaml", "smoke", overrides)
+
+
+@pytest.mark.parametrize(("name", "forced"), [("soft", False), ("soft_repo", True)])
+def test_the_last_turn_counts_as_a_cause_in_the_released_generator_stage_alone(name, forced, tmp_path):  # section 8, 12
+    task = RespondTask(smoke(name), tmp_path)
+    annotated = {note.dialogue_id: note.turns for note in recec.load("train", root=sample.root()).annotations}
+    reasoner, joint = (task.stage_data(stage).train for stage in task.recipe.stages)
+    marked = 0
+    for learnt, last_is_forced in ((reasoner, False), (joint, forced)):
+        for item in (item for item in learnt if item.cause_labels is not None):
+            causal = set(annotated[item.dialogue_id])
+            marked += max(item.turn_ids) not in causal
+            causal |= {max(item.turn_ids)} if last_is_forced else set()
+            assert item.cause_labels[1:] == [int(turn in causal) for turn in item.turn_ids[1:]]
+    assert marked  # there are contexts whose last turn is no cause
+
+
+@pytest.mark.parametrize("gate", ["soft", "hard"])
+def test_stages_and_decoding_are_those_of_paper_and_released_code(gate):  # sections 4 and 5.3
+    paper, repo = (load_recipe(f"recipes/gao2021/{gate}{end}.yaml", "full") for end in ("", "_repo"))
+    for recipe in (paper, repo):
+        assert recipe.model["gate"] == gate and recipe.seed == 1024
+        reasoner, joint = recipe.stages
+        assert reasoner.train == ("encoder.reasoner",) and reasoner.losses == {"emotion": 1.0, "cause": 1.0}
+        assert (reasoner.learning_rate, reasoner.epochs, reasoner.batch_tokens) == (1e-5, 25, 8192)
+        assert (joint.learning_rate, joint.epochs, joint.schedule) == (5e-4, 80, "constant")
+        assert {(stage.betas, stage.eps) for stage in recipe.stages} == {((0.9, 0.997), 1e-9)}
+        assert (recipe.decoding.strategy, recipe.decoding.top_k) == ("sample", 3)
+    learns, frozen = paper.stages[1], repo.stages[1]
+    assert learns.losses == {"words": 1.0, "emotion": 1.0, "cause": 1.0} and learns.freeze == ()
+    assert (learns.batch_tokens, learns.patience, paper.decoding.temperature) == (8192, 3, 1.0)
+    assert frozen.losses == {"words": 1.0, "emotion": 0.0, "cause": 0.0} and frozen.freeze == ("encoder.reasoner",)
+    assert (frozen.batch_tokens, frozen.patience, repo.decoding.temperature) == (4096, None, 0.6)
+    assert (paper.data.causes_scope, repo.data.causes_scope) == ("prefix", "dialogue")
+
+
+def test_ablation_recipes_leave_out_what_their_names_say():  # section 6
+    def built(name):
+        return CauseGatedConfig(vocab_size=60, **load_recipe(f"recipes/gao2021/{name}.yaml", "full").model)
+
+    assert built("without_ec").gate == "none"
+    assert all(load_recipe("recipes/gao2021/without_ec.yaml", "full").stages[i].losses["cause"] == 0 for i in (0, 1))
+    for gate in ("soft", "hard"):
+        without_el = built(f"{gate}_without_el")
+        assert not without_el.emotion_embedding and without_el.gate == gate
+        data = load_recipe(f"recipes/gao2021/{gate}_elex.yaml", "full").data
+        assert (data.causes, built(f"{gate}_elex").gate) == ("lexicon", gate)

@@ -6,6 +6,7 @@ import pytest
 import torch
 from transformers import NoRepeatNGramLogitsProcessor
 
+from empatheia.config import load_recipe
 from empatheia.decoding.shrinking_beams import BLOCKED, repeats, shrinking_beams
 from empatheia.dialogue import Dialogue
 from empatheia.errors import DataError, DecodingError
@@ -352,6 +353,13 @@ def test_shrinking_beams_against_a_slow_search(seed):
     assert found[:n_sure] == [pieces for _, pieces in expected[:n_sure]]
 
 
+def test_a_hypothesis_that_never_ends_gets_an_end_mark_at_the_limit():
+    """Section 7.6, 5: so many steps, and one piece more."""
+    system = chain(start={"a": 1.0}, a={"b": 0.9, "end": 1e-6}, b={"a": 0.9, "end": 1e-6})
+    (found,) = say(system, num_beams=1, max_new_tokens=5, custom_generate=shrinking_beams(0))
+    assert found == [A, B, A, B, END]
+
+
 def test_blocked_hypotheses_are_crowded_out_and_not_checked_once_finished():
     system = chain(start={"a": 0.9, "b": 0.1}, a={"a": 0.9, "end": 0.1}, b={"end": 1.0})
     free = say(system, num_beams=2, max_new_tokens=8, custom_generate=shrinking_beams(0))[0]
@@ -388,3 +396,51 @@ def test_shrinking_beam_of_width_1_is_greedy_and_a_cache_changes_nothing():
         system.generate(**{**inputs, "do_sample": True}, **beams)
     with pytest.raises(DecodingError, match="blocked=-1"):
         shrinking_beams(-1)
+
+
+# -- recipes -------------------------------------------------------------------------------------------------
+
+GENERATORS = ["generator_raw", "generator_dialogues", "generator_edos", "generator", "generator_repo"]
+TRANSFORMERS = ["transformer_raw", "transformer_dialogues", "transformer_edos", "transformer_finetuned"]
+
+
+@pytest.mark.parametrize("name", GENERATORS + TRANSFORMERS)
+def test_full_size_is_the_published_one(name):  # sections 7.1, 7.3, 7.5 and 7.6
+    recipe = load_recipe(f"recipes/meed2/{name}.yaml", "full")
+    (stage,) = recipe.stages
+    assert (stage.batch_examples, stage.batch_tokens, stage.select) == (512, None, "words")
+    assert (stage.learning_rate, stage.schedule, stage.warmup_steps, stage.max_grad_norm) == (5e-5, "constant", 0, 0.0)
+    assert (stage.betas, stage.eps, stage.weight_decay, stage.optimizer) == ((0.9, 0.98), 1e-6, 0.0, None)
+    made = MEED2Config(**recipe.model)
+    assert (made.width, made.n_encoder_layers, made.n_decoder_layers, made.n_heads) == (300, 4, 4, 6)
+    assert (made.ffn_width, made.dropout, made.n_positions, made.label_smoothing) == (1200, 0.1, 100, 0.0)
+    assert not made.tie_words and not made.scale_words
+    reads = name in GENERATORS
+    assert (made.turn_labels, made.reply_label, made.segments) == (reads, reads, reads)
+    data = recipe.data
+    assert (data.separators, data.max_source, data.max_target, data.overlong) == ("double", 100, 99, "skip")
+    assert data.roles == ("speaker", "listener") and data.test_turns == "one"
+    assert recipe.tokenizer.folder == "FacebookAI/roberta-base"
+    published = {"generator": 20, "generator_repo": 20, "generator_dialogues": 50, "generator_edos": 10}
+    assert stage.epochs == published.get(name, stage.epochs)
+    is_repo = name.endswith("_repo")
+    assert made.loss_reduction == ("item" if is_repo else "mean")
+    assert recipe.decoding.strategy == ("shrinking_beam" if is_repo else "beam")
+    decoding = recipe.decoding
+    assert (decoding.num_beams, decoding.no_repeat_ngram_size, decoding.length_penalty) == (32, 4, 1.0)
+    assert decoding.max_new_tokens == (100 if is_repo else 99)  # the released search: 99 steps, then the end mark
+    started = {"generator": "generator_dialogues", "generator_repo": "generator_dialogues"}
+    started |= {"generator_edos": "generator_dialogues", "transformer_edos": "transformer_dialogues"}
+    started |= {"transformer_finetuned": "transformer_dialogues"}
+    start = f"runs/meed2/{started[name]}/full-seed1024" if name in started else None
+    assert (recipe.start and recipe.start.format(size="full", seed=recipe.seed)) == start
+
+
+def test_weights_start_as_keras_starts_them():  # section 7.3
+    system = model(vocab_size=500, width=60, ffn_width=240, n_heads=6)
+    for table in (system.encoder.words, system.encoder.positions, system.encoder.segments, system.encoder.labels):
+        assert table.weight.abs().max() <= 0.05 and table.weight.std().item() == pytest.approx(0.1 / 12**0.5, rel=0.15)
+    for layer in (module for module in system.modules() if isinstance(module, torch.nn.Linear)):
+        bound = (6 / sum(layer.weight.shape)) ** 0.5
+        assert 0.9 * bound < layer.weight.abs().max() <= bound
+        assert layer.bias is None or not layer.bias.any()

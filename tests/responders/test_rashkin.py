@@ -315,6 +315,85 @@ def test_a_long_context_loses_its_newest_words_or_its_oldest():
         assert text_of(reader.replies(["u1 u2 u3 u4 u5"])[0]) == "u1 u2 u3"
 
 
+def test_the_first_piece_of_an_unmarked_text_is_its_first_word_or_the_label_in_front():
+    """Trap 10: the released BERT towers pool position 0 without CLS there; ``marks`` puts one."""
+    label = WORDS.encode("p1").ids
+    for marks, opening, closing in ((False, [], []), (True, [WORDS.cls_id], [WORDS.sep_id])):
+        reader = TextReader(WORDS, RetrievalConfig(marks=marks))
+        plain, labelled = WORDS.encode("fine").ids, [*label, *WORDS.encode("fine").ids]
+        assert reader.contexts([["fine"]]) == reader.replies(["fine"]) == [[*opening, *plain, *closing]]
+        assert reader.contexts([["fine"]], [label]) == [[*opening, *labelled, *closing]]
+    assert not RetrievalConfig().marks and RetrievalConfig(encoder_config=TINY_BERT).marks
+    states = torch.arange(24.0).view(1, 4, 6)
+    tower = make_model(encoder_config=TINY_BERT, pooling="first").context_tower
+    tower.pretrained.forward = lambda **_: type("Output", (), {"last_hidden_state": states})
+    assert torch.equal(tower(torch.tensor([[7, 8, 9, 0]]), torch.tensor([[True] * 3 + [False]])), states[:, 0])
+
+
+# -- recipes ---------------------------------------------------------------------------------------------------
+
+
+def full(name):
+    from empatheia.config import load_recipe
+
+    return load_recipe(f"recipes/rashkin2018/{name}.yaml", "full")
+
+
+RETRIEVAL = ["base", "multitask", "emoprepend1", "emoprepend3", "emoprepend5", "topicprepend1", "topicprepend3"]
+RETRIEVAL += ["topicprepend5", "ensem_dm", "ensem_dm_plus", "ensem_tran"]
+GENERATION = [*RETRIEVAL, "large"]
+
+
+@pytest.mark.parametrize("name", RETRIEVAL)
+def test_retrieval_learns_as_the_released_commands_say(name):
+    """Sections 2.1 and 4: Adamax 8e-4, 512 pairs a batch, at most 10 epochs, both roles, four turns, 100 words."""
+    recipe = full(f"retrieval_{name}")
+    stage = recipe.stages[0]
+    assert (stage.optimizer, stage.learning_rate, stage.schedule, stage.max_grad_norm) == (
+        "adamax",
+        8e-4,
+        "constant",
+        0,
+    )
+    assert (stage.batch_examples, stage.batch_tokens, stage.epochs, stage.select) == (512, None, 10, "loss")
+    assert recipe.seed == 92179 and recipe.data.roles == ("speaker", "listener")
+    assert (recipe.data.candidates, recipe.data.max_candidate_words) == (("own", "dailydialog"), 20)
+    made = RetrievalConfig(**recipe.model)
+    assert (made.width, made.n_layers, made.n_heads, made.ffn_width, made.dropout) == (300, 4, 6, 1200, 0.0)
+    assert (made.max_turns, made.max_pieces, made.truncate, made.normalize) == (4, 100, "newest", False)
+    assert not (made.skip_duplicates or made.both_ways or made.marks) and made.towers == "two"
+    assert recipe.data.prepend.get("k") == (int(name[-1]) if "prepend" in name else None)
+
+
+def test_bert_towers_learn_as_the_released_command_says():
+    """Section 2.2: 256 pairs a batch, 1e-5, up to 100 epochs, 10 without gain; 300 columns on position 0."""
+    recipe = full("retrieval_bert")
+    (stage,) = recipe.stages
+    assert (stage.batch_examples, stage.learning_rate, stage.epochs, stage.patience) == (256, 1e-5, 100, 10)
+    assert (recipe.encoder, stage.optimizer) == ("google-bert/bert-base-cased", "adamax")
+    assert (recipe.model["output_width"], recipe.model["pooling"], recipe.model["marks"]) == (300, "first", False)
+    names = [name for name, _ in make_model(encoder_config=TINY_BERT).named_parameters()]
+    frozen = [name for name in names if name.startswith(stage.freeze)]
+    assert len(frozen) == 2 and all(name.endswith("word_embeddings.weight") for name in frozen)
+
+
+@pytest.mark.parametrize("name", GENERATION)
+def test_generation_learns_and_answers_as_offered_where_the_paper_is_silent(name):
+    """Section 3: as retrieval; 12 beams in 6 groups with 0.5 a use, the highest score by length, at most 100 pieces."""
+    recipe = full(f"generation_{name}")
+    stage, data, decoding = recipe.stages[0], recipe.data, recipe.decoding
+    assert (stage.optimizer, stage.learning_rate, stage.epochs, stage.select) == ("adamax", 8e-4, 10, "words")
+    assert stage.data["roles"] == ["speaker", "listener"] and data.roles == ("listener",)
+    assert (data.max_turns, data.max_source, data.max_target, data.truncate) == (4, 100, 100, "newest")
+    assert (decoding.strategy, decoding.num_beams, decoding.num_groups) == ("diverse_beam", 12, 6)
+    assert (decoding.diversity, decoding.length_penalty, decoding.max_new_tokens) == (0.5, 1.0, 100)
+    made = RashkinGenerationConfig(**recipe.model)
+    assert (made.width, made.n_decoder_layers, made.n_heads, made.ffn_width, made.norm) == (300, 4, 6, 1200, "post")
+    assert made.n_encoder_layers == (5 if name == "large" else 4) and made.loss_reduction == "mean"
+    if "prepend" in name:
+        assert data.side_inputs["prepended_labels"]["k"] == int(name[-1])
+
+
 class _Says:
     """A classifier that finds p1 best, then p2, then p3."""
 

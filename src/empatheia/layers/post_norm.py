@@ -2,7 +2,8 @@
 
 An encoder layer of width 300 and inner width 1,200 has 1,083,900 parameters, a decoder layer 1,445,700: the sizes that
 the figures of Rashkin et al. (2018), table 4, are made of. Sub-modules and cache are those of
-:mod:`empatheia.layers.transformer`; only the place of the norms differs.
+:mod:`empatheia.layers.transformer`; the place of the norms differs, and dropout is on attention weights and on what a
+sub-layer gives, not inside the feed-forward.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class PostNormEncoderLayer(EncoderLayer):
         activation: type[nn.Module] = nn.ReLU,
     ) -> None:
         super().__init__(width, n_heads, attention_width, ffn_width, dropout)
-        self.ffn[1] = activation()
+        self.ffn[1], self.ffn[2] = activation(), nn.Identity()
         self.attention = Attention(width, n_heads, attention_width, dropout, bias=True)
 
     def forward(self, states: Tensor, keep: Tensor | None = None) -> Tensor:
@@ -75,7 +76,7 @@ class PostNormDecoderLayer(DecoderLayer):
         activation: type[nn.Module] = nn.ReLU,
     ) -> None:
         super().__init__(width, n_heads, attention_width, ffn_width, dropout, None, layer_idx)
-        self.ffn[1] = activation()
+        self.ffn[1], self.ffn[2] = activation(), nn.Identity()
         self.self_attention = Attention(width, n_heads, attention_width, dropout, bias=True)
         self.cross_attention = Attention(width, n_heads, attention_width, dropout, bias=True)
 

@@ -75,7 +75,8 @@ class CauseGatedConfig(Seq2SeqConfig):
         gumbel_temperature: Of the hard gate's draw.
         sample_gates_at_evaluation: Draw hard gates when not training, too.
         open_cls: Force the hard gate of CLS open.
-        reasoner_block: ``transformer`` or ``attention_only`` (no residual, no feed-forward).
+        reasoner_block: ``transformer`` or ``attention_only`` (no residual, no feed-forward, no dropout
+            before the heads).
         n_reasoner_layers: Blocks of the reasoner.
         n_reasoner_heads: Attention heads of the reasoner.
         reasoner_attention_width: Total width of those heads.
@@ -172,6 +173,7 @@ class EmotionReasoner(nn.Module):
         self.has_positions = config.reasoner_positions
         self.pooling = config.emotion_pooling
         self.word_scale = config.word_scale
+        self.drops_pooled = config.reasoner_block == "transformer"  # the released code has no dropout before its heads
         width = config.width
         if config.encoder_config is not None:
             settings = dict(config.encoder_config)
@@ -217,7 +219,7 @@ class EmotionReasoner(nn.Module):
         cause_logits = self.cause(states) if self.cause is not None else None
         return Reasoning(
             states=states,
-            emotion_logits=self.emotion(self.dropout(pooled)),
+            emotion_logits=self.emotion(self.dropout(pooled) if self.drops_pooled else pooled),
             cause_logits=cause_logits,
             cause_probs=None if cause_logits is None else soft_gates(cause_logits) * mask,
         )

@@ -210,9 +210,15 @@ class RespondTask:
             return latest
         return {(note.dialogue_id, note.target): note for note in notes}
 
-    def layout(self, data: DataConfig) -> Layout:
-        """How contexts become pieces; ``repo`` labels of causes are Gao et al.'s, for a system that learns causes."""
-        learns_causes = "cause_labels" in self.model.features
+    def layout(self, data: DataConfig, *, learns_words: bool = True) -> Layout:
+        """How contexts become pieces.
+
+        Args:
+            data: Sizes and separators.
+            learns_words: ``repo`` labels of causes are those of Gao et al.'s generator stage, for a system that learns
+                causes; their reasoner's own stage, which learns no words, reads labels as annotated.
+        """
+        learns_causes = learns_words and "cause_labels" in self.model.features
         variant = self.recipe.model.get("variant", "paper") if learns_causes else "paper"
         return Layout(
             max_source=data.max_source,
@@ -222,14 +228,23 @@ class RespondTask:
             max_turns=data.max_turns,
         )
 
-    def encode(self, data: DataConfig, split: str, *, with_extras: bool = True) -> list[EncodedExample]:
-        """Encoded items of a split; RECCON's word labels come behind the conversations' own."""
+    def encode(
+        self, data: DataConfig, split: str, *, with_extras: bool = True, learns_words: bool = True
+    ) -> list[EncodedExample]:
+        """Encoded items of a split; RECCON's word labels come behind the conversations' own.
+
+        Args:
+            data: What to read.
+            split: ``train``, ``valid`` or ``test``.
+            with_extras: Whether RECCON's come along.
+            learns_words: As in :meth:`layout`.
+        """
         has_spans = data.spans != "none"
         examples = self.examples(data, split)
         items = encode_examples(
             examples,
             self.tokenizer,
-            self.layout(data),
+            self.layout(data, learns_words=learns_words),
             causes=self.causes(data, split),
             emotion_index=EMOTION_INDEX,
             cause_key=data.causes_scope,
@@ -279,7 +294,8 @@ class RespondTask:
                 f"stage {stage.name!r} learns mechanisms, but data.mechanisms names no file of their levels; make one"
                 " with `empatheia annotate MODEL --what mechanisms --out FILE`, MODEL from recipes/epitome/shared.yaml."
             )
-        train, valid = self.encode(data, "train"), self.encode(data, "valid")
+        learns_words = "words" in stage.loss_names
+        train, valid = (self.encode(data, split, learns_words=learns_words) for split in ("train", "valid"))
         if isinstance(self.model, Seq2SeqResponder):
             pieces = [piece for item in train for piece in item.labels or ()]
             self.model.see_corpus(torch.tensor(pieces, dtype=torch.long))
