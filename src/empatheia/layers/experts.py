@@ -16,6 +16,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from empatheia.layers.convolutional import standardised
+
 
 @dataclass
 class Routing:
@@ -115,10 +117,7 @@ class ExpertNorm(nn.Module):
         Returns:
             Tensor of shape ``(batch, slots, length, width)``.
         """
-        centred = states - states.mean(-1, keepdim=True)
-        variance = centred.square().sum(-1, keepdim=True) / (states.shape[-1] - 1)
-        std = torch.where(variance > 0, variance, 1.0).sqrt() * (variance > 0)  # a gradient at 0
-        return self.weight[ids].unsqueeze(2) * (centred / (std + self.eps)) + self.bias[ids].unsqueeze(2)
+        return torch.addcmul(self.bias[ids].unsqueeze(2), standardised(states, self.eps), self.weight[ids].unsqueeze(2))
 
 
 class ExpertFeedForward(nn.Module):
