@@ -2,12 +2,20 @@
 
 from functools import cache
 
+import pytest
+
 from empatheia.corpora import sample
 from empatheia.responders import RESPONDERS
 from empatheia.side_inputs import make_side_inputs
 from empatheia.taxonomy import EMOTIONS
 from empatheia.text.collation import Collator, Layout, encode_examples
 from empatheia.text.tokenizer import DialogueTokenizer
+
+LEARNING = [
+    pytest.param({"width": 60, "attention_width": 40, "ffn_width": 50}, 6e-3, id="a fifth"),
+    pytest.param({}, 1e-3, id="published sizes", marks=pytest.mark.slow),
+]
+"""Sizes and rate at which sixteen examples are learnt by heart."""
 
 
 @cache

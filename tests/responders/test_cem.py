@@ -3,7 +3,7 @@
 import pytest
 import torch
 from contract import SIZES, all_cases
-from knowing import overfit, sample_batch, tokenizer
+from knowing import LEARNING, overfit, sample_batch, tokenizer
 from transformers import get_inverse_sqrt_schedule
 
 from empatheia.metrics import METRICS
@@ -21,14 +21,14 @@ def test_size_is_the_released_one():
     assert n - 3 * 300 + 301 == 17_440_430
 
 
-def test_overfits_sixteen_examples():
-    """Check 27, at a fifth of the size."""
+@pytest.mark.parametrize(("sizes", "rate"), LEARNING)
+def test_overfits_sixteen_examples(sizes, rate):
+    """Check 27: at a fifth of the size, and as printed."""
     torch.manual_seed(0)
-    sizes = {"width": 60, "attention_width": 40, "ffn_width": 50}
     model = CEM(CEMConfig(vocab_size=len(tokenizer()), n_emotions=32, **sizes))
     batch = sample_batch("cem", knowledge_of_relations={"provider": "sample", "options": {"minimum": 0.15}})
     assert batch["knowledge_mask"][:, 4].any()
-    assert overfit(model, batch, 150, 6e-3) is not None
+    assert overfit(model, batch, 150, rate) is not None
 
 
 def test_affect_is_the_mean_of_what_is_there():
@@ -93,6 +93,19 @@ def test_variants():
         assert model.frequencies.counts[7:9].tolist() == counts
     with pytest.raises(ValueError, match="multi_trs"):
         CEMConfig(affection=False, cognition=False)
+
+
+@pytest.mark.parametrize(("reduction", "n"), [("mean", 3), ("sum", 1)])
+def test_both_word_losses_of_a_uniform_model_are_over_the_same_number(reduction, n):
+    """Check 5: L_gen = ln 4, L_div = (1.5 + 0.5 + 0) / 3 ln 4: the divisor has no weights; or both are sums (2.7)."""
+    model = CEM(CEMConfig(**{**SMALL, "vocab_size": 4, "loss_reduction": reduction})).eval()
+    model.frequencies.counts.copy_(torch.tensor([0, 1, 3, 4]))
+    labels = torch.tensor([[1, 2, 3, -100]])
+    counts = CEM.count_items({"labels": labels}, model.config)
+    assert counts["words"] == counts["diversity"] == n
+    losses = model.reply_losses(torch.zeros(1, 4, 4), labels, None, None, counts["words"])
+    found = torch.stack((losses["words"], losses["diversity"], losses["words"] + 1.5 * losses["diversity"]))
+    torch.testing.assert_close(found, torch.tensor([1.386294, 0.924196, 2.772589]) * 3 / n, atol=1e-5, rtol=0)
 
 
 def test_published_rate():

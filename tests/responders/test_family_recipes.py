@@ -73,6 +73,47 @@ def test_empdgs_three_stages():
     assert [name for name in names if not name.startswith(tuple(learning))] == []
 
 
+@pytest.mark.parametrize(
+    ("name", "left_out", "fields"),
+    [
+        ("cem/cem", None, {}),
+        ("cem/cem_repo", None, {"variant": "repo"}),
+        ("cem/without_aff", None, {"affection": False}),
+        ("cem/without_cog", None, {"cognition": False}),
+        ("cem/without_div", "diversity", {}),
+        ("imagine/imagine", None, {}),
+        ("imagine/imagine_repo", None, {"variant": "repo"}),
+        ("imagine/without_cause", None, {}),
+        ("imagine/without_cm", "mechanisms", {"mechanisms": False}),
+        ("imagine/without_know", None, {"knowledge": False}),
+        ("imagine/without_div", "diversity", {}),
+    ],
+)
+def test_cem_and_imagine_are_trained_as_published(name, left_out, fields):
+    """IMAGINE's specification, 2.7 to 2.9 and 3.4: Noam for CEM, a constant 1e-4 for IMAGINE, means, no smoothing."""
+    recipe, is_imagine = load_recipe(RECIPES / f"{name}.yaml", "full"), name.startswith("imagine")
+    (stage,) = recipe.stages
+    losses = {"words": 1.0, "emotion": 1.0, "diversity": 1.5} | ({"mechanisms": 1.0} if is_imagine else {})
+    assert {loss: weight for loss, weight in stage.losses.items() if weight} == {
+        loss: weight for loss, weight in losses.items() if loss != left_out
+    }
+    found = (stage.learning_rate, stage.schedule, stage.warmup_steps)
+    assert found == ((1e-4, "constant", 0) if is_imagine else (6.455e-4, "inverse_sqrt", 8000))
+    assert is_imagine or (stage.betas, stage.eps) == ((0.9, 0.98), 1e-9)
+    assert stage.batch_examples == 16 and recipe.seed == 42
+    made = model_config(recipe)
+    assert (made.width, made.n_heads, made.attention_width, made.ffn_width) == (300, 2, 40, 50)
+    assert (made.n_encoder_layers, made.n_decoder_layers, made.dropout) == (1, 1, 0.0)
+    assert (made.label_smoothing, made.loss_reduction, made.frequencies) == (0.0, "mean", "predictions")
+    assert {field: getattr(made, field) for field in fields} == fields
+    assert (recipe.decoding.strategy, recipe.decoding.max_new_tokens) == ("greedy", 30 if is_imagine else 50)
+    sides = recipe.data.side_inputs
+    if is_imagine:
+        assert sides["cause_turns"].get("use", "found") == ("whole" if name.endswith("without_cause") else "found")
+        assert sides["knowledge_of_types"]["head"] == ("context" if name.endswith("without_cause") else "causes")
+        assert (sides["knowledge_of_types"]["provider"] is None) == name.endswith("without_know")
+
+
 def test_moels_options():
     made = model_config(load_recipe(RECIPES / "moel" / "moel.yaml", "full"))
     assert (made.topk, made.softmax, made.teacher_steps, made.shared_listener, made.pooling) == (

@@ -75,6 +75,31 @@ def test_attention_loss_is_zero_when_the_mean_attention_is_the_intensities():
     assert attention_loss(weights, steps, shifted, places).item() == pytest.approx(0.06, rel=1e-5)
 
 
+def test_the_released_attention_loss_is_over_steps_and_places_of_padding_too():
+    """Oracle: the library's mean squared error of the mean over all steps."""
+    model, batch = REPO.build().eval(), REPO.batch()
+    with torch.no_grad():
+        encoding = model.encode(**REPO.inputs(batch))
+        opened = model.decoder_inputs(model.shift_right(batch["labels"]), encoding, 0)
+        looks = model.decode(opened, encoding, None, None)[..., model.config.width :]
+        expected = torch.nn.functional.mse_loss(looks.mean(1), encoding.intensities)
+        torch.testing.assert_close(model(**batch).losses["attention"], expected)
+    assert not encoding.memory_mask.all() and batch["labels"].lt(0).any()
+
+
+@pytest.mark.parametrize(("case", "is_repo"), [(CASE, False), (REPO, True)])
+def test_the_first_token_follows_nobody_but_the_last_node_in_repo(case, is_repo):
+    model, batch = case.build().eval(), case.inputs(case.batch())
+    seen = []
+    model.encoder.graph.forward = lambda tokens, nodes, graph: seen.append(graph) or tokens
+    with torch.no_grad():
+        model.encode(**batch)
+    expected = context_graph(batch["attention_mask"], batch["concept_mask"], batch["concept_heads"])
+    assert not expected[:, 0, -1].all()
+    expected[:, 0, -1] |= is_repo
+    assert torch.equal(seen[0], expected)
+
+
 def test_the_attention_loss_reaches_the_decoder_and_is_counted():
     model = CASE.build().train()
     output = model(**CASE.batch())

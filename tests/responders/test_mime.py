@@ -131,6 +131,18 @@ def test_the_decoder_sees_the_posterior_but_in_the_released_code(context):
         assert model.encoder.posterior.mean[0].weight.grad.abs().sum() > 0
 
 
+@pytest.mark.parametrize(("variant", "n_seen"), [("paper", 3), ("repo", 5)])
+def test_the_posterior_reads_means_without_padding_but_in_the_released_code(context, variant, n_seen):
+    model, refined, read = make(variant=variant).train(), [], []
+    refine = model.encoder.refine
+    model.encoder.refine = lambda *given: refined.append(refine(*given)) or refined[-1]
+    model.encoder.posterior.register_forward_pre_hook(lambda _, given: read.extend(given))
+    context["attention_mask"][0, 3:] = False
+    model(**train_batch(context))
+    for seen, states in zip(read, refined[0], strict=True):  # of a joyful context the positive is the mimicked one
+        torch.testing.assert_close(seen[0, 12:], states[0, :n_seen].mean(0))
+
+
 @pytest.mark.parametrize("reduction", ["mean", "sum"])
 def test_kl_is_over_as_many_items_as_the_words(context, reduction):
     model = make(loss_reduction=reduction)

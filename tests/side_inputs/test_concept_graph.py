@@ -113,6 +113,18 @@ def test_the_released_form_keeps_the_files_order_and_the_last_relation(tmp_path)
     assert [n for n, _ in repo["dull"]] == ["warm", "high"] and "mild" not in repo
 
 
+@pytest.mark.parametrize(("variant", "expected"), [("paper", [3, 4]), ("repo", [1, 3])])
+def test_the_released_form_ranks_concepts_by_whole_numbers(variant, expected):
+    """Of .7, .9, 1.02, .95 the two most intense are the last; cut to 0, 0, 1, 0 they are the third and the first."""
+    concepts = {"a": [("e", 0.7)], "b": [("f", 0.9)], "c": [("g", 1.02)], "d": [("h", 0.95)]}
+    words = {"a": "puppy", "b": "wedding", "c": "accident", "d": "holiday"}
+    concepts = {words[name]: entries for name, entries in concepts.items()}
+    tokenizer = DialogueTokenizer.train_words([" ".join((*words.values(), *"efgh"))])
+    side = ConceptGraph(tokenizer, most=2, parts_of_speech=False, variant=variant, concepts=concepts, intensities={})
+    (item,) = added(side, [" ".join(words.values())])
+    assert [position for position, *_ in item.extra["concepts"]] == expected
+
+
 def test_a_gzipped_file_reads_the_same(tmp_path):
     packed = tmp_path / "assertions.csv.gz"
     packed.write_bytes(gzip.compress(SAMPLE.read_bytes()))

@@ -102,8 +102,12 @@ class Attention(nn.Module):
         Returns:
             Rows sum to 1. Shape: ``(batch, heads, target, source)``.
         """
+        return self.scores(queries, keys, keep).softmax(-1)
+
+    def scores(self, queries: Tensor, keys: Tensor, keep: Tensor | None = None) -> Tensor:
+        """What :meth:`weights` are the softmax of, -inf where nothing is kept; arguments and shape as there."""
         scores = self._split(self.query(queries)) @ keys.transpose(-1, -2) * self.head_width**-0.5
-        return (scores if keep is None else scores.masked_fill(~keep, float("-inf"))).softmax(-1)
+        return scores if keep is None else scores.masked_fill(~keep, float("-inf"))
 
     def forward(
         self,

@@ -59,7 +59,14 @@ class Copy(nn.Module):
 
 
 class CopyDecoderLayer(ConvolutionalDecoderLayer):
-    """The family's decoder block, which also tells where it looked."""
+    """The family's decoder block, which also tells where it looked.
+
+    Attributes:
+        averages_scores: Where it looked is the softmax of the heads' mean score, as the released code has it, and not
+            the mean of the heads' weights.
+    """
+
+    averages_scores: bool = False
 
     def look(
         self,
@@ -79,12 +86,13 @@ class CopyDecoderLayer(ConvolutionalDecoderLayer):
             signal: What a subclass fuses with the attended memory. Shape: ``(batch, width)``.
 
         Returns:
-            States, and attention weights averaged over the heads, ``(batch, target, memory)``.
+            States, and attention weights of all heads together, ``(batch, target, memory)``.
         """
         states = self.attend_self(states, cache)
         normed = self.cross_norm(states)
         keys, values = self.memory_pair(memory, cache)
-        weights = self.cross_attention.weights(normed, keys, memory_keep).mean(1)
+        scores = self.cross_attention.scores(normed, keys, memory_keep)
+        weights = scores.mean(1).softmax(-1) if self.averages_scores else scores.softmax(-1).mean(1)
         attended = self.fuse(self.cross_attention(normed, keys, values, memory_keep), signal)
         return self.feed(states + self.dropout(attended), cache), weights
 
@@ -104,6 +112,7 @@ class CopyDecoder(ConvolutionalDecoder):
         ffn_width: Channels between the convolutions.
         dropout: On residual branches and attention weights.
         layer_class: Kind of block.
+        averages_scores: See :class:`CopyDecoderLayer`.
     """
 
     def __init__(
@@ -115,11 +124,14 @@ class CopyDecoder(ConvolutionalDecoder):
         ffn_width: int,
         dropout: float = 0.0,
         layer_class: type[CopyDecoderLayer] = CopyDecoderLayer,
+        averages_scores: bool = False,
     ) -> None:
         super().__init__(0, width, n_heads, attention_width, ffn_width, dropout)
         self.layers = nn.ModuleList(
             layer_class(width, n_heads, attention_width, ffn_width, dropout, i, n_layers + i) for i in range(n_layers)
         )
+        for layer in self.layers:
+            layer.averages_scores = averages_scores  # pyright: ignore[reportArgumentType]
 
     def forward(  # pyright: ignore[reportIncompatibleMethodOverride]
         self,

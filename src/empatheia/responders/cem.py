@@ -23,7 +23,7 @@ from empatheia.layers.face import WordFrequencies
 from empatheia.layers.pooling import mean_pool
 from empatheia.layers.refinement import GatedMLP, beside
 from empatheia.responders.moel_family import FamilyConfig, FamilyEncoder, FamilyResponder, family_encoder
-from empatheia.responders.seq2seq import IGNORED, ResponderEncoding, word_loss
+from empatheia.responders.seq2seq import ResponderEncoding, word_loss
 
 COGNITION, AFFECT = slice(0, 4), 4
 """Places of intent, need, want and effect, and of the reaction, among the knowledge sequences."""
@@ -36,7 +36,7 @@ class DiverseConfig(FamilyConfig):
         frequencies: Of which words: ``predictions``, what the model itself would say, as all released code has it, or
             ``corpus``, the training replies, as the papers' words have it.
         label_smoothing: Of the word loss; released: none.
-        loss_reduction: Of the words; released: their mean.
+        loss_reduction: Of both word losses; released: their mean.
     """
 
     model_type = "empatheia_diverse"
@@ -53,7 +53,10 @@ class DiverseConfig(FamilyConfig):
 
 
 class DiverseResponder(FamilyResponder):
-    """A member of the family that also learns ``diversity``: ``-sum_t w(y_t) log P(y_t) / n``, ``n`` unweighted."""
+    """A member of the family that also learns ``diversity``: ``-sum_t w(y_t) log P(y_t) / n``, ``n`` unweighted.
+
+    ``n`` is what the word loss is over, too: words, or replies where that loss is a sum.
+    """
 
     config_class = DiverseConfig
 
@@ -90,18 +93,15 @@ class DiverseResponder(FamilyResponder):
         nll = plain = word_loss(logits, labels, self.config.pad_token_id)
         if self.config.label_smoothing:
             nll = word_loss(logits, labels, self.config.pad_token_id, self.config.label_smoothing)
-        n_tokens = labels.ne(IGNORED).sum().clamp_min(1)
-        return {
-            "words": nll.sum() / n_words.clamp_min(1),
-            "diversity": (self.frequencies(labels) * plain).sum() / n_tokens,
-        }
+        n = n_words.clamp_min(1)
+        return {"words": nll.sum() / n, "diversity": (self.frequencies(labels) * plain).sum() / n}
 
     @classmethod
     def count_items(cls, batch: dict[str, Tensor], config: Any) -> dict[str, Tensor]:
         """How many items each loss of ``batch`` is a mean over."""
         counts = super().count_items(batch, config)
-        if (labels := batch.get("labels")) is not None:
-            counts["diversity"] = labels.ne(IGNORED).sum()
+        if "words" in counts:
+            counts["diversity"] = counts["words"]
         return counts
 
 

@@ -74,6 +74,7 @@ class CopyingResponder(FamilyResponder):
             config.ffn_width,
             config.dropout,
             self.decoder_layer,
+            averages_scores=config.variant == "repo",
         )
 
     def embed_reply(self, ids: Tensor, encoding: Any, first_position: int) -> Tensor:

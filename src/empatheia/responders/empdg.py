@@ -10,7 +10,7 @@ in training mode only, and the generator's encoder never.
 
 ``variant="repo"`` keeps what the released code does: the adversarial term is a number without gradient, the
 discriminators' convolutions are drawn anew in every call, their batch norms do not learn, the penalty has no effect,
-and the attention to copy is flattened by a second softmax.
+and the attention to copy is the softmax of the heads' mean score, flattened by a second softmax.
 """
 
 from __future__ import annotations

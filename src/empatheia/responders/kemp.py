@@ -8,7 +8,7 @@ the registry is this system.
 
 ``variant="repo"`` keeps what the released code does: the graph's mask fills with 1e-24, so nodes that are no neighbours
 keep weight; the first token's predecessor is the last node; padding has intensity (0.5 in the context, 0 among
-concepts) and is not masked; the attention to copy is flattened by a second softmax.
+concepts) and is not masked; attention is the softmax of the heads' mean score, and flattened by a second one to copy.
 """
 
 from __future__ import annotations
