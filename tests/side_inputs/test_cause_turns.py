@@ -4,6 +4,7 @@ import logging
 
 import pytest
 
+from empatheia.corpora.annotations import write_annotations
 from empatheia.dialogue import CauseAnnotation, Example, Turn
 from empatheia.errors import ConfigError, MissingResourceError
 from empatheia.side_inputs import make_side_inputs
@@ -96,3 +97,37 @@ def test_settings_are_checked():
         CauseTurns(TOKENIZER, detector="no-such-model-here")
     with pytest.raises(ConfigError, match="not read by this system"):
         make_side_inputs(("cause_turns",), {"knowledge": {}}, TOKENIZER)
+
+
+def detections(folder, by="causes/x+emotion:mine"):
+    path = folder / "detected.jsonl"
+    write_annotations(path, [CauseAnnotation("d", 0, (0,), annotator=by), CauseAnnotation("d", 2, (1,), annotator=by)])
+    return str(path)
+
+
+def test_what_a_detector_said_before_stands_in_for_it(tmp_path):
+    path = detections(tmp_path)
+    side, item = read(detector="nowhere", emotion="nowhere", detections=path)
+    assert item.extra["causes"][0] == (CLS, B) and "doubts" not in item.extra
+    assert read((0,), detections=path)[1].extra["causes"][0] == (CLS, A)  # a label is a label
+    again = CauseTurns(TOKENIZER, **side.settings())
+    assert again.settings() == side.settings()
+    other = Example(EXAMPLE.context, None, "another", 3)
+    _, unread = read(example=other, detector="nowhere", detections=path)
+    assert unread.extra["causes"][0] == (CLS, A, B, C) and "cannot be used" in unread.extra["doubts"][0]
+
+
+@pytest.mark.parametrize("by", ["", "cause_entailment/joint-1", "cause_entailment/joint-1+emotion:conversation"])
+def test_detections_made_with_gold_emotions_are_refused(tmp_path, by):
+    with pytest.raises(ConfigError, match="the conversations' own emotion labels"):
+        CauseTurns(TOKENIZER, detections=detections(tmp_path, by))
+
+
+def test_detections_that_are_not_here(tmp_path):
+    lost = str(tmp_path / "lost.jsonl")
+    with pytest.raises(MissingResourceError, match="no cause annotations at"):
+        CauseTurns(TOKENIZER, detections=lost)
+    with pytest.raises(MissingResourceError, match="The detector is made with"):
+        CauseTurns(TOKENIZER, detector="nowhere")
+    _, item = read(detections=lost, must_exist=False)
+    assert "the whole conversation stands in" in item.extra["doubts"][0]

@@ -35,6 +35,13 @@ def annotate(
     ] = What.causes,
     splits: Annotated[str, typer.Option(help="Splits of EmpatheticDialogues, comma-separated.")] = "train,valid,test",
     emotions: Annotated[str, typer.Option(help="Emotion words the annotator reads: reccon or verbatim.")] = "reccon",
+    emotion: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(
+            metavar="NAME",
+            help="Causes without gold labels: the emotion read is this model's, by name or folder; none = nobody's.",
+        ),
+    ] = None,
     report: Annotated[Optional[Path], typer.Option(help="Write agreement with RecEC as JSON.")] = None,  # noqa: UP045
     limit: Annotated[Optional[int], typer.Option(help="First so many dialogues of each split.")] = None,  # noqa: UP045
 ) -> None:
@@ -42,6 +49,8 @@ def annotate(
 
     \b
     empatheia annotate runs/reccon/entailment/cpu-seed1024/checkpoint --out causes.jsonl.gz
+    empatheia annotate causes --emotion emotion --splits test \
+        --out recipes/annotations/empathetic_dialogues.detected_causes.jsonl.gz
     empatheia annotate runs/gao2021/soft_pretrained/cpu-seed1024 --what emotions --splits train \
         --out recipes/annotations/empathetic_dialogues.emotions.safetensors
     empatheia annotate runs/epitome/shared/cpu-seed12/checkpoint --what mechanisms --splits train,valid \
@@ -51,12 +60,12 @@ def annotate(
     from rich.progress import Progress
 
     from empatheia.corpora.annotations import write_annotations
-    from empatheia.training.annotating import SPLITS, agreement_with_released, annotate_dialogues, load_splits
+    from empatheia.training import annotating
 
     names = [name.strip() for name in splits.split(",") if name.strip()]
     for name in names:
-        if name not in SPLITS:
-            raise typer.BadParameter(f"unknown split {name!r}; accepted: {', '.join(SPLITS)}.")
+        if name not in annotating.SPLITS:
+            raise typer.BadParameter(f"unknown split {name!r}; accepted: {', '.join(annotating.SPLITS)}.")
     if what is What.emotions:
         typer.echo(json.dumps(_write_distributions(model, out, names, limit), indent=2))
         return
@@ -65,17 +74,27 @@ def annotate(
         return
     notes, agreement = [], {}
     with Progress(console=Console(stderr=True), transient=True) as bar:
-        for name, dialogues in load_splits(names).items():
+        for name, dialogues in annotating.load_splits(names).items():
             task = bar.add_task(name, total=None)
-            made = annotate_dialogues(
-                model,
-                dialogues[:limit] if limit else dialogues,
-                emotion_words=emotions,
-                progress=lambda done, total, task=task: bar.update(task, completed=done, total=total),
-            )
+            chosen = dialogues[:limit] if limit else dialogues
+            if emotion is None:
+                made = annotating.annotate_dialogues(
+                    model,
+                    chosen,
+                    emotion_words=emotions,
+                    progress=lambda done, total, task=task: bar.update(task, completed=done, total=total),
+                )
+            else:
+                bar.update(task, total=len(chosen))
+                made = annotating.detect_causes(
+                    model,
+                    None if emotion == "none" else emotion,
+                    chosen,
+                    progress=lambda n, task=task: bar.advance(task, n),
+                )
             notes += made
             if name != "train":
-                agreement[name] = agreement_with_released(made, name)
+                agreement[name] = annotating.agreement_with_released(made, name)
     n = write_annotations(out, notes)
     result = {"annotations": n, "file": str(out), "agreement_with_recec": agreement}
     if report is not None:

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from empatheia.corpora.annotations import read_annotations
 from empatheia.dialogue import Dialogue, Example
 from empatheia.errors import ConfigError, EmpatheiaError, MissingResourceError
 from empatheia.resources import resolve_model
@@ -41,14 +42,18 @@ class CauseTurns:
             every context without labels is one without a cause.
         emotion: Folder or name of a model of part ``emotion`` that tells the detector what the speaker feels; None =
             the detector reads ``neutral``. Never the gold label.
+        detections: File of what a detector said before, read in place of asking it again
+            (``empatheia annotate DETECTOR --emotion NAME --out FILE``). Made with gold emotions it is refused.
         use: ``found``, or ``whole``: all turns (IMAGINE's ablation w/o cause).
         no_cause: What stands in where no cause was found: ``whole`` context, ``last_speaker`` or ``all_speaker`` turns.
         max_pieces: Longest sequence; CLS and the last pieces are kept.
-        must_exist: A detector that is not here is an error; False: a doubt about each answer.
+        must_exist: A detector or file that is not here is an error (with a file, the detector may be missing); False:
+            a doubt about each answer.
 
     Raises:
-        ConfigError: A setting is out of range.
-        MissingResourceError: The detector is not here.
+        ConfigError: A setting is out of range, or the file was made with gold emotions.
+        DataError: The file holds no annotations.
+        MissingResourceError: The detector or the file is not here.
     """
 
     features: ClassVar[tuple[str, ...]] = ("cause_ids", "cause_mask", "cause_role_ids")
@@ -59,6 +64,7 @@ class CauseTurns:
         *,
         detector: str | None = None,
         emotion: str | None = None,
+        detections: str | None = None,
         use: str = "found",
         no_cause: str = "whole",
         max_pieces: int = 1024,
@@ -72,6 +78,7 @@ class CauseTurns:
         self.cls_id = tokenizer.cls_id
         self.detector = detector
         self.emotion = emotion
+        self.detections = detections
         self.use = use
         self.no_cause = no_cause
         self.max_pieces = max_pieces
@@ -79,7 +86,8 @@ class CauseTurns:
         self.counts: Counter[str] = Counter()
         self._component: Any = None
         self._problem = "" if detector else "no model that finds causes is set"
-        if must_exist and use == "found":
+        self._said = self._read_detections() if detections and use == "found" else {}
+        if must_exist and use == "found" and not self._said:
             for place in filter(None, (detector, emotion)):
                 try:
                     resolve_model(place)
@@ -91,6 +99,7 @@ class CauseTurns:
         return {
             "detector": self.detector,
             "emotion": self.emotion,
+            "detections": self.detections,
             "use": self.use,
             "no_cause": self.no_cause,
             "max_pieces": self.max_pieces,
@@ -161,16 +170,36 @@ class CauseTurns:
         spoken = tuple(i for i, turn in enumerate(example.context) if turn.role == "speaker")
         return spoken or tuple(range(len(example.context)))
 
+    def _read_detections(self) -> dict[tuple[str, int], tuple[int, ...]]:
+        """Causal turns by dialogue and explained turn."""
+        assert self.detections is not None
+        try:
+            notes = read_annotations(self.detections)
+        except MissingResourceError:
+            if self.must_exist:
+                raise
+            return {}
+        for note in notes:
+            mark, _, source = note.annotator.rpartition("+emotion:")
+            if not mark or source == "conversation":
+                raise ConfigError(
+                    f"side input cause_turns: {self.detections} was made with the conversations' own emotion labels"
+                    f" ({note.annotator or 'unnamed'}), which a text to answer does not have. Make it with"
+                    " `empatheia annotate DETECTOR --emotion NAME --out FILE`."
+                )
+        return {(note.dialogue_id, note.target): note.turns for note in notes}
+
     def _detect(self, examples: Sequence[Example]) -> list[tuple[int, ...] | None]:
         """Causal turns of each context's last speaker turn; None where there is no detector."""
-        component = self._opened() if examples else None
+        out = [self._said.get((example.dialogue_id, last_speaker_turn(example))) for example in examples]
+        asked = [i for i, turns in enumerate(out) if turns is None]
+        component = self._opened() if asked else None
         if component is None:
-            return [None] * len(examples)
-        out: list[tuple[int, ...] | None] = []
-        notes = component.annotate([Dialogue(example.dialogue_id, example.context) for example in examples])
-        for example, own in zip(examples, notes, strict=True):
-            target = last_speaker_turn(example)
-            out.append(next((note.turns for note in own if note.target == target), ()))
+            return out
+        notes = component.annotate([Dialogue(examples[i].dialogue_id, examples[i].context) for i in asked])
+        for i, own in zip(asked, notes, strict=True):
+            target = last_speaker_turn(examples[i])
+            out[i] = next((note.turns for note in own if note.target == target), ())
         return out
 
     def _opened(self) -> Any:
@@ -181,7 +210,7 @@ class CauseTurns:
                 emotion = COMPONENTS.get("emotion").load(self.emotion) if self.emotion else None
                 self._component = COMPONENTS.get("causes").load(self.detector, emotion=emotion)
             except EmpatheiaError as error:
-                if self.must_exist:
+                if self.must_exist and not self._said:
                     raise
                 self._problem = f"the model that finds causes cannot be used ({error})"
         return self._component

@@ -7,6 +7,7 @@ knows the future (the released labels were made once a conversation; specificati
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from empatheia.dialogue import CauseAnnotation, Dialogue
 from empatheia.errors import ConfigError
 from empatheia.metrics import METRICS
 from empatheia.taxonomy import EMOTION_TO_RECCON, MECHANISMS
+from empatheia.understanding import COMPONENTS
 from empatheia.understanding.cause_entailment import CauseEntailment, annotate, items_from_dialogue
 
 SPLITS = ("train", "valid", "test")
@@ -44,6 +46,27 @@ def annotate_dialogues(
     mapping = EMOTION_TO_RECCON if emotion_words == "reccon" else None
     items = [item for d in dialogues for item in items_from_dialogue(d, per_prefix=True, emotion_map=mapping)]
     return annotate(model, tokenizer, items, batch_tokens=batch_tokens, progress=progress)
+
+
+def detect_causes(
+    folder: str | Path,
+    emotion: str | Path | None,
+    dialogues: Sequence[Dialogue],
+    *,
+    progress: Callable[[int], None] | None = None,
+) -> list[CauseAnnotation]:
+    """Causes of each speaker turn, found without reading a label: what a side input says of a text it must answer.
+
+    Args:
+        folder: A trained annotator.
+        emotion: A model of part ``emotion`` that says what each turn expresses; None = the annotator reads ``neutral``.
+        dialogues: Their emotion labels are not read.
+        progress: Called with the number of conversations just finished.
+    """
+    told = None if emotion is None else COMPONENTS.get("emotion").load(emotion)
+    component = COMPONENTS.get("causes").load(folder, emotion=told)
+    bare = [replace(dialogue, emotion=None, situation=None) for dialogue in dialogues]
+    return [note for own in component.annotate(bare, progress=progress) for note in own]
 
 
 def agreement_with_released(notes: Sequence[CauseAnnotation], split: str) -> dict[str, Any]:

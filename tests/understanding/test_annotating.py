@@ -1,0 +1,47 @@
+"""Causes found without reading a label."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+import tiny_causes as bench
+
+from empatheia.corpora.annotations import read_annotations
+from empatheia.dialogue import Dialogue
+from empatheia.training import annotating
+from empatheia.training.annotating import detect_causes
+
+DIALOGUES = [
+    Dialogue.of("a b c .", "d ?", "e f g h , a b", "b", id="four", emotion="furious"),
+    Dialogue.of("c", "a", id="two", emotion="joyful"),
+]
+
+
+@pytest.fixture
+def detector(tmp_path):
+    folder = tmp_path / "detector"
+    bench.entailment_model(threshold=0.1).save_pretrained(folder)
+    bench.tokenizer().save_pretrained(folder)
+    return folder
+
+
+def test_detections_do_not_read_the_conversations_emotion(detector):
+    notes = detect_causes(detector, None, DIALOGUES)
+    assert [(note.dialogue_id, note.target) for note in notes] == [("four", 0), ("four", 2), ("two", 0)]
+    assert {note.annotator.rpartition("+emotion:")[2] for note in notes} == {"unknown"}
+    relabelled = [replace(dialogue, emotion="grateful", situation="h h h") for dialogue in DIALOGUES]
+    assert detect_causes(detector, None, relabelled) == notes
+
+
+def test_the_command_writes_detections(detector, cli, tmp_path, monkeypatch):
+    monkeypatch.setattr(annotating, "load_splits", lambda splits: dict.fromkeys(splits, DIALOGUES))
+    monkeypatch.setattr(annotating, "agreement_with_released", lambda notes, split: {"conversations": len(notes)})
+    out = tmp_path / "detected.jsonl.gz"
+    ended = cli("annotate", str(detector), "--emotion", "none", "--splits", "test", "--out", str(out))
+    assert ended.code == 0, ended
+    told = json.loads(ended.out)
+    assert told["annotations"] == 3 and told["agreement_with_recec"] == {"test": {"conversations": 3}}
+    kept = read_annotations(out)
+    assert [note.target for note in kept] == [0, 2, 0] and all("+emotion:unknown" in note.annotator for note in kept)
