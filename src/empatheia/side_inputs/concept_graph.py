@@ -1,8 +1,8 @@
 """The emotional context graph of KEMP (section 3.1): concepts of the context's words, and how intense words are.
 
 Intensity by a valence-arousal lexicon (equation 1), concepts by ConceptNet 5. Both come by path: the NRC-VAD lexicon
-may not be passed on (Warriner's ratings are a free stand-in), ConceptNet is large. What a vocabulary needs of them is
-saved with a model, so that it answers without the files.
+may not be passed on (Warriner's ratings are a free stand-in), ConceptNet is large (SenticNet is a smaller one). What a
+vocabulary needs of them is saved with a model, so that it answers without the files.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor
 
-from empatheia.corpora import sample
+from empatheia.corpora import sample, senticnet
 from empatheia.corpora.conceptnet import GET, read_assertions
 from empatheia.corpora.lexicons import Affect, Lexicon
 from empatheia.dialogue import Example
@@ -65,7 +65,7 @@ def find_concepts(
     """The emotional concepts of each word of a vocabulary.
 
     Args:
-        path: ConceptNet assertions.
+        path: ConceptNet assertions, or ``senticnet``: SenticNet's related concepts.
         affect: Valence-arousal lexicon.
         vocabulary: Words that count, on both ends.
         min_intensity: Least intensity of a concept.
@@ -77,7 +77,9 @@ def find_concepts(
         Word to (concept, intensity) pairs.
     """
     found: dict[str, dict[str, tuple[bool, float, float]]] = {}
-    for relation, start, end, weight in read_assertions(path, checks_tail=variant == "paper"):
+    is_senticnet = str(path) == senticnet.NAME
+    entries = senticnet.read_related() if is_senticnet else read_assertions(path, checks_tail=variant == "paper")
+    for relation, start, end, weight in entries:
         if weight < 1.0 or start == end or not (start.isalpha() and end.isalpha()):
             continue
         if start not in vocabulary or end not in vocabulary:
@@ -107,7 +109,8 @@ class ConceptGraph:
 
     Args:
         tokenizer: The system's pieces.
-        assertions: ConceptNet's file (``.csv``, ``.csv.gz``), ``sample``, or ``none``: words alone (w/o ECE).
+        assertions: ConceptNet's file (``.csv``, ``.csv.gz``); ``senticnet``: SenticNet's related concepts in its place;
+            ``sample``; or ``none``: words alone (w/o ECE).
         lexicon: Valence-arousal lexicon by path (NRC-VAD, Warriner), ``warriner``, or ``sample``.
         min_intensity: Least intensity of a concept (released: 0.6).
         n_stored: Concepts kept for a word (released: 3).
@@ -158,7 +161,8 @@ class ConceptGraph:
         if assertions is None:
             raise MissingResourceError(
                 "concept_graph.assertions names no file of ConceptNet's; get it from"
-                f" {GET} and set data.side_inputs.concept_graph.assertions=PATH (`none`: no concepts, w/o ECE)."
+                f" {GET} and set data.side_inputs.concept_graph.assertions=PATH (`senticnet`: SenticNet instead, by"
+                " pip install 'empatheia[concepts]'; `none`: no concepts, w/o ECE)."
             )
         affect = self._affect(str(lexicon))
         words = frozenset(self.tokenizer.piece_texts()) if tokenizer.kind == "word" else frozenset(affect)
