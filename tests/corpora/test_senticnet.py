@@ -51,11 +51,11 @@ def test_it_stands_in_for_conceptnet(installed):
     installed({"shelf": row("love", "win_prize", "happy", "shelf", "table")})
     tokenizer = DialogueTokenizer.train_words(["the shelf table is love and happy"])
     graph = ConceptGraph(tokenizer, assertions="senticnet", lexicon="sample", parts_of_speech=False)
-    assert [tail for tail, _ in graph.concepts["shelf"]] == ["happy", "love"]  # the most intense first
+    assert {tail for tail, _ in graph.concepts["shelf"]} == {"happy", "love"}
     assert set(graph.concepts) == {"shelf"}
     example = Example((Turn("speaker", "the shelf"),), None)
     items = encode_examples([example], tokenizer, Layout(separators=False))
     graph.add([example], items)
-    assert [concept for _, concept, _ in items[0].extra["concepts"]] == ["happy"]
+    assert [concept for _, concept, _ in items[0].extra["concepts"]] == [graph.concepts["shelf"][0][0]]
     again = ConceptGraph(tokenizer, **graph.settings())  # a saved model needs no package
     assert again.concepts == graph.concepts and again.settings() == graph.settings()
