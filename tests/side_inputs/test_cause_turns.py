@@ -117,9 +117,9 @@ def test_what_a_detector_said_before_stands_in_for_it(tmp_path):
     assert unread.extra["causes"][0] == (CLS, A, B, C) and "cannot be used" in unread.extra["doubts"][0]
 
 
-@pytest.mark.parametrize("by", ["", "cause_entailment/joint-1", "cause_entailment/joint-1+emotion:conversation"])
+@pytest.mark.parametrize("by", ["", "joint-1", "joint-1+emotion:conversation", "joint-1+emotion:given"])
 def test_detections_made_with_gold_emotions_are_refused(tmp_path, by):
-    with pytest.raises(ConfigError, match="the conversations' own emotion labels"):
+    with pytest.raises(ConfigError, match="was made with given emotions"):
         CauseTurns(TOKENIZER, detections=detections(tmp_path, by))
 
 

@@ -45,3 +45,10 @@ def test_the_command_writes_detections(detector, cli, tmp_path, monkeypatch):
     assert told["annotations"] == 3 and told["agreement_with_recec"] == {"test": {"conversations": 3}}
     kept = read_annotations(out)
     assert [note.target for note in kept] == [0, 2, 0] and all("+emotion:unknown" in note.annotator for note in kept)
+
+
+def test_an_emotion_is_for_causes_alone(detector, cli, tmp_path):
+    ended = cli(
+        "annotate", str(detector), "--what", "mechanisms", "--emotion", "none", "--out", str(tmp_path / "x.jsonl")
+    )
+    assert ended.code == 2 and "--emotion is for --what causes" in ended.err

@@ -66,6 +66,8 @@ def annotate(
     for name in names:
         if name not in annotating.SPLITS:
             raise typer.BadParameter(f"unknown split {name!r}; accepted: {', '.join(annotating.SPLITS)}.")
+    if emotion is not None and what is not What.causes:
+        raise typer.BadParameter(f"--emotion is for --what causes, not {what.value}.")
     if what is What.emotions:
         typer.echo(json.dumps(_write_distributions(model, out, names, limit), indent=2))
         return

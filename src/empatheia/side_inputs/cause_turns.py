@@ -181,9 +181,9 @@ class CauseTurns:
             return {}
         for note in notes:
             mark, _, source = note.annotator.rpartition("+emotion:")
-            if not mark or source == "conversation":
+            if not mark or source in ("conversation", "given"):
                 raise ConfigError(
-                    f"side input cause_turns: {self.detections} was made with the conversations' own emotion labels"
+                    f"side input cause_turns: {self.detections} was made with given emotions, such as a corpus's labels"
                     f" ({note.annotator or 'unnamed'}), which a text to answer does not have. Make it with"
                     " `empatheia annotate DETECTOR --emotion NAME --out FILE`."
                 )
