@@ -280,3 +280,27 @@ def test_a_full_disk_while_saving_leaves_the_last_checkpoint(tmp_path, monkeypat
     monkeypatch.undo()
     _, result, _ = bench.train(tmp_path)
     assert result.finished and result.steps == 12
+
+
+# -- precision -----------------------------------------------------------------------------------------------
+
+
+def test_a_stage_in_bfloat16_computes_in_it_and_leaves_the_model_in_float32(tmp_path):
+    """Two stages in one process: the first multiplies in bfloat16, the second and what follows do not."""
+    seen: set[torch.dtype] = set()
+    model = bench.make_model()
+    model.encoder.stack.layers[0].ffn[0].register_forward_hook(lambda *a: seen.add(a[-1].dtype))
+    _, result, half = bench.train(tmp_path / "half", model=model, precision="bfloat16", max_steps=3, evaluations=0)
+    assert seen == {torch.bfloat16} and result.steps == 3
+    assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
+    seen.clear()
+    bench.train(tmp_path / "whole", model=model, max_steps=3, evaluations=0)
+    assert seen == {torch.float32}
+    _, _, whole = bench.train(tmp_path / "fresh", max_steps=3, evaluations=0)
+    assert half != whole
+    torch.testing.assert_close(torch.tensor(half), torch.tensor(whole), rtol=0.02, atol=0.02)
+
+
+def test_a_stage_in_float32_says_nothing_of_precision_in_the_recipe():
+    assert "precision" not in bench.make_stage().model_dump()
+    assert bench.make_stage(precision="bfloat16").model_dump()["precision"] == "bfloat16"

@@ -76,6 +76,9 @@ class StageConfig(Strict):
     betas: tuple[float, float] = (0.9, 0.999)
     eps: float = 1e-8
     max_grad_norm: float = Field(0.0, ge=0, description="0 = no clipping.")
+    precision: Literal["bfloat16"] | None = Field(
+        None, description="Matrix products of the passes in bfloat16 (weights stay float32); None = float32."
+    )
     evaluations: int = Field(0, ge=0, description="Validations an epoch; 0 = none.")
     select: str | None = Field(None, description="Keep the weights with the lowest of this validation loss.")
     patience: int | None = Field(None, ge=1, description="Stop after so many validations without improvement.")
@@ -93,7 +96,7 @@ class StageConfig(Strict):
     @model_serializer(mode="wrap")
     def _without_blanks(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Later fields are written only where they are given: recipes of earlier runs stay the same."""
-        later = ("alternate", "same_batch", "optimizer")
+        later = ("alternate", "same_batch", "optimizer", "precision")
         return {name: value for name, value in handler(self).items() if value or name not in later}
 
 

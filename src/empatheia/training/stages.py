@@ -189,6 +189,7 @@ def run_stage(
         ddp_find_unused_parameters=True,
         restore_callback_states_from_checkpoint=True,  # the patience used up so far
         use_cpu=not torch.cuda.is_available(),
+        bf16=stage.precision == "bfloat16",
     )
     clock = RunClock(deadline, save_seconds)
     callbacks: list[Any] = [clock, CurveWriter(curves, stage.name)]
@@ -215,6 +216,7 @@ def run_stage(
     if finished and eval_batches:
         trainer.remove_callback(CurveWriter)  # of the chosen weights, which may be older than the last step
         metrics = trainer.evaluate()
+    trainer.accelerator.unwrap_model(model, keep_fp32_wrapper=False)  # what follows is in float32 again
     restore_dropout()
     for parameter in model.parameters():
         parameter.requires_grad_(True)
