@@ -4,15 +4,19 @@ import json
 import re
 import shlex
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 
 from empatheia.config import recipes_root
 from empatheia.errors import DataError
-from empatheia.metrics.published import published
+from empatheia.metrics.published import compare, published
+from empatheia.metrics.score import Score
 from empatheia.reports.reproduction import read_runs, report_table, scores_for
 from empatheia.reports.reproduction_pages import overview_text, to_html, to_markdown, to_text
 from empatheia.reports.targets import read_targets, tables
+
+RESULTS = Path(__file__).parents[2] / "results"
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +67,8 @@ def test_a_run_beside_the_printed_row(tmp_path, targets):
     (bert,) = lines_of(report, "gao2021/soft", "F_BERT")
     assert bert.verdict.verdict == "not comparable: bertscore_f_rescaled was not measured"
     assert (report.n_rows, report.n_rows_with_recipe, report.n_rows_with_run) == (6, 6, 1)
-    assert "gao2021/soft: " in report.notes[max(bleu.marks) - 1].text
+    assert report.notes[max(bleu.marks) - 1].text == "gao2021/soft: Small."  # the run's own, not that of another size
+    assert [note.text for note in report.notes if note.text.startswith("gao2021/soft")] == ["gao2021/soft: Small."]
     baseline = next(line for line in report.lines if line.number.row == "MoEL")
     assert baseline.verdict is None and baseline.reason is None  # it has a recipe, and waits for its run
     assert any("recipes/gao2021/moel.yaml" in run.command for run in report.missing)
@@ -132,10 +137,46 @@ def test_old_records_and_both_thresholds_of_reccon(tmp_path, targets):
     assert without.n_rows_with_run == 0
 
 
-def test_a_score_of_a_printed_setting_stands_under_it():
-    number = published("rashkin2018", "2", "Base (retrieval)", "candidates=ED")["AVG BLEU"]
-    record = {"metrics": {"bleu_avg": score("bleu_avg", 9.0), "candidates=ED: bleu_avg": score("bleu_avg", 5.9)}}
-    assert [(variant, own.value) for variant, own in scores_for(record, number)] == [("", 5.9)]
+@pytest.mark.parametrize(("setting", "found"), [("ED", [5.9]), ("ED+DD", [5.6]), ("ED+DD+R", [])])
+@pytest.mark.parametrize("first", ["own", "own+dailydialog"])
+def test_a_score_over_printed_candidates_stands_under_them(setting, found, first):
+    """The keys a retrieval run writes: its first set of candidates has no prefix."""
+    number = published("rashkin2018", "2", "Base (retrieval)", f"candidates={setting}")["AVG BLEU"]
+    values = {"own": score("bleu_avg", 5.9), "own+dailydialog": score("bleu_avg", 5.6)}
+    metrics = {"bleu_avg" if name == first else f"{name}: bleu_avg": value for name, value in values.items()}
+    record = {"metrics": metrics, "data": {"candidates": {first: 100}}}
+    assert [own.value for _, own in scores_for(record, number)] == found
+
+
+def test_the_kept_retrieval_run_answers_both_its_rows():
+    """The record of a real run, so that its keys cannot drift from what the report reads."""
+    (record,) = [r for r in read_runs(RESULTS) if r["recipe"] == "rashkin2018/retrieval_minilm"]
+    for setting in ("ED", "ED+DD"):
+        number = published("rashkin2018", "2", "Base (retrieval)", f"candidates={setting}")["AVG BLEU"]
+        ((_, own),) = scores_for(record, number)
+        (verdict,) = compare([own], {"AVG BLEU": number})
+        assert not verdict.verdict.startswith("not comparable")
+
+
+@pytest.mark.parametrize(
+    ("paper", "table", "row", "metric", "name", "signature"),
+    [
+        ("rashkin2018", "2", "Base (generation)", "AVG BLEU", "bleu_avg", "case:mixed|tok:space"),
+        ("rashkin2018", "2", "Base (generation)", "PPL", "ppl_token", "tok:word-24185"),
+        ("meed2", "3", "Raw (ED)", "PPL", "ppl_token", "tok:bpe-8000"),
+    ],
+)
+def test_numbers_over_other_words_get_no_verdict(paper, table, row, metric, name, signature):
+    places = {"dataset": "ED test"} if paper == "meed2" else {}
+    number = published(paper, table, row, **places)[metric]
+    unit = "perplexity" if metric == "PPL" else "percent"
+    (verdict,) = compare([Score(name, 5.0, unit, 9, metric != "PPL", signature=signature)], {metric: number})
+    assert verdict.verdict.startswith("not comparable: measured with")
+    good = {"AVG BLEU": "case:mixed|tok:rashkin"}.get(
+        metric, "tok:hf-50265" if paper == "meed2" else "tok:rashkin-250006"
+    )
+    (verdict,) = compare([Score(name, 5.0, unit, 9, metric != "PPL", signature=good)], {metric: number})
+    assert not verdict.verdict.startswith("not comparable")
 
 
 def test_smoke_runs_are_never_compared(tmp_path, targets):

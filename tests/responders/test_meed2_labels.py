@@ -22,7 +22,7 @@ from empatheia.side_inputs.turn_labels import LabelsOfTurns
 from empatheia.taxonomy import LABELS_41
 from empatheia.text.collation import Layout, encode_examples
 from empatheia.text.tokenizer import DialogueTokenizer
-from empatheia.training.evaluation import evaluate_model, one_turn_a_dialogue, similarity_score
+from empatheia.training.evaluation import evaluate_model, generate, one_turn_a_dialogue, similarity_score
 from empatheia.training.responding import RespondTask
 from empatheia.training.runner import _what_runs
 from empatheia.training.stages import run_stage
@@ -214,6 +214,28 @@ def test_perplexity_with_the_gold_label_has_a_name_of_its_own(trained):
             nll, n = nll + task.model(**batch).losses["words"].item() * len(item.labels), n + len(item.labels)
         assert example.response
     assert told["value"] == pytest.approx(np.exp(nll / n), rel=1e-4)
+
+
+@pytest.mark.parametrize("strategy", ["shrinking_beam", "greedy"])
+def test_what_the_model_was_saved_with_does_not_change_what_is_measured(trained, strategy):
+    """A run's settings are written to its model before it is measured; shrinking beams have a rule of their own."""
+    task, _ = trained
+    examples = [e for e in task.examples(task.recipe.data, "test") if e.response][:6]
+    items = encode_examples(examples, task.tokenizer, task.layout(task.recipe.data))
+    task.side_inputs[0].add(examples, items)
+    own = {"strategy": strategy, "num_beams": 3, "no_repeat_ngram_size": 0, "max_new_tokens": 12}
+    decoding = task.recipe.decoding.model_copy(update=own)
+    settings = task.model.generation_config
+    kept = {name: getattr(settings, name) for name in ("no_repeat_ngram_size", "num_beams")}
+    said = []
+    try:
+        for size, beams in ((None, None), (1, 4)):
+            settings.no_repeat_ngram_size, settings.num_beams = size, beams
+            said.append(generate(task.model, items, task.tokenizer, decoding, side_inputs=task.side_inputs))
+    finally:
+        for name, value in kept.items():
+            setattr(settings, name, value)
+    assert said[0] == said[1]
 
 
 def test_the_told_perplexity_stands_beside_the_printed_one():

@@ -6,7 +6,15 @@ import pytest
 import tiny_training as bench
 import yaml
 
-from empatheia.config import SIZES, apply_override, load_recipe, merge, stage_data_config, validate_model_fields
+from empatheia.config import (
+    SIZES,
+    apply_override,
+    load_recipe,
+    merge,
+    recipes_root,
+    stage_data_config,
+    validate_model_fields,
+)
 from empatheia.errors import ConfigError
 from empatheia.responders import RESPONDERS
 from empatheia.training.responding import accepted_fields
@@ -207,3 +215,39 @@ def test_model_fields_are_checked_against_the_system():
     assert {"width", "gate", "dropout", "variant"} <= set(accepted) and "vocab_size" not in accepted
     with pytest.raises(ConfigError, match=r"here: unknown key 'model.widht'. Did you mean 'width'\?"):
         validate_model_fields({"widht": 3}, accepted, "here")
+
+
+# -- notes ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", ["cpu", "full"])
+def test_a_note_tells_what_the_recipe_does(size):
+    """Notes stand beside the numbers: what they name must be what the resolved recipe says, at that size."""
+    claims = {
+        "our RECCON annotator": lambda r: r.data.causes == "annotator",
+        "Commonsense by COMET": lambda r: "comet" in _provider(r),
+        "Commonsense about": lambda r: _provider(r) == "inferences",
+        "Mechanisms: labels of a model": lambda r: bool(r.data.mechanisms),
+        "VADER's lexicon, in place": lambda r: r.data.causes_path == "vader",
+        "Adamax 8e-4": lambda r: all(stage.optimizer == "adamax" for stage in r.stages),
+        "12 beams in 6 groups": lambda r: (r.decoding.num_beams, r.decoding.num_groups) == (12, 6),
+        "4 beams in 2 groups": lambda r: (r.decoding.num_beams, r.decoding.num_groups) == (4, 2),
+        "Word vectors start at random": lambda r: not r.tokenizer.distil,
+        "minilm), not from GloVe": lambda r: r.tokenizer.distil == "minilm",
+        "Started from meed2/generator_dialogues": lambda r: "meed2/generator_dialogues" in str(r.start),
+        "Started from meed2/transformer_dialogues": lambda r: "meed2/transformer_dialogues" in str(r.start),
+        "One layer each": lambda r: (r.model["n_encoder_layers"], r.model["n_decoder_layers"]) == (1, 1),
+    }
+    found = dict.fromkeys(claims, 0)
+    for file in sorted(recipes_root().rglob("*.yaml")):
+        recipe = load_recipe(file, size)
+        for words, holds in claims.items():
+            if words in recipe.note:
+                found[words] += 1
+                assert holds(recipe), f"{recipe.name} {size}: its note says {words!r}"
+    assert sum(n > 0 for n in found.values()) >= 7  # no claim is checked on a size where nothing makes it
+
+
+def _provider(recipe):
+    sides = recipe.data.side_inputs
+    return next((str(sides[name]["provider"]) for name in sides if name.startswith("knowledge_of")), "")

@@ -21,7 +21,8 @@ from empatheia.corpora.licences import LICENCES
 from empatheia.errors import CheckpointError, ConfigError, EmpatheiaError, MissingResourceError
 from empatheia.listener.catalogue import ModelEntry, describe_model, known_models
 from empatheia.listener.checkpoint import MANIFEST
-from empatheia.metrics.published import DEFINITIONS, published
+from empatheia.metrics.published import DEFINITIONS, other_settings, published
+from empatheia.metrics.score import Score
 from empatheia.registry import nearest
 from empatheia.resources import cache_dir
 from empatheia.responders import RESPONDERS
@@ -235,7 +236,7 @@ def _describe(
         parameters=record.get("parameters") or (_n_parameters(folder) if folder else None),
         ours={key: float(score["value"]) for key, score in scores.items()},
         unit={key: str(score.get("unit", "")) for key, score in scores.items()},
-        published=_printed(row),
+        published=_printed(row, scores),
         published_row=", ".join(str(value) for value in row.values()),
         licence=_licence(folder, first),
         folder=str(folder or ""),
@@ -366,8 +367,11 @@ def _is_score(score: Any) -> bool:
     return isinstance(score, dict) and isinstance(score.get("value"), int | float)
 
 
-def _printed(row: Mapping[str, str]) -> dict[str, float]:
-    """The printed numbers of a row under our scores' names, in our units where they are one of percent and fraction."""
+def _printed(row: Mapping[str, str], scores: Mapping[str, Any]) -> dict[str, float]:
+    """The printed numbers of a row under our scores' names, in our units where they are one of percent and fraction.
+
+    A number is left out where ours was measured in another way (over other words, by another protocol).
+    """
     if not row:
         return {}
     try:
@@ -378,6 +382,9 @@ def _printed(row: Mapping[str, str]) -> dict[str, float]:
     for metric, number in found.items():
         definition = DEFINITIONS.get((number.paper, metric))
         if isinstance(definition, tuple):
+            ours = scores.get(definition[0])
+            if ours is not None and other_settings(Score.from_dict(ours), number):
+                continue
             out.setdefault(definition[0], round(100 * number.value, 6) if definition[1] == "fraction" else number.value)
         else:
             out.setdefault(metric, number.value)

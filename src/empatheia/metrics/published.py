@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -91,11 +92,14 @@ DEFINITIONS: Mapping[tuple[str, str], tuple[str, str] | str] = MappingProxyType(
     }
 )
 
-# (paper, printed metric) -> signature entries without which a score of that name is another number
+# (paper, printed metric) -> signature entries (patterns) without which a score of that name is another number
 REQUIRED: Mapping[tuple[str, str], Mapping[str, str]] = MappingProxyType(
     {
         **{("gao2021", f"{x}_BERT"): {"encoder": "roberta-large", "layer": "17", "idf": "no"} for x in "PRF"},
         ("rashkin2018", "P@1,100"): {"protocol": "blocks-shuffled"},
+        ("rashkin2018", "AVG BLEU"): {"tok": "rashkin", "case": "mixed"},
+        ("rashkin2018", "PPL"): {"tok": "rashkin-250006"},  # the authors' words of Reddit, not released
+        ("meed2", "PPL"): {"tok": "hf-*"},  # RoBERTa's pieces
     }
 )
 
@@ -271,20 +275,20 @@ def compare(
         else:
             told = by_name.get(f"gold label: {definition[0]}") if (printed.paper, metric) in TOLD_GOLD else None
             score = told or by_name.get(definition[0])
-            reason = reason or (_other_settings(score, printed) if score else f"{definition[0]} was not measured")
+            reason = reason or (other_settings(score, printed) if score else f"{definition[0]} was not measured")
         unit = definition[1] if isinstance(definition, tuple) else None
         out.append(_verdict(metric, score, printed, unit, reason))
     return out
 
 
-def _other_settings(score: Score, printed: Published) -> str:
+def other_settings(score: Score, printed: Published) -> str:
     """How the score's signature differs from what the printed number needs; empty if it does not."""
     entries = Signature.parse(score.signature).values
     needed = REQUIRED.get((printed.paper, printed.metric), {})
     other = [
         f"{key}:{entries.get(key, 'unknown')}, not {value}"
         for key, value in needed.items()
-        if entries.get(key) != value
+        if not fnmatchcase(entries.get(key, ""), value)
     ]
     return f"measured with {'; '.join(other)}" if other else ""
 

@@ -23,6 +23,8 @@ from empatheia.reports.targets import Note, Reason, Target, answering, is_automa
 
 PAPER_SEEDS: Mapping[str, tuple[int, ...]] = MappingProxyType({"gao2021": (1024, 2048, 3170, 4096, 5120)})
 """Seeds of papers that print a mean over several runs."""
+CANDIDATES: Mapping[str, str] = MappingProxyType({"candidates=ED": "own", "candidates=ED+DD": "own+dailydialog"})
+"""Printed sets of candidates, as ``data.candidates`` of a recipe calls them."""
 _RUN_OF_PAPER = re.compile(r"run (\d) of 5")
 _FOLD_SCORES = re.compile(r"fold(\d) (pairs|spans), threshold (.*)")
 _TEST_FOLD = re.compile(r"test (\d)$")
@@ -255,7 +257,7 @@ def report_table(
         found = {target.recipe: target for number in automatic for target in answering(number, targets)}
         asked |= found
         own = list(_row_lines(automatic, list(found.values()), by_recipe))
-        lines += [_marked(line, found.get(line.recipe), notes) for line in own]
+        lines += [_marked(line, by_recipe.get(line.recipe, ()), notes) for line in own]
     runs = {line.recipe: None for line in lines if line.verdict is not None}
     used = [record for record in shown if record["recipe"] in runs]
     left_out = [record for record in records if record["size"] == "smoke" != size and record["recipe"] in asked]
@@ -277,8 +279,8 @@ def scores_for(record: Mapping[str, Any], number: Published) -> list[tuple[str, 
     """The scores of a run that are measured as the printed number is: (variant, score).
 
     RECCON's rows name the fold they are tested on, and have a score at the published threshold and one at the threshold
-    chosen on valid. A score of a printed setting such as ``candidates=ED`` stands in the record under
-    ``candidates=ED: NAME``.
+    chosen on valid. Retrieval's rows name the candidates: ``candidates=ED`` are the corpus's own, ``candidates=ED+DD``
+    DailyDialog's besides; the first set of a run has its scores without a prefix.
     """
     definition = DEFINITIONS.get((number.paper, number.metric))
     if not isinstance(definition, tuple):
@@ -288,7 +290,7 @@ def scores_for(record: Mapping[str, Any], number: Published) -> list[tuple[str, 
         return list(_fold_scores(metrics, name, fold.group(1)))
     for part in number.setting.split("; "):
         if "=" in part:
-            name = f"{part}: {name}"
+            name = _of_candidates(record, part, name)
     value = metrics.get(name)
     if not isinstance(value, Mapping) or "unit" not in value:
         return []
@@ -296,6 +298,13 @@ def scores_for(record: Mapping[str, Any], number: Published) -> list[tuple[str, 
         return [("", replace(Score.from_dict(value), name=definition[0]))]
     except DataError as error:
         raise DataError(f"{record.get('file', record['recipe'])}: {name}: {error}") from None
+
+
+def _of_candidates(record: Mapping[str, Any], setting: str, name: str) -> str:
+    """The name of a score over the candidates of a printed setting; an unknown one stays in front of it."""
+    known = CANDIDATES.get(setting, setting)
+    first = next(iter((record.get("data") or {}).get("candidates") or ()), None)
+    return name if known == first else f"{known}: {name}"
 
 
 def _fold_scores(metrics: Mapping[str, Any], name: str, fold: str) -> Iterator[tuple[str, Score]]:
@@ -380,13 +389,14 @@ def _line(number: Published, recipe: str, size: str, variant: str, measured: Seq
     return Line(number, recipe, size, tuple(seed for seed, _ in measured), variant, verdict, deviation)
 
 
-def _marked(line: Line, target: Target | None, notes: list[Note]) -> Line:
-    """The line with the numbers of its notes; new notes are added to the list."""
+def _marked(line: Line, records: Sequence[Mapping[str, Any]], notes: list[Note]) -> Line:
+    """The line with the numbers of its notes, those of its own runs among them; new notes are added to the list."""
     if line.reason is not None and line.reason.kind == "undefined":
         return line
     own = notes_of(line.number)
-    if line.verdict is not None and target is not None and target.note:
-        own.append(Note(f"{target.recipe}: {target.note}"))
+    of_line = [r for r in records if r["size"] == line.size and r["seed"] in line.seeds and r.get("note")]
+    if line.verdict is not None:
+        own += [Note(f"{line.recipe}: {note}") for note in dict.fromkeys(str(r["note"]) for r in of_line)]
     for note in own:
         if note not in notes:
             notes.append(note)

@@ -144,7 +144,13 @@ def generate(
     """
     model.eval()
     set_seed(decoding.seed)
-    settings: dict[str, Any] = {"max_new_tokens": decoding.max_new_tokens, "do_sample": decoding.strategy == "sample"}
+    settings: dict[str, Any] = {
+        "max_new_tokens": decoding.max_new_tokens,
+        "do_sample": decoding.strategy == "sample",
+        # always given: what is not would be taken from the model's own settings; shrinking beams have their own rule
+        "num_beams": 1,
+        "no_repeat_ngram_size": 0 if decoding.strategy == "shrinking_beam" else decoding.no_repeat_ngram_size,
+    }
     if decoding.strategy == "sample":
         settings |= {"top_k": decoding.top_k or 0, "top_p": decoding.top_p, "temperature": decoding.temperature}
     elif decoding.strategy == "beam":
@@ -157,8 +163,6 @@ def generate(
         settings |= {"num_beams": decoding.num_beams, "length_penalty": decoding.length_penalty}
         extra = {"custom_generate": shrinking_beams(decoding.no_repeat_ngram_size)}
     batch_size = min(batch_size, max(1, ROWS_AT_ONCE // settings.get("num_beams", 1)))
-    if decoding.no_repeat_ngram_size and decoding.strategy != "shrinking_beam":  # that has a rule of its own
-        settings |= {"no_repeat_ngram_size": decoding.no_repeat_ngram_size}
     config = GenerationConfig(
         **settings,
         pad_token_id=tokenizer.pad_id,
