@@ -99,6 +99,29 @@ def test_missing_runs_are_trained_once_and_kept(cli, tmp_path, monkeypatch):
     assert len(seen) == 2
 
 
+def test_runs_that_a_recipe_reads_are_made_before_it(cli, tmp_path, monkeypatch):
+    """``gao2021/moel`` measures the weights of ``imagine/moel``: a newcomer has neither."""
+    from empatheia.training import runner
+
+    seen = []
+
+    def fake(recipes, out, *, budget_minutes=None, **options):
+        for recipe in recipes:
+            seen.append((recipe.name, str(out), budget_minutes))
+            yield runner.RunStatus(recipe.name, out / recipe.name, "failed", {}, "no corpus here")
+
+    monkeypatch.setattr(runner, "run_all", fake)
+    monkeypatch.chdir(tmp_path)
+    done = cli("reproduce", "gao2021/2", "--train", "--size", "cpu", "--run-out", "mine", "--budget", "9")
+    made = [name for name, *_ in seen]
+    assert made.index("imagine/moel") < made.index("gao2021/moel")
+    assert dict((name, out) for name, out, _ in seen)["imagine/moel"] == "runs"
+    assert dict((name, out) for name, out, _ in seen)["gao2021/moel"] == "mine"
+    assert seen[0][2] == 9.0 and 8.9 < seen[-1][2] <= 9.0  # one budget for both
+    assert done.code == 1 and "gao2021/moel: failed (no corpus here)" in done.err  # the reason, not the folder
+    assert "after: empatheia train" in done.out and "imagine/moel.yaml --size cpu --seed 42" in done.out
+
+
 def test_pictures(cli, results, tmp_path):
     pytest.importorskip("matplotlib")
     record = results / "rashkin2018" / "fasttext" / "cpu-seed1024.json"

@@ -14,6 +14,7 @@ from empatheia.errors import ConfigError, DataError, MissingResourceError
 from empatheia.listener import Listener
 from empatheia.training.retrieving import RetrieveTask, block_precisions
 from empatheia.training.runner import run
+from empatheia.training.stages import validation_batches
 
 RECIPES = "recipes/rashkin2018"
 
@@ -106,6 +107,21 @@ def test_training_learns_both_roles_and_is_measured_on_the_listener(tmp_path):
     task = RetrieveTask(load_recipe(f"{RECIPES}/retrieval_base.yaml", "smoke"), tmp_path)
     assert {e.turn_index % 2 for e in task.examples("train")} == {0, 1}
     assert {e.turn_index % 2 for e in task.examples("test")} == {1}
+
+
+def test_validation_has_the_batches_of_training(tmp_path):
+    """The loss is over the batch: ln B at chance, so early stopping must not see batches of other sizes."""
+    recipe = load_recipe(f"{RECIPES}/retrieval_base.yaml", "smoke")
+    task = RetrieveTask(recipe, tmp_path)
+    (stage,) = recipe.stages
+    data = task.stage_data(stage)
+    n, size = len(data.valid), stage.batch_examples
+    batches = validation_batches(data, stage)
+    assert [len(batch) for batch in batches] == [size] * (n // size) + [n % size] * (n % size > 0)
+    assert sorted(i for batch in batches for i in batch) == list(range(n))
+    assert batches == validation_batches(data, stage)
+    lengths = [[data.valid_lengths[i] for i in batch] for batch in batches]
+    assert lengths != [sorted(row) for row in lengths]  # negatives are not of one length
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 
 import pytest
 import tiny_causes as bench
 
+from empatheia.corpora import sample
 from empatheia.corpora.annotations import read_annotations
 from empatheia.dialogue import Dialogue
 from empatheia.training import annotating
@@ -45,6 +47,28 @@ def test_the_command_writes_detections(detector, cli, tmp_path, monkeypatch):
     assert told["annotations"] == 3 and told["agreement_with_recec"] == {"test": {"conversations": 3}}
     kept = read_annotations(out)
     assert [note.target for note in kept] == [0, 2, 0] and all("+emotion:unknown" in note.annotator for note in kept)
+
+
+@pytest.mark.parametrize("has_recec", [True, False])
+def test_conversations_of_ones_own_are_annotated_where_nothing_compares(
+    detector, cli, tmp_path, monkeypatch, has_recec
+):
+    """RecEC is not here, or knows none of the conversations: the work is kept all the same."""
+    root = tmp_path / "corpora"
+    root.mkdir()
+    if has_recec:
+        shutil.copytree(sample.root() / "recec", root / "recec")
+    monkeypatch.setenv("EMPATHEIA_DATA", str(root))
+    monkeypatch.setattr(annotating, "load_splits", lambda splits: dict.fromkeys(splits, DIALOGUES))
+    out = tmp_path / "own.jsonl.gz"
+    ended = cli("annotate", str(detector), "--emotion", "none", "--splits", "train,valid,test", "--out", str(out))
+    assert ended.code == 0, ended.err
+    told = json.loads(ended.out)
+    assert told["annotations"] == 9 and len(read_annotations(out)) == 9
+    if has_recec:
+        assert told["agreement_with_recec"] == {"valid": {"conversations": 0}, "test": {"conversations": 0}}
+    else:
+        assert told["agreement_with_recec"] == {} and "test: not compared with the released labels" in ended.err
 
 
 def test_an_emotion_is_for_causes_alone(detector, cli, tmp_path):

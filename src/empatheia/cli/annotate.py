@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
+
+if TYPE_CHECKING:
+    from empatheia.dialogue import CauseAnnotation
 
 
 class What(StrEnum):
@@ -60,6 +63,7 @@ def annotate(
     from rich.progress import Progress
 
     from empatheia.corpora.annotations import write_annotations
+    from empatheia.errors import MissingResourceError
     from empatheia.training import annotating
 
     names = [name.strip() for name in splits.split(",") if name.strip()]
@@ -74,7 +78,7 @@ def annotate(
     if what is What.mechanisms:
         typer.echo(json.dumps(_write_levels(model, out, names, limit), indent=2))
         return
-    notes, agreement = [], {}
+    by_split: dict[str, list[CauseAnnotation]] = {}
     with Progress(console=Console(stderr=True), transient=True) as bar:
         for name, dialogues in annotating.load_splits(names).items():
             task = bar.add_task(name, total=None)
@@ -94,10 +98,14 @@ def annotate(
                     chosen,
                     progress=lambda n, task=task: bar.advance(task, n),
                 )
-            notes += made
-            if name != "train":
-                agreement[name] = annotating.agreement_with_released(made, name)
-    n = write_annotations(out, notes)
+            by_split[name] = made
+    n = write_annotations(out, [note for made in by_split.values() for note in made])
+    agreement = {}
+    for name in (name for name in by_split if name != "train"):  # after the work is safe
+        try:
+            agreement[name] = annotating.agreement_with_released(by_split[name], name)
+        except MissingResourceError as problem:
+            typer.echo(f"{name}: not compared with the released labels: {problem}", err=True)
     result = {"annotations": n, "file": str(out), "agreement_with_recec": agreement}
     if report is not None:
         report.write_text(json.dumps(result, indent=2), encoding="utf-8")

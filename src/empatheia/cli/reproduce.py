@@ -66,9 +66,9 @@ def reproduce(
         records = read_runs(results, runs or ())
         return [report_table(key, targets, records, size, results) for key in chosen]
 
-    reports = made()
+    reports, failed = made(), []
     if train and any(report.missing for report in reports):
-        _train([run for report in reports for run in report.missing], size, budget, run_out, results)
+        failed = _train([run for report in reports for run in report.missing], size, budget, run_out, results)
         reports = made()
     if not tables:
         text = overview_text(reports)
@@ -82,6 +82,9 @@ def reproduce(
         print_json([report.to_dict() for report in reports])
     else:
         sys.stdout.write(text + "\n")
+    if failed:
+        typer.echo(f"error: {len(failed)} recipes failed: {', '.join(failed)}.", err=True)
+        raise typer.Exit(1)
 
 
 def _write(report: TableReport, out: Path, plots: bool) -> list[Path]:
@@ -107,16 +110,26 @@ def _write(report: TableReport, out: Path, plots: bool) -> list[Path]:
     return [plain, page]
 
 
-def _train(missing: Sequence[MissingRun], size: str, budget: float | None, out: Path, results: Path) -> None:
-    """Makes each missing run once and keeps its record."""
+def _train(missing: Sequence[MissingRun], size: str, budget: float | None, out: Path, results: Path) -> list[str]:
+    """Makes each missing run once, behind the runs it reads, and keeps its record; returns the recipes that failed."""
+    import time
+
     from empatheia.cli.output import say
     from empatheia.config import load_recipe
     from empatheia.reports.results_page import keep
     from empatheia.training.runner import run_all
+    from empatheia.training.starting import RUNS, runs_to_make_first
 
     wanted = {(run.target.file, seed): None for run in missing for seed in run.seeds}
     recipes = [load_recipe(file, size=size, seed=seed) for file, seed in wanted]
-    for status in run_all(recipes, out, budget_minutes=budget):
-        if status.state.endswith("finished"):
-            keep(status.folder, results)
-        say(f"{status.recipe}: {status.state} ({status.folder})")
+    failed = []
+    for group, place in (([run.load() for run in runs_to_make_first(recipes)], RUNS), (recipes, out)):
+        begun = time.monotonic()
+        for status in run_all(group, place, budget_minutes=budget) if group else ():
+            if status.state.endswith("finished"):
+                keep(status.folder, results)
+            say(f"{status.recipe}: {status.state} ({status.error or status.folder})")
+            failed += [status.recipe] if status.state == "failed" else []
+        if group and budget is not None:
+            budget = max(0.0, budget - (time.monotonic() - begun) / 60)
+    return failed

@@ -11,7 +11,7 @@ import typer
 
 def train(
     recipes: Annotated[list[Path], typer.Argument(help="Recipe files; run in this order.")],
-    size: Annotated[Optional[str], typer.Option(help="smoke, cpu or full.")] = None,  # noqa: UP045
+    size: Annotated[Optional[str], typer.Option(help="smoke, cpu or full. [default: the recipe's, else full]")] = None,  # noqa: UP045
     budget: Annotated[Optional[float], typer.Option(help="Stop after so many minutes; call again to go on.")] = None,  # noqa: UP045
     out: Annotated[Path, typer.Option(help="Parent of the run folders.")] = Path("runs"),
     seed: Annotated[Optional[list[int]], typer.Option(help="Seed; repeat for several runs of each recipe.")] = None,  # noqa: UP045

@@ -16,10 +16,12 @@ from shlex import quote
 from types import MappingProxyType
 from typing import Any
 
+from empatheia.config import load_recipe
 from empatheia.errors import DataError
 from empatheia.metrics.published import DEFINITIONS, Published, Verdict, compare
 from empatheia.metrics.score import Score
 from empatheia.reports.targets import Note, Reason, Target, answering, is_automatic, notes_of, reason_of, tables
+from empatheia.training.starting import runs_to_make_first
 
 PAPER_SEEDS: Mapping[str, tuple[int, ...]] = MappingProxyType({"gao2021": (1024, 2048, 3170, 4096, 5120)})
 """Seeds of papers that print a mean over several runs."""
@@ -110,6 +112,7 @@ class MissingRun:
         seeds: Seeds without a record.
         command: What makes it and keeps its record.
         is_partial: There is a record, but an old one without some rows of the table; the run must be made anew.
+        after: Commands of the runs it reads that are not here, in order.
     """
 
     target: Target
@@ -117,13 +120,17 @@ class MissingRun:
     seeds: tuple[int, ...]
     command: str
     is_partial: bool = False
+    after: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return self.command + ("  # anew: the record at hand lacks rows of this table" if self.is_partial else "")
+        told = ["anew: the record at hand lacks rows of this table"] if self.is_partial else []
+        told += [f"after: {'; '.join(self.after)}"] if self.after else []
+        return self.command + (f"  # {'; '.join(told)}" if told else "")
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
-        return {"recipe": self.target.recipe, "size": self.size, "seeds": list(self.seeds), "command": self.command}
+        facts = {"recipe": self.target.recipe, "size": self.size, "seeds": list(self.seeds), "command": self.command}
+        return {**facts, "after": list(self.after)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -422,7 +429,10 @@ def _missing(
             continue
         left = tuple(seed for seed in seeds if seed not in have)
         if left:
-            yield MissingRun(target, size, left, _command(target, size, left, results), len(own) > len(have))
+            asked = [load_recipe(target.file, size=size, seed=seed) for seed in left]
+            after = tuple(f"{_typed(run.file, run.size)} --seed {run.seed}" for run in runs_to_make_first(asked))
+            command = _command(target, size, left, results)
+            yield MissingRun(target, size, left, command, len(own) > len(have), after)
 
 
 def _measures_every_row(record: Mapping[str, Any], target: Target, numbers: Iterable[Published]) -> bool:
@@ -432,8 +442,10 @@ def _measures_every_row(record: Mapping[str, Any], target: Target, numbers: Iter
 
 
 def _command(target: Target, size: str, seeds: Sequence[int], results: Path) -> str:
-    file = target.file
-    if file.is_relative_to(Path.cwd()):
-        file = file.relative_to(Path.cwd())
     told = "" if tuple(seeds) == (target.seed,) else "".join(f" --seed {seed}" for seed in seeds)
-    return f"empatheia train {quote(str(file))} --size {size}{told} --record {quote(str(results))}"
+    return f"{_typed(target.file, size)}{told} --record {quote(str(results))}"
+
+
+def _typed(file: Path, size: str) -> str:
+    file = file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file
+    return f"empatheia train {quote(str(file))} --size {size}"

@@ -73,7 +73,11 @@ def agreement_with_released(notes: Sequence[CauseAnnotation], split: str) -> dic
     """Turn-level agreement with RecEC's labels where both explain the conversation's last speaker turn.
 
     Returns:
-        Cause precision, recall and F1 against the released labels, raw agreement and Cohen's kappa, and n.
+        Cause precision, recall and F1 against the released labels, raw agreement and Cohen's kappa, and n; only
+        ``conversations`` (0) where none of them is labelled there.
+
+    Raises:
+        MissingResourceError: RecEC is not here.
     """
     released = {note.dialogue_id: note for note in recec.load(split).annotations}
     ours = {(note.dialogue_id, note.target): note for note in notes}
@@ -84,6 +88,8 @@ def agreement_with_released(notes: Sequence[CauseAnnotation], split: str) -> dic
             continue
         predicted.append([int(i in mine.turns) for i in range(note.target + 1)])
         gold.append([int(i in note.turns) for i in range(note.target + 1)])
+    if not gold:
+        return {"conversations": 0}
     cause = METRICS.get("cause_f1_turn")()
     cause.update(predicted, gold)
     score = cause.compute(n_resamples=1000)

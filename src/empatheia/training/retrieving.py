@@ -174,7 +174,10 @@ class RetrieveTask:
             digest = hashlib.sha256(repr([(c["ids"], r["ids"], e) for c, r, e in pairs]).encode())
             self._counts.setdefault(stage.name, {})[split] = {"pairs": len(pairs), "sha256": digest.hexdigest()[:16]}
         lengths = {split: [max(len(c["ids"]), len(r["ids"])) for c, r, _ in pairs] for split, pairs in rows.items()}
-        return StageData(rows["train"], lengths["train"], rows["valid"], lengths["valid"], self.reader.collate)
+        collate = self.reader.collate
+        return StageData(
+            rows["train"], lengths["train"], rows["valid"], lengths["valid"], collate, compares_in_batch=True
+        )
 
     def candidates(self, source: str, seen: set[str] | None = None) -> list[str]:
         """Texts of one source that may be candidates; ``seen`` as in :func:`candidate_texts`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,8 @@ class StageData:
         valid: Encoded validation items (may be empty).
         valid_lengths: Likewise.
         collator: Items to a batch of tensors.
+        compares_in_batch: The loss of an item is over its batch (in-batch negatives), so validation too has batches of
+            ``batch_examples``, in an order drawn once; else they are as long as memory allows, sorted by length.
     """
 
     train: Sequence[Any]
@@ -39,6 +42,19 @@ class StageData:
     valid: Sequence[Any]
     valid_lengths: Sequence[int]
     collator: Callable[[list[Any]], dict[str, Any]]
+    compares_in_batch: bool = False
+
+
+def validation_batches(data: StageData, stage: StageConfig) -> list[list[int]]:
+    """Indices of the validation items, batch by batch; see :class:`StageData`."""
+    n = len(data.valid)
+    if not n:
+        return []
+    if data.compares_in_batch:
+        order = random.Random(0).sample(range(n), n)
+        return [order[i : i + stage.batch_examples] for i in range(0, n, stage.batch_examples)]
+    n_tokens = stage.batch_tokens or max(data.valid_lengths, default=1) * stage.batch_examples
+    return list(TokenBatchSampler(data.valid_lengths, n_tokens, shuffle=False, seed=0))
 
 
 @dataclass
@@ -154,8 +170,7 @@ def run_stage(
     else:
         n_examples = n_processes * stage.batch_examples
         sampler = BucketBatchSampler(data.train_lengths, n_examples, shuffle=True, seed=seed)
-    eval_tokens = stage.batch_tokens or max(data.valid_lengths, default=1) * stage.batch_examples
-    eval_batches = list(TokenBatchSampler(data.valid_lengths, eval_tokens, shuffle=False, seed=0)) if data.valid else []
+    eval_batches = validation_batches(data, stage)
 
     repeats = EmpatheiaTrainer.stage_repeats(stage)
     steps_per_epoch = max(1, math.ceil(len(sampler) / stage.accumulate)) * repeats
