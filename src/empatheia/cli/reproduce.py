@@ -116,9 +116,9 @@ def _train(missing: Sequence[MissingRun], size: str, budget: float | None, out: 
 
     from empatheia.cli.output import say
     from empatheia.config import load_recipe
+    from empatheia.config.needs import RUNS, runs_to_make_first
     from empatheia.reports.results_page import keep
     from empatheia.training.runner import run_all
-    from empatheia.training.starting import RUNS, runs_to_make_first
 
     wanted = {(run.target.file, seed): None for run in missing for seed in run.seeds}
     recipes = [load_recipe(file, size=size, seed=seed) for file, seed in wanted]

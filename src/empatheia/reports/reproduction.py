@@ -17,11 +17,11 @@ from types import MappingProxyType
 from typing import Any
 
 from empatheia.config import load_recipe
+from empatheia.config.needs import runs_to_make_first
 from empatheia.errors import DataError
 from empatheia.metrics.published import DEFINITIONS, Published, Verdict, compare
 from empatheia.metrics.score import Score
 from empatheia.reports.targets import Note, Reason, Target, answering, is_automatic, notes_of, reason_of, tables
-from empatheia.training.starting import runs_to_make_first
 
 PAPER_SEEDS: Mapping[str, tuple[int, ...]] = MappingProxyType({"gao2021": (1024, 2048, 3170, 4096, 5120)})
 """Seeds of papers that print a mean over several runs."""
