@@ -118,6 +118,21 @@ def test_a_finished_run_is_not_run_again(whole, monkeypatch):
     assert status.state == "already finished" and status.metrics == whole.metrics
 
 
+def test_a_run_that_was_not_measured_is_measured_by_the_next_call(whole, tmp_path, monkeypatch):
+    recipe = bench.tiny_recipe()
+    shutil.copytree(whole.folder, tmp_path / "runs" / "tiny" / whole.folder.name)
+    folder = tmp_path / "runs" / "tiny" / whole.folder.name
+    (folder / "metrics.json").unlink()
+    monkeypatch.setattr(runner, "run_stage", None)  # nothing is trained
+    (status,) = run_all([recipe], tmp_path / "runs", evaluate=False)
+    assert (status.state, status.metrics["metrics"]) == ("finished", {})
+    (status,) = run_all([recipe], tmp_path / "runs", evaluate=False)
+    assert status.state == "already finished"
+    (status,) = run_all([recipe], tmp_path / "runs")
+    assert status.state == "finished"
+    assert status.metrics["metrics"]["ppl_word"] == whole.metrics["metrics"]["ppl_word"]
+
+
 def test_the_weights_of_another_run_are_measured_as_they_are(whole, tmp_path):
     """What decodes one system's weights in another way trains nothing, and says whose weights they are."""
     recipe = bench.tiny_recipe(name="again", start=str(whole.folder), stages=(), seed=8)

@@ -207,7 +207,7 @@ def run(
         deadline: ``time.monotonic()`` value.
         save_seconds: Longest stretch of work a kill may lose.
         show_progress: Progress bars on stderr.
-        evaluate: Measure on the test split at the end.
+        evaluate: Measure on the test split at the end; a finished run that was not measured is measured then.
 
     Raises:
         ConfigError: The folder holds another recipe of the same name, size and seed.
@@ -221,7 +221,9 @@ def run(
     is_main = int(os.environ.get("RANK", "0")) == 0
     _claim(folder, recipe, is_main)
     if (folder / "metrics.json").is_file():
-        return RunStatus(recipe.name, folder, "already finished", json.loads((folder / "metrics.json").read_text()))
+        record = json.loads((folder / "metrics.json").read_text())
+        if record["metrics"] or not evaluate:  # one that was not measured yet is measured now
+            return RunStatus(recipe.name, folder, "already finished", record)
     state_path = folder / "state.json"
     state = json.loads(state_path.read_text()) if state_path.is_file() else {"stages": {}}
     if is_main:
