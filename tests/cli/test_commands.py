@@ -154,10 +154,14 @@ def test_doctor_names_what_is_missing_and_touches_no_network(cli, tmp_path, monk
     assert corpus["state"] == "optional" and corpus["remedy"] == "empatheia data get empathetic_dialogues"
     for check in checks.values():
         assert check["state"] == "ok" or check["remedy"], check
+    assert "vader_lexicon.txt" in checks["lexicon vader"]["remedy"] and "EmpDG" in checks["lexicon vader"]["found"]
+    assert "dev,test" in checks["ATOMIC 2020"]["remedy"]
+    (tmp_path / "lexicons").mkdir()
+    (tmp_path / "lexicons" / "vader_lexicon.txt").write_text("x")
     (tmp_path / "empatheticdialogues").mkdir()
     (tmp_path / "empatheticdialogues" / "train.csv").write_text("x")
     again = {check["part"]: check for check in json.loads(cli("doctor", "--json").out)}
-    assert again["corpus empathetic_dialogues"]["state"] == "ok"
+    assert again["corpus empathetic_dialogues"]["state"] == again["lexicon vader"]["state"] == "ok"
     monkeypatch.setenv("EMPATHEIA_DATA", str(tmp_path / "nowhere"))
     assert cli("doctor").code == 3
 

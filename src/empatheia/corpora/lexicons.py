@@ -22,6 +22,10 @@ from empatheia.resources import find_corpus_file
 
 FOLDER = "lexicons"
 KNOWN = {"warriner": "Ratings_Warriner_et_al.csv", "vader": "vader_lexicon.txt"}
+GET = {
+    "warriner": "the supplement of Warriner et al. (2013), then put Ratings_Warriner_et_al.csv there",
+    "vader": "github.com/cjhutto/vaderSentiment, then put vader_lexicon.txt there",
+}
 _WARRINER = ("Word", "V.Mean.Sum", "A.Mean.Sum", "D.Mean.Sum")
 _ACCEPTED = (
     "accepted: Warriner's CSV (columns Word, V.Mean.Sum, A.Mean.Sum, D.Mean.Sum), VADER's tab-separated"
@@ -75,7 +79,7 @@ def load(path: str | Path | None) -> Lexicon:
         raise DataError("no lexicon given; name a file, or one of: " + ", ".join(KNOWN))
     given = Path(path).expanduser()
     if str(path) in KNOWN:
-        given = find_corpus_file(FOLDER, KNOWN[str(path)], get="its publisher, then put it there")
+        given = find_corpus_file(FOLDER, KNOWN[str(path)], get=GET[str(path)])
     elif not given.is_file():
         given = find_corpus_file(str(given.parent), given.name, root=".", get="its publisher")
     text = read_text(given)
