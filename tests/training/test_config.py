@@ -108,6 +108,15 @@ def test_overrides_and_seed_come_after_the_size(written):
     assert recipe.stages[1].epochs == 2.0 and recipe.seed == 5
 
 
+def test_a_recipe_tells_what_was_overridden(written):
+    file = written(TEXT)
+    plain = load_recipe(file, "cpu")
+    assert plain.overrides == () and "overrides" not in plain.dump()
+    changed = load_recipe(file, "cpu", ["model.dropout=0.2"], seed=3)
+    assert changed.overrides == ("model.dropout=0.2",)
+    assert load_recipe(written(changed.dump(), "again.yaml")) == changed
+
+
 def test_an_override_leaves_the_tree_alone():
     tree = yaml.safe_load(TEXT)
     apply_override(tree, "stages.joint.epochs=2")

@@ -18,6 +18,7 @@ from safetensors.torch import load_file
 
 from empatheia.config import load_recipe
 from empatheia.errors import CheckpointError, ConfigError
+from empatheia.reports.results_page import keep
 from empatheia.responders import RESPONDERS
 from empatheia.text.tokenizer import DialogueTokenizer
 from empatheia.training import runner, trainer
@@ -116,6 +117,20 @@ def test_a_finished_run_is_not_run_again(whole, monkeypatch):
     monkeypatch.setattr(runner, "run_stage", None)
     (status,) = run_all([bench.tiny_recipe()], whole.folder.parents[1])
     assert status.state == "already finished" and status.metrics == whole.metrics
+
+
+def test_the_record_and_the_page_tell_what_was_overridden(whole, tmp_path):
+    """Two runs of one name, one of them changed on the command line, must not look alike."""
+    recipe = bench.tiny_recipe(name="again", start=str(whole.folder), stages=(), seed=8, note="Small.")
+    recipe = recipe.model_copy(update={"overrides": ("decoding.max_new_tokens=5",)})
+    (status,) = run_all([recipe], tmp_path / "runs")
+    assert status.metrics["overrides"] == ["decoding.max_new_tokens=5"]
+    assert status.metrics["note"] == "Small. Changed by --set: decoding.max_new_tokens=5."
+    keep(status.folder, tmp_path / "results")
+    assert "again/smoke-seed8.json) `decoding.max_new_tokens=5`" in (tmp_path / "results" / "README.md").read_text()
+    assert whole.metrics["overrides"] == []
+    (status,) = run_all([recipe.model_copy(update={"overrides": ()})], tmp_path / "runs")  # told by the fields alone
+    assert status.state == "already finished"
 
 
 def test_a_run_that_was_not_measured_is_measured_by_the_next_call(whole, tmp_path, monkeypatch):

@@ -166,6 +166,12 @@ class Recipe(Strict):
         None, description="Encoder whose vectors say how alike replies and gold replies are (SES); None = not measured."
     )
     published: PublishedRow | None = None
+    overrides: tuple[str, ...] = Field((), description="What differs from the recipe's file, as given to --set.")
+
+    @model_serializer(mode="wrap")
+    def _without_blanks(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Written only where something was overridden: recipes of earlier runs stay the same."""
+        return {name: value for name, value in handler(self).items() if value or name != "overrides"}
 
     @field_validator("task")
     @classmethod
@@ -294,6 +300,8 @@ def load_recipe(
         tree = apply_override(tree, override)
     if seed is not None:
         tree["seed"] = seed
+    if overrides:
+        tree["overrides"] = [*tree.get("overrides", ()), *overrides]
     return validate_recipe(tree, str(path))
 
 

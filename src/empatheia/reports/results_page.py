@@ -96,7 +96,8 @@ def _table(table: Table) -> Iterator[str]:
     yield f"| {' | '.join(heads)} |"
     yield "|---" * (3 + len(table.labels)) + "|---:" * (len(heads) - 3 - len(table.labels)) + "|"
     for i, row in enumerate(table.rows):
-        cells = [f"[`{row.run}`]({row.run}.json)", _minutes(row.record)]
+        changes = "".join(f" `{change}`" for change in row.record.get("overrides", ()))
+        cells = [f"[`{row.run}`]({row.run}.json){changes}", _minutes(row.record)]
         cells += [f"{row.record['parameters'] / 1e6:.1f}M", *row.labels.values()]
         cells += [_cell(row, column.key, column.decimals) for column in table.columns]
         cells += [_rate(row.record) or "-"] if is_decoded else []

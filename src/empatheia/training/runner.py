@@ -144,11 +144,11 @@ def _claim(folder: Path, recipe: Recipe, is_main: bool) -> None:
 def _what_runs(tree: dict[str, Any]) -> dict[str, Any]:
     """A recipe without its note and the printed row it is compared with, which may be written after the run.
 
-    Fields that a later version added have their defaults.
+    What ``--set`` gave is told by the fields it set. Fields that a later version added have their defaults.
     """
     with contextlib.suppress(ConfigError):
         tree = yaml.safe_load(validate_recipe(tree, "recipe").dump())
-    return {key: value for key, value in tree.items() if key not in ("published", "note")}
+    return {key: value for key, value in tree.items() if key not in ("published", "note", "overrides")}
 
 
 def _finish(recipe: Recipe, folder: Path, task: Any, state: dict[str, Any], evaluate: bool) -> RunStatus:
@@ -167,7 +167,8 @@ def _finish(recipe: Recipe, folder: Path, task: Any, state: dict[str, Any], eval
         "recipe": recipe.name,
         "size": recipe.size,
         "seed": recipe.seed,
-        "note": recipe.note,
+        "note": " ".join(filter(None, (recipe.note, _changes(recipe)))),
+        "overrides": list(recipe.overrides),
         "training_seconds": round(sum(stage["seconds"]["total"] for stage in state["stages"].values()), 1),
         "stages": state["stages"],
         "parameters": sum(p.numel() for p in model.parameters()),
@@ -179,6 +180,11 @@ def _finish(recipe: Recipe, folder: Path, task: Any, state: dict[str, Any], eval
         record["start"] = _start_record(recipe)
     write_atomically(folder / "metrics.json", json.dumps(record, indent=2, ensure_ascii=False))
     return RunStatus(recipe.name, folder, "finished", record)
+
+
+def _changes(recipe: Recipe) -> str:
+    """What differs from the recipe's file, for who reads the numbers."""
+    return f"Changed by --set: {'; '.join(recipe.overrides)}." if recipe.overrides else ""
 
 
 def _start_record(recipe: Recipe) -> dict[str, Any]:
