@@ -105,7 +105,8 @@ def test_runs_that_a_recipe_reads_are_made_before_it(cli, tmp_path, monkeypatch)
 
     seen = []
 
-    def fake(recipes, out, *, budget_minutes=None, **options):
+    def fake(recipes, out, *, budget_minutes=None, goes_on=None, **options):
+        assert goes_on  # one that fails is told, and the others are made
         for recipe in recipes:
             seen.append((recipe.name, str(out), budget_minutes))
             yield runner.RunStatus(recipe.name, out / recipe.name, "failed", {}, "no corpus here")
@@ -117,6 +118,7 @@ def test_runs_that_a_recipe_reads_are_made_before_it(cli, tmp_path, monkeypatch)
     assert made.index("imagine/moel") < made.index("gao2021/moel")
     assert dict((name, out) for name, out, _ in seen)["imagine/moel"] == "runs"
     assert dict((name, out) for name, out, _ in seen)["gao2021/moel"] == "mine"
+    assert len(made) == len(set(made))
     assert seen[0][2] == 9.0 and 8.9 < seen[-1][2] <= 9.0  # one budget for both
     assert done.code == 1 and "gao2021/moel: failed (no corpus here)" in done.err  # the reason, not the folder
     assert "after: empatheia train" in done.out and "imagine/moel.yaml --size cpu --seed 42" in done.out

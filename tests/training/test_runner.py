@@ -130,7 +130,7 @@ def test_the_record_and_the_page_tell_what_was_overridden(whole, tmp_path):
     assert "again/smoke-seed8.json) `decoding.max_new_tokens=5`" in (tmp_path / "results" / "README.md").read_text()
     assert whole.metrics["overrides"] == []
     (status,) = run_all([recipe.model_copy(update={"overrides": ()})], tmp_path / "runs")  # told by the fields alone
-    assert status.state == "already finished"
+    assert status.state == "already finished" and "Changed by --set" in status.metrics["note"]
 
 
 def test_a_run_that_was_not_measured_is_measured_by_the_next_call(whole, tmp_path, monkeypatch):
@@ -143,8 +143,9 @@ def test_a_run_that_was_not_measured_is_measured_by_the_next_call(whole, tmp_pat
     assert (status.state, status.metrics["metrics"]) == ("finished", {})
     (status,) = run_all([recipe], tmp_path / "runs", evaluate=False)
     assert status.state == "already finished"
+    monkeypatch.setattr(runner, "environment", lambda: {"device": "another"})
     (status,) = run_all([recipe], tmp_path / "runs")
-    assert status.state == "finished"
+    assert status.state == "finished" and status.metrics["environment"] == whole.metrics["environment"]
     assert status.metrics["metrics"]["ppl_word"] == whole.metrics["metrics"]["ppl_word"]
 
 
@@ -165,7 +166,10 @@ def test_note_and_printed_row_may_be_written_after_the_run(whole, monkeypatch):
     monkeypatch.setattr(runner, "run_stage", None)
     row = {"paper": "gao2021", "table": "Table 4", "row": "Ours(Soft) w/o ec"}
     (status,) = run_all([bench.tiny_recipe(published=row, note="other")], whole.folder.parents[1])
-    assert status.state == "already finished"
+    assert status.state == "already finished" and status.metrics["note"] == "other"
+    kept = json.loads((whole.folder / "metrics.json").read_text())
+    assert kept == {**whole.metrics, "note": "other"}
+    run_all([bench.tiny_recipe()], whole.folder.parents[1])
 
 
 def test_a_changed_recipe_needs_another_folder(whole):

@@ -296,6 +296,9 @@ def test_a_stage_in_bfloat16_computes_in_it_and_leaves_the_model_in_float32(tmp_
     seen.clear()
     bench.train(tmp_path / "whole", model=model, max_steps=3, evaluations=0)
     assert seen == {torch.float32}
+    seen.clear()
+    bench.train(tmp_path / "again", model=model, precision="bfloat16", max_steps=3, evaluations=0)
+    assert seen == {torch.bfloat16}  # a later stage in the same process gets what it asks for, too
     _, _, whole = bench.train(tmp_path / "fresh", max_steps=3, evaluations=0)
     assert half != whole
     torch.testing.assert_close(torch.tensor(half), torch.tensor(whole), rtol=0.02, atol=0.02)

@@ -140,7 +140,7 @@ def _other_data() -> Iterator[Check]:
     """What recipes read besides conversations."""
     from empatheia.corpora import atomic, lexicons
     from empatheia.errors import MissingResourceError
-    from empatheia.resources import find_corpus_file
+    from empatheia.resources import corpus_roots, find_corpus_file
 
     atomic_files = [file for files in atomic.SPLITS.values() for file in files]
     for part, folder, files, use, get in (
@@ -158,6 +158,12 @@ def _other_data() -> Iterator[Check]:
             yield Check(part, "ok", str(find_corpus_file(folder, files).parent))
         except MissingResourceError:
             yield Check(part, "optional", f"not here; read by {use}", f"EMPATHEIA_DATA/{folder}: from {get}")
+    groups = next((root / "20newsgroups" for root in corpus_roots() if (root / "20newsgroups").is_dir()), None)
+    remedy = "EMPATHEIA_DATA/20newsgroups: from qwone.com/~jason/20Newsgroups, then unpack 20news-bydate.tar.gz there"
+    if groups is not None:
+        yield Check("20 Newsgroups", "ok", str(groups))
+    else:
+        yield Check("20 Newsgroups", "optional", "not here; read by TopicPrepend", remedy)
 
 
 def _places() -> Iterator[Check]:

@@ -122,10 +122,13 @@ def _train(missing: Sequence[MissingRun], size: str, budget: float | None, out: 
 
     wanted = {(run.target.file, seed): None for run in missing for seed in run.seeds}
     recipes = [load_recipe(file, size=size, seed=seed) for file, seed in wanted]
+    first = [run.load() for run in runs_to_make_first(recipes)]
+    made = {(recipe.name, recipe.size, recipe.seed) for recipe in first}
+    recipes = [recipe for recipe in recipes if (recipe.name, recipe.size, recipe.seed) not in made]
     failed = []
-    for group, place in (([run.load() for run in runs_to_make_first(recipes)], RUNS), (recipes, out)):
+    for group, place in ((first, RUNS), (recipes, out)):
         begun = time.monotonic()
-        for status in run_all(group, place, budget_minutes=budget) if group else ():
+        for status in run_all(group, place, budget_minutes=budget, goes_on=True) if group else ():
             if status.state.endswith("finished"):
                 keep(status.folder, results)
             say(f"{status.recipe}: {status.state} ({status.error or status.folder})")

@@ -21,7 +21,7 @@ from empatheia.corpora.licences import LICENCES
 from empatheia.errors import CheckpointError, ConfigError, EmpatheiaError, MissingResourceError
 from empatheia.listener.catalogue import ModelEntry, describe_model, known_models
 from empatheia.listener.checkpoint import MANIFEST
-from empatheia.metrics.published import DEFINITIONS, other_settings, published
+from empatheia.metrics.published import DEFINITIONS, Published, other_settings, published
 from empatheia.metrics.score import Score
 from empatheia.registry import nearest
 from empatheia.resources import cache_dir
@@ -382,13 +382,22 @@ def _printed(row: Mapping[str, str], scores: Mapping[str, Any]) -> dict[str, flo
     for metric, number in found.items():
         definition = DEFINITIONS.get((number.paper, metric))
         if isinstance(definition, tuple):
-            ours = scores.get(definition[0])
-            if ours is not None and other_settings(Score.from_dict(ours), number):
+            if _is_other(scores.get(definition[0]), number):
                 continue
             out.setdefault(definition[0], round(100 * number.value, 6) if definition[1] == "fraction" else number.value)
         else:
             out.setdefault(metric, number.value)
     return out
+
+
+def _is_other(ours: Any, number: Published) -> bool:
+    """Whether ours is no number to set beside the printed one; half a score of an old record is none either."""
+    if ours is None:
+        return False
+    try:
+        return bool(other_settings(Score.from_dict(ours), number))
+    except EmpatheiaError:
+        return True
 
 
 def _licence(folder: Path | None, recipe: RecipeEntry | None) -> str:

@@ -41,7 +41,6 @@ class Target:
         recipe: Its name, e.g. ``gao2021/soft``.
         file: Where it lies.
         seed: Its own seed.
-        note: What a reader of its numbers must know.
         paper, table, row, setting, dataset: Its ``published:`` block, see
             :class:`~empatheia.config.PublishedRow`; ``table`` as printed.
     """
@@ -49,7 +48,6 @@ class Target:
     recipe: str
     file: Path
     seed: int
-    note: str
     paper: str
     table: str
     row: str
@@ -91,7 +89,7 @@ class Reason:
     """Why a printed number has no recipe.
 
     Attributes:
-        kind: ``later``, ``data``, ``weights``, ``copied``, ``people``, ``chance`` or ``undefined``.
+        kind: ``data``, ``weights``, ``copied``, ``people``, ``chance`` or ``undefined``.
         text: In words.
         recipe: The name a recipe will have (``later``), or an empty string.
         see: Page of the documentation, or an empty string.
@@ -136,7 +134,7 @@ def read_targets(recipes: Path) -> tuple[Target, ...]:
             continue
         table = f"Table {row['table']}" if str(row["table"]).isdigit() else str(row["table"])
         place = (str(row["paper"]), table, str(row["row"]), row.get("setting", ""), row.get("dataset", ""))
-        found.append(Target(str(tree["name"]), file, int(tree.get("seed", 1024)), str(tree.get("note", "")), *place))
+        found.append(Target(str(tree["name"]), file, int(tree.get("seed", 1024)), *place))
     return tuple(sorted(found, key=lambda target: target.recipe))
 
 

@@ -15,7 +15,7 @@ import platform
 import shutil
 import subprocess
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from importlib.metadata import PackageNotFoundError, version
@@ -167,7 +167,7 @@ def _finish(recipe: Recipe, folder: Path, task: Any, state: dict[str, Any], eval
         "recipe": recipe.name,
         "size": recipe.size,
         "seed": recipe.seed,
-        "note": " ".join(filter(None, (recipe.note, _changes(recipe)))),
+        "note": _told(recipe, recipe.overrides),
         "overrides": list(recipe.overrides),
         "training_seconds": round(sum(stage["seconds"]["total"] for stage in state["stages"].values()), 1),
         "stages": state["stages"],
@@ -182,9 +182,23 @@ def _finish(recipe: Recipe, folder: Path, task: Any, state: dict[str, Any], eval
     return RunStatus(recipe.name, folder, "finished", record)
 
 
-def _changes(recipe: Recipe) -> str:
-    """What differs from the recipe's file, for who reads the numbers."""
-    return f"Changed by --set: {'; '.join(recipe.overrides)}." if recipe.overrides else ""
+def _finished(recipe: Recipe, folder: Path, is_main: bool) -> dict[str, Any] | None:
+    """The record of a finished run, with the recipe's note, which may be written after the run; None before."""
+    file = folder / "metrics.json"
+    if not file.is_file():
+        return None
+    record = json.loads(file.read_text(encoding="utf-8"))
+    note = _told(recipe, record.get("overrides", ()))
+    if is_main and record["note"] != note:
+        record["note"] = note
+        write_atomically(file, json.dumps(record, indent=2, ensure_ascii=False))
+    return record
+
+
+def _told(recipe: Recipe, overrides: Sequence[str]) -> str:
+    """The recipe's note, and what differs from its file, for who reads the numbers."""
+    changes = f"Changed by --set: {'; '.join(overrides)}." if overrides else ""
+    return " ".join(filter(None, (recipe.note, changes)))
 
 
 def _start_record(recipe: Recipe) -> dict[str, Any]:
@@ -226,13 +240,12 @@ def run(
     folder = run_folder(out, recipe)
     is_main = int(os.environ.get("RANK", "0")) == 0
     _claim(folder, recipe, is_main)
-    if (folder / "metrics.json").is_file():
-        record = json.loads((folder / "metrics.json").read_text())
-        if record["metrics"] or not evaluate:  # one that was not measured yet is measured now
-            return RunStatus(recipe.name, folder, "already finished", record)
+    record = _finished(recipe, folder, is_main)
+    if record is not None and (record["metrics"] or not evaluate):  # one that was not measured yet is measured now
+        return RunStatus(recipe.name, folder, "already finished", record)
     state_path = folder / "state.json"
     state = json.loads(state_path.read_text()) if state_path.is_file() else {"stages": {}}
-    if is_main:
+    if is_main and record is None:
         write_atomically(folder / "environment.json", json.dumps(environment(), indent=2))
 
     set_seed(recipe.seed)
@@ -284,7 +297,12 @@ def run(
 
 
 def run_all(
-    recipes: Iterable[Recipe], out: Path, *, budget_minutes: float | None = None, **options: Any
+    recipes: Iterable[Recipe],
+    out: Path,
+    *,
+    budget_minutes: float | None = None,
+    goes_on: bool | None = None,
+    **options: Any,
 ) -> list[RunStatus]:
     """Runs recipes one after the other until all are finished or the budget is spent.
 
@@ -294,17 +312,18 @@ def run_all(
         recipes: What to run.
         out: Parent of the run folders.
         budget_minutes: Stop after so many minutes; a paused run goes on the next time.
+        goes_on: Whether one that fails is a status and no error; None = if there are several.
         **options: Of :func:`run`.
 
     Returns:
         One status a recipe, in order.
 
     Raises:
-        EmpatheiaError: As :func:`run`, when there is only one recipe.
+        EmpatheiaError: As :func:`run`, where a failure is an error.
     """
     _join_processes()
     recipes = list(recipes)
-    goes_on = len(recipes) > 1 and int(os.environ.get("WORLD_SIZE", "1")) == 1
+    goes_on = (len(recipes) > 1 if goes_on is None else goes_on) and int(os.environ.get("WORLD_SIZE", "1")) == 1
     deadline = None if budget_minutes is None else time.monotonic() + 60.0 * budget_minutes
     statuses = []
     for recipe in recipes:

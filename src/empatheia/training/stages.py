@@ -232,6 +232,7 @@ def run_stage(
         trainer.remove_callback(CurveWriter)  # of the chosen weights, which may be older than the last step
         metrics = trainer.evaluate()
     trainer.accelerator.unwrap_model(model, keep_fp32_wrapper=False)  # what follows is in float32 again
+    model.__dict__.pop("_is_accelerate_prepared", None)  # else the next stage would be, too, whatever it asks for
     restore_dropout()
     for parameter in model.parameters():
         parameter.requires_grad_(True)
