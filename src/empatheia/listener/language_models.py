@@ -242,7 +242,7 @@ class LanguageListener(Listener):
         """A causal or encoder-decoder model of transformers, by folder or name, as it is.
 
         Args:
-            place: Folder, installed name, or hub id.
+            place: Folder, GGUF file, installed name, or hub id.
             form: ``causal`` or ``seq2seq``; None = as its configuration says.
             dtype: Of the weights.
             device: A torch device.
@@ -265,7 +265,7 @@ class LanguageListener(Listener):
             )
             model = LanguageModel.build(config, device)
             reader = make_reader(config, model, load_tokenizer(place))
-        name = Path(place).name if Path(place).is_dir() else str(place)
+        name = Path(place).name if Path(place).exists() else str(place)
         manifest = Manifest(format=FORMAT, system=SYSTEM, name=name, weights="", licence=f"that of {name}")
         return cls(_Local(model, reader), manifest, shown=shown, **analysis)
 

