@@ -199,6 +199,18 @@ def test_a_paused_run_goes_on(whole, tmp_path):
     assert status.state == "finished" and results(status) == results(whole)
 
 
+def test_a_run_that_another_process_is_at_is_left_alone(whole, tmp_path):
+    fcntl = pytest.importorskip("fcntl")
+    assert run(bench.tiny_recipe(), tmp_path, deadline=0.0).state == "paused"
+    before = {path.name: path.read_bytes() for path in run_folder(tmp_path, bench.tiny_recipe()).glob("*.*")}
+    with (run_folder(tmp_path, bench.tiny_recipe()) / "recipe.yaml").open("rb") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with pytest.raises(ConfigError, match=r"another process is at work in .*smoke-seed7\. Wait for it"):
+            run(bench.tiny_recipe(), tmp_path)
+    assert {path.name: path.read_bytes() for path in run_folder(tmp_path, bench.tiny_recipe()).glob("*.*")} == before
+    assert run(bench.tiny_recipe(), tmp_path, deadline=0.0).state == "paused"
+
+
 KILLED = """
 import sys, time
 from pathlib import Path

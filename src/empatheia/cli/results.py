@@ -13,9 +13,10 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 from empatheia.errors import DataError, MissingResourceError
+from empatheia.resources import hold_file
 
 if TYPE_CHECKING:
     from empatheia.cli.rows import Row
@@ -66,7 +67,7 @@ class ResultFile:
     def __enter__(self) -> ResultFile:
         self._stream = self.partial.open("ab")
         try:
-            _hold(self._stream, self.partial)
+            hold_file(self._stream, self.partial)
             if self.resume:
                 self._keep_whole_rows()
             else:
@@ -227,22 +228,6 @@ def model_mark(place: str | Path) -> str:
                 if size <= _BLOCK:
                     break
     return digest.hexdigest()[:16]
-
-
-def _hold(stream: BinaryIO, path: Path) -> None:
-    """Keeps other writers off a file while it is open, where the system can; a kill lets go of it.
-
-    Raises:
-        DataError: Another process writes to it.
-    """
-    try:
-        import fcntl
-    except ImportError:  # not on this system
-        return
-    try:
-        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        raise DataError(f"another process is writing to {path}. Wait for it, or name another file.") from None
 
 
 def _turns(row: Row, read: Callable[[Any], Dialogue]) -> list[dict[str, str]] | None:

@@ -29,6 +29,7 @@ from transformers.utils import logging as transformers_logging
 
 from empatheia.config import Recipe, merge, validate_recipe
 from empatheia.errors import ConfigError, EmpatheiaError
+from empatheia.resources import hold
 from empatheia.training.saving import save_folder, write_atomically
 from empatheia.training.stages import run_stage
 from empatheia.training.starting import started_from
@@ -230,16 +231,32 @@ def run(
         evaluate: Measure on the test split at the end; a finished run that was not measured is measured then.
 
     Raises:
-        ConfigError: The folder holds another recipe of the same name, size and seed.
+        ConfigError: The folder holds another recipe of the same name, size and seed, or another process runs it now.
     """
-    from empatheia.training.tasks import make_task
-
     _join_processes()
     if not show_progress:
         transformers_logging.disable_progress_bar()
     folder = run_folder(out, recipe)
     is_main = int(os.environ.get("RANK", "0")) == 0
     _claim(folder, recipe, is_main)
+    with (folder / "recipe.yaml").open("rb") if is_main else contextlib.nullcontext() as held:
+        if held is not None:
+            hold(held, ConfigError(f"another process is at work in {folder}. Wait for it, or choose another --out."))
+        return _run(recipe, folder, is_main, deadline, save_seconds, show_progress, evaluate)
+
+
+def _run(
+    recipe: Recipe,
+    folder: Path,
+    is_main: bool,
+    deadline: float | None,
+    save_seconds: float,
+    show_progress: bool,
+    evaluate: bool,
+) -> RunStatus:
+    """:func:`run` in a folder that is this recipe's and this process's."""
+    from empatheia.training.tasks import make_task
+
     record = _finished(recipe, folder, is_main)
     if record is not None and (record["metrics"] or not evaluate):  # one that was not measured yet is measured now
         return RunStatus(recipe.name, folder, "already finished", record)

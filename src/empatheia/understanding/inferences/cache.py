@@ -12,7 +12,6 @@ missing (the writer was killed) counts as not written.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
@@ -24,6 +23,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from empatheia.errors import CheckpointError, DataError, MissingResourceError
+from empatheia.resources import hold_file
 from empatheia.taxonomy import RELATIONS
 from empatheia.understanding.inferences.heads import Asked
 from empatheia.understanding.inferences.provider import (
@@ -240,7 +240,8 @@ def fill_cache(
     rest = iter(turns)
     known: dict[str, int] = {}
     counts: Counter[tuple[str, str]] = Counter()
-    with path.open("r+b") as stream, path.open("rb") as reader, _alone(stream, path):
+    with path.open("r+b") as stream, path.open("rb") as reader:
+        hold_file(stream, path)
         _check_header(path, header)
         before = whole = 0
         for place, end, line in _whole_lines(path):
@@ -410,22 +411,3 @@ def _counted(inferences: Mapping[str, Any]) -> list[tuple[str, str]]:
 def _stored(stream: BinaryIO, place: int) -> dict[str, Any]:
     stream.seek(place)
     return json.loads(stream.readline())["inferences"]
-
-
-@contextlib.contextmanager
-def _alone(stream: BinaryIO, path: Path) -> Iterator[None]:
-    """Holds the file against other writers, where the system can; a kill lets go of it.
-
-    Raises:
-        DataError: Another process writes to it.
-    """
-    try:
-        import fcntl
-    except ImportError:  # not on this system
-        yield
-        return
-    try:
-        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        raise DataError(f"another process is writing to {path}. Wait for it, or name another file.") from None
-    yield
