@@ -201,8 +201,22 @@ def test_a_new_system_shows_up_with_its_recipe_record_and_published_row(cli, tmp
         )
         assert "accuracy 12.5 / " in line and "toy/nod (+1)" in line and "0.0 M" in line
         assert "toy/nod.yaml" in cli("respond", TEXT, "--system", "toy", "--runs", str(tmp_path)).err
+
+        (recipes / "toy" / "apart.yaml").write_text("name: toy/apart\nsystem: toy\nstages: [{losses: {words: 1.0}}]\n")
+        (results / "toy" / "cpu-seed7.json").write_text(json.dumps(record | {"recipe": "toy/apart"}))
+        recipes_of_systems.cache_clear()
+        (toy,) = (entry for entry in known_systems(results, tmp_path / "runs") if entry.name == "toy")
+        assert (toy.recipe, toy.ours) == ("toy/apart", {"accuracy": 12.5})  # nothing was printed of this one
+        assert (toy.published, toy.published_row) == ({}, "")
     finally:
         recipes_of_systems.cache_clear()
+
+
+def test_a_step_on_the_way_to_another_run_does_not_stand_for_its_system(tmp_path):
+    record = {"recipe": "meed2/generator_dialogues", "size": "cpu", "seed": 1, "metrics": {}}
+    (tmp_path / "cpu-seed1.json").write_text(json.dumps(record))
+    (meed2,) = (entry for entry in known_systems(tmp_path, tmp_path / "runs") if entry.name == "meed2")
+    assert (meed2.recipe, meed2.ours) == ("meed2/generator", {}) and meed2.published
 
 
 def test_a_run_is_installed_as_its_system(cli, nowhere, tiny_model):

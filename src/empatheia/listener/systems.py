@@ -50,7 +50,7 @@ class RecipeEntry:
         is_variant: It extends another recipe, or is the released code's form.
         base: Pretrained model it stands on, or empty.
         learns: Something is trained.
-        is_alone: At size cpu it starts from no earlier run.
+        start: Where its weights come from at size cpu, e.g. another recipe's run; empty if it begins anew.
     """
 
     name: str
@@ -60,7 +60,7 @@ class RecipeEntry:
     is_variant: bool
     base: str = ""
     learns: bool = True
-    is_alone: bool = True
+    start: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,8 @@ class SystemEntry:
         ours: Score name to value, of that record; empty without one.
         unit: Score name to its unit.
         published: Score name (or printed metric, where we measure none) to the printed value; empty if none is.
-        published_row: Where that is printed: the row of ``recipe``, or of another recipe if that one has none.
+        published_row: Where that is printed: the row of ``recipe``; of another recipe where that one has neither record
+            nor row.
         licence: Of the weights: the checkpoint's, else what follows from the recipe's corpus.
         folder: Best checkpoint on this machine, or empty.
         command: What makes one; it needs no earlier run.
@@ -204,7 +205,7 @@ def recipes_of_systems() -> Mapping[str, tuple[RecipeEntry, ...]]:
             is_variant,
             base,
             learns=bool(tree.get("stages")),
-            is_alone=not {"start": tree.get("start"), **((tree.get("sizes") or {}).get("cpu") or {})}["start"],
+            start={"start": tree.get("start"), **((tree.get("sizes") or {}).get("cpu") or {})}["start"] or "",
         )
         found.setdefault(str(tree["system"]), []).append(entry)
     return {system: tuple(rows) for system, rows in found.items()}
@@ -220,8 +221,9 @@ def _describe(
     title, paper, file = _module(name)
     ranked = sorted(recipes, key=lambda r: _rank(name, r, records))
     first = ranked[0] if ranked else None
-    row = next((recipe.published for recipe in ranked if recipe.published), {})
     record = records.get(first.name, {}) if first is not None else {}
+    row = next((recipe.published for recipe in ranked if recipe.published), {})
+    own = first.published if first is not None and record else row  # nothing beside a number that is not its own
     scores = {key: score for key, score in record.get("metrics", {}).items() if _is_score(score)}
     folder = _best(name, models, runs)
     return SystemEntry(
@@ -236,8 +238,8 @@ def _describe(
         parameters=record.get("parameters") or (_n_parameters(folder) if folder else None),
         ours={key: float(score["value"]) for key, score in scores.items()},
         unit={key: str(score.get("unit", "")) for key, score in scores.items()},
-        published=_printed(row, scores),
-        published_row=", ".join(str(value) for value in row.values()),
+        published=_printed(own, scores),
+        published_row=", ".join(str(value) for value in own.values()),
         licence=_licence(folder, first),
         folder=str(folder or ""),
         command=_command(_first_to_make(name)),
@@ -245,9 +247,10 @@ def _describe(
 
 
 def _rank(system: str, recipe: RecipeEntry, records: Mapping[str, Any]) -> tuple[Any, ...]:
-    """No ablation; of these one with a record of ours first, then with a published row, then one that is no variant."""
+    """No ablation, no step on the way to another; of these first one with a record, a published row, no variant."""
     plain = (recipe.is_variant, len(recipe.name), recipe.name)
-    return (_is_lesser(recipe.name, system), recipe.name not in records, not recipe.published, *plain)
+    is_step = any(f"/{recipe.name}/" in other.start for other in recipes_of_systems().get(system, ()))
+    return (_is_lesser(recipe.name, system), is_step, recipe.name not in records, not recipe.published, *plain)
 
 
 def _is_lesser(recipe: str, system: str) -> bool:
@@ -259,7 +262,7 @@ def _is_lesser(recipe: str, system: str) -> bool:
 def _first_to_make(name: str) -> RecipeEntry | None:
     """The recipe for who has nothing yet: it starts from no other run."""
     recipes = recipes_of_systems().get(name) or recipes_of_systems().get(_twin(name), ())
-    return min(recipes, key=lambda r: (_is_lesser(r.name, name), not r.is_alone, _rank(name, r, {})), default=None)
+    return min(recipes, key=lambda r: (_is_lesser(r.name, name), bool(r.start), _rank(name, r, {})), default=None)
 
 
 def _command(recipe: RecipeEntry | None) -> str:
