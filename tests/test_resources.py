@@ -301,7 +301,7 @@ def test_model_from_the_encoder_package(offline, monkeypatch):
         assert resolve_model(name) == offline / "packaged"
 
 
-def test_weights_in_a_gguf_file(offline, monkeypatch):
+def test_weights_in_a_gguf_file(offline):
     (offline / "whole").mkdir()
     (offline / "whole" / "config.json").write_text("{}")
     (offline / "one").mkdir()
