@@ -81,7 +81,7 @@ $(MADE)torch: $(MADE)venv constraints.txt
 
 $(MADE)core: $(MADE)torch pyproject.toml
 	@echo "Installing empatheia ..."
-	@$(PIP) -c constraints.txt -e .
+	@$(PIP) -c constraints.txt -e ".[encoder]"
 	@touch $@
 
 $(MADE)dev: $(MADE)torch pyproject.toml

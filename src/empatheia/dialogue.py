@@ -150,6 +150,7 @@ class Understanding:
         turns: The turns the offsets index.
         uncertain: Reasons to distrust this answer (unknown words, another language, emoji ...); empty if none.
         model: Name of the model that made it.
+        sides: Probability that it feels pleasant, unpleasant or mixed; empty where the model does not say.
     """
 
     emotions: Mapping[str, float]
@@ -158,6 +159,7 @@ class Understanding:
     turns: tuple[Turn, ...]
     uncertain: tuple[str, ...] = ()
     model: str = ""
+    sides: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def emotion(self) -> str:
@@ -174,6 +176,7 @@ class Understanding:
         return {
             "emotion": self.emotion if self.names_emotion else None,
             "emotions": dict(self.emotions),
+            **({"sides": dict(self.sides)} if self.sides else {}),
             "causes": [span_dict(span, self.turns) for span in self.causes],
             "words": [span_dict(span, self.turns) for span in self.words],
             "turns": [{"role": turn.role, "text": turn.text} for turn in self.turns],

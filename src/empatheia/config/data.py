@@ -153,6 +153,25 @@ class MechanismsData(TaskData):
     corpus: str = Field("epitome", description="`epitome` (Reddit part) or `sample` (self-written).")
 
 
+class PerceiveData(TaskData):
+    """Task `perceive`: emotion, side and cause words from several corpora; the everyday corpus is always among them."""
+
+    corpus: Literal["everyday", "sample"] = Field("everyday", description="`sample` = a few self-written items.")
+    copies: int = Field(6, ge=1, description="Of every everyday item; all but the first are typed carelessly.")
+    accepted_share: float = Field(
+        0.3, ge=0, lt=1, description="Share of the target that goes to an item's other acceptable labels."
+    )
+    label_smoothing: float = Field(0.05, ge=0, lt=1, description="Share spread over all emotions.")
+    empathetic: tuple[Literal["situation", "context"], ...] = Field(
+        ("situation", "context"), description="What is learnt from EmpatheticDialogues; a context = one a conversation."
+    )
+    empathetic_limit: int | None = Field(None, ge=1, description="First so many of its training conversations.")
+    extra: tuple[Literal["edos", "emobank", "reccon"], ...] = Field(
+        ("edos", "emobank", "reccon"), description="Corpora learnt from besides: emotions, sides, cause words."
+    )
+    extra_limit: int | None = Field(None, ge=1, description="First so many items of each.")
+
+
 class AnticipateData(TaskData):
     """Task `anticipate`: emotion or intent of the reply that should come next."""
 
@@ -284,6 +303,7 @@ DATA_CONFIGS: dict[str, type[TaskData]] = {
     "prompt": PromptData,
     "focus": FocusData,
     "listen": ListenData,
+    "perceive": PerceiveData,
 }
 """What `data` accepts, by task."""
 WITHOUT_TRAINING = frozenset({"prompt", "focus", "listen"})

@@ -13,6 +13,9 @@ from empatheia.listener.checkpoint import MANIFEST, read_json, read_manifest
 from empatheia.resources import cache_dir, resolve_model
 
 DEFAULT = "default"
+"""The small bundled responder, which needs nothing else."""
+LISTENER = "listener"
+"""The bundled perception, which needs its base encoder."""
 INDEX = "inference_index"
 """``kind`` of a folder in which inferences are looked up; it has no network."""
 

@@ -64,7 +64,8 @@ def read_manifest(folder: Path) -> Manifest:
         raise CheckpointError(f"no model folder at {folder}. {_REMEDY}")
     path = folder / MANIFEST
     weights = read_json(path).get("weights", WEIGHTS) if path.is_file() else WEIGHTS
-    for name in (MANIFEST, "config.json", *([WEIGHTS] if weights else [])):
+    weights = weights if isinstance(weights, str) and Path(weights).name == weights else WEIGHTS
+    for name in (MANIFEST, "config.json", *([weights] if weights else [])):
         if not (folder / name).is_file():
             raise CheckpointError(f"{folder} has no {name}, so it is not a whole model folder. {_REMEDY}")
     record = read_json(path)

@@ -16,16 +16,18 @@ import torch
 from torch import Tensor
 from transformers import LogitsProcessorList
 
-from empatheia.dialogue import Dialogue, Reply, Understanding
-from empatheia.errors import CheckpointError, DataError, DecodingError
-from empatheia.listener.catalogue import DEFAULT, find_model
-from empatheia.listener.checkpoint import MANIFEST, Manifest, load_network, read_manifest
+from empatheia.dialogue import Dialogue, Reply, Turn, Understanding
+from empatheia.errors import CheckpointError, ConfigError, DataError, DecodingError, MissingResourceError
+from empatheia.listener.catalogue import DEFAULT, LISTENER, find_model
+from empatheia.listener.checkpoint import MANIFEST, Manifest, load_network, read_json, read_manifest
 from empatheia.listener.conversation import Conversation
+from empatheia.listener.given import given, is_one, refuse
 from empatheia.listener.inputs import ReadyInput, prepare
 from empatheia.listener.reading import EncodedInput, Reader
 from empatheia.listener.strategies import Decoding
 from empatheia.listener.streaming import Cancelled, PieceQueue, ReplyStream
 from empatheia.registry import Registry, nearest
+from empatheia.resources import installed_model, resolve_model
 from empatheia.text.tokenizer import DialogueTokenizer
 
 INPUTS_PER_CHUNK = 4096
@@ -35,6 +37,7 @@ LISTENERS = Registry(
     "listeners",
     {
         "five_steps": "empatheia.listener.steps.focused:FocusedListener",
+        "affect_reader": "empatheia.listener.perceiving:PerceivingListener",
         "language_model": "empatheia.listener.language_models:LanguageListener",
         "rashkin_retrieval": "empatheia.listener.retriever:Retriever",
     },
@@ -253,31 +256,97 @@ class Listener:
             )
 
 
-def analyze(item: Any, model: str | Path = DEFAULT, **options: Any) -> Any:
+def analyze(
+    item: Any,
+    model: str | Path | None = None,
+    *,
+    column: str | None = None,
+    target: int | None = None,
+    **options: Any,
+) -> Any:
     """:meth:`Listener.analyze` with a model that is loaded once.
 
     Args:
-        item: A text, a conversation, or a list of these.
-        model: Name or folder.
-        **options: Passed on.
+        item: A text, a conversation, chat messages, a list of these, a Series of texts, or a frame with ``column``.
+        model: Name or folder; None = :func:`perceiver`.
+        column: Of a frame: where the texts are.
+        target: Index of the speaker turn to understand, in place of the last one; later turns are not read.
+        **options: ``batch_size``, ``progress``.
+
+    Raises:
+        TypeError: ``item`` is something else.
+        ValueError: The frame has no such column.
+        DataError: An input is empty or ends with a listener turn, or ``target`` is no speaker turn.
     """
-    return _shared(str(model)).analyze(item, **options)
+    read = given(item, column)
+    if target is not None:
+        read = up_to(read, target) if is_one(read) else [up_to(one, target) for one in read]
+    return _shared(str(model or perceiver())).analyze(read, **options)
 
 
-def respond(item: Any, model: str | Path | None = None, **settings: Any) -> Any:
+def respond(
+    item: Any,
+    model: str | Path | None = None,
+    *,
+    system: str | None = None,
+    column: str | None = None,
+    **settings: Any,
+) -> Any:
     """:meth:`Listener.respond` with a model that is loaded once.
 
     Args:
-        item: A text, a conversation, or a list of these.
-        model: Name or folder, e.g. ``default`` for the bundled responder alone; None = :func:`five_steps`.
-        **settings: Passed on.
+        item: As for :func:`analyze`.
+        model: Name or folder, e.g. ``default`` for the small bundled responder alone; None = :func:`five_steps`.
+        system: Answer by the best checkpoint of this system in ``runs``, e.g. ``moel``, in place of a model.
+        column: Of a frame: where the texts are.
+        **settings: Of the listener's own ``respond``.
+
+    Raises:
+        TypeError: ``item`` is something else.
+        ConfigError: Both ``model`` and ``system`` are given, or there is no such system.
+        MissingResourceError: The system has no checkpoint here; says which command makes one.
     """
-    return (five_steps() if model is None else _shared(str(model))).respond(item, **settings)
+    read = given(item, column)
+    if system is not None:
+        from empatheia.listener.systems import check_system, find_system
+
+        if model is not None:
+            raise ConfigError(f"model={model!r} and system={system!r} are both given; give one of them.")
+        check_system(system)
+        model = find_system(system, Path("runs"))
+    return (five_steps() if model is None else _shared(str(model))).respond(read, **settings)
+
+
+def up_to(item: Input, target: int) -> Dialogue:
+    """A conversation cut behind one of its speaker turns.
+
+    Raises:
+        DataError: There is no such turn, or it is the listener's.
+    """
+    dialogue = Dialogue("", (Turn("speaker", item),)) if isinstance(item, str) else item
+    speakers = [i for i, turn in enumerate(dialogue.turns) if turn.role == "speaker"]
+    if target not in speakers:
+        raise DataError(f"target is {target}; accepted: a speaker turn, one of {', '.join(map(str, speakers))}.")
+    return Dialogue(dialogue.id, dialogue.turns[: target + 1], dialogue.emotion, dialogue.situation, dialogue.source)
+
+
+def perceiver() -> str:
+    """The model that perceives by default: ``listener`` where its base is at hand, else the small ``default``."""
+    folder = installed_model(LISTENER)
+    if folder is None:
+        return DEFAULT
+    try:
+        base = read_json(folder / "config.json").get("base")
+        if base:
+            resolve_model(base)
+    except (MissingResourceError, CheckpointError):
+        return DEFAULT
+    return LISTENER
 
 
 @lru_cache(maxsize=1)
 def five_steps() -> Listener:
-    """Who answers where nobody is named: the listener of five steps on the bundled model, with focus.
+    """The default listener: five steps, the reply a reflection of what was perceived.
 
     Steps for which a model is installed are answered by it; see :mod:`empatheia.listener.steps.focused`.
     """
@@ -307,6 +376,7 @@ def chunks(items: Inputs) -> Any:
     Raises:
         DataError: An input cannot be used; the message gives its number.
     """
+    refuse(items)
     ready: list[ReadyInput] = []
     for number, item in enumerate(items, 1):
         try:

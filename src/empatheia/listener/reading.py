@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from empatheia.dialogue import Span, Turn, Understanding
+from empatheia.dialogue import Understanding
 from empatheia.listener.checkpoint import Manifest
 from empatheia.listener.inputs import ReadyInput, unread
 from empatheia.side_inputs import make_side_inputs
@@ -25,11 +25,11 @@ from empatheia.text.collation import (
     EncodedExample,
     Layout,
     encode_examples,
-    merge_spans,
     word_scores,
 )
 from empatheia.text.tokenizer import DialogueTokenizer
 from empatheia.text.uncertainty import doubts
+from empatheia.understanding.cause_phrases import cause_phrases
 
 PIECES_PER_BATCH = 4096
 
@@ -117,11 +117,13 @@ class Reader:
         self, item: EncodedInput, probabilities: Sequence[float], cause_probs: Sequence[float] | None
     ) -> Understanding:
         words = [] if cause_probs is None else word_scores(item.pieces, cause_probs)
-        causes = merge_spans(words, self.manifest.cause_threshold)
         context = item.ready.example.context
+        words = [word for word in words if context[word.turn].role == "speaker"]
+        content = [word for word in words if any(c.isalnum() for c in word.of(context))]
+        causes = cause_phrases(context, content, self.manifest.cause_threshold)
         return Understanding(
             emotions=dict(zip(EMOTIONS, probabilities, strict=True)),
-            causes=tuple(item.ready.located(span) for span in _trimmed(causes, context)),
+            causes=tuple(item.ready.located(span) for span in causes),
             words=tuple(item.ready.located(span) for span in words),
             turns=item.ready.turns,
             uncertain=self._doubts(item),
@@ -158,12 +160,3 @@ class Reader:
         n_pieces = Counter(zip(pieces.turn_ids, pieces.word_ids, strict=True))
         sizes = [n for (_, word), n in n_pieces.items() if word >= 0]
         return 2 * sizes.count(1) < len(sizes) or not sizes
-
-
-def _trimmed(spans: Sequence[Span], turns: Sequence[Turn]) -> Iterator[Span]:
-    """Spans without punctuation at their ends; those of punctuation alone vanish."""
-    for span in spans:
-        text = span.of(turns)
-        inner = [i for i, character in enumerate(text) if character.isalnum()]
-        if inner:
-            yield replace(span, start=span.start + inner[0], end=span.start + inner[-1] + 1)

@@ -51,6 +51,7 @@ TASKS = Registry(
         "retrieve": "empatheia.training.retrieving:RetrieveTask",
         "prompt": "empatheia.training.prompting:PromptTask",
         "focus": "empatheia.training.focusing:FocusTask",
+        "perceive": "empatheia.training.perceiving:PerceiveTask",
         "listen": "empatheia.listener.measuring:ListenTask",
     },
 )

@@ -11,6 +11,7 @@ from empatheia.registry import Registry
 UNDERSTANDERS = Registry(
     "understanders",
     {
+        "affect_reader": "empatheia.understanding.affect:AffectReader",
         "cause_entailment": "empatheia.understanding.cause_entailment:CauseEntailment",
         "cause_spans": "empatheia.understanding.cause_spans:CauseSpans",
         "utterance_classifier": "empatheia.understanding.utterance_classifier:UtteranceClassifier",

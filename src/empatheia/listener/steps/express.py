@@ -150,6 +150,7 @@ class Expression:
             moved(contrast, len(dialogue.turns) - 1),
             Hints(one.emotion, tuple(words), one.intent, inferred(one.inferences)),
             one.intent,
+            one.perceived(len(one.dialogue.turns) - len(dialogue.turns)),
         )
 
     def _written(

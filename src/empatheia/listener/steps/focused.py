@@ -20,12 +20,14 @@ from empatheia.dialogue import Dialogue, Explanation, Reply, Understanding
 from empatheia.errors import ConfigError, DecodingError
 from empatheia.listener.checkpoint import FORMAT, Manifest
 from empatheia.listener.inputs import ReadyInput, prepare
-from empatheia.listener.listener import Input, Inputs, Listener, chunks
+from empatheia.listener.listener import Input, Inputs, Listener, chunks, perceiver
 from empatheia.listener.steps.contrast import Contrasts
 from empatheia.listener.steps.conversing import SteeredConversation
 from empatheia.listener.steps.express import REPLIES_OF, Expressed, Expression
-from empatheia.listener.steps.responders import voice_of
+from empatheia.listener.steps.responders import ReflectionVoice, voice_of
 from empatheia.listener.steps.settings import (
+    AUTO,
+    REFLECTION,
     DecodingSettings,
     ListenerSettings,
     ResponderSettings,
@@ -277,7 +279,8 @@ class FocusedListener(Listener):
         ]
 
     def _reasoner(self) -> Listener:
-        return self._own_reasoner or self._listener(self.settings.reasoner)
+        place = perceiver() if self.settings.reasoner == AUTO else self.settings.reasoner
+        return self._own_reasoner or self._listener(place)
 
     def _listener(self, place: str) -> Listener:
         """Loaded once, whoever asks for it."""
@@ -295,6 +298,8 @@ class FocusedListener(Listener):
             )
         elif one.folder is not None:
             listener = LanguageListener.of_model(one.folder, device=self.device)
+        elif one.model == REFLECTION:
+            return ReflectionVoice()
         else:
             listener = self._listener(str(one.model))
         if isinstance(listener, FocusedListener):

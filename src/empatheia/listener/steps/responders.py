@@ -13,11 +13,15 @@ from empatheia.dialogue import Example
 from empatheia.listener.inputs import prepare
 from empatheia.listener.language_models import LanguageListener
 from empatheia.listener.listener import Listener
-from empatheia.listener.steps.settings import DecodingSettings, FocusSettings
+from empatheia.listener.steps.settings import REFLECTION, DecodingSettings, FocusSettings
 from empatheia.listener.steps.voices import Asked, LocalVoice, Voice, Written
 from empatheia.listener.strategies import Decoding
+from empatheia.responders.reflection import Perceived, reflect
 from empatheia.taxonomy import LABELS_41
 from empatheia.text.prompts import Hints
+
+REFLECTIONS = 3
+"""Candidates the reflection gives."""
 
 
 class OwnVoice(LocalVoice):
@@ -159,6 +163,29 @@ class OtherVoice(Voice):
             return [(text, told) for text in self.listener.replies_to(pairs, decoding)]
         replies = self.listener.respond([one.dialogue for one in asked], decoding=decoding)
         return [(reply.text, {"strategy": "own", **reply.decoding}) for reply in replies]
+
+
+class ReflectionVoice(Voice):
+    """Says back what was perceived; see :mod:`empatheia.responders.reflection`."""
+
+    name = place = REFLECTION
+
+    def ways(self, ways: Sequence[DecodingSettings]) -> list[DecodingSettings]:
+        """It writes in one way, whichever is asked for."""
+        return list(ways[:1])
+
+    def speak(self, asked: Sequence[Asked], way: DecodingSettings, focus: FocusSettings | None) -> list[list[Written]]:
+        """See :class:`Voice`; best first, :data:`REFLECTIONS` of each conversation."""
+        out: list[list[Written]] = []
+        for one in asked:
+            said = reflect(one.dialogue.turns, one.perceived or Perceived({}, {}, ()), REFLECTIONS, seed=way.seed)
+            out.append(
+                [
+                    (own.text, {"strategy": REFLECTION, "forms": list(own.parts), "sureness": own.sureness})
+                    for own in said
+                ]
+            )
+        return out
 
 
 def shown_hints(hints: Hints, shown: Sequence[str]) -> Hints:

@@ -16,11 +16,14 @@ from empatheia.decoding.distractors import N_WORLDS
 from empatheia.decoding.focus import ALPHA, BETA
 from empatheia.decoding.targets import N_WORDS
 from empatheia.errors import ConfigError, DataError
-from empatheia.listener.catalogue import DEFAULT
 from empatheia.listener.strategies import Decoding
 from empatheia.registry import nearest
 from empatheia.resources.chat_endpoint import API_KEY
 from empatheia.taxonomy import EMOTIONS, LABELS_41, RELATIONS, canonical_emotion
+
+AUTO = "auto"
+REFLECTION = "reflection"
+"""The responder that says back what it perceived; it needs no weights."""
 
 
 def label_of(name: str, known: tuple[str, ...], what: str) -> str:
@@ -229,10 +232,10 @@ class ExpressSettings(Strict):
     """Which replies are written, and which one is given?"""
 
     responders: tuple[ResponderSettings, ...] = Field(
-        (ResponderSettings(model=DEFAULT),),  # pyright: ignore[reportCallIssue]
+        (ResponderSettings(model=REFLECTION),),  # pyright: ignore[reportCallIssue]
         min_length=1,
         validate_default=True,
-        description="Who writes candidates; a plain text is the folder or name of a model.",
+        description="Who writes candidates; a plain text is `reflection`, or the folder or name of a model.",
     )
     decoding: tuple[DecodingSettings, ...] = Field(
         (
@@ -292,7 +295,11 @@ class ListenerSettings(Strict):
     """A listener of five steps."""
 
     name: str = Field("five steps", description="What it calls itself in its answers.")
-    reasoner: str = Field(DEFAULT, description="Listener that stands in for steps 1 and 2 where they have no model.")
+    reasoner: str = Field(
+        AUTO,
+        description="Listener that stands in for steps 1 and 2 where they have no model; `auto` = the bundled"
+        " perception where its base encoder is at hand, else the small bundled model.",
+    )
     perceive: PerceiveSettings = PerceiveSettings()  # pyright: ignore[reportCallIssue]
     explain: ExplainSettings = ExplainSettings()  # pyright: ignore[reportCallIssue]
     project: ProjectSettings = ProjectSettings()  # pyright: ignore[reportCallIssue]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from empatheia.analysis import Inference
 from empatheia.decoding.targets import Targets
 from empatheia.dialogue import Dialogue, Span, Understanding
 from empatheia.listener.inputs import ReadyInput
+from empatheia.responders.reflection.perceived import Perceived
 
 GIVEN = "given"
 """In the place of who found something: the caller said so."""
@@ -57,10 +58,30 @@ class Understood:
         """The targets as spans of the conversation as it was given."""
         return () if self.targets is None else tuple(self.ready.located(span) for span in self.targets.spans)
 
+    def perceived(self, n_left_out: int = 0) -> Perceived:
+        """What the reflection is told, with the first ``n_left_out`` turns of :attr:`dialogue` left out."""
+        if self.marked is not None:
+            causes, words = self.marked.causes, self.marked.words
+        else:
+            causes = words = () if self.targets is None else self.targets.spans
+        kept = (
+            tuple(replace(span, turn=span.turn - n_left_out) for span in spans if span.turn >= n_left_out)
+            for spans in (causes, words)
+        )
+        emotions = self.emotions if self.emotion_from else {}
+        return Perceived(emotions, self.sides, *kept)
+
     def understanding(self, model: str) -> Understanding:
         """The same as the record of every listener: the causes are the targets, or what the reasoner marked."""
         targets = [Span(s.turn, s.start, s.end, None if s.score is None else float(s.score)) for s in self.spans()]
         causes, words = targets, sorted(targets, key=lambda span: span.start)
         if self.marked is not None:
             causes, words = ([self.ready.located(s) for s in own] for own in (self.marked.causes, self.marked.words))
-        return Understanding(self.emotions, tuple(causes), tuple(words), self.ready.turns, self.uncertain, model)
+        return Understanding(
+            self.emotions, tuple(causes), tuple(words), self.ready.turns, self.uncertain, model, dict(self.sides)
+        )
+
+    @property
+    def sides(self) -> Mapping[str, float]:
+        """Probability of pleasant, unpleasant, mixed where the perception says; nothing where the emotion is given."""
+        return {} if self.marked is None or self.emotion_from == GIVEN else self.marked.sides

@@ -22,6 +22,7 @@ from empatheia.dialogue import Dialogue
 from empatheia.errors import DecodingError
 from empatheia.listener.steps.settings import DecodingSettings, FocusSettings
 from empatheia.listener.strategies import Decoding
+from empatheia.responders.reflection.perceived import Perceived
 from empatheia.text.batching import TokenBatchSampler
 from empatheia.text.collation import IGNORED, pad_rows
 from empatheia.text.prompts import Hints
@@ -39,12 +40,14 @@ class Asked:
         contrast: Its last turn and others to be told from it; None = no focus.
         hints: What a language model may be told.
         label: Emotion or intent of the reply, for systems that take one; "" = none.
+        perceived: What the steps before found, in the terms of ``dialogue``; for the reflection.
     """
 
     dialogue: Dialogue
     contrast: Contrast | None = None
     hints: Hints = field(default_factory=Hints)
     label: str = ""
+    perceived: Perceived | None = None
 
     def in_worlds(self) -> list[Asked]:
         """The conversation in every world; hints never name the words that were exchanged there."""

@@ -1,0 +1,128 @@
+"""The :class:`PerceivingListener`: perception by an :class:`AffectReader`, answers by reflection.
+
+>>> listener = Listener.load("listener")  # doctest: +SKIP
+>>> listener.analyze("I finally passed my driving test after three tries!").emotion  # doctest: +SKIP
+'proud'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from empatheia.dialogue import Dialogue, Reply, Understanding
+from empatheia.listener.catalogue import find_model
+from empatheia.listener.checkpoint import Manifest, read_manifest
+from empatheia.listener.inputs import ReadyInput, prepare, unread
+from empatheia.listener.listener import Input, Inputs, Listener, _decoding, chunks
+from empatheia.listener.strategies import Decoding
+from empatheia.listener.streaming import Cancelled, PieceQueue, ReplyStream
+from empatheia.responders.reflection import Perceived, reflect
+from empatheia.text.uncertainty import doubts
+from empatheia.understanding.affect import SIDES
+from empatheia.understanding.affect_reading import Affect, AffectOfTurns, named
+
+_CUT = "long text: of the newest turn only the beginning and the end were read"
+
+
+class _Reads:
+    """What this listener can do, as :class:`empatheia.listener.reading.Reader` says it."""
+
+    analyzes = True
+
+
+class PerceivingListener(Listener):
+    """Perceives what is felt, its side and the cause words, and answers by reflection.
+
+    Args:
+        affect: The loaded perception.
+        manifest: Its ``empatheia.json``.
+    """
+
+    def __init__(self, affect: AffectOfTurns, manifest: Manifest) -> None:
+        self.affect = affect
+        self.network: Any = affect.model
+        self.manifest = manifest
+        self.reader: Any = _Reads()
+
+    @classmethod
+    def load(cls, name_or_path: str | Path = "listener", device: str = "cpu") -> PerceivingListener:
+        """From a folder or name.
+
+        Raises:
+            MissingResourceError: The folder or its base encoder is not here.
+            CheckpointError: The folder is incomplete, or belongs to another base.
+        """
+        folder = find_model(name_or_path)
+        return cls(AffectOfTurns.load(folder, device), read_manifest(folder))
+
+    def analyze(  # pyright: ignore
+        self, item: Input | Inputs, batch_size: int = 64, progress: Callable[[int], None] | None = None
+    ) -> Any:
+        """As :meth:`Listener.analyze`; the causes are phrases of at most five words in the speaker's turns."""
+        if isinstance(item, str | Dialogue):
+            return self._understood([prepare(item)], progress)[0]
+        out: list[Understanding] = []
+        for chunk in chunks(item):
+            out += self._understood(chunk, progress)
+        return out
+
+    def respond(  # pyright: ignore
+        self, item: Input | Inputs, *, decoding: Decoding | None = None, **settings: Any
+    ) -> Any:
+        """Answers by reflection; of the settings only ``seed`` has a say.
+
+        Args:
+            item: As for :meth:`analyze`.
+            decoding: Its ``seed`` chooses among equally fitting forms.
+            **settings: Fields of :class:`Decoding` in its place.
+
+        Raises:
+            DataError: As for :meth:`analyze`.
+            DecodingError: A setting is unknown or out of range.
+        """
+        seed = _decoding(decoding, settings).seed
+        if isinstance(item, str | Dialogue):
+            return self._replies([prepare(item)], seed)[0]
+        return [reply for chunk in chunks(item) for reply in self._replies(chunk, seed)]
+
+    def stream(self, item: Input, *, decoding: Decoding | None = None, **settings: Any) -> ReplyStream:
+        """As :meth:`respond`; the reply comes as one piece."""
+        reply = self.respond(item, decoding=decoding, **settings)
+
+        def start(source: PieceQueue, cancelled: Cancelled) -> None:
+            return None
+
+        return ReplyStream(reply.understanding, start, lambda _: reply.text, lambda _: reply, is_whole=True)
+
+    def _replies(self, inputs: Sequence[ReadyInput], seed: int) -> list[Reply]:
+        out = []
+        for understanding in self._understood(inputs, None):
+            said = reflect(understanding.turns, perceived_of(understanding), seed=seed)[0]
+            told = {"strategy": "reflection", "seed": seed, "forms": list(said.parts), "sureness": said.sureness}
+            out.append(Reply(said.text, understanding, self.name, told))
+        return out
+
+    def _understood(self, inputs: Sequence[ReadyInput], progress: Callable[[int], None] | None) -> list[Understanding]:
+        found = self.affect.read([ready.example.context for ready in inputs], progress)
+        return [self._understanding(ready, one) for ready, one in zip(inputs, found, strict=True)]
+
+    def _understanding(self, ready: ReadyInput, found: Affect) -> Understanding:
+        text = " ".join(turn.text for turn in ready.example.context)
+        reasons = [*ready.doubts, *unread(ready.n_skipped + found.first_turn, ready.shift, ready.turns)]
+        reasons += [_CUT] if found.is_cut else []
+        return Understanding(
+            named(found.emotions),
+            tuple(ready.located(span) for span in found.causes),
+            tuple(ready.located(span) for span in found.words),
+            ready.turns,
+            tuple(dict.fromkeys((*reasons, *doubts(text)))),
+            self.name,
+            dict(zip(SIDES, map(float, found.sides), strict=True)),
+        )
+
+
+def perceived_of(understanding: Understanding) -> Perceived:
+    """What the reflection is told of an understanding."""
+    return Perceived(understanding.emotions, understanding.sides, understanding.causes, understanding.words)
