@@ -45,7 +45,7 @@ def yaml_file(tiny_model, tmp_path) -> Path:
 
 
 def test_who_is_named_answers_alone_and_nobody_is_five_steps(cli, tiny_model, monkeypatch):
-    """``respond``, ``chat``, ``demo`` and ``empatheia.respond`` without a model: five steps on the bundled one."""
+    """``respond``, ``chat``, ``demo`` and ``empatheia.respond`` without a model: a reflection of what five steps found."""
     import empatheia
     from empatheia.listener import FocusedListener, Listener
     from empatheia.listener import listener as home
@@ -58,13 +58,11 @@ def test_who_is_named_answers_alone_and_nobody_is_five_steps(cli, tiny_model, mo
         own = FocusedListener().respond(TEXT, explain=True)
         steps = json.loads(cli("respond", TEXT, "--json").out)
         assert steps["reply"] == own.text and steps["model"] == "five steps" and "explanation" not in steps
-        assert steps["decoding"]["responder"] == "tiny" and len(own.explanation.worlds) == 3
+        assert steps["decoding"]["responder"] == "reflection" and own.explanation.emotion_from == "tiny"
         assert empatheia.respond(TEXT).text == own.text
         assert cli("chat", stdin=TEXT + "\n").out.strip() == own.text
         assert own.understanding.causes == Listener.load(tiny_model).analyze(TEXT).causes  # not only the target words
-        one_way = json.loads(cli("respond", TEXT, "--strategy", "beam", "--json", "--explain").out)
-        ways = {c["decoding"]["strategy"] for c in one_way["explanation"]["candidates"]}
-        assert ways == {"beam"} and len(own.explanation.candidates) > len(one_way["explanation"]["candidates"])
+        assert len(own.explanation.candidates) > 1
         alone = json.loads(cli("respond", TEXT, "--json", "--model", "default").out)
         assert alone["model"] == "tiny" and "focus" not in alone["decoding"]
         assert empatheia.respond(TEXT, model="default").text == alone["reply"]

@@ -163,7 +163,7 @@ def _is_present(name: str) -> bool:
     from empatheia.corpora import CORPORA_FILES
     from empatheia.resources import corpus_roots
 
-    if name == "sample":
+    if name in ("everyday", "sample"):
         return True
     file = CORPORA_FILES.get(name, f"dialogue_corpora/{name}.jsonl")
     return any((root / f"{file}{end}").is_file() for root in corpus_roots() for end in ("", ".gz"))

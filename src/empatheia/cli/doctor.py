@@ -125,8 +125,8 @@ def _corpora() -> Iterator[Check]:
     if root is not None and not root.is_dir():
         yield Check("EMPATHEIA_DATA", "missing", f"{root} is not a folder", "point EMPATHEIA_DATA at your corpora")
     for name in CORPORA.names():
-        if name == "sample":
-            yield Check("corpus sample", "ok", "in the package")
+        if name in ("everyday", "sample"):
+            yield Check(f"corpus {name}", "ok", "in the package")
             continue
         file = CORPORA_FILES.get(name, f"dialogue_corpora/{name}.jsonl")
         places = [base / (file + end) for base in corpus_roots() for end in ("", ".gz")]

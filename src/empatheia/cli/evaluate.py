@@ -13,7 +13,7 @@ def evaluate(
     run: Annotated[
         str,
         typer.Argument(
-            help="Run folder, model folder, a model's name (default), or understanding: the table of all"
+            help="Run folder, model folder, a model's name (default, listener), or understanding: the table of all"
             " parts of the analysis, from the records in --results."
         ),
     ],
@@ -33,6 +33,7 @@ def evaluate(
         return
     from empatheia.resources import resolve_model
     from empatheia.training.packaging import metric_rows
+    from empatheia.training.perception_card import score_rows
 
     folder = Path(run)
     model = _opened(folder if folder.is_dir() else resolve_model(run))
@@ -41,7 +42,7 @@ def evaluate(
         typer.echo(json.dumps({"model": model.meta["name"], "split": split, "metrics": metrics}, ensure_ascii=False))
         return
     typer.echo(f"{model.meta['name']} ({model.recipe.size}, seed {model.recipe.seed}), {split}")
-    for label, value, interval, n in metric_rows(metrics):
+    for label, value, interval, n in metric_rows(metrics) or score_rows(metrics):
         typer.echo(f"  {label:<50} {value:>9}  {f'[{interval}]' if interval else '':<22} n={n}")
     typer.echo(published_text(model, metrics))
 
@@ -50,13 +51,15 @@ def _opened(folder: Path) -> Any:
     """A run folder or a model folder, ready to be measured."""
     from empatheia.config import read_yaml
     from empatheia.training.packaging import ModelFolder
+    from empatheia.training.perception_card import PerceptionFolder
     from empatheia.training.prompting import PromptRun
 
     place = folder / "checkpoint" if (folder / "checkpoint").is_dir() else folder
     recipe = place / "recipe.yaml"
-    if recipe.is_file() and read_yaml(recipe).get("task") == "prompt":
+    task = read_yaml(recipe).get("task") if recipe.is_file() else None
+    if task == "prompt":
         return PromptRun(folder)
-    return ModelFolder(place)
+    return PerceptionFolder(place) if task == "perceive" else ModelFolder(place)
 
 
 def _understanding(results: Path, as_json: bool) -> str:

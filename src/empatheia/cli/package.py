@@ -9,7 +9,7 @@ import typer
 
 
 def package(
-    run: Annotated[Path, typer.Argument(help="Finished run folder of a responder.")],
+    run: Annotated[Path, typer.Argument(help="Finished run folder of a responder or a perception.")],
     target: Annotated[Path, typer.Argument(help="New model folder.")],
     name: Annotated[str, typer.Option(help="What the model calls itself.")] = "empatheia-model",
     description: Annotated[str, typer.Option(help="First paragraph of the model card.")] = "",
@@ -19,10 +19,16 @@ def package(
 
     Example: empatheia package runs/default/listener/cpu-seed1024 my-model --name my-model
     """
+    from empatheia.config import read_yaml
     from empatheia.training.packaging import metric_rows
     from empatheia.training.packaging import package as make
+    from empatheia.training.perception_card import package_perception, score_rows
 
-    card = make(run, target, name, half=half, description=description)
+    recipe = run / "checkpoint" / "recipe.yaml"
+    if recipe.is_file() and read_yaml(recipe).get("task") == "perceive":
+        card = package_perception(run, target, name, description)
+    else:
+        card = make(run, target, name, half=half, description=description)
     typer.echo(f"{target}: {card['parameters']:,} parameters, {card['licence']}")
-    for label, value, interval, n in metric_rows(card["metrics"]):
+    for label, value, interval, n in metric_rows(card["metrics"]) or score_rows(card["metrics"]):
         typer.echo(f"  {label:<50} {value:>9}  {f'[{interval}]' if interval else '':<22} n={n}")

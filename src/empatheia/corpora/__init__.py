@@ -12,6 +12,7 @@ CORPORA = Registry(
     "corpora",
     {
         "empathetic_dialogues": "empatheia.corpora.empathetic_dialogues:load",
+        "everyday": "empatheia.corpora.everyday:load",
         "sample": "empatheia.corpora.sample:load",
         "recec": "empatheia.corpora.recec:load",
         "reccon": "empatheia.corpora.reccon:load",
@@ -50,6 +51,7 @@ CORPORA_FILES = {
 
 _OFFICIAL_SPLITS = {
     "empathetic_dialogues": ("train", "valid", "test"),
+    "everyday": ("train", "valid", "test"),
     "sample": ("train", "valid", "test"),
     "reccon": ("train", "valid", "test"),
     "dailydialog": ("train", "valid", "test"),

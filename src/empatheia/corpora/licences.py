@@ -40,6 +40,7 @@ LICENCES: dict[str, Licence] = {
         "Non-commercial like the weights; the author is named.",
         "Rashkin et al. 2019, Meta",
     ),
+    "everyday": Licence("CC BY 4.0", True, "Written for this project; the project is named.", "bundled"),
     "sample": Licence("MIT", True, "Written for this package.", "bundled"),
     "recec": Licence(
         "none stated; text CC BY-NC 4.0",

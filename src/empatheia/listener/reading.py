@@ -29,7 +29,7 @@ from empatheia.text.collation import (
 )
 from empatheia.text.tokenizer import DialogueTokenizer
 from empatheia.text.uncertainty import doubts
-from empatheia.understanding.cause_phrases import cause_phrases
+from empatheia.understanding.cause_phrases import cause_phrases, speaker_words
 
 PIECES_PER_BATCH = 4096
 
@@ -118,9 +118,8 @@ class Reader:
     ) -> Understanding:
         words = [] if cause_probs is None else word_scores(item.pieces, cause_probs)
         context = item.ready.example.context
-        words = [word for word in words if context[word.turn].role == "speaker"]
-        content = [word for word in words if any(c.isalnum() for c in word.of(context))]
-        causes = cause_phrases(context, content, self.manifest.cause_threshold)
+        words = speaker_words(context, words)
+        causes = cause_phrases(context, words, self.manifest.cause_threshold)
         return Understanding(
             emotions=dict(zip(EMOTIONS, probabilities, strict=True)),
             causes=tuple(item.ready.located(span) for span in causes),

@@ -19,10 +19,11 @@ from empatheia.responders import RESPONDERS
 from empatheia.side_inputs import make_side_inputs
 from empatheia.taxonomy import EMOTIONS
 from empatheia.text.batching import TokenBatchSampler
-from empatheia.text.collation import Collator, Layout, encode_examples, merge_spans, word_scores
+from empatheia.text.collation import Collator, Layout, encode_examples, word_scores
 from empatheia.text.prompts import Hints, cause_texts
 from empatheia.text.tokenizer import DialogueTokenizer
 from empatheia.understanding import COMPONENTS
+from empatheia.understanding.cause_phrases import cause_phrases, speaker_words
 
 _PIECES = 4096
 
@@ -113,8 +114,9 @@ class _Analyst:
             emotions = heads.emotion_logits.argmax(-1).tolist()
             causes = [None] * len(indices) if heads.cause_probs is None else heads.cause_probs.float().tolist()
             for i, emotion, scores in zip(indices, emotions, causes, strict=True):
-                spans = [] if scores is None else merge_spans(word_scores(items[i], scores), self.threshold)
-                out[i] = (self.emotions[emotion], cause_texts(spans, examples[i].context))
+                context = examples[i].context
+                words = [] if scores is None else speaker_words(context, word_scores(items[i], scores))
+                out[i] = (self.emotions[emotion], cause_texts(cause_phrases(context, words, self.threshold), context))
         return out
 
 

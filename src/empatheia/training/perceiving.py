@@ -307,7 +307,8 @@ def _reccon(data: PerceiveData) -> list[Lesson]:
     out = []
     for example in examples[: data.extra_limit]:
         last = len(example.context) - 1
-        spans = tuple(s for s in causes[example.dialogue_id, last].spans if example.context[s.turn].role == "speaker")
+        found = (span for span in causes[example.dialogue_id, last].spans if span.turn <= last)
+        spans = tuple(span for span in found if example.context[span.turn].role == "speaker")
         if spans:
             out.append(Lesson(example.context, {}, "", spans))
     return out

@@ -24,7 +24,6 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedTokenizerBase
-from transformers import initialization as init
 from transformers.utils import ModelOutput
 
 from empatheia.dialogue import Span, Turn
@@ -183,6 +182,9 @@ class AffectReader(EncoderModel):
         )
         model = cls(config)
         model._start_from(source.state_dict())
+        for part in model.modules():
+            if isinstance(part, LowRankLinear):
+                part.reset()  # transformers has drawn both factors: the base would begin with noise
         return model, AffectPieces(tokenizer, config)
 
     @classmethod
@@ -227,12 +229,6 @@ class AffectReader(EncoderModel):
         kept = {name: value.detach().cpu() for name, value in self.state_dict().items() if self.is_saved(name)}
         dtype = torch.float16 if half else torch.float32
         save_file({name: value.to(dtype).contiguous() for name, value in kept.items()}, folder / ADAPTER)
-
-    def _init_weights(self, module: nn.Module) -> None:
-        """As every encoder model; updates begin at zero."""
-        super()._init_weights(module)
-        if isinstance(module, LowRankLinear):
-            init.zeros_(module.up.weight)
 
     def learns(self, name: str) -> bool:
         """Whether a parameter may learn: all but the frozen base."""

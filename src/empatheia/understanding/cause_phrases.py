@@ -11,6 +11,11 @@ from empatheia.understanding.word_questions import STOP_WORDS
 WORDS_IN_PHRASE, PHRASES = 5, 3
 
 
+def speaker_words(turns: Sequence[Turn], words: Sequence[Span]) -> list[Span]:
+    """The words of the speaker's turns, without punctuation: only these can be causes."""
+    return [w for w in words if turns[w.turn].role == "speaker" and any(c.isalnum() for c in w.of(turns))]
+
+
 def cause_phrases(turns: Sequence[Turn], words: Sequence[Span], threshold: float) -> tuple[Span, ...]:
     """The few words that matter.
 

@@ -1,0 +1,138 @@
+"""A finished perception run made into the folder that is bundled: the model, its numbers, its card."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from empatheia.config import Recipe, read_yaml, validate_recipe
+from empatheia.corpora import everyday, sample
+from empatheia.errors import CheckpointError
+from empatheia.training.perceiving import OUTSIDE, perception_scores
+from empatheia.training.saving import save_folder
+from empatheia.understanding.affect import ADAPTER
+from empatheia.understanding.affect_reading import AffectOfTurns
+
+FILES = (ADAPTER, "config.json", "empatheia.json", "recipe.yaml")
+
+
+class PerceptionFolder:
+    """A perception's model folder, opened for measuring.
+
+    Args:
+        folder: A run's checkpoint, or a packaged folder.
+
+    Raises:
+        CheckpointError: Something is missing in it.
+        MissingResourceError: Its base encoder is not here.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        for name in FILES:
+            if not (self.folder / name).is_file():
+                raise CheckpointError(
+                    f"{self.folder} has no {name}; give a run folder's checkpoint/ or a model folder."
+                )
+        self.meta = json.loads((self.folder / "empatheia.json").read_text(encoding="utf-8"))
+        place = self.folder / "recipe.yaml"
+        self.recipe: Recipe = validate_recipe(read_yaml(place), str(place))
+        self.affect = AffectOfTurns.load(self.folder)
+
+    def evaluate(self, split: str = "test", outputs: Path | None = None) -> dict[str, Any]:
+        """All scores of :func:`empatheia.training.perceiving.perception_scores`; the same call made the card's."""
+        is_sample = self.recipe.data.corpus == "sample"
+        items = everyday.items(split, sample.root() / everyday.NAME if is_sample else None)
+        return perception_scores(self.affect.read, split, items, outputs, () if is_sample else OUTSIDE)
+
+
+def package_perception(run: Path, target: Path, name: str, description: str = "") -> dict[str, Any]:
+    """Makes a model folder from a finished run: the model in half precision, and its card from the record.
+
+    Args:
+        run: Run folder of task ``perceive``.
+        target: New model folder.
+        name: What the model calls itself.
+        description: First paragraph of the card.
+
+    Raises:
+        CheckpointError: The run is not finished.
+    """
+    record_path = run / "metrics.json"
+    if not record_path.is_file():
+        raise CheckpointError(f"{run} has no metrics.json: the run is not finished; go on with `empatheia train`.")
+    record = json.loads(record_path.read_text(encoding="utf-8"))
+    meta = json.loads((run / "checkpoint" / "empatheia.json").read_text(encoding="utf-8")) | {"name": name}
+    fields = ("recipe", "size", "seed", "note", "training_seconds", "environment", "data", "metrics")
+    card = {"name": name, "description": description, **{field: record.get(field) for field in fields}}
+    card |= {"parameters": record["parameters"], "licence": meta["licence"], "base": meta["base"]}
+
+    def fill(folder: Path) -> None:
+        for path in (run / "checkpoint").iterdir():
+            if path.is_file():
+                (folder / path.name).write_bytes(path.read_bytes())
+        (folder / "empatheia.json").write_text(json.dumps(meta, indent=2), encoding="utf-8")
+        (folder / "card.json").write_text(json.dumps(card, indent=1, ensure_ascii=False), encoding="utf-8")
+        (folder / "README.md").write_text(card_text(card), encoding="utf-8")
+
+    save_folder(target, fill)
+    return card
+
+
+def score_rows(metrics: Mapping[str, Any]) -> list[tuple[str, str, str, int]]:
+    """Printed rows of measured scores: label, value, 95 % interval, n (0 where a score is a bare number)."""
+    rows = []
+    for label, score in metrics.items():
+        if isinstance(score, int | float):
+            rows.append((label, f"{score:.2f}", "", 0))
+        elif isinstance(score, dict) and isinstance(score.get("value"), int | float):
+            interval = score.get("interval")
+            factor = 100.0 if score.get("unit") == "fraction" else 1.0
+            text = " to ".join(f"{factor * value:.1f}" for value in interval) if interval else ""
+            rows.append((label, f"{factor * score['value']:.2f}", text, int(score.get("n") or 0)))
+    return rows
+
+
+def card_text(card: Mapping[str, Any]) -> str:
+    """The model card in Markdown, from the record alone."""
+    environment = card["environment"]
+    lines = [
+        f"# {card['name']}",
+        "",
+        card["description"] or card["note"],
+        "",
+        f"- **Licence of the weights:** {card['licence']} (EmpatheticDialogues is in the training data).",
+        f"- **Recipe:** `{card['recipe']}`, size `{card['size']}`, seed {card['seed']},"
+        f" commit `{environment['commit'][:12]}`.",
+        f"- **Base:** `{card['base']}`, not inside: low-rank updates and heads alone, in half precision.",
+        f"- **Trained:** {card['training_seconds'] / 60:.0f} minutes on {environment['device']}.",
+        "- **Chosen on validation data:** temperatures of emotion and side, the threshold of cause words.",
+        "",
+        "## Data",
+        "",
+        card["note"],
+        "",
+        "## Numbers",
+        "",
+        "Percent; intervals are 95 % bootstrap over items; one seed. `acceptable`: the likeliest label is one that a"
+        " careful reader accepts. `side`: the likelier of pleasant and unpleasant is right, where the gold side is one"
+        " of these. `unnamed`: texts that name no feeling. `six`: six emotions of another corpus, by sums of the 32.",
+        "",
+        "| metric | value | 95 % interval | n |",
+        "|---|---|---|---|",
+        *(
+            f"| {label} | {value} | {low_high} | {n or ''} |"
+            for label, value, low_high, n in score_rows(card["metrics"])
+        ),
+        "",
+        "## Failure modes",
+        "",
+        "- Irony and understatement are often read at face value.",
+        "- Labels near each other (angry and furious, afraid and terrified) are swapped; read the probabilities.",
+        "- English only, and mostly the Englishes its writers knew. Emoji are not understood.",
+        "- It does not recognise a crisis and is no judge of risk.",
+        "",
+    ]
+    return "\n".join(lines)
