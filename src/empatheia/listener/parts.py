@@ -109,7 +109,11 @@ def parse_parts(text: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def load_part(
-    part: str, given: Mapping[str, str | Path], helpers: Callable[[str], Component | None], device: str = "cpu"
+    part: str,
+    given: Mapping[str, str | Path],
+    helpers: Callable[[str], Component | None],
+    device: str = "cpu",
+    stand_ins: bool = True,
 ) -> Component:
     """The component of a part: from a given folder, or from where models are installed.
 
@@ -118,13 +122,14 @@ def load_part(
         given: Model name to a folder or a name; see :data:`PART_MODELS`.
         helpers: Part to its component, or None if there is none; asked only for parts in :data:`HELP_FROM`.
         device: A torch device.
+        stand_ins: Whether an installed stand-in may answer.
 
     Raises:
         MissingResourceError: There is no model for the part on this machine; says how to get one.
         EmpatheiaError: The model is there and cannot be used.
     """
     own = models_of(part)[0]
-    places = places_of(part, given)
+    places = places_of(part, given, stand_ins)
     side: dict[str, str | Path] = {
         model.option: places[model.name] for model in models_of(part)[1:] if model.name in places
     }
@@ -152,12 +157,13 @@ def load_part(
     return component
 
 
-def places_of(part: str, given: Mapping[str, str | Path]) -> dict[str, str | Path]:
+def places_of(part: str, given: Mapping[str, str | Path], stand_ins: bool = True) -> dict[str, str | Path]:
     """The folders a part is loaded from: those given, else the installed ones; a given own model stands alone.
 
     Args:
         part: Which.
         given: Model name to a folder or a name.
+        stand_ins: Whether installed stand-ins count; one that is given always does.
 
     Returns:
         Model name to its folder or name, of the models that are there.
@@ -166,7 +172,10 @@ def places_of(part: str, given: Mapping[str, str | Path]) -> dict[str, str | Pat
     found: dict[str, str | Path] = {}
     for model in models_of(part):
         is_alone = own in given and model.name != own
-        if place := given.get(model.name) or (None if is_alone else installed_model(model.name)):
+        installed = None if is_alone else installed_model(model.name)
+        if installed is not None and not stand_ins and stand_in_reason(installed):
+            installed = None
+        if place := given.get(model.name) or installed:
             found[model.name] = place
     return found
 

@@ -12,8 +12,8 @@ WORDS_IN_PHRASE, PHRASES = 5, 3
 
 
 def speaker_words(turns: Sequence[Turn], words: Sequence[Span]) -> list[Span]:
-    """The words of the speaker's turns, without punctuation: only these can be causes."""
-    return [w for w in words if turns[w.turn].role == "speaker" and any(c.isalnum() for c in w.of(turns))]
+    """The words of the speaker's turns: only these can be causes."""
+    return [word for word in words if turns[word.turn].role == "speaker"]
 
 
 def cause_phrases(turns: Sequence[Turn], words: Sequence[Span], threshold: float) -> tuple[Span, ...]:
@@ -25,12 +25,13 @@ def cause_phrases(turns: Sequence[Turn], words: Sequence[Span], threshold: float
 
     Args:
         turns: Of the conversation.
-        words: With scores, in reading order.
+        words: With scores, in reading order; punctuation is passed over.
         threshold: In [0, 1].
 
     Returns:
         At most three phrases, best first; the score of each is the mean of its words'.
     """
+    words = [word for word in words if any(c.isalnum() for c in word.of(turns))]
     phrases: list[list[Span]] = []
     for place, word in enumerate(words):
         if (word.score or 0.0) < threshold:

@@ -300,6 +300,7 @@ class ListenerSettings(Strict):
         description="Listener that stands in for steps 1 and 2 where they have no model; `auto` = the bundled"
         " perception where its base encoder is at hand, else the small bundled model.",
     )
+    stand_ins: bool = Field(False, description="Let installed models that were made at size smoke answer steps.")
     perceive: PerceiveSettings = PerceiveSettings()  # pyright: ignore[reportCallIssue]
     explain: ExplainSettings = ExplainSettings()  # pyright: ignore[reportCallIssue]
     project: ProjectSettings = ProjectSettings()  # pyright: ignore[reportCallIssue]

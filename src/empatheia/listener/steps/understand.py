@@ -28,6 +28,7 @@ from empatheia.listener.steps.understood import GIVEN, Understood
 from empatheia.taxonomy import EMOTIONS
 from empatheia.text.uncertainty import doubts
 
+PERCEPTION = "affect_reader"
 PARTS = ("emotion", "words", "causes", "inferences", "reaction", "intent", "mechanisms")
 
 
@@ -60,6 +61,21 @@ class Steps:
         self._models = models_named(settings)
         self._reasons: dict[str, str] = {}
         self._lock = RLock()
+        self._may_stand_in = settings.stand_ins
+
+    def _places(self, part: str) -> dict[str, Any]:
+        """The models that answer a part: those the settings name, else installed ones.
+
+        Where the reasoner is a perception (:mod:`empatheia.listener.perceiving`), what is merely installed for emotion
+        and words does not take its place.
+        """
+        if part in BY_LISTENER and part not in self._models and self._perceives:
+            return {}
+        return dict(places_of(part, self._models, self._may_stand_in))
+
+    @cached_property
+    def _perceives(self) -> bool:
+        return self.reading is not None and self.reading.listener.manifest.system == PERCEPTION
 
     @cached_property
     def reading(self) -> ReasonerReading | None:
@@ -81,14 +97,14 @@ class Steps:
         """Who loads the components; the emotion is handed on with what earlier turns left behind."""
         components = dict(self._given)
         for part, by_reasoner in zip(BY_LISTENER, (EmotionByReasoner, WordsByReasoner), strict=True):
-            if part not in components and not places_of(part, self._models) and self.reading is not None:
+            if part not in components and not self._places(part) and self.reading is not None:
                 components[part] = by_reasoner(self.reading)
-        if "emotion" not in components and places_of("emotion", self._models):
+        if "emotion" not in components and self._places("emotion"):
             own = innermost(self._own_emotion.component("emotion"))
             components |= {} if own is None else {"emotion": own}
         if "emotion" in components:
             components["emotion"] = Perceiver(components["emotion"], self.settings.memory.carry)
-        return Analyzer(PARTS, self._models, components=components, device=self._device)
+        return Analyzer(PARTS, self._models, components=components, device=self._device, stand_ins=self._may_stand_in)
 
     @property
     def given(self) -> list[Any]:
@@ -97,11 +113,11 @@ class Steps:
 
     @cached_property
     def _own_emotion(self) -> Analyzer:
-        return Analyzer("emotion", self._models, device=self._device)
+        return Analyzer("emotion", self._models, device=self._device, stand_ins=self._may_stand_in)
 
     def component(self, part: str) -> Any:
         """The component of a part, or None; then :meth:`reason` says why."""
-        has_own = part != "emotion" and bool(places_of(part, self._models))  # an own emotion model is handed in
+        has_own = part != "emotion" and bool(self._places(part))  # an own emotion model is handed in
         with self._lock:
             if part in BY_LISTENER and part not in self.analyzer.given and not has_own:
                 return None
@@ -109,7 +125,7 @@ class Steps:
 
     def reason(self, part: str) -> str:
         """Why a part has no component."""
-        if part not in BY_LISTENER and not places_of(part, self._models):
+        if part not in BY_LISTENER and not self._places(part):
             return remedy(part)
         own = self.analyzer.missing_reason(part)
         if part == "emotion":
@@ -230,10 +246,10 @@ class Steps:
 
     def _finder(self, way: str) -> Any:
         most = self.settings.explain.most
-        has_own = "words" in self._given or bool(places_of("words", self._models))
+        has_own = "words" in self._given or bool(self._places("words"))
         if way in ("auto", "gee") and has_own and (words := self.component("words")) is not None:
             return ScoredTargets(words, most)
-        has_spans = "causes" in self._given or "cause_spans" in places_of("causes", self._models)
+        has_spans = "causes" in self._given or "cause_spans" in self._places("causes")
         if way in ("auto", "spans") and has_spans and (causes := self.component("causes")) is not None:
             return SpanTargets(causes, most)
         if way in ("auto", "reasoner") and (reading := self.reading) is not None:
