@@ -38,6 +38,9 @@ class UnderstandingRecord(Strict):
 
     emotion: str | None = Field(description="The most probable of the 32; null if the system names no emotion.")
     emotions: dict[str, float] = Field(description="Probability of each of the 32; all equal if none is named.")
+    sides: dict[str, float] = Field(
+        default_factory=dict, description="Probability of pleasant, unpleasant, mixed; left out where nothing says."
+    )
     causes: list[SpanRecord] = Field(description="Best first.")
     words: list[SpanRecord] = Field(description="Words with their cause probability, in reading order.")
     turns: list[TurnRecord]
@@ -83,6 +86,7 @@ class TermsRecord(Strict):
     knowledge: float | None = Field(ge=0, le=1, description="Share of the inferred relations taken up.")
     intent: float | None = Field(le=0, description="Log-probability of the wanted intent given the reply, nats.")
     mechanism: float | None = Field(ge=0, le=2, description="Expected level of EPITOME's mechanisms.")
+    side: float | None = Field(le=0, description="Log-probability that it is on the side of what is felt, nats.")
     diversity: float | None = Field(ge=-1, le=0, description="Minus the share that was said before, there or in it.")
     length: float | None = Field(le=0, description="Minus the share by which the bounds are missed.")
 
@@ -96,6 +100,7 @@ class WeightsRecord(Strict):
     knowledge: float
     intent: float
     mechanism: float
+    side: float
     diversity: float
     length: float
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -215,6 +216,7 @@ class Expression:
             for (_, draft), own in zip(rows, heard, strict=True):
                 draft.heard = own
         self._by_models(understood, rows, counted, reasons)
+        self._by_side(understood, rows, counted)
         for i, draft in rows:
             one = understood[i]
             words = one.targets.words if one.targets else ()
@@ -263,6 +265,19 @@ class Expression:
             for (_, draft), value in zip(spoken, found, strict=True):
                 draft.terms["intent"] = value
 
+    def _by_side(
+        self,
+        understood: Sequence[Understood],
+        rows: Sequence[tuple[int, _Draft]],
+        weights: Sequence[Mapping[str, float]],
+    ) -> None:
+        """The term ``side``: whether a reply is glad or grave where the speaker is; one that is alone needs none."""
+        several = {i for i, n in Counter(i for i, _ in rows).items() if n > 1}
+        chosen = [(i, d) for i, d in rows if i in several and d.text.strip() and weights[i]["side"]]
+        said = self.steps.sides_of([draft.text for _, draft in chosen]) if chosen else []
+        for (i, draft), sides in zip(chosen, said or (), strict=said is not None):
+            draft.terms["side"] = terms.side(understood[i].sides, sides)
+
     def _by_component(self, term: str, part: str, measured: Sequence[Any], reasons: dict[str, str]) -> Any:
         """The model a term needs; None where nothing is measured by it or it is not here."""
         if not measured:
@@ -298,6 +313,10 @@ def _uncounted(one: Understood, asked: Asked, weights: Mapping[str, float], know
         why["knowledge"] = "nothing was inferred."
     if not weights["mechanism"]:
         why["mechanism"] = "its weight is 0."
+    if not one.sides:
+        why["side"] = "no perception says how pleasant it is (empatheia models get listener)."
+    else:
+        why["side"] = "there is one candidate." if weights["side"] else "its weight is 0."
     if not one.intent:
         why["intent"] = "no intent is wanted of the reply."
     elif not weights["intent"]:

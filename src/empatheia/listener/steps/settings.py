@@ -222,6 +222,7 @@ class WeightSettings(Strict):
     intent: float = Field(0.2, description="Log-probability of the given intent given the reply (nats, at most 0).")
     predicted_intent: float = Field(0.0, description="Likewise, where the intent is predicted and not given.")
     mechanism: float = Field(0.2, description="Expected level of EPITOME's mechanisms, mean of the three, in [0, 2].")
+    side: float = Field(1.0, description="Log-probability that it is on the side of what is felt (nats, at most 0).")
     diversity: float = Field(
         1.0, description="Minus the share of it that the listener, or it itself, said before, in [-1, 0]."
     )

@@ -8,6 +8,7 @@
 | ``knowledge`` | share of the inferred relations with a content word of theirs in it | 0 to 1 | inferences |
 | ``intent`` | log-probability of the wanted intent given it | nats, <= 0 | model ``intent``, an intent |
 | ``mechanism`` | expected level of EPITOME's mechanisms, mean over them | 0 to 2 | model ``mechanisms`` |
+| ``side`` | log-probability that it feels as pleasant or unpleasant as the speaker does | nats, <= 0 | perception |
 | ``diversity`` | minus the largest share of its word pairs that an earlier reply has | -1 to 0 | nothing |
 | ``length`` | minus the share by which it is shorter or longer than the bounds | <= 0 | nothing |
 
@@ -28,7 +29,7 @@ from empatheia.metrics.word_forms import base_form, each_once
 from empatheia.text.words import tokenize_words
 from empatheia.understanding.word_questions import is_candidate
 
-TERMS = ("likelihood", "listener", "coverage", "knowledge", "intent", "mechanism", "diversity", "length")
+TERMS = ("likelihood", "listener", "coverage", "knowledge", "intent", "mechanism", "side", "diversity", "length")
 DECIMALS = 4
 _LEAST = 1e-12
 
@@ -123,6 +124,29 @@ def mechanisms(component: Any, turns: Sequence[Turn], replies: Sequence[str]) ->
         levels = [sum(level * p for level, p in enumerate(record.probabilities)) for record in row if record.turn == 1]
         out.append(sum(levels) / max(1, len(levels)))
     return out
+
+
+def side(felt: Mapping[str, float], said: Mapping[str, float]) -> float | None:
+    """How well the side of a reply fits the side of what was said; None where one of them is unknown.
+
+    Args:
+        felt: Probability of pleasant and unpleasant (mixed counts half to each) at the newest speaker turn.
+        said: Likewise of the reply.
+
+    Returns:
+        Log of the probability that both are on the same side, nats, at most 0.
+
+    >>> round(side({"pleasant": 0.9, "unpleasant": 0.1}, {"pleasant": 0.2, "unpleasant": 0.8}), 3)
+    -1.347
+    """
+    if not felt or not said:
+        return None
+    one, other = _pleasant(felt), _pleasant(said)
+    return math.log(max(one * other + (1 - one) * (1 - other), _LEAST))
+
+
+def _pleasant(sides: Mapping[str, float]) -> float:
+    return sides["pleasant"] + sides.get("mixed", 0.0) / 2
 
 
 def total(terms: Mapping[str, float | None], weights: Mapping[str, float]) -> float:

@@ -132,6 +132,13 @@ class Steps:
             own = own or self._own_emotion.missing_reason(part)
         return own or self._reasons.get("reasoner", f"nothing answers {part!r} here.")
 
+    def sides_of(self, texts: Sequence[str]) -> list[Mapping[str, float]] | None:
+        """How pleasant each text is to read, by the perception; None where there is none."""
+        if not texts or not self._perceives or self.reading is None:
+            return None
+        with self._lock:
+            return [found.sides for found in self.reading.listener.analyze(list(texts))]
+
     def understand(self, inputs: Sequence[ReadyInput], steering: Steering, batch_size: int = 32) -> list[Understood]:
         """Everything the steps find, in the order of the inputs; an input gets the same alone or among others.
 
