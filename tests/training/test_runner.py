@@ -19,6 +19,7 @@ from safetensors.torch import load_file
 from empatheia.config import load_recipe
 from empatheia.errors import CheckpointError, ConfigError
 from empatheia.reports.results_page import keep
+from empatheia.resources import hold_folder
 from empatheia.responders import RESPONDERS
 from empatheia.text.tokenizer import DialogueTokenizer
 from empatheia.training import runner, trainer
@@ -200,13 +201,12 @@ def test_a_paused_run_goes_on(whole, tmp_path):
 
 
 def test_a_run_that_another_process_is_at_is_left_alone(whole, tmp_path):
-    fcntl = pytest.importorskip("fcntl")
+    pytest.importorskip("fcntl")
     assert run(bench.tiny_recipe(), tmp_path, deadline=0.0).state == "paused"
     before = {path.name: path.read_bytes() for path in run_folder(tmp_path, bench.tiny_recipe()).glob("*.*")}
-    with (run_folder(tmp_path, bench.tiny_recipe()) / "recipe.yaml").open("rb") as other:
-        fcntl.flock(other, fcntl.LOCK_EX)
-        with pytest.raises(ConfigError, match=r"another process is at work in .*smoke-seed7\. Wait for it"):
-            run(bench.tiny_recipe(), tmp_path)
+    told = pytest.raises(ConfigError, match=r"another process is at work in .*smoke-seed7\. Wait for it")
+    with hold_folder(run_folder(tmp_path, bench.tiny_recipe()), ConfigError("held")), told:
+        run(bench.tiny_recipe(), tmp_path)
     assert {path.name: path.read_bytes() for path in run_folder(tmp_path, bench.tiny_recipe()).glob("*.*")} == before
     assert run(bench.tiny_recipe(), tmp_path, deadline=0.0).state == "paused"
 

@@ -22,6 +22,7 @@ from pydantic import (
 )
 
 from empatheia.config.data import DATA_CONFIGS, WITHOUT_TRAINING, DataConfig, Strict, TaskData
+from empatheia.config.names import PathName, PlainName
 from empatheia.errors import ConfigError, MissingResourceError
 from empatheia.registry import nearest
 
@@ -57,7 +58,7 @@ class AlternateConfig(Strict):
 class StageConfig(Strict):
     """One training phase."""
 
-    name: str = Field("train", description="Used in the run folder and the curves.")
+    name: PlainName = Field("train", description="Used in the run folder and the curves.")
     losses: dict[str, float] = Field(description="Weight of each loss; a loss not named is not computed.")
     train: tuple[str, ...] = Field(("",), description="Prefixes of the parameters that learn.")
     freeze: tuple[str, ...] = Field((), description="Prefixes of parameters that do not, even if matched by train.")
@@ -145,7 +146,7 @@ class PublishedRow(Strict):
 class Recipe(Strict):
     """Everything that determines a run."""
 
-    name: str
+    name: PathName = Field(description="Of the recipe and its run folder, e.g. `gao2021/soft`.")
     task: str = Field("respond", description=f"One of: {', '.join(DATA_CONFIGS)}.")
     system: str = Field(description="Registry name of the model.")
     size: Size = "full"
@@ -215,7 +216,11 @@ def merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_named(value: Any) -> TypeGuard[list[dict[str, Any]]]:
-    return isinstance(value, list) and bool(value) and all(isinstance(v, dict) and "name" in v for v in value)
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(v, dict) and isinstance(v.get("name"), str) for v in value)
+    )
 
 
 def apply_override(tree: dict[str, Any], override: str) -> dict[str, Any]:
@@ -389,7 +394,8 @@ def explain_invalid(problem: ValidationError, tree: dict[str, Any], model: Any =
     parts = [str(part) for part in first["loc"]]
     if len(parts) > 1 and parts[0] == "stages":  # name the stage instead of counting it
         named = tree["stages"][int(parts[1])]
-        parts[1] = str(named.get("name", parts[1])) if isinstance(named, dict) else parts[1]
+        if isinstance(named, dict) and parts[2:] != ["name"]:
+            parts[1] = str(named.get("name", parts[1]))
     where = prefix + ".".join(parts)
     if first["type"] != "extra_forbidden":
         return f"{where}: {first['msg']} (found {first.get('input')!r})."

@@ -1,7 +1,7 @@
 """Where a corpus, a checkpoint or a remote model is: a folder, the environment, the package, a cache, an address."""
 
 from empatheia.resources.fetch import download, extract_tar, file_sha256
-from empatheia.resources.holding import hold, hold_file
+from empatheia.resources.holding import hold_file, hold_folder
 from empatheia.resources.lookup import (
     cache_dir,
     corpus_roots,
@@ -23,8 +23,8 @@ __all__ = [
     "extract_tar",
     "file_sha256",
     "find_corpus_file",
-    "hold",
     "hold_file",
+    "hold_folder",
     "installed_model",
     "is_offline",
     "is_reachable",
