@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from empatheia.errors import CheckpointError, ConfigError
+from empatheia.resources import load_pretrained
 from empatheia.taxonomy import EMOTIONS
 
 MANIFEST = "empatheia.json"
@@ -143,11 +144,10 @@ def load_network(folder: Path, manifest: Manifest, n_pieces: int, device: str) -
         )
     _check_weights(folder / WEIGHTS)
     with quiet_loading():
-        try:
-            network, report = network_class.from_pretrained(folder, dtype=torch.float32, output_loading_info=True)
-        except (RuntimeError, ValueError, TypeError, OSError, KeyError) as error:
-            reason = " ".join(str(error).split())[:200]
-            raise CheckpointError(f"the weights in {folder} do not fit config.json: {reason}. {_REMEDY}") from error
+        odd = f"the weights in {folder} do not fit config.json"
+        network, report = load_pretrained(
+            network_class, folder, odd, _REMEDY, dtype=torch.float32, output_loading_info=True
+        )
     for what in ("missing_keys", "mismatched_keys", "unexpected_keys"):
         if keys := sorted(map(str, report.get(what) or ())):
             raise CheckpointError(

@@ -14,9 +14,12 @@ from empatheia.resources.lookup import (
     resolve_model,
     resolve_weights,
 )
+from empatheia.resources.pretrained import build_pretrained, check_links, load_pretrained, load_weights, model_type_of
 
 __all__ = [
+    "build_pretrained",
     "cache_dir",
+    "check_links",
     "corpus_roots",
     "data_root",
     "download",
@@ -28,6 +31,9 @@ __all__ = [
     "installed_model",
     "is_offline",
     "is_reachable",
+    "load_pretrained",
+    "load_weights",
+    "model_type_of",
     "models_root",
     "resolve_model",
     "resolve_weights",

@@ -15,6 +15,7 @@ from empatheia.corpora import recec, sample
 from empatheia.corpora.licences import licence
 from empatheia.dialogue import Example
 from empatheia.errors import CheckpointError, EmpatheiaError
+from empatheia.resources import load_pretrained
 from empatheia.responders import RESPONDERS
 from empatheia.side_inputs import make_side_inputs
 from empatheia.text.collation import Layout, encode_examples
@@ -51,7 +52,7 @@ class ModelFolder:
             )
         self.tokenizer = DialogueTokenizer.from_pretrained(self.folder)
         self.tokenizer.remember()
-        self.model: Any = RESPONDERS.get(self.meta["system"]).from_pretrained(self.folder, dtype=torch.float32).eval()
+        self.model: Any = load_pretrained(RESPONDERS.get(self.meta["system"]), self.folder, dtype=torch.float32).eval()
         self.layout = Layout(**self.meta["layout"])
         names = getattr(self.model, "side_inputs", ())
         self.side_inputs = make_side_inputs(names, self.meta.get("side_inputs", {}), self.tokenizer)
