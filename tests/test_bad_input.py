@@ -148,6 +148,15 @@ def test_a_vocabulary_of_another_model(tiny_copy):
         ({"temperature": 0}, "temperature 0; it must be above 0"),
         ({"layout": {"max_sauce": 3}}, "layout this release cannot read"),
         ({"name": None, "system": None}, "has system None; a string"),
+        ({"emotions": None}, "has emotions None; a list is expected"),
+        ({"emotions": 5}, "has emotions 5; a list is expected"),
+        ({"layout": None}, "has layout None; an object is expected"),
+        ({"side_inputs": []}, "has side_inputs .*; an object is expected"),
+        ({"licence": 5}, "has licence 5; a string is expected"),
+        ({"temperature": float("nan")}, "temperature nan; it must be above 0, and finite"),
+        ({"temperature": float("inf")}, "temperature inf; it must be above 0, and finite"),
+        ({"cause_threshold": float("nan")}, "cause_threshold nan; it must be in 0 to 1"),
+        ({"cause_threshold": None}, "cause_threshold None; it must be in 0 to 1"),
     ],
 )
 def test_a_manifest_that_says_something_impossible(tiny_copy, change, message):

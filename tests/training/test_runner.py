@@ -282,6 +282,29 @@ def test_a_kill_before_a_finished_stage_is_recorded(whole, tmp_path, monkeypatch
     assert results(status)["stages"] == results(whole)["stages"]
 
 
+@pytest.mark.parametrize("n_recipes", [1, 2])
+def test_a_training_that_diverges_fails_the_command(cli, tmp_path, n_recipes):
+    files = []
+    for number in range(n_recipes):
+        files.append(tmp_path / f"{number}.yaml")
+        files[-1].write_text(bench.tiny_recipe(name=f"tiny{number}").dump())
+    change = ("--set", "stages.reasoner.learning_rate=1e39", "--out", str(tmp_path / "runs"), "--quiet")
+    done = cli("train", *map(str, files), *change)
+    assert done.code == 1 and "learns no longer: NaN or infinite" in done.out + done.err
+    assert "unexpected" not in done.err and not list(tmp_path.rglob("metrics.json"))
+
+
+def test_what_a_kill_left_of_finished_stages_is_removed(whole, tmp_path):
+    folder = Path(shutil.copytree(whole.folder, run_folder(tmp_path, bench.tiny_recipe())))
+    (folder / "metrics.json").unlink()
+    for litter in ("checkpoints/joint/checkpoint-7", "checkpoints/reasoner/checkpoint-6", "stages/reasoner"):
+        (folder / litter).mkdir(parents=True)
+        (folder / litter / "model.safetensors").write_bytes(b"old")
+    assert run(bench.tiny_recipe(), tmp_path, show_progress=False, evaluate=False).state == "finished"
+    assert list((folder / "checkpoints").iterdir()) == []
+    assert [path.name for path in (folder / "stages").iterdir()] == ["joint"]
+
+
 # -- full disks ----------------------------------------------------------------------------------------------
 
 

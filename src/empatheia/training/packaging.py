@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import yaml
 from safetensors.torch import load_file, save_file
 
-from empatheia.config import Recipe, validate_recipe
+from empatheia.config import Recipe, read_yaml, validate_recipe
 from empatheia.corpora import recec, sample
 from empatheia.corpora.licences import licence
 from empatheia.dialogue import Example
@@ -42,9 +41,7 @@ class ModelFolder:
                     f"{self.folder} has no {name}; give a run folder's checkpoint/ or a model folder."
                 )
         self.meta = json.loads((self.folder / "empatheia.json").read_text(encoding="utf-8"))
-        self.recipe: Recipe = validate_recipe(
-            yaml.safe_load((self.folder / "recipe.yaml").read_text(encoding="utf-8")), str(self.folder / "recipe.yaml")
-        )
+        self.recipe: Recipe = validate_recipe(read_yaml(self.folder / "recipe.yaml"), str(self.folder / "recipe.yaml"))
         if self.recipe.task != "respond":
             raise CheckpointError(
                 f"{self.folder} is a model of task {self.recipe.task!r}; accepted: a responder. Its scores are"

@@ -280,6 +280,8 @@ def _run(
     if is_main:
         _wait()
     model = task.model
+    if is_main:
+        _tidy(folder, list(state["stages"]))
     for stage in recipe.stages:
         saved = folder / "stages" / stage.name
         if stage.name in state["stages"]:
@@ -312,13 +314,19 @@ def _run(
         if is_main:
             save_folder(saved, model.save_pretrained)
             write_atomically(state_path, json.dumps(state, indent=2))
-            shutil.rmtree(folder / "checkpoints" / stage.name, ignore_errors=True)
-            if previous:
-                shutil.rmtree(folder / "stages" / previous[-1], ignore_errors=True)
+            _tidy(folder, list(state["stages"]))
         _wait()  # for the files the next stage starts from
     if not is_main:
         return RunStatus(recipe.name, folder, "finished", {})
     return _finish(recipe, folder, task, state, evaluate)
+
+
+def _tidy(folder: Path, finished: Sequence[str]) -> None:
+    """Removes what finished stages need no more, what a kill in between left included: all but the newest weights."""
+    for name in finished:
+        shutil.rmtree(folder / "checkpoints" / name, ignore_errors=True)
+    for name in finished[:-1]:
+        shutil.rmtree(folder / "stages" / name, ignore_errors=True)
 
 
 def run_all(
