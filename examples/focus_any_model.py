@@ -18,7 +18,7 @@ from empatheia.decoding.given_replies import focused_score
 from empatheia.decoding.targets import named
 from empatheia.decoding.worlds import stack_worlds
 from empatheia.errors import EmpatheiaError
-from empatheia.resources import resolve_model
+from empatheia.resources import load_pretrained, resolve_model
 from empatheia.text.prompt_pieces import train_prompt_pieces
 
 SENTENCE = "I finally passed my driving test after failing it three times!"
@@ -53,9 +53,9 @@ def make_tiny(kind, texts):
 def load(name):
     """A model's folder, or its name on the hub."""
     folder = resolve_model(name)
-    is_encoder_decoder = AutoConfig.from_pretrained(folder).is_encoder_decoder
+    is_encoder_decoder = load_pretrained(AutoConfig, folder).is_encoder_decoder
     kind = AutoModelForSeq2SeqLM if is_encoder_decoder else AutoModelForCausalLM
-    return kind.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
+    return load_pretrained(kind, folder), load_pretrained(AutoTokenizer, folder)
 
 
 def others(text, words):

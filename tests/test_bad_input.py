@@ -148,6 +148,15 @@ def test_a_vocabulary_of_another_model(tiny_copy):
         ({"temperature": 0}, "temperature 0; it must be above 0"),
         ({"layout": {"max_sauce": 3}}, "layout this release cannot read"),
         ({"name": None, "system": None}, "has system None; a string"),
+        ({"emotions": None}, "has emotions None; a list is expected"),
+        ({"emotions": 5}, "has emotions 5; a list is expected"),
+        ({"layout": None}, "has layout None; an object is expected"),
+        ({"side_inputs": []}, "has side_inputs .*; an object is expected"),
+        ({"licence": 5}, "has licence 5; a string is expected"),
+        ({"temperature": float("nan")}, "temperature nan; it must be above 0, and finite"),
+        ({"temperature": float("inf")}, "temperature inf; it must be above 0, and finite"),
+        ({"cause_threshold": float("nan")}, "cause_threshold nan; it must be in 0 to 1"),
+        ({"cause_threshold": None}, "cause_threshold None; it must be in 0 to 1"),
     ],
 )
 def test_a_manifest_that_says_something_impossible(tiny_copy, change, message):
@@ -217,7 +226,7 @@ def test_a_bug_is_one_line_too(cli, tiny_model, monkeypatch):
     assert_one_line_error(cli("analyze", "hi", "--model", str(tiny_model)), "unexpected ZeroDivisionError")
 
 
-def test_a_full_disk_leaves_nothing(cli, tiny_model, tmp_path):
+def test_a_full_disk_leaves_only_what_was_done(cli, tiny_model, tmp_path):
     """A limit on the size of files fails in write() as a full disk does."""
     import resource
 
@@ -228,8 +237,16 @@ def test_a_full_disk_leaves_nothing(cli, tiny_model, tmp_path):
         done = cli("analyze", "-", "--out", str(out), "--model", str(tiny_model), stdin="I lost my dog.\n" * 300)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert_one_line_error(done, "[Ff]ile too large")
-    assert list(tmp_path.iterdir()) == []
+    partial = tmp_path / "result.jsonl.partial"
+    told, error = done.err.splitlines()
+    assert (
+        done.code == 1 and told == f"what was done is kept in {partial}; the same command with --resume goes on with it"
+    )
+    assert re.match(r"error: [Ff]ile too large", error) and not out.exists() and partial.stat().st_size <= 20_000
+    done = cli(
+        "analyze", "-", "--out", str(out), "--model", str(tiny_model), "--resume", stdin="I lost my dog.\n" * 300
+    )
+    assert done.code == 0 and len(out.read_text().splitlines()) == 300 and list(tmp_path.iterdir()) == [out]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")

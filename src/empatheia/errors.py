@@ -4,6 +4,7 @@ EmpatheiaError                 base; a program that embeds the package catches t
 ├── ConfigError                a recipe, an override or a command line value is wrong
 ├── DataError                  a corpus file or a user's input cannot be used
 ├── CheckpointError            a model folder is missing, truncated, foreign or does not fit its vocabulary
+├── TrainingError              a training no longer learns anything that can be used
 ├── DecodingError              a generation setting cannot be honoured
 ├── EndpointError              a remote model refuses, cannot be reached or answers nonsense
 ├── MissingResourceError       data or weights are not on this machine (exit code 3)
@@ -31,6 +32,10 @@ class DataError(EmpatheiaError):
 
 class CheckpointError(EmpatheiaError):
     """A model folder is missing, truncated, foreign, or does not fit its vocabulary."""
+
+
+class TrainingError(EmpatheiaError):
+    """A training no longer learns anything that can be used; what it had before is kept."""
 
 
 class DecodingError(EmpatheiaError):

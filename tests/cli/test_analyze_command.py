@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from empatheia.cli.results import ResultFile
-from empatheia.cli.rows import looks_like_file, read_rows
-from empatheia.errors import DataError
+from empatheia.cli.results import ResultFile, as_text
+from empatheia.cli.rows import answer_each, looks_like_file, read_rows
+from empatheia.errors import DataError, MissingResourceError
 from empatheia.listener.catalogue import bundled_root
 from empatheia.taxonomy import EMOTIONS
 
@@ -228,21 +228,201 @@ def test_resuming_another_input_or_model_is_refused(cli, tiny_model, tmp_path):
     assert "was made with the model 'huge', not 'tiny'" in cli(*arguments, stdin="Other.\nYes.\n").err
 
 
-def test_a_result_that_cannot_take_its_name_leaves_the_old_one(tmp_path, monkeypatch):
-    out = tmp_path / "r.jsonl"
+@pytest.mark.parametrize("name", ["r.jsonl", "r.csv"])
+def test_a_result_that_cannot_take_its_name_leaves_the_old_one_and_the_rows(tmp_path, monkeypatch, capsys, name):
+    out, partial = tmp_path / name, tmp_path / f"{name}.partial"
     out.write_text("old")
+    told = f"what was done is kept in {partial}; the same command with --resume goes on with it\n"
     with pytest.raises(ZeroDivisionError), ResultFile(out) as file:
         file.write({"row": 1})
         raise ZeroDivisionError
-    assert out.read_text() == "old" and list(tmp_path.iterdir()) == [out]
+    assert out.read_text() == "old" and records(partial.read_text()) == [{"row": 1}]
+    assert capsys.readouterr().err == told
 
     def fail(self, target):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "replace", fail)
-    with pytest.raises(OSError, match="No space"), ResultFile(out) as file:
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="No space"), ResultFile(out) as file:
+        patch.setattr(Path, "replace", fail)
         file.write({"row": 1})
-    assert out.read_text() == "old" and list(tmp_path.iterdir()) == [out]
+        file.write({"row": 2})
+    assert out.read_text() == "old" and len(records(partial.read_text())) == 2 and capsys.readouterr().err == told
+    with ResultFile(out, resume=True) as file:
+        assert file.n_done == 2
+    assert out.read_text() != "old" and list(tmp_path.iterdir()) == [out]
+
+
+@pytest.mark.parametrize("name", ["r.jsonl", "r.csv"])
+def test_a_file_is_held_until_its_result_has_the_name(tmp_path, monkeypatch, name):
+    """A second process that starts while the table is written emptied the rows of the first."""
+    pytest.importorskip("fcntl")
+    out = tmp_path / name
+    replace, refused = Path.replace, []
+
+    def second(self, target):
+        if not refused:
+            refused.append(target)
+            with pytest.raises(DataError, match="another process is writing"), ResultFile(out):
+                pytest.fail("two processes write to one file")
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", second)
+    with ResultFile(out) as file:
+        for number in range(1, 4):
+            file.write({"row": number})
+    assert (
+        refused and out.read_text().count("\n") == (4 if name == "r.csv" else 3) and list(tmp_path.iterdir()) == [out]
+    )
+
+
+def test_a_file_renamed_between_opening_and_holding_is_not_emptied(tmp_path, monkeypatch):
+    """The first ends when the second has opened its rows and not held them yet: they are now the result."""
+    pytest.importorskip("fcntl")
+    from empatheia.cli import results
+
+    out = tmp_path / "r.jsonl"
+    first = ResultFile(out).__enter__()
+    first.write({"row": 1})
+
+    def late(stream, path):
+        if not out.exists():
+            first.__exit__(None, None, None)
+        return hold_file(stream, path)
+
+    hold_file = results.hold_file
+    monkeypatch.setattr(results, "hold_file", late)
+    with pytest.raises(DataError, match=r"another process is writing to .*r\.jsonl\.partial"), ResultFile(out):
+        pytest.fail("it writes into the result of another")
+    assert records(out.read_text()) == [{"row": 1}]
+
+
+FORMULAS = ["=1+1", "+1 for that!", "- I said no", "@me", " =A1", "\t=A1", "＝1"]
+
+
+@pytest.mark.parametrize("text", FORMULAS)
+def test_a_spreadsheet_computes_no_cell(text):
+    assert as_text(text) == f"'{text}"
+
+
+@pytest.mark.parametrize("cell", ["fine", "", "1 + 1 = 2", "-0.5", "+3", "-1e-05", -1, None, "a@b.c"])
+def test_other_cells_stay_as_they_are(cell):
+    assert as_text(cell) == cell
+
+
+@pytest.mark.parametrize("with_", [(), ("--with", "emotion")])
+def test_tables_are_safe_from_formulas_unless_they_are_wanted(cli, tiny_model, tmp_path, with_):
+    out, source = tmp_path / "r.csv", tmp_path / "a.jsonl"
+    source.write_text('{"id": "@SUM(A1)", "text": "=HYPERLINK(1) I lost my dog."}\n')
+    for option, start in ((), "'"), (("--formulas",), ""):
+        arguments = ("analyze", str(source), *with_, "--model", str(tiny_model), "--out", str(out), *option)
+        done = cli(*arguments)
+        assert done.code == 0, done.err
+        with out.open(newline="", encoding="utf-8") as stream:
+            (row,) = csv.DictReader(stream)
+        assert (row["id"], row["text"]) == (f"{start}@SUM(A1)", f"{start}=HYPERLINK(1) I lost my dog.")
+
+
+# -- one bad row ---------------------------------------------------------------------------------------------
+
+MIXED = '{"turns": [{"role": "speaker", "text": "I won!"}, {"role": "user", "text": "Yes."}]}'
+BAD_ROWS = {
+    "mixed roles": (MIXED, "roles of two kinds, 'speaker', 'user'; accepted: speaker and listener, or user and"),
+    "a number of 5,000 digits": (f'{{"text": "Hi.", "n": {"9" * 5000}}}', "not valid JSON: a number of too many"),
+    "an id of 5,000 digits": (f'{{"text": "Hi.", "id": {"9" * 5000}}}', "not valid JSON: a number of too many"),
+    "deep nesting": (
+        '{"text": "Hi.", "id": ' + "[" * 600 + "]" * 600 + "}",
+        "'id' holds a long JSON list; accepted: a",
+    ),
+    "deeper nesting": ('{"text": "Hi.", "id": ' + "[" * 99_990 + "]" * 99_990 + "}", "not valid JSON"),
+    "role that is a list": ('{"turns": [{"role": [], "text": "I won!"}]}', "unknown role '[]'"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_ROWS)
+@pytest.mark.parametrize("with_", [(), ("--with", "emotion")])
+def test_one_bad_row_is_told_and_the_others_go_on(cli, tiny_model, tmp_path, with_, name):
+    bad, message = BAD_ROWS[name]
+    source, out = tmp_path / "a.jsonl", tmp_path / "r.jsonl"
+    source.write_text(f'{{"text": "I lost my dog."}}\n{bad}\n{{"text": "I won!"}}\n')
+    done = cli("analyze", str(source), *with_, "--model", str(tiny_model), "--out", str(out))
+    assert done.code == 0 and "3 rows, 1 bad (2)" in done.err, done.err
+    rows = records(out.read_text())
+    assert [row["row"] for row in rows] == [1, 2, 3] and ["error" in row for row in rows] == [False, True, False]
+    if with_ or "role" not in name:
+        assert message in rows[1]["error"]
+
+
+@pytest.mark.parametrize("end", ["\r", "\n", "\r\n"])
+@pytest.mark.parametrize("with_", [(), ("--with", "emotion")])
+def test_a_table_may_have_any_line_ends(cli, tiny_model, tmp_path, with_, end):
+    source, out = tmp_path / "a.csv", tmp_path / "r.jsonl"
+    source.write_bytes(end.join(["id,text", "1,I lost my dog.", f'2,"I won{end}and won!"', "3,Hi."]).encode())
+    done = cli("analyze", str(source), *with_, "--model", str(tiny_model), "--out", str(out))
+    assert done.code == 0 and "3 rows, 0 bad" in done.err, done.err
+    texts = [row["turns"][0]["text"] for row in records(out.read_text())]
+    assert texts == ["I lost my dog.", f"I won{end}and won!", "Hi."]
+
+
+def test_a_first_line_that_is_no_header_is_told(cli, tmp_path, monkeypatch):
+    monkeypatch.setattr("empatheia.cli.rows._CSV_FIELD_LIMIT", 8)
+    source = tmp_path / "a.csv"
+    source.write_text("text,something longer than that\nHi.,x\n")
+    done = cli("analyze", str(source))
+    assert (
+        done.code == 1 and "its first line must name the columns, and is not readable as CSV: field larger" in done.err
+    )
+
+
+@pytest.mark.parametrize("with_", [(), ("--with", "emotion")])
+def test_a_row_that_no_model_can_answer_is_told_and_the_others_go_on(cli, tiny_model, tmp_path, monkeypatch, with_):
+    from empatheia.listener import Analyzer, Listener
+
+    for owner in (Listener, Analyzer):
+        analyze = owner.analyze
+
+        def picky(self, items, *, analyze=analyze, **options):
+            if not isinstance(items, str) and any("exam 7" in str(item) for item in items):
+                raise IndexError("index out of range in self")
+            return analyze(self, items, **options)
+
+        monkeypatch.setattr(owner, "analyze", picky)
+    source, out = tmp_path / "a.txt", tmp_path / "r.jsonl"
+    source.write_text("\n".join(f"She passed exam {i}." for i in range(1, 10)))
+    done = cli("analyze", str(source), *with_, "--model", str(tiny_model), "--out", str(out))
+    assert done.code == 0 and "9 rows, 1 bad (7)" in done.err, done.err
+    bad = records(out.read_text())[6]
+    assert bad == {"row": 7, "error": "cannot be analysed (IndexError: index out of range in self)."}
+
+
+def test_answers_of_halves_are_those_of_all():
+    moved = []
+
+    def ask(items, advance):
+        advance(len(items))
+        if any(item % 5 == 0 for item in items):
+            raise DataError(f"{len(items)} items, one odd")
+        return [item * 10 for item in items]
+
+    expected = [item * 10 if item % 5 else "1 items, one odd" for item in range(1, 13)]
+    assert answer_each(ask, list(range(1, 13)), moved.append) == expected and sum(moved) == 12
+    assert answer_each(ask, [], moved.append) == []
+    with pytest.raises(DataError, match="2 items, one odd"):
+        answer_each(ask, [5, 10], moved.append)
+
+
+@pytest.mark.parametrize(
+    "problem", [MissingResourceError("no model"), OSError(28, "No space left"), KeyboardInterrupt()]
+)
+def test_what_is_no_fault_of_a_row_is_raised(problem):
+    calls = []
+
+    def ask(items, advance):
+        calls.append(len(items))
+        raise problem
+
+    with pytest.raises(type(problem)):
+        answer_each(ask, [1, 2, 3], lambda n: None)
+    assert calls == [3]
 
 
 @pytest.mark.skipif(not (bundled_root() / "default").is_dir(), reason="no bundled model in this checkout")

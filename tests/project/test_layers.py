@@ -175,6 +175,30 @@ def _normal(requirement: str) -> str:
     return re.split(r"[^\w.-]", requirement)[0].lower().replace("_", "-")
 
 
+def foreign_loads(source: Path) -> list[str]:
+    """Calls that read or build something of transformers without ``empatheia.resources.pretrained``."""
+    found = []
+    for module, path in modules_of(source).items():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+                continue
+            whose = ast.unparse(node.func.value)
+            is_ours = whose in ("super()", "DialogueTokenizer") or module == "empatheia.resources.pretrained"
+            if node.func.attr in ("from_pretrained", "from_config", "get_config_dict") and not is_ours:
+                found.append(f"{module}:{node.lineno} calls {whose}.{node.func.attr}")
+    return found
+
+
+def test_one_door_for_the_models_of_others():
+    """Any other call would run code of a folder, unpickle, or ask on stdin."""
+    assert foreign_loads(SOURCE) == []
+
+
+def test_the_check_sees_another_door(tmp_path: Path):
+    texts = {"a": "AutoModel.from_pretrained('x')", "b": "kind.from_config(c)", "c": "super().from_pretrained(1)"}
+    assert [line.split(":")[0] for line in foreign_loads(_package(tmp_path, **texts))] == ["empatheia.a", "empatheia.b"]
+
+
 def test_no_file_without_a_subject():
     assert [str(path) for path in modules_of(SOURCE).values() if path.stem in FORBIDDEN_NAMES] == []
 

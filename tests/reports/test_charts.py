@@ -41,6 +41,23 @@ def test_png_and_svg_are_whole_and_the_same_twice(tmp_path):
         save(shares_chart({"x": ["sad"]}), tmp_path / "no" / "a.png")
 
 
+def test_a_picture_is_there_whole_or_not_at_all(tmp_path, monkeypatch):
+    figure = shares_chart({"x": ["sad"]})
+
+    def half(self, file, **options):
+        Path(file).write_bytes(b"")
+        raise OSError(28, "No space left on device")
+
+    (tmp_path / "old.png").write_bytes(b"old")
+    monkeypatch.setattr(type(figure), "savefig", half)
+    for name in ("a.png", "a.svg", "both", "old.png"):
+        with pytest.raises(OSError, match="No space left"):
+            save(figure, tmp_path / name)
+    assert [path.name for path in tmp_path.iterdir()] == ["old.png"] and (tmp_path / "old.png").read_bytes() == b"old"
+    with pytest.raises(DataError, match=r"is a folder; name a file, e\.g\. .*chart\.png"):
+        save(figure, tmp_path)
+
+
 def test_without_matplotlib_the_command_is_told(monkeypatch):
     real = builtins.__import__
 

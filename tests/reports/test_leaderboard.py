@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import multiprocessing
 import re
 import shutil
 import subprocess
@@ -15,6 +16,7 @@ import pytest
 from empatheia.corpora.loading import sample_root
 from empatheia.errors import DataError
 from empatheia.reports.leaderboard import leaderboard_html, reply_data, write_leaderboard
+from empatheia.reports.page import write_whole
 from empatheia.reports.record_tables import in_unit, scores_of, tables
 from empatheia.side_by_side import align, read_answers
 
@@ -329,3 +331,21 @@ def test_the_page_in_a_browser(runs):
     replies = found.partition('id="shown"')[2].partition("<script")[0]
     assert "1 context<" in found and "Second." in replies and "Oh." not in replies
     assert '<mark class="cause">' in first and "as labelled" in first and "because of" in first
+
+
+def write_again_and_again(path: Path, number: int) -> None:
+    for _ in range(50):
+        write_whole(path, f"page of process {number} " + 1000 * "x")
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="processes are not forked here")
+def test_several_processes_may_write_one_page(tmp_path):
+    page = tmp_path / "page.html"
+    fork = multiprocessing.get_context("fork")
+    busy = [fork.Process(target=write_again_and_again, args=(page, number)) for number in range(4)]
+    for process in busy:
+        process.start()
+    for process in busy:
+        process.join()
+    assert [process.exitcode for process in busy] == [0, 0, 0, 0]
+    assert [path.name for path in tmp_path.iterdir()] == ["page.html"] and page.read_text().endswith(1000 * "x")

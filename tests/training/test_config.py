@@ -37,6 +37,11 @@ sizes:
 """
 
 
+LAUGHS = "model:\n  a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(
+    f"  a{i}: &a{i} [{', '.join(9 * [f'*a{i - 1}'])}]\n" for i in range(1, 12)
+)
+
+
 @pytest.fixture
 def written(tmp_path):
     """Writes recipe files and gives the path of the last."""
@@ -170,6 +175,22 @@ def test_merging_replaces_lists_and_merges_mappings():
         ("stages=[{losses: {a: 1}}, {losses: {b: 1}}]", r"stages.train: 2 stages have this name"),
         ("data=null", r"data: "),
         ("seed", "override 'seed' is not of the form key=value"),
+        ("seed=-1", r"seed: Input should be greater than or equal to 0 \(found -1\)"),
+        ("seed=4294967296", r"seed: Input should be less than 4294967296"),
+        (
+            "stages.joint.learning_rate=.inf",
+            r"stages.joint.learning_rate: Input should be a finite number \(found inf\)",
+        ),
+        ("stages.joint.learning_rate=inf", r"stages.joint.learning_rate: Input should be a finite number"),
+        ("stages.joint.losses.words=.nan", r"stages.joint.losses.words: Input should be a finite number \(found nan\)"),
+        ("stages.joint.epochs=.inf", r"stages.joint.epochs: Input should be a finite number"),
+        ("decoding.temperature=.nan", r"decoding.temperature: Input should be a finite number"),
+        ("model.dropout=.nan", r"model.dropout: Input should be a finite number \(found nan\)"),
+        ("model.sizes=[1, {a: -.inf}]", r"model.sizes.1.a: Input should be a finite number \(found -inf\)"),
+        ("data.side_inputs.x.minimum=.nan", r"data.side_inputs.x.minimum: Input should be a finite number"),
+        ("seed=" + 5000 * "9", r"the value is not valid YAML \(Exceeds the limit"),
+        ("model.x=" + 5000 * "[", r"nested more than 40 deep|not valid YAML"),
+        ("model.x=" + 60 * "[" + 60 * "]", r"nested more than 40 deep, or in themselves; accepted: less"),
         ("seed=[1", r"override 'seed=\[1': the value is not valid YAML"),
     ],
 )
@@ -192,13 +213,24 @@ def test_a_wrong_key_or_value_is_told(written, change, message):
         (TEXT + "extends: 5\n", "`extends` is the file name of another recipe; found 5"),
         (TEXT + "extends: none.yaml\n", "no recipe at '.*none.yaml'"),
         (TEXT + "extends: recipe.yaml\n", "`extends` goes round in a circle: .*recipe.yaml -> "),
+        (
+            TEXT + "model: &a {b: *a}\n",
+            "recipe.yaml: values are nested more than 40 deep, or in themselves; accepted: less",
+        ),
+        (TEXT + "note: &a [*a]\n", "values are nested more than 40 deep, or in themselves"),
+        (TEXT + f"model: {{x: {600 * '['}{600 * ']'}}}\n", "values are nested more than 40 deep"),
+        (TEXT + f"model: {{x: {50_000 * '['}{50_000 * ']'}}}\n", "values are nested more than 40 deep|not valid YAML"),
+        (TEXT + LAUGHS, "recipe.yaml: over 100,000 values, its anchors resolved; accepted: fewer"),
+        (TEXT + f"seed: {5000 * '9'}\n", "recipe.yaml: not valid YAML: Exceeds the limit"),
+        (TEXT + f"extends: {5000 * 'a'}.yaml\n", r"no recipe at '.*aaa\.\.\.'"),
+        (TEXT + 'extends: "a\\0b"\n', "no recipe at '.*a.*b'"),
         (TEXT + "size: medium\n", "size: Input should be 'smoke', 'cpu' or 'full' .found 'medium'."),
     ],
 )
 def test_a_wrong_file_is_told(written, text, message):
     with pytest.raises(ConfigError, match=message) as caught:
         load_recipe(written(text))
-    assert "recipe.yaml" in str(caught.value) or "none.yaml" in str(caught.value)
+    assert any(name in str(caught.value) for name in ("recipe.yaml", "none.yaml", "aaa..."))
     assert "\n" not in str(caught.value)
 
 
@@ -207,6 +239,19 @@ def test_a_wrong_size_block_is_told(written):
         load_recipe(written(TEXT.replace("cpu: {}", "cpu: 5")), size="cpu")
     with pytest.raises(ConfigError, match=r"unknown size 'smok'. Did you mean 'smoke'\? Accepted: smoke, cpu, full"):
         load_recipe(written(TEXT), size="smok")
+
+
+def test_a_file_that_is_not_there_is_looked_for_nearby_only(written, monkeypatch):
+    """A mistyped path in a large folder had all of it walked through."""
+    path = written(TEXT)
+    (path.parent / "one" / "two").mkdir(parents=True)
+    (path.parent / "one" / "soft.yaml").write_text(TEXT)
+    (path.parent / "one" / "two" / "softly.yaml").write_text(TEXT)
+    monkeypatch.setattr(Path, "rglob", lambda *_: pytest.fail("the whole tree is walked"))
+    for wrong, right in (("one/sof.yaml", "one/soft.yaml"), ("on/soft.yaml", "one/soft.yaml"), ("a/b/c.yaml", "")):
+        with pytest.raises(ConfigError, match=rf"no recipe at .*{wrong}'\..*{right}") as caught:
+            load_recipe(path.parent / wrong)
+        assert "two" not in str(caught.value)
 
 
 def test_a_file_that_is_not_there_names_the_nearest(written):

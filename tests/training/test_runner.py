@@ -19,6 +19,7 @@ from safetensors.torch import load_file
 from empatheia.config import load_recipe
 from empatheia.errors import CheckpointError, ConfigError
 from empatheia.reports.results_page import keep
+from empatheia.resources import hold_folder
 from empatheia.responders import RESPONDERS
 from empatheia.text.tokenizer import DialogueTokenizer
 from empatheia.training import runner, trainer
@@ -200,13 +201,12 @@ def test_a_paused_run_goes_on(whole, tmp_path):
 
 
 def test_a_run_that_another_process_is_at_is_left_alone(whole, tmp_path):
-    fcntl = pytest.importorskip("fcntl")
+    pytest.importorskip("fcntl")
     assert run(bench.tiny_recipe(), tmp_path, deadline=0.0).state == "paused"
     before = {path.name: path.read_bytes() for path in run_folder(tmp_path, bench.tiny_recipe()).glob("*.*")}
-    with (run_folder(tmp_path, bench.tiny_recipe()) / "recipe.yaml").open("rb") as other:
-        fcntl.flock(other, fcntl.LOCK_EX)
-        with pytest.raises(ConfigError, match=r"another process is at work in .*smoke-seed7\. Wait for it"):
-            run(bench.tiny_recipe(), tmp_path)
+    told = pytest.raises(ConfigError, match=r"another process is at work in .*smoke-seed7\. Wait for it")
+    with hold_folder(run_folder(tmp_path, bench.tiny_recipe()), ConfigError("held")), told:
+        run(bench.tiny_recipe(), tmp_path)
     assert {path.name: path.read_bytes() for path in run_folder(tmp_path, bench.tiny_recipe()).glob("*.*")} == before
     assert run(bench.tiny_recipe(), tmp_path, deadline=0.0).state == "paused"
 
@@ -280,6 +280,29 @@ def test_a_kill_before_a_finished_stage_is_recorded(whole, tmp_path, monkeypatch
     monkeypatch.undo()
     status = run(bench.tiny_recipe(), tmp_path, show_progress=False, evaluate=False)
     assert results(status)["stages"] == results(whole)["stages"]
+
+
+@pytest.mark.parametrize("n_recipes", [1, 2])
+def test_a_training_that_diverges_fails_the_command(cli, tmp_path, n_recipes):
+    files = []
+    for number in range(n_recipes):
+        files.append(tmp_path / f"{number}.yaml")
+        files[-1].write_text(bench.tiny_recipe(name=f"tiny{number}").dump())
+    change = ("--set", "stages.reasoner.learning_rate=1e39", "--out", str(tmp_path / "runs"), "--quiet")
+    done = cli("train", *map(str, files), *change)
+    assert done.code == 1 and "learns no longer: NaN or infinite" in done.out + done.err
+    assert "unexpected" not in done.err and not list(tmp_path.rglob("metrics.json"))
+
+
+def test_what_a_kill_left_of_finished_stages_is_removed(whole, tmp_path):
+    folder = Path(shutil.copytree(whole.folder, run_folder(tmp_path, bench.tiny_recipe())))
+    (folder / "metrics.json").unlink()
+    for litter in ("checkpoints/joint/checkpoint-7", "checkpoints/reasoner/checkpoint-6", "stages/reasoner"):
+        (folder / litter).mkdir(parents=True)
+        (folder / litter / "model.safetensors").write_bytes(b"old")
+    assert run(bench.tiny_recipe(), tmp_path, show_progress=False, evaluate=False).state == "finished"
+    assert list((folder / "checkpoints").iterdir()) == []
+    assert [path.name for path in (folder / "stages").iterdir()] == ["joint"]
 
 
 # -- full disks ----------------------------------------------------------------------------------------------

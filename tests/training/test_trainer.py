@@ -9,7 +9,8 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from empatheia.errors import CheckpointError, ConfigError
+from empatheia.errors import CheckpointError, ConfigError, TrainingError
+from empatheia.responders.transformer import Transformer
 from empatheia.text.batching import BucketBatchSampler, TokenBatchSampler
 from empatheia.training import trainer as trainer_module
 from empatheia.training.stages import choose_parameters
@@ -280,6 +281,46 @@ def test_a_full_disk_while_saving_leaves_the_last_checkpoint(tmp_path, monkeypat
     monkeypatch.undo()
     _, result, _ = bench.train(tmp_path)
     assert result.finished and result.steps == 12
+
+
+# -- numbers that are none ----------------------------------------------------------------------------------
+
+
+def test_a_loss_that_is_no_number_stops_the_stage_and_keeps_the_last_checkpoint(tmp_path, monkeypatch):
+    whole, _, _ = bench.train(tmp_path / "whole")
+    forward, calls = Transformer.forward, []
+
+    def broken(self, *arguments, **features):
+        outputs = forward(self, *arguments, **features)
+        calls.append(self.training)
+        if sum(calls) == 5:
+            outputs.losses["words"] = outputs.losses["words"] * float("nan")
+        return outputs
+
+    monkeypatch.setattr(Transformer, "forward", broken)
+    message = (
+        r"stage 'train' learns no longer: NaN or infinite loss words at step 4; the last checkpoint is kept in .*"
+        r"checkpoints\. Train in another --out with a lower learning_rate"
+    )
+    with pytest.raises(TrainingError, match=message) as caught:
+        bench.train(tmp_path / "cut", save_seconds=0.0)
+    assert "\n" not in str(caught.value)
+    monkeypatch.undo()
+    kept = last_checkpoint(tmp_path / "cut" / "checkpoints")
+    assert kept is not None and kept.endswith("checkpoint-4")
+    model, result, _ = bench.train(tmp_path / "cut")
+    assert result.finished and result.steps == 12
+    assert all(torch.equal(a, b) for a, b in zip(whole.parameters(), model.parameters(), strict=True))
+
+
+@pytest.mark.parametrize("save_seconds", [0.0, 60.0])
+def test_weights_that_are_no_numbers_are_not_kept(tmp_path, save_seconds):
+    """The only update overflows: no loss is computed with what it left."""
+    with pytest.raises(
+        TrainingError, match=r"NaN or infinite weights at step 1; there was no checkpoint yet\. Train in"
+    ):
+        bench.train(tmp_path, save_seconds=save_seconds, learning_rate=1e39, max_steps=1, evaluations=0)
+    assert not list((tmp_path / "checkpoints").glob("*"))
 
 
 # -- precision -----------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from tiny_inferences import Echo
 
 from empatheia.errors import CheckpointError, ConfigError, DataError, MissingResourceError
 from empatheia.taxonomy import RELATIONS
+from empatheia.understanding.inferences import cache as cache_module
 from empatheia.understanding.inferences.cache import CachedInferences, cache_key, fill_cache
 from empatheia.understanding.inferences.heads import Asked
 
@@ -204,3 +206,67 @@ def test_a_cache_before_a_provider(tmp_path):
     other.fingerprint = lambda: "another"
     with pytest.raises(CheckpointError, match="other weights or settings"):
         CachedInferences(path, other)
+
+
+def test_one_process_adds_to_a_cache_and_others_read_it(tmp_path):
+    """Two that added at once wrote into each other's lines, which damaged the file for good."""
+    pytest.importorskip("fcntl")
+    path = tmp_path / "c.jsonl"
+    cached = CachedInferences(path, Echo())
+    cached.infer(["a", "A"], ["xReact"])
+    with path.open("ab") as stream:
+        stream.write(b'{"key": "cut')  # as the other one leaves it in the middle of a line
+    for _ in range(2):
+        with pytest.raises(DataError, match=r"another process is writing to .*c\.jsonl\. Wait for it, or name another"):
+            CachedInferences(path, Echo())
+        with pytest.raises(DataError, match="another process is writing"):
+            fill(path, resume=True)
+    assert path.read_bytes().endswith(b'"cut') and len(CachedInferences(path)) == 2
+    cached.close()
+    after = CachedInferences(path, Echo())
+    after.infer(["b"], ["xReact"])
+    assert len(after) == 3 and len(CachedInferences(path)) == 3
+
+
+def test_a_cache_that_another_process_has_just_made_is_not_replaced(tmp_path, monkeypatch):
+    """The second saw no file, and then put its own in the place of the one that the first holds."""
+    pytest.importorskip("fcntl")
+    path, made = tmp_path / "c.jsonl", []
+
+    def late(where, header):
+        if not made:
+            made.append("")
+            made[0] = CachedInferences(where, Echo())
+            made[0].infer(["a"], ["xReact"])
+        start(where, header)
+
+    start = cache_module._start
+    monkeypatch.setattr(cache_module, "_start", late)
+    with pytest.raises(DataError, match="another process is writing"):
+        CachedInferences(path, Echo())
+    assert len(CachedInferences(path)) == 1 and [p.name for p in tmp_path.iterdir()] == ["c.jsonl"]
+
+
+def add_again_and_again(path: Path, number: int) -> None:
+    for i in range(60):
+        try:
+            cached = CachedInferences(path, Echo())
+        except DataError:
+            continue
+        cached.infer([f"process {number} says {i} {j} " + 300 * "x" for j in range(20)], ["xReact"])
+        cached.close()
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="processes are not forked here")
+def test_processes_that_are_killed_at_work_leave_whole_lines(tmp_path):
+    path = tmp_path / "c.jsonl"
+    busy = [multiprocessing.get_context("fork").Process(target=add_again_and_again, args=(path, i)) for i in range(4)]
+    for process in busy:
+        process.start()
+    for process in busy[:2]:
+        process.join(0.2)
+        process.kill()
+    for process in busy:
+        process.join()
+    assert [process.exitcode for process in busy][2:] == [0, 0]
+    assert len(CachedInferences(path, Echo())) > 0

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from empatheia.cli.rows import Row, check_output, count_lines, file_given, read_lines, read_rows
+from empatheia.cli.rows import Row, answer_each, check_output, count_lines, file_given, read_lines, read_rows
 from empatheia.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 ROWS_PER_CHUNK = 2048
 WITH_HELP = "Ask for emotion, intent, causes, words, mechanisms, inferences, reaction (comma-separated) or all."
+FORMULAS_HELP = "In CSV, leave cells that a spreadsheet would compute; else an apostrophe goes before = + - @."
 Sink = Callable[[Row, "Understanding | str"], None]
 
 
@@ -39,6 +40,7 @@ def analyze(
     ] = None,
     html: Annotated[Path | None, typer.Option(help="With --with: write a page that needs nothing else.")] = None,
     speaker: Annotated[str | None, typer.Option(help="With --with: who is the speaker in a chat.")] = None,
+    formulas: Annotated[bool, typer.Option("--formulas", help=FORMULAS_HELP)] = False,
 ) -> None:
     r"""Say what is felt and which words caused it.
 
@@ -63,7 +65,7 @@ def analyze(
     if with_ is not None:
         from empatheia.cli.asking import ask
 
-        places = {"as_json": as_json, "out": out, "html": html, "resume": resume}
+        places = {"as_json": as_json, "out": out, "html": html, "resume": resume, "keeps_formulas": formulas}
         ask(
             texts,
             with_,
@@ -93,7 +95,7 @@ def analyze(
     first = list(islice(rows, 1))  # a missing file or column is reported before a model is loaded
     if not first:
         raise DataError(f"{'stdin' if texts == ['-'] else texts[0]} holds no rows; nothing to analyse.")
-    _run(Listener.load(model), chain(first, rows), total, as_json, batch_size, out, resume, model)
+    _run(Listener.load(model), chain(first, rows), total, as_json, batch_size, out, resume, model, formulas)
 
 
 def _show_texts(listener: Listener, texts: list[str], as_json: bool, batch_size: int) -> None:
@@ -115,6 +117,7 @@ def _run(
     out: Path | None,
     resume: bool,
     place: str,
+    keeps_formulas: bool,
 ) -> None:
     """Analyses rows chunk by chunk, in constant memory."""
     from empatheia.cli.output import print_json, print_lines, row_line, say
@@ -125,7 +128,8 @@ def _run(
     bad: list[int] = []
     n_good = n_before = 0
     with ExitStack() as stack:
-        file = stack.enter_context(ResultFile(out, resume)) if out is not None else None
+        made = None if out is None else ResultFile(out, resume, keeps_formulas=keeps_formulas)
+        file = None if made is None else stack.enter_context(made)
         if file is not None:
             _check_made(file, listener.name)
             file.settle({"model": model_mark(place)})
@@ -170,7 +174,9 @@ def _analyzed(
         except DataError as error:
             faults[row.number] = str(error)
     advance(len(faults))
-    results = iter(listener.analyze(good, batch_size=batch_size, progress=advance))
+    results = iter(
+        answer_each(lambda items, moved: listener.analyze(items, batch_size=batch_size, progress=moved), good, advance)
+    )
     for row in chunk:
         yield row, faults[row.number] if row.number in faults else next(results)
 

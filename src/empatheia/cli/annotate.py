@@ -63,8 +63,11 @@ def annotate(
     from rich.progress import Progress
 
     from empatheia.corpora.annotations import write_annotations
-    from empatheia.errors import MissingResourceError
+    from empatheia.errors import DataError, MissingResourceError
     from empatheia.training import annotating
+
+    if out.is_dir():
+        raise DataError(f"{out} is a folder; name a file, e.g. {out / 'annotations.jsonl.gz'}.")
 
     names = [name.strip() for name in splits.split(",") if name.strip()]
     for name in names:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from empatheia.cli.conversations import read_conversations, read_stream
 from empatheia.cli.output import say
-from empatheia.cli.rows import Row, count_lines, file_given
+from empatheia.cli.rows import Row, answer_each, count_lines, file_given
 from empatheia.errors import ConfigError, DataError
 from empatheia.listener.parts import BY_LISTENER, HELP_FROM, PART_MODELS, parse_parts, places_of
 
@@ -38,6 +38,7 @@ def ask(
     out: Path | None = None,
     html: Path | None = None,
     resume: bool = False,
+    keeps_formulas: bool = False,
 ) -> None:
     """Runs the command; the arguments are its options.
 
@@ -62,11 +63,10 @@ def ask(
     path = file_given(texts)
     source = path.name if path is not None else "stdin" if list(texts) == ["-"] else ""
     try:
-        _run(analyzer, chain(first, rows), total, batch_size, as_json, out, html, resume, source)
+        _run(analyzer, chain(first, rows), total, batch_size, as_json, out, html, resume, source, keeps_formulas)
     except KeyboardInterrupt:
-        if out is not None:
-            how = "the same command goes on" if resume else "nothing is kept; with --resume a stopped run can go on"
-            say(f"stopped: {how}.")
+        if out is not None and resume:
+            say("stopped: the same command goes on.")
         raise
 
 
@@ -123,6 +123,7 @@ def _run(
     html: Path | None,
     resume: bool,
     source: str,
+    keeps_formulas: bool,
 ) -> None:
     """Analyses conversations chunk by chunk, in constant memory."""
     from empatheia.cli.findings import TABLE_COLUMNS, table_rows
@@ -135,7 +136,8 @@ def _run(
     bad: list[int] = []
     n_bad = n_good = 0
     with ExitStack() as stack:
-        file = stack.enter_context(ResultFile(out, resume, TABLE_COLUMNS, table_rows)) if out is not None else None
+        made = None if out is None else ResultFile(out, resume, TABLE_COLUMNS, table_rows, keeps_formulas)
+        file = None if made is None else stack.enter_context(made)
         if file is not None:
             _check_made(file, analyzer)
             file.settle(_marks(analyzer))
@@ -254,7 +256,9 @@ def _asked(
         except DataError as error:
             faults[place] = str(error)
     advance(len(faults))
-    results = iter(analyzer.analyze(good, batch_size=batch_size, progress=advance))
+    results = iter(
+        answer_each(lambda items, moved: analyzer.analyze(items, batch_size=batch_size, progress=moved), good, advance)
+    )
     for place, row in enumerate(chunk):
         yield row, faults[place] if place in faults else next(results)
 

@@ -103,10 +103,10 @@ def _roles(names: list[str], speaker: str | None) -> dict[str, str]:
         return {name: name for name in names}
     if all(name in _CHAT_ROLES for name in names):
         return {name: _CHAT_ROLES[name] for name in names}
-    odd = next(name for name in names if name not in ROLES and name not in _CHAT_ROLES)
+    odd = [name for name in names if name not in ROLES and name not in _CHAT_ROLES]
+    what = f"unknown role {odd[0]!r}" if odd else f"roles of two kinds, {', '.join(map(repr, dict.fromkeys(names)))}"
     raise DataError(
-        f"unknown role {odd!r}; accepted: speaker and listener, or user and assistant, or other names together with"
-        " --speaker NAME."
+        f"{what}; accepted: speaker and listener, or user and assistant, or other names together with --speaker NAME."
     )
 
 

@@ -1,20 +1,24 @@
 """Result files that are whole or absent: rows go to ``NAME.partial``, which takes the name when all are in.
 
-With ``resume`` an interrupted run leaves its ``.partial`` behind and the next one goes on after its last row; beside it
-``NAME.partial.models`` holds what the models were, until the result is whole.
+An interrupted run leaves its ``.partial`` behind, and with ``resume`` the next one goes on after its last row; beside
+it ``NAME.partial.models`` holds what the models were, until the result is whole. The ``.partial`` is held against other
+processes until the result has its name.
 """
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import hashlib
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from empatheia.cli.output import say
 from empatheia.errors import DataError, MissingResourceError
 from empatheia.resources import hold_file
 
@@ -27,6 +31,8 @@ _MODEL_FILES = (
     *("config.json", "tokenizer.json", "empatheia.json"),
 )
 _N_BLOCKS, _BLOCK = 16, 1 << 16
+_FORMULA_STARTS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # the latter full-width
+_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
 CSV_COLUMNS = ("row", "id", "text", "emotion", "probability", "causes", "uncertain", "error")
 
 
@@ -35,9 +41,10 @@ class ResultFile:
 
     Args:
         path: Where the result goes.
-        resume: Continue from ``NAME.partial`` and keep it on failure; without it leftovers are dropped.
+        resume: Continue from ``NAME.partial``; without it leftovers of an earlier run are dropped.
         columns: Of the CSV table.
         cells: A record as rows of that table; None = one row, see :func:`flat`.
+        keeps_formulas: Leave cells of the table that a spreadsheet would compute; else see :func:`as_text`.
 
     Raises:
         DataError: The folder does not exist or cannot be written; or, on entering, another process is writing.
@@ -49,9 +56,15 @@ class ResultFile:
         resume: bool = False,
         columns: Sequence[str] = CSV_COLUMNS,
         cells: Callable[[dict[str, Any]], list[dict[str, Any]]] | None = None,
+        keeps_formulas: bool = False,
     ) -> None:
+        if path.is_dir():
+            raise DataError(f"{path} is a folder; name a file, e.g. {path / 'result.jsonl'}.")
+        if not path.name or not path.absolute().parent.is_dir():
+            raise DataError(f"the folder {path.absolute().parent} does not exist; create it first.")
         self.path = path
         self.columns = columns
+        self.keeps_formulas = keeps_formulas
         self.cells = cells or (lambda record: [flat(record)])
         self.partial = path.with_name(path.name + ".partial")
         self.models = path.with_name(path.name + ".partial.models")
@@ -59,10 +72,6 @@ class ResultFile:
         self.n_done = 0
         self.last_record: dict[str, Any] | None = None
         self.last_good: dict[str, Any] | None = None
-        if path.is_dir():
-            raise DataError(f"{path} is a folder; name a file, e.g. {path / 'result.jsonl'}.")
-        if not path.absolute().parent.is_dir():
-            raise DataError(f"the folder {path.absolute().parent} does not exist; create it first.")
 
     def __enter__(self) -> ResultFile:
         self._stream = self.partial.open("ab")
@@ -135,19 +144,28 @@ class ResultFile:
     ) -> None:
         is_whole = False
         try:
-            try:
-                self._stream.flush()
-                os.fsync(self._stream.fileno())
-            finally:
-                self._stream.close()
+            self._stream.flush()
+            os.fsync(self._stream.fileno())
             if kind is None:
+                if os.name == "nt":  # where an open file cannot be renamed, and none is held
+                    self._stream.close()
                 self._finish()
+                self.models.unlink(missing_ok=True)
                 is_whole = True
         finally:
-            if not is_whole and not self.resume:
-                self.partial.unlink(missing_ok=True)
-            if is_whole or not self.resume:
-                self.models.unlink(missing_ok=True)
+            if not is_whole:
+                self._leave()
+            with contextlib.suppress(OSError):  # what could not be flushed
+                self._stream.close()
+
+    def _leave(self) -> None:
+        """After a failure: keeps the rows there are and says where; a file without rows goes."""
+        if self.n_done or self.partial.stat().st_size:
+            if not self.resume:
+                say(f"what was done is kept in {self.partial}; the same command with --resume goes on with it")
+        elif not self.resume:
+            self.partial.unlink(missing_ok=True)
+            self.models.unlink(missing_ok=True)
 
     def done_records(self) -> Iterator[dict[str, Any]]:
         """The rows an interrupted run left, in order; none after a fresh start."""
@@ -160,15 +178,18 @@ class ResultFile:
             return
         table = self.path.with_name(self.path.name + ".table.partial")
         try:
-            with table.open("w", encoding="utf-8", newline="") as stream:
+            with table.open("w", encoding="utf-8", errors="backslashreplace", newline="") as stream:
                 writer: csv.DictWriter[str] = csv.DictWriter(stream, self.columns)
                 writer.writeheader()
                 for record in _records(self.partial):
-                    writer.writerows(self.cells(record))
+                    writer.writerows(map(self._safe, self.cells(record)))
             table.replace(self.path)
         finally:
             table.unlink(missing_ok=True)
         self.partial.unlink()
+
+    def _safe(self, cells: dict[str, Any]) -> dict[str, Any]:
+        return cells if self.keeps_formulas else {name: as_text(value) for name, value in cells.items()}
 
     def _keep_whole_rows(self) -> None:
         """Cuts a last line that a kill left unfinished, and notes how many rows are done."""
@@ -201,6 +222,17 @@ def flat(record: dict[str, Any]) -> dict[str, Any]:
         cells["causes"] = " | ".join(cause["text"] for cause in record["causes"])
         cells["uncertain"] = "; ".join(record["uncertain"])
     return cells
+
+
+def as_text(cell: Any) -> Any:
+    """A cell that a spreadsheet shows and does not compute: an apostrophe goes before ``=``, ``+``, ``-`` and ``@``.
+
+    >>> as_text("=HYPERLINK(A1)"), as_text("@me"), as_text("-0.5"), as_text("fine"), as_text(-3)
+    ("'=HYPERLINK(A1)", "'@me", '-0.5', 'fine', -3)
+    """
+    if not isinstance(cell, str) or not cell.lstrip().startswith(_FORMULA_STARTS) or _NUMBER.fullmatch(cell):
+        return cell
+    return f"'{cell}"
 
 
 def model_mark(place: str | Path) -> str:

@@ -6,14 +6,15 @@ A row that cannot be read becomes a :class:`Row` with an ``error`` and its numbe
 from __future__ import annotations
 
 import csv
+import io
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from empatheia.dialogue import ROLES, Dialogue, Turn
-from empatheia.errors import ConfigError, DataError
+from empatheia.errors import ConfigError, DataError, EmpatheiaError
 from empatheia.registry import nearest
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".txt")
@@ -30,6 +31,8 @@ TEXT_COLUMNS = (
     "tweet",
 )
 _CSV_FIELD_LIMIT = 64 * 1024 * 1024
+_MAX_ID_CHARACTERS = 1000
+_PROBE_BYTES = 1 << 16
 _MAX_LINES_PER_ROW = 200  # beyond it a quotation mark was opened and never closed
 _FOREIGN_STARTS = {b"PK\x03\x04": "a ZIP or spreadsheet file", b"\x1f\x8b": "a gzip file", b"%PDF": "a PDF"}
 
@@ -157,12 +160,25 @@ def json_rows(
             continue
         try:
             record = json.loads(str(line.item))
-            identity = record.get("id") if isinstance(record, dict) else None
+            identity = _identity(record)
             yield Row(line.number, read_item(record, column), None, identity)
-        except (json.JSONDecodeError, RecursionError) as error:
-            yield Row(line.number, None, f"not valid JSON: {error}. Write one object or string per line.")
         except DataError as error:
             yield Row(line.number, None, str(error))
+        except (ValueError, RecursionError) as error:  # numbers of thousands of digits, deep nesting
+            reason = "a number of too many digits" if "integer string" in str(error) else error
+            yield Row(line.number, None, f"not valid JSON: {reason}. Write one object or string per line.")
+
+
+def _identity(record: Any) -> Any:
+    """A row's own id, which is written with its result.
+
+    Raises:
+        DataError: It is a list or an object that is too long for an id.
+    """
+    identity = record.get("id") if isinstance(record, dict) else None
+    if isinstance(identity, list | dict) and len(repr(identity)) > _MAX_ID_CHARACTERS:
+        raise DataError(f"field 'id' holds a long JSON {type(identity).__name__}; accepted: a string or a number.")
+    return identity
 
 
 def item_of(record: Any, column: str | None = None) -> str | Dialogue:
@@ -201,12 +217,18 @@ def _turn_of(turn: Any, index: int) -> Turn:
 
 def _csv_rows(stream: BinaryIO, path: Path, column: str | None, with_fields: bool) -> Iterator[Row]:
     csv.field_size_limit(_CSV_FIELD_LIMIT)
-    lines = (raw.decode("utf-8", "surrogateescape") for raw in stream)
+    decoded: Iterable[str] = (raw.decode("utf-8", "surrogateescape") for raw in stream)
+    if _has_old_line_ends(stream):
+        decoded = io.TextIOWrapper(stream, "utf-8", "surrogateescape", newline="\r")
+    lines = iter(decoded)
     header_line = next(lines, "").removeprefix("\ufeff")
     if not header_line.strip():
         raise DataError(f"{path} is empty; its first line must name the columns.")
     delimiter = max("\t" if path.suffix.lower() == ".tsv" else ",;\t", key=header_line.count)
-    header = [name.strip() for name in next(csv.reader([header_line], delimiter=delimiter))]
+    try:
+        header = [name.strip() for name in next(csv.reader([header_line], delimiter=delimiter))]
+    except csv.Error as error:
+        raise DataError(f"{path}: its first line must name the columns, and is not readable as CSV: {error}.") from None
     name = _choose_column(header, column, where=f"{path} ")
     index, id_index = header.index(name), header.index("id") if "id" in header else None
     reader = csv.reader(lines, delimiter=delimiter)
@@ -242,6 +264,13 @@ def _csv_rows(stream: BinaryIO, path: Path, column: str | None, with_fields: boo
         yield Row(number, cells[index], None, identity, fields)
 
 
+def _has_old_line_ends(stream: BinaryIO) -> bool:
+    """Whether lines end in CR alone, as some spreadsheets on a Mac write them."""
+    start = stream.read(_PROBE_BYTES)
+    stream.seek(0)
+    return b"\r" in start and b"\n" not in start
+
+
 def _choose_column(names: list[str], column: str | None, where: str = "") -> str:
     found = ", ".join(map(repr, names[:20])) or "none"
     if column is not None:
@@ -253,6 +282,53 @@ def _choose_column(names: list[str], column: str | None, where: str = "") -> str
         if candidate in lowered:
             return lowered[candidate]
     raise DataError(f"{where}has no text column. Found: {found}. Name the one to read with --column.")
+
+
+def answer_each(
+    ask: Callable[[list[Any], Callable[[int], None]], Iterable[Any]], items: list[Any], advance: Callable[[int], None]
+) -> list[Any]:
+    """Answers to all items at once, or what is wrong, as text, with those that cannot be answered.
+
+    Where the call fails the items are asked half by half, so that one that cannot be answered fails alone.
+
+    Args:
+        ask: Takes items and a call that moves the progress bar; gives an answer an item.
+        items: That are asked about.
+        advance: Moves the bar by a number of items.
+
+    Raises:
+        Exception: The call fails for each of several items, or for a reason that is none of theirs.
+    """
+    n_told = 0
+
+    def moved(n: int) -> None:
+        nonlocal n_told
+        n = min(n, len(items) - n_told)  # those asked again are not told again
+        n_told += n
+        advance(n)
+
+    def answered(part: list[Any]) -> list[Any]:
+        try:
+            return list(ask(part, moved))
+        except (OSError, EmpatheiaError) as error:
+            if not isinstance(error, DataError):
+                raise
+            problem: Exception = error
+        except Exception as error:
+            problem = error
+        faults.append(problem)
+        if len(part) < 2:
+            own = isinstance(problem, DataError)
+            return [str(problem) if own else f"cannot be analysed ({type(problem).__name__}: {problem!s:.200})."]
+        half = len(part) // 2
+        return answered(part[:half]) + answered(part[half:])
+
+    faults: list[Exception] = []
+    answers = answered(items)
+    if len(items) > 1 and all(isinstance(answer, str) for answer in answers):
+        raise faults[0]
+    moved(len(items) - n_told)
+    return answers
 
 
 def _refuse_foreign(start: bytes, path: Path) -> None:
@@ -271,6 +347,7 @@ def count_lines(path: Path) -> int | None:
     """Lines of a file, for the progress bar; None when it cannot be read (the reader will say why)."""
     try:
         with path.open("rb") as stream:
-            return sum(block.count(b"\n") for block in iter(lambda: stream.read(1 << 20), b""))
+            n_lines = sum(block.count(b"\n") for block in iter(lambda: stream.read(1 << 20), b""))
+            return n_lines or None
     except OSError:
         return None

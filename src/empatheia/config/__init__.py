@@ -19,6 +19,7 @@ from empatheia.config.data import (
     Strict,
     TaskData,
 )
+from empatheia.config.names import path_name, plain_name
 from empatheia.config.recipe import (
     SIZES,
     YAML_LOADER,
@@ -72,6 +73,8 @@ __all__ = [
     "explain_invalid",
     "load_recipe",
     "merge",
+    "path_name",
+    "plain_name",
     "read_recipe_tree",
     "read_yaml",
     "recipes_root",

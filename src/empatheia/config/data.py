@@ -17,9 +17,9 @@ from pydantic import (
 
 
 class Strict(BaseModel):
-    """Settings: an unknown key is an error."""
+    """Settings: an unknown key is an error, and so is a number that is none (NaN) or has no end."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
+    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=(), allow_inf_nan=False)
 
 
 class TaskData(Strict):

@@ -6,7 +6,9 @@ file, its ``sizes.smoke`` block and the overrides, and validates every key; an u
 
 from __future__ import annotations
 
+import math
 import re
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, TypeGuard
 
@@ -22,6 +24,7 @@ from pydantic import (
 )
 
 from empatheia.config.data import DATA_CONFIGS, WITHOUT_TRAINING, DataConfig, Strict, TaskData
+from empatheia.config.names import PathName, PlainName
 from empatheia.errors import ConfigError, MissingResourceError
 from empatheia.registry import nearest
 
@@ -29,6 +32,8 @@ Size = Literal["smoke", "cpu", "full"]
 SIZES: tuple[Size, ...] = ("smoke", "cpu", "full")
 YAML_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """The compiled one where PyYAML has it: ten times faster."""
+_MOST_DEEP, _MOST_VALUES, _MOST_LOOKED_AT = 40, 100_000, 200
+_TOO_DEEP = f"values are nested more than {_MOST_DEEP} deep, or in themselves; accepted: less."
 _EXPONENT = re.compile(r"[+-]?\d+(\.\d*)?[eE][+-]?\d+")
 
 
@@ -57,7 +62,7 @@ class AlternateConfig(Strict):
 class StageConfig(Strict):
     """One training phase."""
 
-    name: str = Field("train", description="Used in the run folder and the curves.")
+    name: PlainName = Field("train", description="Used in the run folder and the curves.")
     losses: dict[str, float] = Field(description="Weight of each loss; a loss not named is not computed.")
     train: tuple[str, ...] = Field(("",), description="Prefixes of the parameters that learn.")
     freeze: tuple[str, ...] = Field((), description="Prefixes of parameters that do not, even if matched by train.")
@@ -145,11 +150,11 @@ class PublishedRow(Strict):
 class Recipe(Strict):
     """Everything that determines a run."""
 
-    name: str
+    name: PathName = Field(description="Of the recipe and its run folder, e.g. `gao2021/soft`.")
     task: str = Field("respond", description=f"One of: {', '.join(DATA_CONFIGS)}.")
     system: str = Field(description="Registry name of the model.")
     size: Size = "full"
-    seed: int = 1024
+    seed: int = Field(1024, ge=0, lt=1 << 32)
     note: str = Field("", description="What a reader of the numbers must know.")
     encoder: str | None = Field(None, description="Pretrained encoder by folder or name; None = from scratch.")
     start: str | None = Field(
@@ -215,7 +220,11 @@ def merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_named(value: Any) -> TypeGuard[list[dict[str, Any]]]:
-    return isinstance(value, list) and bool(value) and all(isinstance(v, dict) and "name" in v for v in value)
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(v, dict) and isinstance(v.get("name"), str) for v in value)
+    )
 
 
 def apply_override(tree: dict[str, Any], override: str) -> dict[str, Any]:
@@ -228,12 +237,14 @@ def apply_override(tree: dict[str, Any], override: str) -> dict[str, Any]:
     if not equals:
         raise ConfigError(f"override {override!r} is not of the form key=value.")
     try:
+        _check_depth(text, f"override {override[:60]!r}")
         value: Any = yaml.safe_load(text)
         if isinstance(value, str) and _EXPONENT.fullmatch(value):  # YAML reads 1e-4 as text
             value = float(value)
-    except yaml.YAMLError as problem:
-        reason = " ".join(str(problem).split())
-        raise ConfigError(f"override {override!r}: the value is not valid YAML ({reason}).") from None
+    except (yaml.YAMLError, ValueError) as problem:
+        reason = " ".join(str(problem).split())[:300]
+        raise ConfigError(f"override {override[:300]!r}: the value is not valid YAML ({reason}).") from None
+    _check_size(value, f"override {override[:60]!r}")
     keys = path.strip().split(".")
     if keys[0] == "stages" and len(keys) >= 3:
         return merge(tree, {"stages": [merge({"name": keys[1]}, _nest(keys[2:], value))]})
@@ -253,21 +264,69 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
         ConfigError: Missing file (names the nearest in that folder), bad YAML (with line), or not a mapping.
     """
     path = Path(path)
-    if not path.is_file():
-        folder = path.parent if path.parent.is_dir() else Path()
-        known = [str(p) for p in sorted(folder.rglob("*.yaml"))][:50]
-        raise ConfigError(f"no recipe at {str(path)!r}.{nearest(str(path), known)}")
+    try:
+        is_there = path.is_file()
+    except OSError:  # a name that is too long for a file
+        is_there = False
+    if not is_there:
+        name = str(path) if len(str(path)) <= 300 else f"{str(path)[:300]}..."
+        raise ConfigError(f"no recipe at {name!r}.{nearest(name, _recipes_near(path))}")
     try:
         text = path.read_text(encoding="utf-8")
         try:
+            _check_depth(text, str(path))
             tree = yaml.load(text, YAML_LOADER)
         except yaml.YAMLError:
             tree = yaml.safe_load(text)  # its messages name the right line
-    except (yaml.YAMLError, UnicodeDecodeError) as problem:
-        raise ConfigError(f"{path}: not valid YAML: {' '.join(str(problem).split())}.") from None
+    except (yaml.YAMLError, ValueError) as problem:
+        raise ConfigError(f"{path}: not valid YAML: {' '.join(str(problem).split())[:300]}.") from None
     if not isinstance(tree, dict):
         raise ConfigError(f"{path}: a recipe is a mapping of keys, found {type(tree).__name__}.")
+    _check_size(tree, str(path))
     return tree
+
+
+def _recipes_near(path: Path) -> list[str]:
+    """Recipes one may have meant: in the folder of a path, or the nearest one above that is there, and one below."""
+    try:
+        folder = next((parent for parent in path.parents if parent.is_dir()), Path())
+        folders = [folder, *(inner for inner in islice(folder.iterdir(), _MOST_LOOKED_AT) if inner.is_dir())]
+        return sorted(str(file) for inner in folders for file in islice(inner.glob("*.yaml"), _MOST_LOOKED_AT))
+    except OSError:  # a folder one may not read
+        return []
+
+
+def _check_depth(text: str, origin: str) -> None:
+    """Refuses deep nesting before values are made of it, for which the compiled loader has no limit but its stack.
+
+    Raises:
+        ConfigError: It is nested too deep.
+        yaml.YAMLError: It is no YAML.
+    """
+    depth = 0
+    for event in yaml.parse(text, YAML_LOADER):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > _MOST_DEEP:
+            raise ConfigError(f"{origin}: {_TOO_DEEP}")
+
+
+def _check_size(tree: Any, origin: str) -> None:
+    """Refuses what a short YAML file can blow up to: anchors within anchors, nesting without end.
+
+    Raises:
+        ConfigError: It is.
+    """
+    n_values, level = 0, [tree]
+    for _ in range(_MOST_DEEP):
+        inner: list[Any] = []
+        for value in level:
+            inner += value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+            if n_values + len(inner) > _MOST_VALUES:
+                raise ConfigError(f"{origin}: over {_MOST_VALUES:,} values, its anchors resolved; accepted: fewer.")
+        if not inner:
+            return
+        n_values, level = n_values + len(inner), inner
+    raise ConfigError(f"{origin}: {_TOO_DEEP}")
 
 
 def load_recipe(
@@ -346,8 +405,19 @@ def validate_recipe(tree: dict[str, Any], origin: str) -> Recipe:
         recipe = Recipe.model_validate(tree)
     except ValidationError as problem:
         raise ConfigError(f"{origin}: {explain_invalid(problem, tree)}") from None
+    if (place := _not_finite(recipe.model_dump())) is not None:  # in a block that the model's own class reads
+        raise ConfigError(f"{origin}: {place[0]}: Input should be a finite number (found {place[1]!r}).")
     _check_stages(recipe, origin)
     return recipe
+
+
+def _not_finite(value: Any, where: str = "") -> tuple[str, float] | None:
+    """Where a NaN or infinite number is among values, and the number; None if there is none."""
+    if isinstance(value, float):
+        return None if math.isfinite(value) else (where, value)
+    named = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list | tuple) else ()
+    found = (_not_finite(inner, f"{where}.{name}" if where else str(name)) for name, inner in named)
+    return next(filter(None, found), None)
 
 
 def _check_stages(recipe: Recipe, origin: str) -> None:
@@ -389,7 +459,8 @@ def explain_invalid(problem: ValidationError, tree: dict[str, Any], model: Any =
     parts = [str(part) for part in first["loc"]]
     if len(parts) > 1 and parts[0] == "stages":  # name the stage instead of counting it
         named = tree["stages"][int(parts[1])]
-        parts[1] = str(named.get("name", parts[1])) if isinstance(named, dict) else parts[1]
+        if isinstance(named, dict) and parts[2:] != ["name"]:
+            parts[1] = str(named.get("name", parts[1]))
     where = prefix + ".".join(parts)
     if first["type"] != "extra_forbidden":
         return f"{where}: {first['msg']} (found {first.get('input')!r})."

@@ -19,7 +19,7 @@ from empatheia.decoding.targets import Targets
 from empatheia.decoding.turn_pool import WordList, turn_pool
 from empatheia.decoding.word_exchange import Gap, exchange
 from empatheia.errors import CheckpointError, ConfigError
-from empatheia.resources import resolve_model
+from empatheia.resources import load_pretrained, resolve_model
 from empatheia.text.batching import BucketBatchSampler
 from empatheia.understanding.classification import pad_rows
 
@@ -81,14 +81,9 @@ class MaskedDistractors(Distractors):
             CheckpointError: The folder holds no masked language model, or lacks weights of its head.
         """
         path = resolve_model(folder)
-        try:
-            model, info = AutoModelForMaskedLM.from_pretrained(
-                path, dtype=torch.float32, output_loading_info=True, local_files_only=True
-            )
-            tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True)
-        except (OSError, ValueError) as problem:
-            reason = " ".join(str(problem).split())[:300]
-            raise CheckpointError(f"cannot read a masked language model from {str(path)!r}: {reason}") from None
+        odd = f"cannot read a masked language model from {str(path)!r}"
+        model, info = load_pretrained(AutoModelForMaskedLM, path, odd, dtype=torch.float32, output_loading_info=True)
+        tokenizer = load_pretrained(AutoTokenizer, path, odd)
         if missing := sorted(info["missing_keys"]):
             raise CheckpointError(
                 f"{str(path)!r} lacks {len(missing)} weights, first {missing[0]!r}: an encoder without the head that"

@@ -19,7 +19,8 @@ class AlignedModel(PreTrainedModel):
 
     @classmethod
     def from_pretrained(cls, *args: Any, **kwargs: Any) -> Any:  # pyright: ignore
-        """As in transformers; weights at unaligned addresses are copied to aligned ones."""
+        """As in transformers, but no code of a folder runs and nothing is unpickled; weights become aligned."""
+        kwargs = {"trust_remote_code": False, "use_safetensors": True, **kwargs}
         loaded: Any = super().from_pretrained(*args, **kwargs)
         model = loaded[0] if isinstance(loaded, tuple) else loaded
         for weight in (*model.parameters(), *model.buffers()):

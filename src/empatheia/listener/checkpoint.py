@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from empatheia.errors import CheckpointError, ConfigError
+from empatheia.resources import load_pretrained
 from empatheia.taxonomy import EMOTIONS
 
 MANIFEST = "empatheia.json"
@@ -79,6 +81,7 @@ def read_manifest(folder: Path) -> Manifest:
         manifest = Manifest(**{name: value for name, value in record.items() if name in known})
     except TypeError as error:
         raise CheckpointError(f"{path} lacks a field ({error}). {_REMEDY}") from error
+    _check_types(path, manifest)
     for name in ("system", "name"):
         if not isinstance(getattr(manifest, name), str):
             raise CheckpointError(f"{path} has {name} {getattr(manifest, name)!r}; a string is expected. {_REMEDY}")
@@ -88,9 +91,21 @@ def read_manifest(folder: Path) -> Manifest:
             f"{path} lists {len(manifest.emotions)} emotions that are not the taxonomy's {len(EMOTIONS)}"
             f" (differing: {', '.join(odd[:5]) or 'repeated names'}). {_REMEDY}"
         )
-    if not isinstance(manifest.temperature, int | float) or not manifest.temperature > 0:
-        raise CheckpointError(f"{path} has temperature {manifest.temperature!r}; it must be above 0.")
+    if not (isinstance(manifest.temperature, int | float) and 0 < manifest.temperature < math.inf):
+        raise CheckpointError(f"{path} has temperature {manifest.temperature!r}; it must be above 0, and finite.")
+    if not (isinstance(manifest.cause_threshold, int | float) and 0 <= manifest.cause_threshold <= 1):
+        raise CheckpointError(f"{path} has cause_threshold {manifest.cause_threshold!r}; it must be in 0 to 1.")
     return manifest
+
+
+def _check_types(path: Path, manifest: Manifest) -> None:
+    """Raises CheckpointError unless what is a mapping, a list or a text in a manifest is one."""
+    kinds = {"layout": dict, "side_inputs": dict, "emotions": list | tuple, "licence": str, "degraded": str}
+    for name, kind in kinds.items():
+        value = getattr(manifest, name)
+        if not isinstance(value, kind):
+            wanted = "an object" if kind is dict else "a string" if kind is str else "a list"
+            raise CheckpointError(f"{path} has {name} {value!r:.60}; {wanted} is expected. {_REMEDY}")
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -101,7 +116,7 @@ def read_json(path: Path) -> dict[str, Any]:
     """
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError(f"{path} cannot be read: {error}. Fetch or train the model again.") from error
     if not isinstance(record, dict):
         raise CheckpointError(f"{path} holds a JSON {type(record).__name__}; an object is expected. {_REMEDY}")
@@ -144,11 +159,10 @@ def load_network(folder: Path, manifest: Manifest, n_pieces: int, device: str) -
         )
     _check_weights(folder / WEIGHTS)
     with quiet_loading():
-        try:
-            network, report = network_class.from_pretrained(folder, dtype=torch.float32, output_loading_info=True)
-        except (RuntimeError, ValueError, TypeError, OSError, KeyError) as error:
-            reason = " ".join(str(error).split())[:200]
-            raise CheckpointError(f"the weights in {folder} do not fit config.json: {reason}. {_REMEDY}") from error
+        odd = f"the weights in {folder} do not fit config.json"
+        network, report = load_pretrained(
+            network_class, folder, odd, _REMEDY, dtype=torch.float32, output_loading_info=True
+        )
     for what in ("missing_keys", "mismatched_keys", "unexpected_keys"):
         if keys := sorted(map(str, report.get(what) or ())):
             raise CheckpointError(

@@ -18,7 +18,7 @@ from empatheia.errors import CheckpointError, MissingResourceError
 from empatheia.listener.checkpoint import MANIFEST, quiet_loading, read_json
 from empatheia.listener.parts import BY_LISTENER, PART_MODELS, PartModel, load_part, part_model, stand_in_reason
 from empatheia.registry import nearest
-from empatheia.resources import installed_model, models_root, resolve_model
+from empatheia.resources import check_links, installed_model, models_root, resolve_model
 from empatheia.training.saving import save_folder
 
 SMOKE = "trained for a minute on a few self-written sentences (size smoke)"
@@ -116,6 +116,8 @@ def install_run(run: Path, name: str) -> Path:
     recipe, size = str(record.get("recipe", name)), str(record.get("size", ""))
     corpora = [LICENCES[corpus].licence for corpus in record.get("data") or () if corpus in LICENCES]
 
+    check_links(checkpoint, recursive=True)
+
     def fill(folder: Path) -> None:
         shutil.copytree(checkpoint, folder, dirs_exist_ok=True)
         manifest: dict[str, Any] = {"format": 1}
@@ -183,6 +185,7 @@ def install_folder(source: str | Path, name: str) -> Path:
         return install_run(folder, name)
     target = models_root() / name
     if target.resolve() != folder.resolve():
+        check_links(folder, recursive=True)
         save_folder(target, lambda place: shutil.copytree(folder, place, dirs_exist_ok=True))
     return target
 
@@ -211,6 +214,7 @@ def install_system(source: str | Path, system: str) -> Path:
         return install_run(folder, system)
     target = models_root() / system
     if target.resolve() != folder.resolve():
+        check_links(folder, recursive=True)
         save_folder(target, lambda place: shutil.copytree(folder, place, dirs_exist_ok=True))
     return target
 

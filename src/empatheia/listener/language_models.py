@@ -22,6 +22,7 @@ from empatheia.listener.inputs import ReadyInput, prepare
 from empatheia.listener.listener import Input, Inputs, Listener, _decoding
 from empatheia.listener.strategies import Decoding
 from empatheia.listener.streaming import Cancelled, PieceQueue, ReplyStream
+from empatheia.resources import load_pretrained
 from empatheia.resources.chat_endpoint import API_KEY, ChatEndpoint, Prices, Usage
 from empatheia.responders.language_endpoint import EndpointReplies, EndpointReply, open_endpoint
 from empatheia.responders.language_model import (
@@ -284,13 +285,13 @@ class LanguageListener(Listener):
         """
         folder = find_model(name_or_path)
         manifest, record = read_manifest(folder), read_json(folder / MANIFEST)
-        config: Any = LanguageModelConfig.from_pretrained(folder)
+        config: Any = load_pretrained(LanguageModelConfig, folder)
         served = {name: options.pop(name) for name in ("prices", "journal") if name in options}
         own = {name: record[name] for name in ("shown", "analyst", "reaction", "labeller") if name in record}
         if config.form == "endpoint":
             return cls(_Remote(open_endpoint(config, **served)), manifest, **{**own, **options})
         with quiet_loading():
-            model = LanguageModel.from_pretrained(folder).to(device)
+            model = load_pretrained(LanguageModel, folder).to(device)
             reader = make_reader(config, model, load_tokenizer(folder))
         return cls(_Local(model, reader), manifest, **{**own, **options})
 

@@ -6,6 +6,7 @@ marker or a line style of its own, so that nothing is lost in grey.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
@@ -97,11 +98,13 @@ def save(figure: Figure, path: str | Path) -> tuple[Path, ...]:
         What was written.
 
     Raises:
-        DataError: The folder does not exist.
+        DataError: The folder does not exist, or the path is a folder.
     """
     import matplotlib as mpl
 
     path = Path(path)
+    if path.is_dir():
+        raise DataError(f"{path} is a folder; name a file, e.g. {path / 'chart.png'}.")
     if not path.absolute().parent.is_dir():
         raise DataError(f"the folder {path.absolute().parent} does not exist; create it first.")
     ends = path.suffix.lower() in SUFFIXES
@@ -109,7 +112,12 @@ def save(figure: Figure, path: str | Path) -> tuple[Path, ...]:
     with mpl.rc_context(_LOOK):
         for file in files:
             quiet = {"Date": None} if file.suffix.lower() == ".svg" else {"Software": None}
-            figure.savefig(file, dpi=160, facecolor="white", metadata=quiet)
+            part = file.with_name(f"{file.name}.{os.getpid()}.part")
+            try:
+                figure.savefig(part, dpi=160, facecolor="white", metadata=quiet, format=file.suffix[1:].lower())
+                part.replace(file)
+            finally:
+                part.unlink(missing_ok=True)
     return files
 
 

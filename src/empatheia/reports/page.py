@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
 from html import escape
 from pathlib import Path
 
@@ -71,7 +72,7 @@ def html_page(
 
 def write_whole(path: Path, text: str) -> None:
     """Writes a file, whole or not at all; half surrogates become question marks."""
-    part = path.with_name(path.name + ".part")
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")  # several processes may write the same page
     try:
         part.write_text(text, encoding="utf-8", errors="replace")
         part.replace(path)

@@ -1,7 +1,7 @@
 """Where a corpus, a checkpoint or a remote model is: a folder, the environment, the package, a cache, an address."""
 
 from empatheia.resources.fetch import download, extract_tar, file_sha256
-from empatheia.resources.holding import hold, hold_file
+from empatheia.resources.holding import hold_file, hold_folder
 from empatheia.resources.lookup import (
     cache_dir,
     corpus_roots,
@@ -14,20 +14,26 @@ from empatheia.resources.lookup import (
     resolve_model,
     resolve_weights,
 )
+from empatheia.resources.pretrained import build_pretrained, check_links, load_pretrained, load_weights, model_type_of
 
 __all__ = [
+    "build_pretrained",
     "cache_dir",
+    "check_links",
     "corpus_roots",
     "data_root",
     "download",
     "extract_tar",
     "file_sha256",
     "find_corpus_file",
-    "hold",
     "hold_file",
+    "hold_folder",
     "installed_model",
     "is_offline",
     "is_reachable",
+    "load_pretrained",
+    "load_weights",
+    "model_type_of",
     "models_root",
     "resolve_model",
     "resolve_weights",

@@ -24,6 +24,7 @@ from empatheia.layers.attention import Attention, GateForm
 from empatheia.layers.gates import hard_gates, soft_gates
 from empatheia.layers.positions import sinusoidal_positions
 from empatheia.layers.transformer import Encoder
+from empatheia.resources import build_pretrained, load_pretrained
 from empatheia.responders.seq2seq import (
     IGNORED,
     ResponderEncoding,
@@ -177,7 +178,7 @@ class EmotionReasoner(nn.Module):
         width = config.width
         if config.encoder_config is not None:
             settings = dict(config.encoder_config)
-            self.pretrained = AutoModel.from_config(AutoConfig.for_model(settings.pop("model_type"), **settings))
+            self.pretrained = build_pretrained(AutoModel, AutoConfig.for_model(settings.pop("model_type"), **settings))
             width = self.pretrained.config.hidden_size
         else:
             self.words = nn.Embedding(config.vocab_size, width, padding_idx=config.pad_token_id)
@@ -317,7 +318,7 @@ class CauseGated(Seq2SeqResponder):
 
     def load_encoder(self, folder: str) -> None:
         """Fills the pretrained part of the reasoner from a Hugging Face model folder."""
-        source = AutoModel.from_pretrained(folder)
+        source = load_pretrained(AutoModel, folder)
         own = self.encoder.reasoner.pretrained.state_dict()
         self.encoder.reasoner.pretrained.load_state_dict(
             {name: tensor for name, tensor in source.state_dict().items() if name in own}

@@ -25,6 +25,7 @@ from transformers import AutoConfig, AutoModel
 
 from empatheia.layers.convolutional import ConvolutionalDecoder, ConvolutionalEncoder
 from empatheia.layers.refinement import GatedMLP, beside
+from empatheia.resources import build_pretrained
 from empatheia.responders.cem import DiverseConfig, DiverseResponder, affect_vector, read_sequences
 from empatheia.responders.moel_family import family_encoder
 from empatheia.responders.seq2seq import IGNORED, ResponderEncoding
@@ -201,7 +202,7 @@ class ImagineEncoder(nn.Module):
         self.is_pretrained = config.encoder_config is not None
         if config.encoder_config is not None:
             settings = dict(config.encoder_config)
-            self.pretrained = AutoModel.from_config(AutoConfig.for_model(settings.pop("model_type"), **settings))
+            self.pretrained = build_pretrained(AutoModel, AutoConfig.for_model(settings.pop("model_type"), **settings))
             self.projection = nn.Linear(self.pretrained.config.hidden_size, width)
         else:
             self.positions = nn.Embedding(config.n_positions, width)

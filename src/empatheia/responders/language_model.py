@@ -11,7 +11,6 @@ A saved model holds what it learnt (adapters) and the name of the model it stand
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,7 +19,7 @@ from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor
 from transformers import (
     AutoConfig,
@@ -34,7 +33,7 @@ from transformers import (
 
 from empatheia.errors import CheckpointError, ConfigError, MissingDependencyError
 from empatheia.registry import nearest
-from empatheia.resources import resolve_weights
+from empatheia.resources import build_pretrained, load_pretrained, load_weights, resolve_weights
 from empatheia.responders.seq2seq import IGNORED, ResponderOutput
 from empatheia.text.batching import TokenBatchSampler
 from empatheia.text.prompt_pieces import FORMS, PromptItem, PromptReader
@@ -43,7 +42,6 @@ from empatheia.text.prompts import Wording
 WEIGHTS = "model.safetensors"
 LORA: Mapping[str, Any] = {"r": 8, "alpha": 16, "dropout": 0.05, "targets": "all-linear"}
 """Settings of ``lora`` and their defaults."""
-_NEEDS_GGUF = "reading a GGUF file needs the package gguf, which is not installed: pip install 'empatheia[gguf]'"
 _NEEDS_PEFT = "LoRA needs the package peft, which is not installed. Install it with: pip install 'empatheia[lora]'"
 
 
@@ -168,10 +166,10 @@ class LanguageModel(PreTrainedModel):
             CheckpointError: The weights do not fit.
             MissingResourceError: The base is not on this machine.
         """
-        config = LanguageModelConfig.from_pretrained(folder)
+        config = load_pretrained(LanguageModelConfig, folder)
         model = cls.build(config)  # pyright: ignore[reportArgumentType]
         if (file := Path(folder) / WEIGHTS).is_file():
-            model.load_own(load_file(file))
+            model.load_own(load_weights(file))
         elif model.own_names():
             raise CheckpointError(f"{folder} has no {WEIGHTS}; train it again, or copy the whole folder.")
         model.eval()
@@ -398,8 +396,8 @@ def load_base(name: str, form: str, dtype: str = "float32", device: str | None =
     """
     folder, options = _source(name)
     kind: Any = AutoModelForSeq2SeqLM if form == "seq2seq" else AutoModelForCausalLM
-    with _reading(f"{name} cannot be loaded as a {form} language model"):
-        network = kind.from_pretrained(str(folder), dtype=getattr(torch, dtype), **options)
+    problem = f"{name} cannot be loaded as a {form} language model"
+    network = load_pretrained(kind, folder, problem, dtype=getattr(torch, dtype), **options)
     return network if device is None else network.to(device)
 
 
@@ -412,8 +410,7 @@ def load_tokenizer(name: str | Path) -> Any:
         CheckpointError: There is none in its folder, or it cannot be read.
     """
     folder, options = _source(name)
-    with _reading(f"the tokenizer of {name} cannot be read"):
-        return AutoTokenizer.from_pretrained(str(folder), **options)
+    return load_pretrained(AutoTokenizer, folder, f"the tokenizer of {name} cannot be read", **options)
 
 
 def form_of(name: str | Path) -> str:
@@ -425,8 +422,7 @@ def form_of(name: str | Path) -> str:
         CheckpointError: Its configuration cannot be read.
     """
     folder, options = _source(name)
-    with _reading(f"{name} is no model transformers can read"):
-        config = AutoConfig.from_pretrained(str(folder), **options)
+    config = load_pretrained(AutoConfig, folder, f"{name} is no model transformers can read", **options)
     return "seq2seq" if config.is_encoder_decoder else "causal"
 
 
@@ -434,18 +430,6 @@ def _source(name: str | Path) -> tuple[Path, dict[str, str]]:
     """A model's folder, and what transformers must be told to read it."""
     folder, file = resolve_weights(name)
     return folder, {} if file is None else {"gguf_file": file}
-
-
-@contextlib.contextmanager
-def _reading(what: str) -> Iterator[None]:
-    """Names what went wrong while transformers read files; for truncated ones its parts raise all kinds of errors."""
-    try:
-        yield
-    except ImportError as problem:
-        said = " ".join(str(problem).split())[:200]
-        raise MissingDependencyError(_NEEDS_GGUF if "gguf" in said.lower() else f"{what}: {said}") from None
-    except Exception as problem:
-        raise CheckpointError(f"{what}: {' '.join(str(problem).split())[:200]}") from None
 
 
 def is_adapter(name: str) -> bool:
@@ -460,7 +444,7 @@ def _built(config: LanguageModelConfig) -> Any:
     kind = AutoModelForSeq2SeqLM if config.form == "seq2seq" else AutoModelForCausalLM
     try:
         base = AutoConfig.for_model(settings.pop("model_type"), **settings)
-        return kind.from_config(base)
+        return build_pretrained(kind, base)
     except (KeyError, ValueError) as problem:
         reason = " ".join(str(problem).split())[:200]
         raise ConfigError(f"base_config gives no {config.form} language model: {reason}") from None

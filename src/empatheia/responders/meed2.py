@@ -34,6 +34,7 @@ from transformers.models.auto.modeling_auto import MODEL_MAPPING
 
 from empatheia.errors import DecodingError
 from empatheia.layers.post_norm import PostNormDecoder, PostNormEncoder
+from empatheia.resources import build_pretrained, load_pretrained
 from empatheia.responders.seq2seq import IGNORED, ResponderEncoding, Seq2SeqConfig, Seq2SeqResponder, word_loss
 from empatheia.taxonomy import LABELS_41, canonical_emotion
 
@@ -150,7 +151,7 @@ class PretrainedContext(nn.Module):
         reader = MODEL_MAPPING.get(type(described), None)
         takes = inspect.signature(reader.__init__).parameters if reader is not None else {}
         bare = {"add_pooling_layer": False} if "add_pooling_layer" in takes else {}  # a pooler would never learn
-        self.model = AutoModel.from_config(described, **bare)
+        self.model = build_pretrained(AutoModel, described, **bare)
         width = described.hidden_size
         self.reads_types = (getattr(described, "type_vocab_size", 0) or 0) >= 2
         self.labels = nn.Embedding(N_LABELS, width) if config.turn_labels else None
@@ -173,7 +174,7 @@ class PretrainedContext(nn.Module):
     @torch.no_grad()
     def start(self, folder: str) -> None:
         """Takes a folder's weights; tables the encoder did not know start at zero."""
-        source = AutoModel.from_pretrained(folder).state_dict()
+        source = load_pretrained(AutoModel, folder).state_dict()
         own = self.model.state_dict()
         self.model.load_state_dict({name: tensor for name, tensor in source.items() if name in own})
         for table in (self.labels, self.segments):

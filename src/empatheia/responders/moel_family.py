@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel
 
 from empatheia.layers.convolutional import ConvolutionalDecoder, ConvolutionalEncoder
+from empatheia.resources import build_pretrained, load_pretrained
 from empatheia.responders.seq2seq import ResponderEncoding, Seq2SeqConfig, Seq2SeqResponder
 
 VARIANTS = ("paper", "repo")
@@ -117,7 +118,7 @@ class FamilyEncoder(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
         if config.encoder_config is not None:
             settings = dict(config.encoder_config)
-            self.pretrained = AutoModel.from_config(AutoConfig.for_model(settings.pop("model_type"), **settings))
+            self.pretrained = build_pretrained(AutoModel, AutoConfig.for_model(settings.pop("model_type"), **settings))
             self.projection = nn.Linear(self.pretrained.config.hidden_size, config.width)
         else:
             self.roles = nn.Embedding(3, config.width) if config.role_embedding else None
@@ -173,7 +174,7 @@ class FamilyResponder(Seq2SeqResponder):
 
     def load_encoder(self, folder: str) -> None:
         """Fills the pretrained part from a Hugging Face model folder."""
-        source = AutoModel.from_pretrained(folder).state_dict()
+        source = load_pretrained(AutoModel, folder).state_dict()
         own = self.encoder.pretrained.state_dict()
         self.encoder.pretrained.load_state_dict({name: tensor for name, tensor in source.items() if name in own})
 

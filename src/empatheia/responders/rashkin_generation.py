@@ -21,6 +21,7 @@ from transformers import AutoConfig, AutoModel
 from empatheia.layers.ensemble import Ensemble
 from empatheia.layers.pooling import mean_pool
 from empatheia.layers.post_norm import PostNormDecoder, PostNormEncoder
+from empatheia.resources import build_pretrained, load_pretrained
 from empatheia.responders.seq2seq import (
     ResponderEncoding,
     Seq2SeqConfig,
@@ -112,7 +113,7 @@ class RashkinEncoder(nn.Module):
         self.is_pretrained = config.encoder_config is not None
         if config.encoder_config is not None:
             settings = dict(config.encoder_config)
-            self.pretrained = AutoModel.from_config(AutoConfig.for_model(settings.pop("model_type"), **settings))
+            self.pretrained = build_pretrained(AutoModel, AutoConfig.for_model(settings.pop("model_type"), **settings))
             self.projection = nn.Linear(self.pretrained.config.hidden_size, config.width)
         elif config.norm == "post":
             sizes = (config.width, config.n_heads, config.attention_width, config.ffn_width, config.dropout)
@@ -206,6 +207,6 @@ class RashkinGeneration(Seq2SeqResponder):
 
     def load_encoder(self, folder: str) -> None:
         """Fills the pretrained part from a Hugging Face model folder."""
-        source = AutoModel.from_pretrained(folder).state_dict()
+        source = load_pretrained(AutoModel, folder).state_dict()
         own = self.encoder.pretrained.state_dict()
         self.encoder.pretrained.load_state_dict({name: tensor for name, tensor in source.items() if name in own})

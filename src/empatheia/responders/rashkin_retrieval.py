@@ -32,6 +32,7 @@ from empatheia.layers.ensemble import Ensemble
 from empatheia.layers.pooling import mean_pool
 from empatheia.layers.positions import sinusoidal_positions
 from empatheia.layers.post_norm import PostNormEncoder
+from empatheia.resources import build_pretrained, load_pretrained
 from empatheia.text.collation import pad_rows
 from empatheia.text.tokenizer import DialogueTokenizer
 
@@ -183,7 +184,7 @@ class Tower(nn.Module):
         width = config.width
         if config.encoder_config is not None:
             settings = dict(config.encoder_config)
-            self.pretrained = AutoModel.from_config(AutoConfig.for_model(settings.pop("model_type"), **settings))
+            self.pretrained = build_pretrained(AutoModel, AutoConfig.for_model(settings.pop("model_type"), **settings))
             if getattr(self.pretrained, "pooler", None) is not None:
                 self.pretrained.pooler = None
             width = self.pretrained.config.hidden_size
@@ -299,7 +300,7 @@ class RashkinRetrieval(AlignedModel):
 
     def load_encoder(self, folder: str) -> None:
         """Fills pretrained towers from a Hugging Face model folder."""
-        source = AutoModel.from_pretrained(folder).state_dict()
+        source = load_pretrained(AutoModel, folder).state_dict()
         for tower in filter(None, (self.context_tower, self.candidate_tower)):
             own = tower.pretrained.state_dict()
             tower.pretrained.load_state_dict({name: tensor for name, tensor in source.items() if name in own})

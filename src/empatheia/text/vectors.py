@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from empatheia.errors import DataError, MissingResourceError
+from empatheia.resources import load_pretrained
 
 
 def load_vectors(path: str | Path, words: Sequence[str], width: int | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -134,8 +135,8 @@ def _mean_states(folder: str | Path, words: Sequence[str], batch_size: int) -> n
     import torch
     from transformers import AutoModel, AutoTokenizer
 
-    tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
-    model = AutoModel.from_pretrained(str(folder), local_files_only=True).eval()
+    tokenizer = load_pretrained(AutoTokenizer, folder)
+    model = load_pretrained(AutoModel, folder).eval()
     states = np.zeros((len(words), model.config.hidden_size), dtype=np.float32)
     with torch.inference_mode():
         for start in range(0, len(words), batch_size):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from empatheia.errors import CheckpointError, ConfigError
+from empatheia.resources import load_pretrained
 from empatheia.text.words import Style, tokenize_words
 
 SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[BOS]", "[EOS]")
@@ -117,9 +117,9 @@ def from_hf(folder: str | Path) -> tuple[Tokenizer, dict[str, int]]:
     from transformers import AutoTokenizer
 
     try:
-        loaded: Any = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
+        loaded = load_pretrained(AutoTokenizer, folder)
         backend = loaded.backend_tokenizer
-    except Exception as problem:  # the library raises a bare Exception for a truncated file
+    except (AttributeError, CheckpointError) as problem:
         raise CheckpointError(
             f"no fast tokeniser in {str(folder)!r} ({short(problem)}); give a folder with tokenizer.json."
         ) from None

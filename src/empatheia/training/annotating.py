@@ -11,8 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from transformers import AutoTokenizer
-
 from empatheia.corpora import empathetic_dialogues, recec
 from empatheia.dialogue import CauseAnnotation, Dialogue
 from empatheia.errors import ConfigError
@@ -20,6 +18,7 @@ from empatheia.metrics import METRICS
 from empatheia.taxonomy import EMOTION_TO_RECCON, MECHANISMS
 from empatheia.understanding import COMPONENTS
 from empatheia.understanding.cause_entailment import CauseEntailment, annotate, items_from_dialogue
+from empatheia.understanding.classification import read_model, read_tokenizer
 
 SPLITS = ("train", "valid", "test")
 
@@ -41,8 +40,8 @@ def annotate_dialogues(
         progress: Called with (done, all).
         batch_tokens: Padded pieces a pass.
     """
-    model = CauseEntailment.from_pretrained(str(folder))
-    tokenizer: Any = AutoTokenizer.from_pretrained(str(folder))
+    model = read_model(CauseEntailment, folder)
+    tokenizer = read_tokenizer(folder)
     mapping = EMOTION_TO_RECCON if emotion_words == "reccon" else None
     items = [item for d in dialogues for item in items_from_dialogue(d, per_prefix=True, emotion_map=mapping)]
     return annotate(model, tokenizer, items, batch_tokens=batch_tokens, progress=progress)

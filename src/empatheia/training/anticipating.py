@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors.torch import load_file
 from torch import Tensor
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 from transformers import PreTrainedTokenizerBase as Tokenizer
@@ -25,11 +24,11 @@ from empatheia.corpora import empathetic_dialogues, sample
 from empatheia.corpora.licences import LICENCES
 from empatheia.corpora.turn_labels import LabelledTurns, load_released, read_turn_labels
 from empatheia.dialogue import Dialogue
-from empatheia.errors import CheckpointError, ConfigError, DataError
+from empatheia.errors import ConfigError, DataError
 from empatheia.metrics.base import Metric
 from empatheia.metrics.classification import F1, Accuracy, CalibrationError
 from empatheia.metrics.published import published
-from empatheia.resources import resolve_model
+from empatheia.resources import load_pretrained, load_weights, resolve_model
 from empatheia.taxonomy import LABELS_41
 from empatheia.training.evaluation import N_RESAMPLES
 from empatheia.training.saving import save_folder, save_understander
@@ -90,13 +89,11 @@ class AnticipateTask:
             if not place.is_dir():  # a resumed run and every other process must find the same pieces
                 texts = [turn.text for dialogue in self.dialogues("train") for turn in dialogue.turns]
                 save_folder(place, train_pieces(texts, self.recipe.tokenizer.size, max_pieces).save_pretrained)
-            return PreTrainedTokenizerFast.from_pretrained(place)
+            return load_pretrained(PreTrainedTokenizerFast, place)
         folder = resolve_model(self.data.pieces)
-        try:
-            return AutoTokenizer.from_pretrained(folder)
-        except (OSError, ValueError) as problem:
-            reason = " ".join(str(problem).split())[:300]
-            raise CheckpointError(f"data.pieces: no tokenizer in {str(folder)!r}: {reason}") from None
+        return load_pretrained(
+            AutoTokenizer, folder, f"data.pieces: no tokenizer in {str(folder)!r}", "Give a folder with tokenizer.json."
+        )
 
     # -- data ------------------------------------------------------------------------------------------------
 
@@ -151,7 +148,7 @@ class AnticipateTask:
 
     def read_weights(self, folder: Path) -> dict[str, Tensor]:
         """Weights saved after a stage."""
-        return load_file(folder / "model.safetensors")
+        return load_weights(folder / "model.safetensors")
 
     def save(self, folder: Path) -> None:
         """Model, tokenizer and record; ``ReactionToTurns.load`` reads them."""

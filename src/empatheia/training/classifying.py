@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors.torch import load_file
 from torch import Tensor
 from transformers import PreTrainedTokenizerFast
 
@@ -27,7 +26,7 @@ from empatheia.errors import ConfigError, DataError
 from empatheia.metrics.base import Metric
 from empatheia.metrics.classification import F1, Accuracy, BatchMeanAccuracy, CalibrationError, confusion
 from empatheia.registry import nearest
-from empatheia.resources import resolve_model
+from empatheia.resources import load_pretrained, load_weights, resolve_model
 from empatheia.taxonomy import EMOTIONS, LABELS_41
 from empatheia.training.evaluation import N_RESAMPLES, fit_temperature
 from empatheia.training.saving import save_folder, save_understander
@@ -163,7 +162,7 @@ class ClassifyTask:
         if not place.is_dir():  # a resumed run must find the same pieces
             made = train_pieces([item.words for item in self._learnt(self.data)], recipe.tokenizer.size, longest)
             save_folder(place, made.save_pretrained)
-        pieces = PreTrainedTokenizerFast.from_pretrained(place)
+        pieces = load_pretrained(PreTrainedTokenizerFast, place)
         sizes = {"vocab_size": len(pieces), "pad_token_id": pieces.pad_token_id}
         fields["encoder_config"] = {**fields["encoder_config"], **sizes}
         model = UtteranceClassifier(UtteranceClassifierConfig(labels=self.labels, **fields))
@@ -268,7 +267,7 @@ class ClassifyTask:
 
     def read_weights(self, folder: Path) -> dict[str, Tensor]:
         """Weights saved after a stage."""
-        return load_file(folder / "model.safetensors")
+        return load_weights(folder / "model.safetensors")
 
     def save(self, folder: Path) -> None:
         """Model with the temperature found on valid, reader, labels and recipe; ``TextClassifier.load`` reads them."""

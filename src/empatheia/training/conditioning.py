@@ -14,7 +14,7 @@ import torch
 
 from empatheia.dialogue import Dialogue, Example
 from empatheia.errors import CheckpointError, MissingResourceError
-from empatheia.resources import installed_model, resolve_model
+from empatheia.resources import installed_model, load_pretrained, resolve_model
 from empatheia.responders import RESPONDERS
 from empatheia.side_inputs import make_side_inputs
 from empatheia.taxonomy import EMOTIONS
@@ -83,7 +83,7 @@ class _Analyst:
         folder = resolve_model(place)
         try:
             meta = json.loads((folder / "empatheia.json").read_text(encoding="utf-8"))
-            self.network: Any = RESPONDERS.get(meta["system"]).from_pretrained(folder, dtype=torch.float32).eval()
+            self.network: Any = load_pretrained(RESPONDERS.get(meta["system"]), folder, dtype=torch.float32).eval()
             self.tokenizer = DialogueTokenizer.from_pretrained(folder)
             self.layout = Layout(**meta["layout"])
         except (OSError, ValueError, KeyError, TypeError) as problem:

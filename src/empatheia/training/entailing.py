@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from safetensors.torch import load_file
 from torch import Tensor
 
 from empatheia.config import Recipe, StageConfig, validate_model_fields
@@ -21,7 +20,7 @@ from empatheia.corpora.reccon import load as load_reccon
 from empatheia.dialogue import CauseAnnotation
 from empatheia.errors import ConfigError
 from empatheia.metrics import METRICS
-from empatheia.resources import resolve_model
+from empatheia.resources import load_weights, resolve_model
 from empatheia.training.saving import save_understander
 from empatheia.training.span_scores import N_RESAMPLES, TUNED, best_null_threshold, marked_answers, span_scores
 from empatheia.training.stages import StageData
@@ -71,7 +70,7 @@ class RecconTask:
 
     def read_weights(self, folder: Path) -> dict[str, Tensor]:
         """Weights saved after a stage."""
-        return load_file(folder / "model.safetensors")
+        return load_weights(folder / "model.safetensors")
 
     def write(self, folder: Path) -> None:
         """Model, tokenizer, ``empatheia.json`` and the resolved recipe."""

@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import load_file
 from torch import Tensor
 
 from empatheia.config import EstimateData, Recipe, StageConfig, stage_data_config, validate_model_fields
@@ -30,7 +29,7 @@ from empatheia.metrics.base import Metric
 from empatheia.metrics.causes import CauseRecall
 from empatheia.metrics.perplexity import TokenPerplexity, WordPerplexity
 from empatheia.metrics.significance import paired_bootstrap
-from empatheia.resources import resolve_model
+from empatheia.resources import load_weights, resolve_model
 from empatheia.taxonomy import EMOTIONS
 from empatheia.text.tokenizer import DialogueTokenizer
 from empatheia.text.vectors import distil_vectors
@@ -160,7 +159,7 @@ class EstimateTask:
 
     def read_weights(self, folder: Path) -> dict[str, Tensor]:
         """Weights saved after a stage, tied ones under all their names."""
-        found = load_file(folder / "model.safetensors")
+        found = load_weights(folder / "model.safetensors")
         for target, source in (self.model.all_tied_weights_keys or {}).items():
             for missing, present in ((target, source), (source, target)):
                 if missing not in found and present in found:

@@ -16,7 +16,7 @@ from empatheia.config import Recipe, validate_recipe
 from empatheia.decoding.world_inputs import Encode, ResponderContexts
 from empatheia.dialogue import Dialogue, Example, Turn
 from empatheia.errors import CheckpointError, ConfigError
-from empatheia.resources import file_sha256
+from empatheia.resources import file_sha256, load_pretrained
 from empatheia.responders import RESPONDERS
 from empatheia.responders.language_model import LanguageModel
 from empatheia.side_inputs import make_side_inputs
@@ -86,7 +86,7 @@ def open_speaker(folder: Path, device: str = "cpu") -> Speaker:
             f"{folder}: {meta['system']} has no decoder that could be focused; give another responder."
         )
     responder: Any = system
-    network: Any = responder.from_pretrained(folder, dtype=torch.float32).eval().to(device)
+    network: Any = load_pretrained(responder, folder, dtype=torch.float32).eval().to(device)
     tokenizer = DialogueTokenizer.from_pretrained(folder)
     sides = make_side_inputs(getattr(network, "side_inputs", ()), meta.get("side_inputs", {}), tokenizer)
     contexts = ResponderContexts(network, tokenizer, Layout(**layout), sides)

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from safetensors.torch import load_file
 from torch import Tensor
 
 from empatheia.config import MechanismsData, Recipe, StageConfig, stage_data_config, validate_model_fields
@@ -20,7 +19,7 @@ from empatheia.errors import ConfigError
 from empatheia.metrics.base import Metric
 from empatheia.metrics.classification import F1, Accuracy
 from empatheia.metrics.mechanisms import EPITOME_PUBLISHED, MechanismLevel, RationaleF1
-from empatheia.resources import resolve_model
+from empatheia.resources import load_weights, resolve_model
 from empatheia.taxonomy import MECHANISMS
 from empatheia.training.evaluation import N_RESAMPLES
 from empatheia.training.saving import save_understander
@@ -78,7 +77,7 @@ class MechanismsTask:
 
     def read_weights(self, folder: Path) -> dict[str, Tensor]:
         """Weights saved after a stage."""
-        return load_file(folder / "model.safetensors")
+        return load_weights(folder / "model.safetensors")
 
     def save(self, folder: Path) -> None:
         """Model, tokenizer and record; ``MechanismsOfTurns.load`` reads them."""

@@ -7,20 +7,20 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import yaml
 from safetensors.torch import load_file, save_file
 
-from empatheia.config import Recipe, validate_recipe
+from empatheia.config import Recipe, read_yaml, validate_recipe
 from empatheia.corpora import recec, sample
 from empatheia.corpora.licences import licence
 from empatheia.dialogue import Example
 from empatheia.errors import CheckpointError, EmpatheiaError
+from empatheia.resources import load_pretrained
 from empatheia.responders import RESPONDERS
 from empatheia.side_inputs import make_side_inputs
 from empatheia.text.collation import Layout, encode_examples
 from empatheia.text.tokenizer import DialogueTokenizer
 from empatheia.training import evaluation
-from empatheia.training.saving import save_folder, write_atomically
+from empatheia.training.saving import check_replaceable, is_run, save_folder, write_atomically
 
 
 class ModelFolder:
@@ -41,9 +41,7 @@ class ModelFolder:
                     f"{self.folder} has no {name}; give a run folder's checkpoint/ or a model folder."
                 )
         self.meta = json.loads((self.folder / "empatheia.json").read_text(encoding="utf-8"))
-        self.recipe: Recipe = validate_recipe(
-            yaml.safe_load((self.folder / "recipe.yaml").read_text(encoding="utf-8")), str(self.folder / "recipe.yaml")
-        )
+        self.recipe: Recipe = validate_recipe(read_yaml(self.folder / "recipe.yaml"), str(self.folder / "recipe.yaml"))
         if self.recipe.task != "respond":
             raise CheckpointError(
                 f"{self.folder} is a model of task {self.recipe.task!r}; accepted: a responder. Its scores are"
@@ -51,7 +49,7 @@ class ModelFolder:
             )
         self.tokenizer = DialogueTokenizer.from_pretrained(self.folder)
         self.tokenizer.remember()
-        self.model: Any = RESPONDERS.get(self.meta["system"]).from_pretrained(self.folder, dtype=torch.float32).eval()
+        self.model: Any = load_pretrained(RESPONDERS.get(self.meta["system"]), self.folder, dtype=torch.float32).eval()
         self.layout = Layout(**self.meta["layout"])
         names = getattr(self.model, "side_inputs", ())
         self.side_inputs = make_side_inputs(names, self.meta.get("side_inputs", {}), self.tokenizer)
@@ -126,18 +124,20 @@ def package(run: Path, target: Path, name: str, *, half: bool = True, descriptio
 
     Args:
         run: Run folder of a responder.
-        target: New model folder.
+        target: New model folder; one that was packaged before is replaced.
         name: What the model calls itself.
         half: Store weights as float16 (half the size); they are rounded before anything is measured.
         description: First paragraph of the card.
 
     Raises:
-        CheckpointError: The run is not finished.
+        CheckpointError: The run is not finished, or something else than a packaged model is in the place.
     """
     record_path = run / "metrics.json"
     if not record_path.is_file():
         raise CheckpointError(f"{run} has no metrics.json: the run is not finished; go on with `empatheia train`.")
+    _check_target(run, target)
     record = json.loads(record_path.read_text(encoding="utf-8"))
+    card: dict[str, Any] = {}
 
     def fill(folder: Path) -> None:
         for path in (run / "checkpoint").iterdir():
@@ -152,11 +152,34 @@ def package(run: Path, target: Path, name: str, *, half: bool = True, descriptio
         meta_path.write_text(json.dumps(meta, indent=2), encoding="utf-8")
         meta |= ModelFolder(folder).calibrate()
         meta_path.write_text(json.dumps(meta, indent=2), encoding="utf-8")
+        opened = ModelFolder(folder)
+        card.update(_card(opened, record, name, description, opened.evaluate("test")))
+        write_atomically(folder / "card.json", json.dumps(card, indent=1, ensure_ascii=False))
+        write_atomically(folder / "README.md", card_text(card))
 
     save_folder(target, fill)
-    opened = ModelFolder(target)
-    metrics = opened.evaluate("test")
-    card = {
+    return card
+
+
+def _check_target(run: Path, target: Path) -> None:
+    """Whether a model folder may be made there: not in a run, nor around one, nor in the place of something else.
+
+    Raises:
+        CheckpointError: It may not.
+    """
+    place = target.resolve()
+    inside = next((folder for folder in (place, *place.parents) if is_run(folder) or folder == run.resolve()), None)
+    if inside is not None or place in run.resolve().parents:
+        what = f"in the run folder {inside}" if inside is not None else f"around the run folder {run}"
+        raise CheckpointError(f"{target} is {what}; a model folder lies beside runs: name another, new folder.")
+    check_replaceable(place)
+
+
+def _card(
+    opened: ModelFolder, record: dict[str, Any], name: str, description: str, metrics: dict[str, Any]
+) -> dict[str, Any]:
+    """What the model card tells, from the run's record and the model as packaged."""
+    return {
         "name": name,
         "description": description,
         "recipe": record["recipe"],
@@ -181,9 +204,6 @@ def package(run: Path, target: Path, name: str, *, half: bool = True, descriptio
         "pretraining_corpora": sorted({c for s in opened.recipe.stages for c in s.data.get("extra", ())}),
         "metrics": metrics,
     }
-    write_atomically(target / "card.json", json.dumps(card, indent=1, ensure_ascii=False))
-    write_atomically(target / "README.md", card_text(card))
-    return card
 
 
 _CARD_ROWS = (

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors.torch import load_file
 from torch import Tensor
 from transformers.trainer_utils import set_seed
 
@@ -31,6 +30,7 @@ from empatheia.corpora import empathetic_dialogues, sample
 from empatheia.corpora.licences import LICENCES
 from empatheia.dialogue import Dialogue, Example
 from empatheia.errors import CheckpointError, ConfigError
+from empatheia.resources import load_pretrained, load_weights
 from empatheia.responders import RESPONDERS
 from empatheia.responders.language_endpoint import EndpointReplies, open_endpoint
 from empatheia.responders.language_model import LanguageModel, LanguageModelConfig, load_tokenizer, make_reader
@@ -74,7 +74,7 @@ class PromptTask:
             return
         if checkpoint is not None:
             self.tokenizer = load_tokenizer(checkpoint)
-            self.model = LanguageModel.from_pretrained(checkpoint)
+            self.model = load_pretrained(LanguageModel, checkpoint)
             self.reader = make_reader(self.model.config, self.model, self.tokenizer)  # pyright: ignore
             return
         self.tokenizer = self._make_tokenizer()
@@ -152,7 +152,7 @@ class PromptTask:
 
     def read_weights(self, folder: Path) -> dict[str, Tensor]:
         """Weights saved after a stage, over those of the base."""
-        return {**self.model.state_dict(), **load_file(folder / "model.safetensors")}
+        return {**self.model.state_dict(), **load_weights(folder / "model.safetensors")}
 
     def save(self, folder: Path) -> None:
         """The model folder a user loads: what was learnt, the name of the base, the pieces, the description."""

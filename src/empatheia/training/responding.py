@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file
 from torch import Tensor
 from transformers import AutoConfig, GenerationConfig, PreTrainedModel
 
@@ -24,7 +23,7 @@ from empatheia.corpora.mechanism_levels import read_levels
 from empatheia.dialogue import CauseAnnotation, Dialogue, Example, Span, Turn
 from empatheia.errors import ConfigError
 from empatheia.registry import nearest
-from empatheia.resources import resolve_model
+from empatheia.resources import load_pretrained, load_weights, resolve_model
 from empatheia.responders import RESPONDERS
 from empatheia.responders.seq2seq import Seq2SeqResponder
 from empatheia.side_inputs import SIDE_INPUTS, make_side_inputs
@@ -109,7 +108,7 @@ class RespondTask:
         encoder_folder = None
         if recipe.encoder is not None:
             encoder_folder = str(resolve_model(recipe.encoder))
-            fields["encoder_config"] = AutoConfig.from_pretrained(encoder_folder).to_dict()
+            fields["encoder_config"] = load_pretrained(AutoConfig, encoder_folder).to_dict()
         config = model_class.config_class(
             vocab_size=len(self.tokenizer),
             pad_token_id=self.tokenizer.pad_id,
@@ -321,7 +320,7 @@ class RespondTask:
 
     def read_weights(self, folder: Path) -> dict[str, Tensor]:
         """Weights saved after a stage."""
-        return load_file(folder / "model.safetensors")
+        return load_weights(folder / "model.safetensors")
 
     def save(self, folder: Path) -> None:
         """The model folder a user loads: weights, tokeniser, generation settings, description."""

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import load_file
 from torch import Tensor
 from transformers import AutoConfig
 
@@ -25,7 +24,7 @@ from empatheia.dialogue import Example
 from empatheia.errors import ConfigError
 from empatheia.metrics import METRICS
 from empatheia.metrics.retrieval import block_scores, candidate_blocks
-from empatheia.resources import resolve_model
+from empatheia.resources import load_pretrained, load_weights, resolve_model
 from empatheia.responders.rashkin_retrieval import IGNORED, RashkinRetrieval, RetrievalConfig
 from empatheia.side_inputs.external_vectors import ExternalVectors
 from empatheia.side_inputs.prepended_labels import PrependedLabels
@@ -105,7 +104,7 @@ class RetrieveTask:
         recipe, fields = self.recipe, dict(self.recipe.model)
         folder = None if recipe.encoder is None else str(resolve_model(recipe.encoder))
         if folder is not None:
-            fields["encoder_config"] = AutoConfig.from_pretrained(folder).to_dict()
+            fields["encoder_config"] = load_pretrained(AutoConfig, folder).to_dict()
         if self.external.width:
             fields.setdefault("external_width", self.external.width)
         ids = {"vocab_size": len(self.tokenizer), "pad_token_id": self.tokenizer.pad_id}
@@ -218,7 +217,7 @@ class RetrieveTask:
 
     def read_weights(self, folder: Path) -> dict[str, Tensor]:
         """Weights saved after a stage."""
-        return load_file(folder / "model.safetensors")
+        return load_weights(folder / "model.safetensors")
 
     def save(self, folder: Path) -> None:
         """What ``Retriever.load`` reads: weights, tokeniser, candidates (of the first source), description."""

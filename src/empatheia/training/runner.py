@@ -27,10 +27,10 @@ import yaml
 from transformers.trainer_utils import set_seed
 from transformers.utils import logging as transformers_logging
 
-from empatheia.config import Recipe, merge, validate_recipe
+from empatheia.config import Recipe, merge, read_yaml, validate_recipe
 from empatheia.errors import ConfigError, EmpatheiaError
-from empatheia.resources import hold
-from empatheia.training.saving import save_folder, write_atomically
+from empatheia.resources import hold_folder
+from empatheia.training.saving import cannot_write, save_folder, write_atomically
 from empatheia.training.stages import run_stage
 from empatheia.training.starting import started_from
 
@@ -131,12 +131,17 @@ def _agreed(flag: bool) -> bool:
 
 def _claim(folder: Path, recipe: Recipe, is_main: bool) -> None:
     """Makes the folder this recipe's, or checks that it is."""
-    folder.mkdir(parents=True, exist_ok=True)
     resolved = folder / "recipe.yaml"
     if not resolved.is_file():
-        if is_main:
-            write_atomically(resolved, recipe.dump())
-    elif _what_runs(yaml.safe_load(resolved.read_text(encoding="utf-8"))) != _what_runs(yaml.safe_load(recipe.dump())):
+        if not is_main:
+            return
+        if found := sorted(path.name for path in folder.iterdir() if path.name != "recipe.yaml.part"):
+            raise ConfigError(
+                f"{folder} is there and is no run folder: it holds {found[0]!r} and no recipe.yaml. It is left as it"
+                " is; move it away, or choose another --out."
+            )
+        write_atomically(resolved, recipe.dump())
+    elif _what_runs(read_yaml(resolved)) != _what_runs(yaml.safe_load(recipe.dump())):
         raise ConfigError(
             f"{folder} holds a run of another version of this recipe; delete it, or choose another --out."
         )
@@ -238,10 +243,13 @@ def run(
         transformers_logging.disable_progress_bar()
     folder = run_folder(out, recipe)
     is_main = int(os.environ.get("RANK", "0")) == 0
-    _claim(folder, recipe, is_main)
-    with (folder / "recipe.yaml").open("rb") if is_main else contextlib.nullcontext() as held:
-        if held is not None:
-            hold(held, ConfigError(f"another process is at work in {folder}. Wait for it, or choose another --out."))
+    refusal = ConfigError(f"another process is at work in {folder}. Wait for it, or choose another --out.")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise cannot_write(folder, problem) from None
+    with hold_folder(folder, refusal) if is_main else contextlib.nullcontext():
+        _claim(folder, recipe, is_main)
         return _run(recipe, folder, is_main, deadline, save_seconds, show_progress, evaluate)
 
 
@@ -272,6 +280,8 @@ def _run(
     if is_main:
         _wait()
     model = task.model
+    if is_main:
+        _tidy(folder, list(state["stages"]))
     for stage in recipe.stages:
         saved = folder / "stages" / stage.name
         if stage.name in state["stages"]:
@@ -304,13 +314,19 @@ def _run(
         if is_main:
             save_folder(saved, model.save_pretrained)
             write_atomically(state_path, json.dumps(state, indent=2))
-            shutil.rmtree(folder / "checkpoints" / stage.name, ignore_errors=True)
-            if previous:
-                shutil.rmtree(folder / "stages" / previous[-1], ignore_errors=True)
+            _tidy(folder, list(state["stages"]))
         _wait()  # for the files the next stage starts from
     if not is_main:
         return RunStatus(recipe.name, folder, "finished", {})
     return _finish(recipe, folder, task, state, evaluate)
+
+
+def _tidy(folder: Path, finished: Sequence[str]) -> None:
+    """Removes what finished stages need no more, what a kill in between left included: all but the newest weights."""
+    for name in finished:
+        shutil.rmtree(folder / "checkpoints" / name, ignore_errors=True)
+    for name in finished[:-1]:
+        shutil.rmtree(folder / "stages" / name, ignore_errors=True)
 
 
 def run_all(

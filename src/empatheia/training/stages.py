@@ -154,6 +154,7 @@ def run_stage(
 
     Raises:
         ConfigError: No training item, or a prefix in the stage matches nothing.
+        TrainingError: A loss or a weight became NaN or infinite; the last checkpoint stays.
     """
     if not len(data.train):
         raise ConfigError(f"stage {stage.name!r} has no training item; look at the recipe's data block.")
@@ -226,6 +227,7 @@ def run_stage(
     clock.watch(trainer)
     checkpoint = last_checkpoint(folder)
     trainer.train(resume_from_checkpoint=checkpoint)
+    trainer.check_weights()
     finished = not clock.was_stopped
     metrics = {}
     if finished and eval_batches:

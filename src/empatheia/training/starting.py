@@ -5,11 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from safetensors.torch import load_file
-
 from empatheia.config import Recipe
 from empatheia.errors import CheckpointError, MissingResourceError
-from empatheia.resources import resolve_model
+from empatheia.resources import load_weights, resolve_model
 
 
 def started_from(recipe: Recipe) -> Path:
@@ -53,7 +51,7 @@ def load_start(model: Any, folder: Path) -> None:
     path = folder / "model.safetensors"
     if not path.is_file():
         raise CheckpointError(f"{folder} has no model.safetensors; give the folder of a finished run.")
-    given, own = load_file(path), model.state_dict()
+    given, own = load_weights(path), model.state_dict()
     odd = sorted(name for name in given.keys() ^ own.keys() if name in given or name not in _tied(model))
     odd += [
         f"{name} {tuple(given[name].shape)}, not {tuple(own[name].shape)}"

@@ -29,7 +29,7 @@ from transformers import (
 )
 
 from empatheia.config import AlternateConfig, StageConfig
-from empatheia.errors import ConfigError
+from empatheia.errors import ConfigError, TrainingError
 from empatheia.registry import nearest
 from empatheia.training.saving import WRITE_PROBLEMS, cannot_write, write_atomically
 
@@ -276,12 +276,39 @@ class EmpatheiaTrainer(Trainer):
         if tells:
             told.continues_update = self._n_batches > 0
         loss = super().training_step(model, inputs, num_items_in_batch)
+        self._check_finite(loss)
         if tells:
             told.continues_update = False
         self._n_batches += 1
         self._drop_idle_gradients()
         self.seconds["forward_backward"] += time.perf_counter() - start
         return loss
+
+    def _check_finite(self, *values: Tensor) -> None:
+        """Stops a training that learns nothing more.
+
+        Raises:
+            TrainingError: A loss or a weight is NaN or infinite; the last checkpoint, if there is one, stays.
+        """
+        if all(bool(torch.isfinite(value).all()) for value in values):
+            return
+        odd = [name for name, value in self._sums.items() if not torch.isfinite(value).all()]
+        kept = any(Path(str(self.args.output_dir)).glob(f"checkpoint-*/{MARKER}"))
+        where = f"the last checkpoint is kept in {self.args.output_dir}" if kept else "there was no checkpoint yet"
+        what = f"loss {', '.join(odd)}" if odd else "weights"
+        raise TrainingError(
+            f"stage {self.stage.name!r} learns no longer: NaN or infinite {what} at step {self.state.global_step:,};"
+            f" {where}. Train in another --out with a lower learning_rate, with max_grad_norm, or without"
+            " precision: bfloat16."
+        )
+
+    def check_weights(self) -> None:
+        """As above for the weights: they are looked at before they are kept.
+
+        Raises:
+            TrainingError: One is NaN or infinite.
+        """
+        self._check_finite(*self.accelerator.unwrap_model(self.model).parameters())
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """Adds each loss's mean since the last log, by name."""
@@ -395,6 +422,7 @@ class EmpatheiaTrainer(Trainer):
         return super()._determine_best_metric(metrics, trial) or is_asked_for
 
     def _save_checkpoint(self, model: nn.Module, trial: Any) -> None:
+        self.check_weights()
         folder = Path(str(self.args.output_dir)) / f"checkpoint-{self.state.global_step}"
         saved = {
             "step": self.state.global_step,

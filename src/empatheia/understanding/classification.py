@@ -23,7 +23,7 @@ from transformers.utils import ModelOutput
 from empatheia.dialogue import Dialogue, Turn
 from empatheia.errors import CheckpointError, ConfigError
 from empatheia.registry import nearest
-from empatheia.resources import resolve_model
+from empatheia.resources import load_pretrained, resolve_model
 from empatheia.text.batching import BucketBatchSampler, TokenBatchSampler
 from empatheia.understanding import UNDERSTANDERS
 
@@ -292,14 +292,11 @@ def read_model(model_class: type[PreTrainedModel], folder: str | Path) -> Any:
     Raises:
         CheckpointError: The folder cannot be read, or weights are missing or of another shape.
     """
-    try:
-        loaded: Any = model_class.from_pretrained(folder, dtype=torch.float32, output_loading_info=True)
-    except (OSError, ValueError, RuntimeError) as problem:
-        reason = " ".join(str(problem).split())[:300]
-        raise CheckpointError(
-            f"cannot read a model from {str(folder)!r}: {reason} Give a folder with config.json and model.safetensors."
-        ) from None
-    model, info = loaded
+    problem, remedy = (
+        f"cannot read a model from {str(folder)!r}",
+        "Give a folder with config.json and model.safetensors.",
+    )
+    model, info = load_pretrained(model_class, folder, problem, remedy, dtype=torch.float32, output_loading_info=True)
     if missing := sorted(info["missing_keys"]):
         raise CheckpointError(f"{str(folder)!r} lacks {len(missing)} weights, first {missing[0]!r}; train it again.")
     return model.eval()
@@ -311,13 +308,8 @@ def read_tokenizer(folder: str | Path) -> Any:
     Raises:
         CheckpointError: There is none.
     """
-    try:
-        return AutoTokenizer.from_pretrained(str(folder))
-    except (OSError, ValueError) as problem:
-        reason = " ".join(str(problem).split())[:300]
-        raise CheckpointError(
-            f"no tokenizer in {str(folder)!r}: {reason} Train the model again, or copy its folder whole."
-        ) from None
+    remedy = "Train the model again, or copy its folder whole."
+    return load_pretrained(AutoTokenizer, folder, f"no tokenizer in {str(folder)!r}", remedy)
 
 
 def groups_of_turns(dialogues: Sequence[Dialogue], most: int) -> Iterator[list[Dialogue]]:

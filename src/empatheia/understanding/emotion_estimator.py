@@ -30,6 +30,7 @@ from transformers.utils import ModelOutput
 
 from empatheia.errors import CheckpointError, ConfigError
 from empatheia.layers.aligned import AlignedModel
+from empatheia.resources import build_pretrained, load_pretrained
 from empatheia.taxonomy import EMOTIONS
 from empatheia.text.batching import BucketBatchSampler
 from empatheia.understanding.cause_evidence import (
@@ -181,17 +182,12 @@ class EmotionEstimator(AlignedModel):
             CheckpointError: The folder cannot be read, or lacks weights below the output layer.
             ConfigError: Its tokenizer gives no offsets.
         """
-        try:
-            described = AutoConfig.from_pretrained(folder)
-            auto, described = _auto_class(described)
-            source, info = auto.from_pretrained(folder, config=described, dtype=torch.float32, output_loading_info=True)
-            tokenizer = AutoTokenizer.from_pretrained(folder)
-        except (OSError, ValueError) as problem:
-            reason = " ".join(str(problem).split())[:300]
-            raise CheckpointError(
-                f"cannot read a language model and its tokenizer from {str(folder)!r}: {reason}"
-                " Give a folder with config.json, model.safetensors and tokenizer.json."
-            ) from None
+        problem = f"cannot read a language model and its tokenizer from {str(folder)!r}"
+        auto, described = _auto_class(load_pretrained(AutoConfig, folder, problem))
+        source, info = load_pretrained(
+            auto, folder, problem, config=described, dtype=torch.float32, output_loading_info=True
+        )
+        tokenizer = load_pretrained(AutoTokenizer, folder, problem)
         inner = f"{source.base_model_prefix}."
         if missing := sorted(name for name in info["missing_keys"] if name.startswith(inner) and "pooler" not in name):
             raise CheckpointError(f"backbone {str(folder)!r} lacks {len(missing)} weights, first {missing[0]!r}.")
@@ -563,7 +559,7 @@ def _auto_class(config: PreTrainedConfig) -> tuple[Any, PreTrainedConfig]:
 def _build(settings: Mapping[str, Any] | None) -> Any:
     auto, config = _auto_class(_described(settings))
     try:
-        return auto.from_config(config)
+        return build_pretrained(auto, config)
     except ValueError:
         raise _no_language_model(config.model_type) from None
 

@@ -26,6 +26,7 @@ from transformers.models.auto.modeling_auto import MODEL_MAPPING
 
 from empatheia.errors import CheckpointError, ConfigError
 from empatheia.layers.aligned import AlignedModel
+from empatheia.resources import build_pretrained, load_pretrained, model_type_of
 from empatheia.understanding import UNDERSTANDERS
 
 _LATE_POSITIONS = ("roberta", "xlm-roberta", "camembert", "mpnet", "longformer")
@@ -85,7 +86,7 @@ def build_encoder(settings: Mapping[str, Any] | None, owner: str) -> PreTrainedM
         ConfigError: See :func:`encoder_settings`.
     """
     config = encoder_config(settings, owner)
-    return AutoModel.from_config(config, **_without_pooler(config))
+    return build_pretrained(AutoModel, config, **_without_pooler(config))
 
 
 def load_encoder(folder: str, tokenizer_folder: str | None = None) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
@@ -98,21 +99,13 @@ def load_encoder(folder: str, tokenizer_folder: str | None = None) -> tuple[PreT
     Raises:
         CheckpointError: The folder holds no encoder that transformers can read, or lacks weights.
     """
-    try:
-        system: str = PreTrainedConfig.get_config_dict(folder)[0].get("model_type") or ""
-        if system in UNDERSTANDERS:
-            UNDERSTANDERS.get(system)  # its import tells transformers how to read it
-        config = AutoConfig.from_pretrained(folder)
-        model, info = AutoModel.from_pretrained(
-            folder, dtype=torch.float32, output_loading_info=True, **_without_pooler(config)
-        )
-        tokenizer = AutoTokenizer.from_pretrained(tokenizer_folder or folder)
-    except (OSError, ValueError) as problem:
-        reason = " ".join(str(problem).split())[:300]
-        raise CheckpointError(
-            f"cannot read an encoder and its tokenizer from {str(folder)!r}: {reason}"
-            " Give a folder with config.json, model.safetensors and tokenizer.json."
-        ) from None
+    problem = f"cannot read an encoder and its tokenizer from {str(folder)!r}"
+    if (system := model_type_of(folder)) in UNDERSTANDERS:
+        UNDERSTANDERS.get(system)  # its import tells transformers how to read it
+    config = load_pretrained(AutoConfig, folder, problem)
+    options: dict[str, Any] = {"dtype": torch.float32, "output_loading_info": True, **_without_pooler(config)}
+    model, info = load_pretrained(AutoModel, folder, problem, **options)
+    tokenizer = load_pretrained(AutoTokenizer, tokenizer_folder or folder, problem)
     if missing := sorted(info["missing_keys"]):
         raise CheckpointError(f"encoder {str(folder)!r} lacks {len(missing)} weights, first {missing[0]!r}.")
     return model, tokenizer

@@ -56,10 +56,12 @@ class CachedInferences:
 
     Args:
         path: The file.
-        provider: Asked for what the file lacks; what it says is added to the file. It must be the one that wrote it.
+        provider: Asked for what the file lacks; what it says is added to the file, which is held against other writers
+            until :meth:`close`. It must be the one that wrote it.
 
     Raises:
         CheckpointError: The file is no cache, or of another provider.
+        DataError: With ``provider``, another process writes to it.
     """
 
     stride = 4096
@@ -78,16 +80,31 @@ class CachedInferences:
         self._by_key: dict[str, int] = {}
         self._by_turn: dict[tuple[str, int, str], int] = {}
         self.n_lines = 0
-        whole = 0
-        for place, end, line in _whole_lines(self.path):
-            whole = end
-            if place:
-                self._note(place, line)
-        if provider is not None:
-            os.truncate(self.path, whole)
+        self._writer: BinaryIO | None = None if provider is None else self.path.open("r+b")
+        try:
+            if self._writer is not None:
+                hold_file(self._writer, self.path)
+            whole = 0
+            for place, end, line in _whole_lines(self.path):
+                whole = end
+                if place:
+                    self._note(place, line)
+            if self._writer is not None:
+                self._writer.truncate(whole)
+                self._writer.seek(whole)
+        except BaseException:
+            if self._writer is not None:
+                self._writer.close()
+            raise
         self.name = f"{self.header['provider']} (cache)"
         self.source = str(self.header.get("source", ""))
         self._stream = self.path.open("rb")
+
+    def close(self) -> None:
+        """Lets go of the file; nothing more is read or added."""
+        self._stream.close()
+        if self._writer is not None:
+            self._writer.close()
 
     def __len__(self) -> int:
         """Number of turns in the file."""
@@ -147,14 +164,15 @@ class CachedInferences:
 
     def _add(self, made: Mapping[str, Answer], n: int) -> None:
         """Appends lines without a row; a text asked again for other relations gets a line with all of them."""
-        with self.path.open("ab") as stream:
-            stream.seek(0, os.SEEK_END)
-            for head, answer in made.items():
-                place = stream.tell()
-                whole = {**(self.find((head,), n) or {}), **answer}
-                line = {"key": cache_key((head,), self.fingerprint(), n), "head": head, "inferences": _plain(whole)}
-                stream.write(_line(line))
-                self._note(place, line)
+        stream = self._writer
+        assert stream is not None  # there is a provider
+        for head, answer in made.items():
+            place = stream.tell()
+            whole = {**(self.find((head,), n) or {}), **answer}
+            line = {"key": cache_key((head,), self.fingerprint(), n), "head": head, "inferences": _plain(whole)}
+            stream.write(_line(line))
+            stream.flush()  # the next may ask for it
+            self._note(place, line)
 
     def _read(self, place: int, n: int) -> Answer:
         values = _stored(self._stream, place)
@@ -235,13 +253,16 @@ def fill_cache(
     if path.exists() and not resume:
         raise DataError(f"{path} is there already. Go on with it by --resume (resume=True), or name another file.")
     header = _header(provider, names, n, heads or {})
-    if not path.exists() or not path.stat().st_size:
+    if not path.exists():
         _start(path, header)
     rest = iter(turns)
     known: dict[str, int] = {}
     counts: Counter[tuple[str, str]] = Counter()
     with path.open("r+b") as stream, path.open("rb") as reader:
         hold_file(stream, path)
+        if not path.stat().st_size:
+            stream.write(_line(header))
+            stream.flush()
         _check_header(path, header)
         before = whole = 0
         for place, end, line in _whole_lines(path):
@@ -332,10 +353,18 @@ def _header(provider: Inferences, relations: Sequence[str], n: int, heads: Mappi
 
 
 def _start(path: Path, header: Mapping[str, Any]) -> None:
-    """Writes the first line; the file appears with it or not at all."""
-    making = path.with_name(path.name + ".partial")
-    making.write_bytes(_line(header))
-    making.replace(path)
+    """Makes the file with its first line, whole; one that another process has made meanwhile is left."""
+    making = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    try:
+        making.write_bytes(_line(header))
+        try:
+            os.link(making, path)  # which replaces nothing
+        except FileExistsError:
+            return
+        except OSError:  # a file system without links
+            making.replace(path)
+    finally:
+        making.unlink(missing_ok=True)
 
 
 def read_header(path: Path) -> dict[str, Any]:

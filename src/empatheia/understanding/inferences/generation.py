@@ -18,7 +18,7 @@ import torch
 from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from empatheia.errors import CheckpointError, ConfigError
-from empatheia.resources import resolve_model
+from empatheia.resources import load_pretrained, resolve_model
 from empatheia.taxonomy import RELATIONS
 from empatheia.text.batching import BucketBatchSampler
 from empatheia.understanding.inferences.provider import (
@@ -120,20 +120,16 @@ class GeneratedInferences:
             ConfigError: A setting is out of range.
         """
         path = resolve_model(folder)
-        try:
-            config = AutoConfig.from_pretrained(str(path))
-            if not config.is_encoder_decoder:
-                raise ValueError(f"it is a {config.model_type!r}, not an encoder-decoder such as bart or t5.")
-            model, info = AutoModelForSeq2SeqLM.from_pretrained(
-                str(path), dtype=torch.float32, output_loading_info=True
-            )
-            tokenizer = AutoTokenizer.from_pretrained(str(path))
-        except (OSError, ValueError) as problem:
-            reason = " ".join(str(problem).split())[:300]
+        problem = f"cannot read an encoder-decoder and its tokenizer from {str(folder)!r}"
+        config = load_pretrained(AutoConfig, path, problem)
+        if not config.is_encoder_decoder:
             raise CheckpointError(
-                f"cannot read an encoder-decoder and its tokenizer from {str(folder)!r}: {reason}"
-                " Give a folder with config.json, model.safetensors and tokenizer.json."
-            ) from None
+                f"{problem}: it is a {config.model_type!r}, not an encoder-decoder such as bart or t5."
+            )
+        model, info = load_pretrained(
+            AutoModelForSeq2SeqLM, path, problem, dtype=torch.float32, output_loading_info=True
+        )
+        tokenizer = load_pretrained(AutoTokenizer, path, problem)
         if missing := sorted(info["missing_keys"]):
             raise CheckpointError(f"{str(folder)!r} lacks {len(missing)} weights, first {missing[0]!r}.")
         try:
