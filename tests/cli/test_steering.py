@@ -45,7 +45,7 @@ def yaml_file(tiny_model, tmp_path) -> Path:
 
 
 def test_who_is_named_answers_alone_and_nobody_is_five_steps(cli, tiny_model, monkeypatch):
-    """``respond``, ``chat``, ``demo`` and ``empatheia.respond`` without a model: a reflection of what five steps found."""
+    """``respond``, ``chat`` and ``empatheia.respond`` without a model: a reflection of what five steps found."""
     import empatheia
     from empatheia.listener import FocusedListener, Listener
     from empatheia.listener import listener as home

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors.torch import load_file
 from torch import Tensor
+from transformers import PreTrainedTokenizerFast
 
 from empatheia.config import PerceiveData, Recipe, StageConfig, validate_model_fields
 from empatheia.corpora import CORPORA, empathetic_dialogues, everyday, reccon, sample
@@ -29,7 +29,7 @@ from empatheia.corpora.loading import read_text
 from empatheia.dialogue import Span, Turn
 from empatheia.errors import ConfigError, MissingResourceError
 from empatheia.metrics.classification import Accuracy, CalibrationError
-from empatheia.resources import find_corpus_file
+from empatheia.resources import find_corpus_file, load_pretrained, load_weights
 from empatheia.taxonomy import EMOTION_TO_RECCON, EMOTIONS, RECCON_EMOTIONS
 from empatheia.text.noise import noisy
 from empatheia.training.evaluation import N_RESAMPLES, fit_temperature
@@ -110,9 +110,7 @@ class PerceiveTask:
             texts = [turn.text for lesson in self.lessons() for turn in lesson.turns]
             made = train_pieces(texts, self.recipe.tokenizer.size, int(fields.get("max_pieces", 192)))
             save_folder(place, made.save_pretrained)
-        from transformers import PreTrainedTokenizerFast
-
-        pieces = PreTrainedTokenizerFast.from_pretrained(place)
+        pieces = load_pretrained(PreTrainedTokenizerFast, place)
         sizes = {"vocab_size": len(pieces), "pad_token_id": pieces.pad_token_id}
         fields["encoder_config"] = {**fields["encoder_config"], **sizes}
         config = AffectReaderConfig(labels=EMOTIONS, **{**fields, "rank": 0})
@@ -189,7 +187,7 @@ class PerceiveTask:
 
     def read_weights(self, folder: Path) -> dict[str, Tensor]:
         """Weights saved after a stage."""
-        return load_file(folder / "model.safetensors")
+        return load_weights(folder / "model.safetensors")
 
     def save(self, folder: Path) -> None:
         """Updates, heads, the temperatures and the word threshold found on validation data."""

@@ -20,8 +20,7 @@ from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedTokenizerBase
 from transformers.utils import ModelOutput
@@ -29,7 +28,7 @@ from transformers.utils import ModelOutput
 from empatheia.dialogue import Span, Turn
 from empatheia.errors import CheckpointError, ConfigError
 from empatheia.layers.low_rank import LowRankLinear, add_low_rank, merge
-from empatheia.resources import resolve_model
+from empatheia.resources import load_pretrained, load_weights, resolve_model
 from empatheia.text.noise import straight
 from empatheia.understanding.classification import IGNORED, Row, Text, label_fields, pad_rows, read_tokenizer
 from empatheia.understanding.encoders import (
@@ -196,7 +195,7 @@ class AffectReader(EncoderModel):
             MissingResourceError: The base is not here; says how to get it.
         """
         folder = Path(folder)
-        config = AffectReaderConfig.from_pretrained(folder)
+        config = load_pretrained(AffectReaderConfig, folder)
         model = cls(config)
         learnt = _weights_of(folder / ADAPTER)
         place = folder
@@ -326,11 +325,7 @@ def _soft_loss(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _weights_of(path: Path) -> dict[str, Tensor]:
-    try:
-        return {name: value.float() for name, value in load_file(path).items()}
-    except (OSError, SafetensorError) as problem:
-        reason = " ".join(str(problem).split())[:200]
-        raise CheckpointError(f"cannot read weights from {path}: {reason}. Get the folder again.") from None
+    return {name: value.float() for name, value in load_weights(path).items()}
 
 
 def checksum_of(path: Path) -> str:

@@ -1,0 +1,130 @@
+"""From probabilities to what may be said: the family of feelings, how sure it is, and the word for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from empatheia.responders.reflection.perceived import Perceived, Sureness
+from empatheia.taxonomy import EMOTIONS
+
+FAMILIES: dict[str, tuple[str, ...]] = {
+    "loss": ("sad", "devastated"),
+    "lonely": ("lonely",),
+    "worry": ("afraid", "terrified", "anxious", "apprehensive"),
+    "anger": ("angry", "annoyed", "furious"),
+    "letdown": ("disappointed", "jealous"),
+    "disgust": ("disgusted",),
+    "shame": ("ashamed", "embarrassed", "guilty"),
+    "pride": ("proud", "confident", "prepared"),
+    "joy": ("joyful", "excited", "content"),
+    "hope": ("hopeful", "anticipating"),
+    "thanks": ("grateful",),
+    "trust": ("trusting", "faithful"),
+    "care": ("caring",),
+    "memory": ("nostalgic", "sentimental"),
+    "wonder": ("surprised", "impressed"),
+}
+"""The 32 emotions by what a listener would answer to them; each in one family."""
+
+PLEASANT = frozenset({"pride", "joy", "hope", "thanks", "trust"})
+UNPLEASANT = frozenset({"loss", "lonely", "worry", "anger", "letdown", "disgust", "shame"})
+
+WORDS: dict[str, str] = {
+    "afraid": "scared", "anticipating": "eager", "apprehensive": "uneasy", "caring": "protective",
+    "faithful": "loyal", "joyful": "happy", "prepared": "ready", "sentimental": "wistful", "terrified": "terrified",
+}  # fmt: skip
+"""The plain word for a label where it is not the label itself."""
+
+_MILD = {
+    "loss": "sad", "lonely": "lonely", "worry": "worried", "anger": "angry", "letdown": "let down",
+    "disgust": "disgusted", "shame": "uncomfortable", "pride": "proud", "joy": "happy", "hope": "hopeful",
+    "thanks": "grateful", "trust": "sure", "care": "protective", "memory": "wistful", "wonder": "struck",
+}  # fmt: skip
+# How much of a label counts for each side where the model names no sides.
+_HALF = {"surprised": (0.5, 0.2), "nostalgic": (0.4, 0.2), "sentimental": (0.3, 0.3), "caring": (0.6, 0.2)}
+_FAMILY_SURE, _LABEL_SURE, _SIDE_SURE, _SHARE, _AGAINST = 0.50, 0.42, 0.70, 0.60, 0.35
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What may be said of the feeling.
+
+    Attributes:
+        moment: A family; or ``mixed``, ``unclear_pleasant``, ``unclear_unpleasant``, ``unclear``.
+        sureness: ``name``, ``side`` or ``none``.
+        feeling: The word to name it by; empty unless ``name``.
+        label: The label it rests on if that is sure, else "".
+        possible: Labels of the family that cannot be excluded.
+        pleasant: Probability of the pleasant side.
+        unpleasant: Probability of the unpleasant side.
+    """
+
+    moment: str
+    sureness: Sureness
+    feeling: str = ""
+    label: str = ""
+    possible: tuple[str, ...] = ()
+    pleasant: float = 0.0
+    unpleasant: float = 0.0
+
+    @property
+    def wildcards(self) -> tuple[str, ...]:
+        """The moments of forms that fit any feeling of this side."""
+        if self.moment in ("unclear", "mixed") or (self.pleasant <= _AGAINST and self.unpleasant <= _AGAINST):
+            return ("any",)
+        if self.moment in UNPLEASANT or self.moment == "unclear_unpleasant":
+            return ("any_unpleasant", "any")
+        if self.unpleasant <= _AGAINST and (self.moment in PLEASANT or self.pleasant >= _SIDE_SURE):
+            return ("any_pleasant", "any")
+        return ("any_unpleasant", "any") if self.unpleasant >= _SIDE_SURE else ("any",)
+
+
+def view(perceived: Perceived) -> View:
+    """What may be said of the feeling; never pleasant where the unpleasant is likely, nor the reverse."""
+    emotions = {name: max(0.0, float(perceived.emotions.get(name, 0.0))) for name in EMOTIONS}
+    total = sum(emotions.values())
+    sides = _sides(perceived.sides, emotions)
+    pleasant, unpleasant, mixed = (sides[name] for name in ("pleasant", "unpleasant", "mixed"))
+    if total > 0 and len(set(emotions.values())) > 1:
+        weights = {family: sum(emotions[label] for label in labels) for family, labels in FAMILIES.items()}
+        family = max(weights, key=lambda name: weights[name])
+        label = max(FAMILIES[family], key=lambda name: emotions[name])
+        likely = weights[family] >= _FAMILY_SURE or emotions[label] >= _LABEL_SURE
+        if likely and _agrees(family, pleasant, unpleasant):
+            sure = emotions[label] >= _SHARE * weights[family]
+            possible = tuple(name for name in FAMILIES[family] if emotions[name] >= 0.2 * weights[family])
+            word = WORDS.get(label, label) if sure else _MILD[family]
+            return View(family, "name", word, label if sure else "", possible, pleasant, unpleasant)
+    if unpleasant >= _SIDE_SURE:
+        return View("unclear_unpleasant", "side", pleasant=pleasant, unpleasant=unpleasant)
+    if pleasant >= _SIDE_SURE:
+        return View("unclear_pleasant", "side", pleasant=pleasant, unpleasant=unpleasant)
+    if mixed >= _SIDE_SURE:
+        return View("mixed", "side", pleasant=pleasant, unpleasant=unpleasant)
+    return View("unclear", "none", pleasant=pleasant, unpleasant=unpleasant)
+
+
+def _agrees(family: str, pleasant: float, unpleasant: float) -> bool:
+    """Whether the side speaks for the family, or at least not against it."""
+    if family in UNPLEASANT:
+        return pleasant <= _AGAINST and unpleasant >= 0.5
+    if family in PLEASANT:
+        return unpleasant <= _AGAINST and pleasant >= 0.5
+    return unpleasant <= _AGAINST
+
+
+def _sides(given: Mapping[str, float], emotions: Mapping[str, float]) -> dict[str, float]:
+    """Probabilities of the three sides; out of the emotions where none are given."""
+    if given:
+        return {name: max(0.0, float(given.get(name, 0.0))) for name in ("pleasant", "unpleasant", "mixed")}
+    out = {"pleasant": 0.0, "unpleasant": 0.0, "mixed": 0.0}
+    if len(set(emotions.values())) < 2:
+        return out
+    for family, labels in FAMILIES.items():
+        for label in labels:
+            good, bad = _HALF.get(label, (1.0, 0.0) if family not in UNPLEASANT else (0.0, 1.0))
+            out["pleasant"] += good * emotions[label]
+            out["unpleasant"] += bad * emotions[label]
+            out["mixed"] += (1.0 - good - bad) * emotions[label]
+    return out

@@ -1,0 +1,218 @@
+"""What kind of talk a turn is, by its words alone: a greeting, a question to the listener, a farewell, no text ..."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from empatheia.dialogue import Turn
+from empatheia.responders.reflection.clauses import is_foreign, is_noise
+from empatheia.responders.reflection.lexicon import lexicon
+from empatheia.responders.reflection.turning import clean, is_word, words_of
+
+_GREETING = re.compile(
+    r"(?:(?:hi+|hey+|hello+|heya|hiya|howdy|yo|sup|hallo|greetings|good\s+(?:morning|afternoon|evening|day)|"
+    r"morning|evening|"
+    r"afternoon|g'day|howya|what's\s+up|whats\s+up|wassup|hi\s+there|hey\s+there|hello\s+there)\s*"
+    r"(?:there|everyone|all|again|friend|buddy|mate|bot|guys|you)?)[\s!.,?]*",
+    re.IGNORECASE,
+)
+_HOW_ARE_YOU = re.compile(
+    r"\b(?:how\s+(?:are|r)\s+(?:you|u|ya|things)|how're\s+you|how's\s+(?:it\s+going|life|things|everything|"
+    r"your\s+day|your\s+"
+    r"(?:week|weekend|evening|morning|weather))|hows\s+(?:it\s+going|life|things|your\s+\w+)|how\s+(?:was|"
+    r"is)\s+your\s+\w+|"
+    r"how\s+do\s+you\s+do|how\s+have\s+you\s+been|how\s+you\s+(?:doing|been)|what's\s+new|what\s+are\s+you\s+up\s+to|"
+    r"nice\s+to\s+meet\s+you|did\s+you\s+(?:people\s+)?have\s+rain|you\s+ok)\b",
+    re.IGNORECASE,
+)
+_WEATHER = re.compile(
+    r"\b(?:rain|raining|sunny|weather|snow|snowing|windy|cold|hot|warm|fog|foggy|cloudy)\b", re.IGNORECASE
+)
+_FAREWELL = re.compile(
+    r"\b(?:bye|goodbye|good\s*night|gnight|night\s+night|see\s+(?:you|ya)(?:\s+\w+)?|"
+    r"talk\s+(?:to\s+you\s+)?(?:later|soon)|ttyl|"
+    r"cya|take\s+care|(?:gotta|got\s+to|have\s+to|need\s+to)\s+(?:go|run|sleep)|have\s+a\s+(?:good|nice|great|"
+    r"lovely)\s+\w+|"
+    r"i'?m\s+off\s+to\s+bed|signing\s+off|cheerio|farewell|thanks\s+for\s+(?:listening|the\s+chat|talking|your\s+time)|"
+    r"thank\s+you\s+for\s+(?:listening|talking|the\s+chat|your\s+time)|nice\s+talking)\b",
+    re.IGNORECASE,
+)
+_THANKS = re.compile(
+    r"(?:(?:ok(?:ay)?|well|alright|right|cool|great|awesome|oh|yes|yeah|aw+|and|so|very|kindly|much|many|no)[\s,.!]*)*"
+    r"(?:thanks?|thank\s+you|thx|ty|cheers|(?:i\s+)?(?:really\s+)?appreciate\s+(?:it|that|you))"
+    r"(?:[\s,.!]*(?:so|very|much|a|lot|again|you|too|bye|for|listening|your|time|the|chat|talking|really|i|"
+    r"appreciate|it|that|everyone|mate|then|now))*[\s.!]*",
+    re.IGNORECASE,
+)
+_OPENING = re.compile(
+    r"\b(?:can|could|may|mind\s+if)\s+i\s+(?:just\s+)?(?:ask|tell|talk|vent|share|say|rant|run)\b|"
+    r"\b(?:do\s+you\s+have|got)\s+(?:a\s+)?(?:minute|moment|sec|second|"
+    r"time)\b|\b(?:are\s+)?(?:you|u)\s+(?:ok\s*\?\s*u\s+)?(?:there|free|busy|up|around|awake)\s*\??\Z|"
+    r"\bcan\s+we\s+talk\b",
+    re.IGNORECASE,
+)
+_ASKED = re.compile(
+    r"\b(?:should|shall|can|could|do|did|am|would|will|must|may|might|have)\s+i\b|\bwhat\s+to\s+(?:do|say|tell)\b|"
+    r"\bto\s+do\b|\b(?:what|how)\s+(?:do|can|would|could|should|will)\s+(?:i|we|you|one|people)\b|"
+    r"\bany\s+(?:advice|ideas?|tips|"
+    r"suggestions|thoughts)\b|\badvice\b|\bwhat\s+do\s+you\s+(?:think|say|suggest)\b|\bwho\s+do\s+i\b|\bwhat\s+now\b",
+    re.IGNORECASE,
+)
+_YOU = re.compile(r"\b(?:you|your|yours|u|ur|ya|you're|yourself|you've|you'd)\b", re.IGNORECASE)
+_RHETORICAL = re.compile(
+    r"(?:you\s+know|you\s+see|know\s+what\s+i\s+mean|right|guess\s+what|you\s+know\s+what|"
+    r"can\s+you\s+(?:believe|imagine)\b.*|"
+    r"would\s+you\s+believe\b.*|isn't\s+(?:it|that)\b.*|eh|huh|innit|ok|okay|yeah|no|remember|wouldn't\s+you|"
+    r"don't\s+you\s+think|"
+    r"don't\s+you|aren't\s+you|what\s+can\s+you\s+do|what\s+are\s+you\s+gonna\s+do|who\s+(?:does|would|said|"
+    r"says)\b.*|why\s+me|how\s+dare\b.*)",
+    re.IGNORECASE,
+)
+_ABOUT_LISTENER = re.compile(
+    r"\b(?:are|r)\s+(?:you|u)\b|\b(?:do|did|have|has|were|can|will)\s+(?:you|u)\s+(?:ever|have|got|like|love|"
+    r"live|work|own|feel|know|"
+    r"been|had|sleep|eat|remember|watch|play|also|even|really|still|enjoy|understand|listen|care|human|real)\b"
+    r"|\b(?:what|how|where|who)(?:'s|\s+is|s)?\s+(?:about\s+)?(?:you|your|yourself)\b|\bwhere\s+(?:do|"
+    r"are)\s+you\b|\bwho\s+(?:are|made)\s+you\b"
+    r"|\byour\s+(?:name|age|favou?rite|job|family|mum|mom|dad)\b|\bwhat\s+(?:are|is)\s+(?:you|your)\b|\b(?:ai|"
+    r"robot|bot|human|chatbot|real\s+person)\b"
+    r"|\bhow\s+old\b",
+    re.IGNORECASE,
+)
+_IRONY = re.compile(
+    r"\A\W*(?:(?:oh|well|yeah|ah|just|so|that's|thats|how|what\s+a|absolutely|really)\s*,?\s*)*(?:great|"
+    r"brilliant|fantastic|lovely|"
+    r"wonderful|perfect|fabulous|awesome|amazing|marvellous|nice|superb|charming|delightful|joy|"
+    r"treat)(?:\s+(?:one|start|day|morning|"
+    r"week|just\s+(?:great|perfect|what\s+i\s+needed)|stuff|job|work))?\s*[.,!…]"
+    r"|\b(?:just\s+what\s+i\s+(?:needed|wanted)|love\s+that\s+for\s+me|living\s+the\s+dream|lucky\s+me|"
+    r"thanks\s+a\s+(?:lot|bunch)\s*[,.!]|"
+    r"aren't\s+i\s+lucky|yay\s+me|(?:oh\s+)?the\s+joys?\b|as\s+if\s+(?:that|it)\s+helps?)\b",
+    re.IGNORECASE,
+)
+_CLOSED = re.compile(
+    r"\b(?:(?:don't|dont|do\s+not|rather\s+not|can't|cant|not\s+ready\s+to)\s+(?:really\s+|"
+    r"even\s+)?(?:want\s+to|wanna|to)?\s*(?:talk|speak|think|"
+    r"chat)\s+about|leave\s+it|drop\s+it|leave\s+me\s+alone|stop\s+asking|no\s+more\s+questions|enough\s+questions)\b",
+    re.IGNORECASE,
+)
+
+
+def talk_moment(turns: Sequence[Turn]) -> str:
+    """The kind of talk of the newest turn; "" where something is told.
+
+    One of ``notext``, ``foreign``, ``opening``, ``greeting``, ``smalltalk``, ``closing``, ``question`` and
+    ``question_self`` (about the listener).
+    """
+    raw = turns[-1].text
+    text = clean(raw[-6000:])
+    words = [token for token in words_of(text) if is_word(token)]
+    if (not words and not re.search(r"[a-z]", raw, re.IGNORECASE)) or not any(char.isalnum() for char in raw):
+        return "notext"
+    if len(turns) > 1 and words and all(word.isdigit() for word in words):
+        return ""
+    if words and all(is_noise(word) or word.isdigit() or _is_mash(word, len(words)) for word in words):
+        return "notext"
+    if is_foreign(raw):
+        return "foreign"
+    began = len(turns) > 1
+    greeted = _GREETING.match(text)
+    rest = text[greeted.end() :] if greeted else text
+    n_rest = sum(is_word(token) for token in words_of(rest))
+    if _is_farewell(text, len(words), began):
+        return "closing"
+    if (greeted or _HOW_ARE_YOU.search(text)) and _is_smalltalk(rest, n_rest):
+        return "greeting" if n_rest < 2 else "smalltalk"
+    if len(words) <= 14 and _OPENING.search(text.rstrip(" .!?") + ("?" if raw.rstrip().endswith("?") else "")):
+        return "opening"
+    return _question(text) if len(words) else ""
+
+
+def _is_smalltalk(rest: str, n_rest: int) -> bool:
+    left = _HOW_ARE_YOU.sub(" ", rest)
+    left = re.sub(
+        r"\b(?:i'm|i\s+am|doing|fine|good|well|ok|okay|great|thanks|thank\s+you|and|so|today|there|here|again|"
+        r"not\s+bad|it's|pretty|all|"
+        r"just|hope|very|much|the|is|day|for|you|on|going|what|about|yourself|nice|how|weekend|any|plans|this)\b",
+        " ",
+        _WEATHER.sub(" ", left),
+        flags=re.IGNORECASE,
+    )
+    return n_rest <= 14 and len(re.findall(r"\w+", left)) <= 1
+
+
+def _is_farewell(text: str, n_words: int, began: bool) -> bool:
+    if n_words > 14 or (n_words > 6 and not began):
+        return False
+    if (
+        began
+        and n_words <= 7
+        and _THANKS.fullmatch(text.strip())
+        and not re.search(r"\b(?:but|to\s+my|god)\b|\?", text, re.IGNORECASE)
+    ):
+        return True
+    match = _FAREWELL.search(text)
+    if not match:
+        return False
+    left = re.sub(
+        r"\b(?:thanks?|thank|you|so|much|a|lot|for|listening|and|ok|okay|well|i|now|then|anyway|later|soon|bye|"
+        r"to|bed|good|nice|it|was|"
+        r"have|day|evening|night|everyone|all|again|tomorrow|too|talking|the|chat|your|time|really|appreciate|"
+        r"be|back|gotta|go|going)\b",
+        " ",
+        _FAREWELL.sub(" ", text),
+        flags=re.IGNORECASE,
+    )
+    return len(re.findall(r"\w+", left)) <= 2
+
+
+def _question(text: str) -> str:
+    """Whether the last sentence asks the listener something, and whether it is about the listener."""
+    sentences = [part.strip() for part in re.split(r"(?<=[.!?…])\s+", text) if re.search(r"\w", part)]
+    if not sentences:
+        return ""
+    last = sentences[-1]
+    body = last.rstrip("?!. ")
+    n_words = len(body.split())
+    if not last.rstrip(" !.").endswith("?"):
+        if n_words <= 8 and re.match(r"(?:so\s+|and\s+)?(?:what\s+(?:should|do|can|would|shall)\s+i"
+            r"|what\s+would\s+you\s+do|any\s+advice|"
+                                     r"are\s+you\s+(?:a\s+)?(?:human|real|bot|robot|ai)|"
+                                     r"what\s+do\s+you\s+think)\b", body, re.IGNORECASE):  # fmt: skip
+            return "question_self" if re.search(r"human|real|bot|\bai\b", body, re.IGNORECASE) else "question"
+        return ""
+    if _RHETORICAL.fullmatch(body) or re.search(
+        r",\s*(?:right|you\s+know|isn't\s+it|no|eh|huh|yeah|ok)\Z", body, re.IGNORECASE
+    ):
+        return ""
+    if _ASKED.search(body) and not re.search(r"\bhow\s+could\s+i\b|\bwhy\b", body, re.IGNORECASE):
+        return "question"
+    if _YOU.search(body):
+        return "question_self" if _ABOUT_LISTENER.search(body) else "question"
+    only = len(sentences) == 1
+    if only and re.match(
+        r"(?:what|how|why|where|when|who|which|is|are|does|do|did|can|will|would)\b", body, re.IGNORECASE
+    ):
+        return "question_self" if _ABOUT_LISTENER.search(body) else "question"
+    return ""
+
+
+def _is_mash(word: str, n_words: int) -> bool:
+    """A single unpronounceable word: "fghj"."""
+    if n_words > 2 or len(word) < 4 or not word.isascii() or not word.isalpha():
+        return False
+    known = lexicon()
+    if word.lower() in known.short_forms or word.lower() in known.lists["acronyms"]:
+        return False
+    return not re.search(r"[aeiouy]", word.lower())
+
+
+def is_ironic(text: str, unpleasant: float) -> bool:
+    """Whether praise is said of something unpleasant: "Oh great, just what I needed."."""
+    return unpleasant >= 0.5 and bool(_IRONY.search(text[:300]))
+
+
+def wants_no_question(text: str) -> bool:
+    """Whether the speaker would rather not be asked."""
+    return bool(_CLOSED.search(text))

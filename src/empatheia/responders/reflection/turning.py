@@ -1,0 +1,386 @@
+"""Turns what a person says about themselves to "you": "I lost my keys" to "you lost your keys".
+
+Nothing is parsed. The words of the speaker are kept, and only pronouns and the verbs that agree with them change; where
+the rules do not know, they say so by returning None, and nothing is said back.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from empatheia.responders.reflection.lexicon import lexicon
+
+_TOKEN = re.compile(r"[^\W_](?:[\w'&@/+*-]|[.,:](?=\d))*'?|[£$€#@&~]\d[\w.,:]*\w?|\s+|.", re.DOTALL)
+_QUOTES = str.maketrans({"’": "'", "‘": "'", "`": "'", "´": "'", "“": '"', "”": '"', "…": "…"})
+_EMOJI = re.compile(
+    "[\U0001f000-\U0001ffff\u2190-\u2bff\u2600-\u27bf\ufe0f\u200d\u20e3\u3030\u303d\u00a9\u00ae]|"
+    r"(?<![\w/])[:;=8xX]['\-o]?[)(\]\[dDpPoO/\\|*3]+(?!\w)|<3+|</3|(?<!\w)[xX]{2,}(?!\w)|\^_+\^|-_+-|\bT_T\b"
+)
+_CLOCK = re.compile(r"(\d)\s*([ap])\.?m\b\.?", re.IGNORECASE)
+_BAD_OUTCOME = re.compile(
+    r"\byou (?:am|is|was|has|does|wasn't|isn't|hasn't|doesn't|been|says|goes|wants|thinks|be)\b"
+    r"|\b(?:i|me|my|mine|myself|us|our|ours|ourselves|i'\w+|am)\b"
+    r"|\b(?:your|the|a|an|my|to|of|with|and|but|or|because|from|for|at|as|than|when|while|if|that's|your own)\Z"
+    r"|\byour (?:you|your|is|was|are|were|am|and|the|a)(?![\w'-])|\byou your\b|\byou you\b|\byou're (?:is|was|"
+    r"were|am|are)\b"
+    r"|\b(the|a|an|to|of|my|your|in|is|was|and|i|you|it|he|she|they|we) \1\b",
+    re.IGNORECASE,
+)
+_DOUBLED = re.compile(r"\b([a-z']{2,})\s+\1\b", re.IGNORECASE)
+_MAY_DOUBLE = lexicon().lists["may_double"]
+_SUBJECTS = {
+    "i'm": "you're", "i've": "you've", "i'd": "you'd", "i'll": "you'll", "we're": "you're", "we've": "you've",
+    "we'd": "you'd", "we'll": "you'll", "we": "you",
+}  # fmt: skip
+_OTHERS = {
+    "me": "you", "my": "your", "mine": "yours", "myself": "yourself", "us": "you", "our": "your", "ours": "yours",
+    "ourselves": "yourselves", "ourself": "yourself", "meself": "yourself", "mysel": "yourself",
+}  # fmt: skip
+_AGREEING = {"am": "are", "was": "were", "wasn't": "weren't", "amn't": "aren't", "wasnt": "weren't"}
+_DETERMINERS = lexicon().lists["determiners"]
+_THIRD_PERSON = lexicon().lists["third_person"]
+_INFINITIVES = lexicon().lists["infinitives"]
+
+
+def words_of(text: str) -> list[str]:
+    """Words, blanks and marks of a text, in order; joined they are the text."""
+    return _TOKEN.findall(text)
+
+
+def is_word(token: str) -> bool:
+    """Whether a token is a word or a number, no mark and no blank."""
+    return token[:1].isalnum() or (token[:1] in "£$€#@&~" and len(token) > 1)
+
+
+def clean(text: str) -> str:
+    """Without emoji, smileys and chat filler; apostrophes and usual short ways of writing restored; no shouting.
+
+    >>> clean("omg i didnt get it 😭")
+    "i didn't get it"
+    """
+    text = _EMOJI.sub(" ", text.translate(_QUOTES))
+    text = _CLOCK.sub(lambda m: f"{m[1]}{m[2].lower()}m", text)
+    tokens = words_of(text)
+    shouted = _is_shouted(tokens)
+    out: list[str] = []
+    for i, token in enumerate(tokens):
+        out.append(_cleaned(token, tokens, i, shouted) if is_word(token) or token in {"&"} else token)
+    text = re.sub(r"\s+", " ", "".join(out)).strip()
+    text = re.sub(r"\s+([,.;:!?])", r"\1", text)
+    return re.sub(r"([,;:])(?:\s*[,;:])+", r"\1", text).strip(" ,;:-–—*~|>^_").strip()
+
+
+def _is_shouted(tokens: list[str]) -> bool:
+    letters = [token for token in tokens if token.isalpha() and len(token) > 1]
+    return len(letters) > 2 and sum(token.isupper() for token in letters) > 0.6 * len(letters)
+
+
+def _cleaned(token: str, tokens: list[str], i: int, shouted: bool) -> str:
+    """One word, written out and lowered where it was shouted."""
+    known = lexicon()
+    low = token.lower()
+    following = _next_word(tokens, i)
+    if low in ("its", "ill", "id", "were", "lets", "shell", "hell", "well", "wed"):
+        return _with_apostrophe(token, low, tokens, i, following)
+    if low in known.short_forms and not (token.isupper() and len(token) == 2 and not shouted):
+        long = known.short_forms[low]
+        if low == "da" and _previous_word(tokens, i) in ("", "the", "that"):
+            return token
+        return long.capitalize() if token[0].isupper() and not _is_first_person(long) else long
+    if re.fullmatch(r"(?:[ha]{4,}|(?:he){2,}|lo+l+|lmf?a+o+|o+mg+|u+gh+|a+rgh+|hm+|um+|er+m+|phew|wo+w|a+w+)", low):
+        return ""
+    if low in known.names:
+        return "TikTok" if low == "tiktok" else token if token[0].isupper() and not shouted else low.capitalize()
+    if len(token) > 1 and token.isupper() and token.isalpha():
+        return _lowered(token, low, shouted)
+    if re.search(r"([a-z])\1{3,}", low):  # "soooo"
+        return re.sub(r"([A-Za-z])\1{2,}", r"\1", token)
+    return token
+
+
+def _is_first_person(word: str) -> bool:
+    return word.startswith("i'")
+
+
+def _lowered(token: str, low: str, shouted: bool) -> str:
+    """A word in capitals: an acronym stays."""
+    known = lexicon()
+    common = low in known.finite or low in known.bases or low in known.lists["english"] or low in known.lists["adverbs"]
+    common = common or low in known.participles or any(low in known.lists[name] for name in _COMMON_LISTS)
+    if low in known.lists["acronyms"]:
+        return token
+    return low if common or len(token) > 4 or shouted or re.search("[aeiouy]", low) else token
+
+
+_COMMON_LISTS = ("feelings", "people", "relations", "kin_names", "auxiliaries")
+
+
+def _with_apostrophe(token: str, low: str, tokens: list[str], i: int, following: str) -> str:
+    """Words that may lack an apostrophe and are words without it, too: decided by what follows."""
+    known = lexicon()
+    starts = not _previous_word(tokens, i)
+    if low == "its":
+        if following in known.participles or following in (
+            [
+                "a",
+                "an",
+                "the",
+                "so",
+                "not",
+                "been",
+                "my",
+                "our",
+                "too",
+                "just",
+                "very",
+                "all",
+                "only",
+                "such",
+                "like",
+                "really",
+                "hard",
+                "good",
+                "bad",
+                "nice",
+                "great",
+                "over",
+                "always",
+                "never",
+                "still",
+                "getting",
+                "gonna",
+            ]
+        ):
+            return "It's" if token[0] == "I" else "it's"
+    elif low == "ill" and following in known.bases | _INFINITIVES and _previous_word(tokens, i) not in _ILL_BEFORE:
+        return "i'll"
+    elif low == "id" and (following in known.bases | known.pasts | {"been", "never", "rather", "love", "like"}):
+        return "i'd" if _previous_word(tokens, i) not in ("my", "the", "an", "your", "photo") else token
+    elif low == "were" and starts and (following in known.participles or following in ("so", "not", "all", "both")):
+        return "we're"
+    elif low == "lets" and starts:
+        return "let's"
+    return token
+
+
+_ILL_BEFORE = lexicon().lists["ill_before"]
+
+
+def _next_word(tokens: list[str], i: int, step: int = 1) -> str:
+    """The word after place ``i`` (before it with step -1), lower case; "" if a mark stands between."""
+    j = i + step
+    while 0 <= j < len(tokens):
+        if is_word(tokens[j]):
+            return tokens[j].lower()
+        if not tokens[j].isspace():
+            return ""
+        j += step
+    return ""
+
+
+def _previous_word(tokens: list[str], i: int) -> str:
+    return _next_word(tokens, i, -1)
+
+
+def turn_person(text: str) -> str | None:
+    """The clause turned to "you"; None if that cannot be done safely.
+
+    Args:
+        text: A clause as :func:`clean` leaves it, without final mark.
+
+    >>> turn_person("I was late and my boss shouted at me")
+    'you were late and your boss shouted at you'
+    """
+    text = together(text)
+    tokens = words_of(text)
+    changed = list(tokens)
+    subject_is_speaker = False
+    for i, token in enumerate(tokens):
+        if not is_word(token):
+            continue
+        low = token.lower()
+        if low in ("i", "we") or low in _SUBJECTS:
+            if not _turn_subject(tokens, changed, i, low):
+                return None
+            subject_is_speaker = True
+        elif low in _OTHERS:
+            changed[i] = _turned_other(tokens, i, low)
+        elif low in ("he", "she", "it", "they", "who", "that", "which") or _opens_subject(tokens, i):
+            subject_is_speaker = False
+        elif low in _AGREEING and subject_is_speaker and _is_coordinated(tokens, i):
+            changed[i] = _AGREEING[low]
+        elif low == "am" and not _previous_word(tokens, i)[-1:].isdigit():
+            changed[i] = "are" if _is_coordinated(tokens, i) else changed[i]
+        elif _is_kin_name(tokens, i):
+            changed[i] = "your " + low
+    turned = "".join(changed)
+    if _BAD_OUTCOME.search(_CLOCK.sub("", turned)) or _doubled_words(turned):
+        return None
+    return turned
+
+
+def _doubled_words(text: str) -> bool:
+    return any(match[1].lower() not in _MAY_DOUBLE for match in _DOUBLED.finditer(text))
+
+
+def together(text: str) -> str:
+    """Puts "you" first: "my brother and I went" becomes "I and my brother went"."""
+    match = re.match(r"((?:\w[\w'-]*\s+){0,3}\w[\w'-]*)\s+and\s+(?:I|i|me|Me|myself)\s+(?=\w)(?!and\b)", text)
+    if match:
+        others = match[1].split()
+        finite, adverbs = lexicon().finite, lexicon().lists["adverbs"]
+        first = others[0].lower()
+        owned = first in ("my", "our", "the", "a") or (len(others) <= 2 and not first.endswith(("day", "time", "week")))
+        if (
+            owned
+            and first not in ("i", "we", "he", "she", "they", "it", "me")
+            and not any(w.lower() in finite | adverbs for w in others)
+        ):
+            rest = text[match.end() :]
+            verb = rest.split()[0].lower() if rest.split() else ""
+            if first in ("my", "our", "the", "your"):
+                others[0] = first
+            return f"I and {' '.join(others)} {_AGREEING.get(verb, verb) if verb in _AGREEING else rest.split()[0]}" + (
+                rest[len(rest.split()[0]) :] if rest.split() else ""
+            )
+    match = re.match(r"(?:I|i|Me|me)\s+and\s+((?:\w[\w'-]*\s+){1,4}?)(am|was|wasn't)\b", text)
+    if match:
+        return f"I and {match[1]}{_AGREEING[match[2].lower()]}{text[match.end() :]}"
+    return re.sub(r"\A[Mm]e and\b", "I and", text)
+
+
+def _turn_subject(tokens: list[str], changed: list[str], i: int, low: str) -> bool:
+    """Turns "I" or "we" and the verb that belongs to it; False if the verb is not one of theirs."""
+    after = _next_word(tokens, i)
+    before = _previous_word(tokens, i)
+    if low == "i" and (
+        before in ("type", "war", "part", "chapter", "level", "vitamin") or tokens[i + 1 : i + 2] == ["."]
+    ):
+        return False
+    changed[i] = "you" if low in ("i", "we") else _SUBJECTS[low]
+    if low not in ("i", "we"):
+        return True
+    if before in _AGREEING:  # "neither was I"
+        for j in range(i - 1, -1, -1):
+            if tokens[j].lower() == before:
+                changed[j] = _AGREEING[before]
+                break
+        if after not in _AGREEING:
+            return True
+    place = i
+    adverbs = lexicon().lists["adverbs"]
+    for _ in range(4):
+        place = _next_place(tokens, place)
+        if place < 0:
+            return True
+        verb = tokens[place].lower()
+        if verb in _AGREEING:
+            changed[place] = _AGREEING[verb]
+            return True
+        if verb in _THIRD_PERSON:
+            return False
+        if verb not in adverbs and verb not in ("and", "of", "who"):
+            return verb not in lexicon().thirds or verb in lexicon().bases
+    return True
+
+
+def _next_place(tokens: list[str], i: int) -> int:
+    for j in range(i + 1, len(tokens)):
+        if is_word(tokens[j]):
+            return j
+        if not tokens[j].isspace():
+            return -1
+    return -1
+
+
+def _turned_other(tokens: list[str], i: int, low: str) -> str:
+    known = lexicon()
+    before, after = _previous_word(tokens, i), _next_word(tokens, i)
+    if low == "us" and tokens[i] == "US" and before in ("the", "in", "to", "from"):
+        return tokens[i]
+    if low == "mine" and before in ("the", "a", "coal", "gold", "old", "this", "that"):
+        return tokens[i]
+    if low == "me" and (after in known.lists["kin_names"] or after in ("own", "house", "bike", "head", "job")):
+        return "your"  # "me mam"
+    if low == "me" and after in ("good", "old", "new", "big", "little", "wee", "auld", "poor"):
+        return "me"  # "me good jacket", or "gave me good advice": left as it is, the clause is refused for it
+    known_after = known.lists["english"] | known.lists["adverbs"] | known.lists["after_me"] | known.names | known.bases
+    loose = low == "me" and before in (
+        "and",
+        "for",
+        "of",
+        "with",
+        "on",
+        "in",
+        "at",
+        "from",
+        "to",
+        "by",
+        "but",
+        "it",
+        "",
+    )
+    if loose and after and not after[0].isdigit() and after not in known_after | known.finite | known.participles:
+        return "me"  # "and me legs": perhaps "my"
+    return _OTHERS[low]
+
+
+def _is_coordinated(tokens: list[str], i: int) -> bool:
+    """Whether a verb continues the sentence of the subject before: "... and was late"."""
+    before = _previous_word(tokens, i)
+    if before in lexicon().lists["adverbs"]:
+        place = max(j for j in range(i) if is_word(tokens[j]))
+        before = _previous_word(tokens, place)
+    return before in ("and", "but", "or", "") and any(is_word(token) for token in tokens[:i])
+
+
+@lru_cache(maxsize=1)
+def _going_on() -> frozenset[str]:
+    """Words after "and" that do not begin another subject."""
+    known = lexicon()
+    return known.finite | known.lists["adverbs"] | known.bases | known.participles | {"not", "i", "we"}
+
+
+@lru_cache(maxsize=1)
+def _no_adjectives() -> frozenset[str]:
+    """Words that may stand before a name without belonging to it."""
+    known = lexicon()
+    return known.lists["english"] | known.finite | known.bases | known.participles | known.lists["adverbs"]
+
+
+def _opens_subject(tokens: list[str], i: int) -> bool:
+    """Whether "and" is followed by another subject: "and my boss", not "and was", "and really felt"."""
+    if tokens[i].lower() not in ("and", "but", "because", "so", "when", "while", "if", "or"):
+        return False
+    return _next_word(tokens, i) not in _going_on()
+
+
+def _is_kin_name(tokens: list[str], i: int) -> bool:
+    """Whether "Mum" stands here as a name: it is the speaker's, not the listener's."""
+    known = lexicon()
+    word = tokens[i].lower()
+    stem = word.removesuffix("'s").removesuffix("'")
+    if stem not in known.lists["kin_names"] or (stem in ("ma", "pa", "nanny") and tokens[i].islower()):
+        return False
+    before, after = _previous_word(tokens, i), _next_place(tokens, i)
+    if (
+        after >= 0
+        and tokens[after][0].isupper()
+        and tokens[after].lower() not in known.lists["english"]
+        and word == stem
+    ):
+        return False
+    if not before:
+        return True
+    if re.search(
+        r"\b(?:my|our|your|his|her|their|the|a)\s+[\w']+\s+(?:and|or)\s+\Z", "".join(tokens[:i]), re.IGNORECASE
+    ):
+        return False
+    if (
+        before in _DETERMINERS
+        or before.endswith("'s")
+        or before in ("me", "first-time", "new", "proud", "good", "bad", "a")
+    ):
+        return False
+    return before in _no_adjectives()
