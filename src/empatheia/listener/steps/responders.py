@@ -169,6 +169,7 @@ class ReflectionVoice(Voice):
     """Says back what was perceived; see :mod:`empatheia.responders.reflection`."""
 
     name = place = REFLECTION
+    takes_up_targets = True
 
     def ways(self, ways: Sequence[DecodingSettings]) -> list[DecodingSettings]:
         """It writes in one way, whichever is asked for."""
