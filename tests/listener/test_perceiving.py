@@ -7,7 +7,7 @@ import pytest
 
 import empatheia
 from empatheia.dialogue import Dialogue
-from empatheia.listener import Listener
+from empatheia.listener import Listener, catalogue
 from empatheia.listener import listener as home
 from empatheia.listener.catalogue import bundled_root
 from empatheia.listener.perceiving import PerceivingListener
@@ -112,7 +112,7 @@ def test_without_the_base_the_small_model_perceives(monkeypatch, tmp_path):
     def nowhere(name):
         raise MissingResourceError(f"no {name}")
 
-    monkeypatch.setattr(home, "resolve_model", nowhere)
+    monkeypatch.setattr(catalogue, "resolve_model", nowhere)
     assert home.perceiver() == "default"
     home.five_steps.cache_clear()
     try:

@@ -91,7 +91,8 @@ def test_no_gold_label_is_read(finished):
 
 
 def test_a_stage_cannot_change_the_corpus(tmp_path):
-    recipe = load_recipe(RECIPE, size="smoke", overrides=["stages.everyday.data.corpus=everyday", "stages.everyday.data.copies=1"])
+    changed = ["stages.everyday.data.corpus=everyday", "stages.everyday.data.copies=1"]
+    recipe = load_recipe(RECIPE, size="smoke", overrides=changed)
     with pytest.raises(ConfigError, match=r"cannot change data.corpus"):
         PerceiveTask(recipe, tmp_path).stage_data(recipe.stages[-1])
 

@@ -105,6 +105,7 @@ def open_listener(
     if model is None and system is None and not options and prices is None:
         from empatheia.listener.listener import five_steps
 
+        tell_perceiver()
         return five_steps()
     place = _place(model, system, runs or Path("runs"))
     if not options and prices is None:
@@ -152,6 +153,15 @@ def _loaded(place: str | Path) -> Listener:
     listener = Listener.load(place)
     tell_host(listener)
     return listener
+
+
+def tell_perceiver() -> None:
+    """Says that the small model perceives, where the base of the better one is not here."""
+    from empatheia.cli.output import say
+    from empatheia.listener.catalogue import perceiver
+
+    if perceiver() == DEFAULT:
+        say("The small bundled model perceives. The better one: empatheia models get listener")
 
 
 def tell_host(listener: Any) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from empatheia.errors import CheckpointError, MissingResourceError
 from empatheia.listener.checkpoint import MANIFEST, read_json, read_manifest
-from empatheia.resources import cache_dir, resolve_model
+from empatheia.resources import cache_dir, installed_model, resolve_model
 
 DEFAULT = "default"
 """The small bundled responder, which needs nothing else."""
@@ -92,6 +92,20 @@ def find_model(name: str | Path) -> Path:
     folder = resolve_model(name)
     is_run = not (folder / MANIFEST).is_file() and (folder / "checkpoint" / MANIFEST).is_file()
     return folder / "checkpoint" if is_run else folder
+
+
+def perceiver() -> str:
+    """The model that perceives by default: ``listener`` where its base is at hand, else the small ``default``."""
+    folder = installed_model(LISTENER)
+    if folder is None:
+        return DEFAULT
+    try:
+        base = read_json(folder / "config.json").get("base")
+        if base:
+            resolve_model(base)
+    except (MissingResourceError, CheckpointError):
+        return DEFAULT
+    return LISTENER
 
 
 def describe_model(folder: Path, name: str, origin: str = "folder") -> ModelEntry:
