@@ -29,8 +29,8 @@ _OTHERS = (
 _NEGATED = re.compile(r"(?:\b(?:not|never|no|nor|hardly|without|neither|used to be|less|stop being)\b|n't\b|\baint\b)")
 _OF_OTHERS = re.compile(_OTHERS)
 _OF_SELF = re.compile(
-    r"(?:\b(?:i|i'm|im|i am|i was|i've|ive|feel|feeling|felt|me|we're|we|am|so|pretty|really|very|quite|absolutely|totally"
-    r"|just|bit|kinda|well|too|still|now|and|but|mostly|a)\s+(?:\w+\s+){0,2})\Z|(?:^|[.!?,;:\n]\s*)\Z"
+    r"(?:\b(?:i|i'm|im|i am|i was|i've|ive|feel|feeling|felt|me|we're|we|am|so|pretty|really|very|quite|absolutely"
+    r"|totally|just|bit|kinda|well|too|still|now|and|but|mostly|a)\s+(?:\w+\s+){0,2})\Z|(?:^|[.!?,;:\n]\s*)\Z"
 )
 _NO_FEELING = re.compile(r"\s+(?:birthday|new|christmas|anniversary|easter|hour|place|ending|face|the|my)\b")
 _DOUBLE_MEANING = frozenset(("cross", "down", "low", "blue", "broken", "mad", "touched", "crushed", "shattered"))
