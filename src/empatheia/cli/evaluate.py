@@ -63,9 +63,10 @@ def _opened(folder: Path) -> Any:
 
 
 def _understanding(results: Path, as_json: bool) -> str:
+    from empatheia.resources import shipped_path
     from empatheia.training.standings import standings, to_text
 
-    found = standings(results)
+    found = standings(shipped_path(results))
     if as_json:
         return json.dumps({"unit": "percent", "rows": [row.to_dict() for row in found]}, ensure_ascii=False)
     return to_text(found)
