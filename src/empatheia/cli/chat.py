@@ -29,6 +29,9 @@ from empatheia.cli.steering import (
     DistractorsOption,
     FocusOption,
     ListenerOption,
+    NoRepeatOption,
+    PenaltyOption,
+    TopPOption,
     WorldsOption,
 )
 from empatheia.cli.steering import HELP as STEERING_HELP
@@ -46,7 +49,10 @@ def chat(
     context: typer.Context,
     strategy: Annotated[str, typer.Option(help="greedy, sample or beam.")] = "greedy",
     top_k: Annotated[int, typer.Option(help="Sample from the k most probable pieces; 0 = all.")] = 20,
+    top_p: TopPOption = 1.0,
     temperature: Annotated[float, typer.Option(help="Sampling temperature, above 0.")] = 0.9,
+    no_repeat_ngram_size: NoRepeatOption = None,
+    repetition_penalty: PenaltyOption = 1.0,
     seed: Annotated[int, typer.Option(help="Of sampling.")] = 0,
     show: Annotated[Shown, typer.Option(help="analysis: also emotions and causes of each turn.")] = Shown.reply,
     focus: FocusOption = None,
@@ -85,7 +91,15 @@ def chat(
     from empatheia.cli.steering import given_decoding, in_five_steps, read_listener, steering_of
     from empatheia.listener import Decoding, FocusedListener
 
-    settings = Decoding(strategy=strategy, top_k=top_k, temperature=temperature, seed=seed)  # pyright: ignore
+    settings = Decoding(
+        strategy=strategy,  # pyright: ignore[reportArgumentType]
+        top_k=top_k,
+        temperature=temperature,
+        seed=seed,
+        top_p=top_p,
+        no_repeat_ngram_size=no_repeat_ngram_size,
+        repetition_penalty=repetition_penalty,
+    )
     given = given_decoding(context)
     steering = steering_of(focus, alpha, beta, worlds, distractors)
     if listener_file is not None:
