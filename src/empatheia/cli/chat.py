@@ -86,9 +86,12 @@ def chat(
     empatheia chat --focus auto --alpha 4
     printf 'I failed my exam.\nI studied for weeks.\n' | empatheia chat
     """
-    from empatheia.cli.opening import open_listener, usage_line
+    from empatheia.cli.opening import check_who, open_listener, usage_line
     from empatheia.cli.output import say
     from empatheia.cli.steering import given_decoding, in_five_steps, read_listener, steering_of
+
+    if endpoint is None and llm is None and folder is None:
+        check_who(model, system, runs, listener_file)
     from empatheia.listener import Decoding, FocusedListener
 
     settings = Decoding(
@@ -137,7 +140,7 @@ def _converse(conversation: Conversation, show: Shown, condition: str | None, gi
 
     is_terminal = sys.stdin.isatty()
     if is_terminal:
-        say(f"{conversation.listener.name} listens. {HELP}")
+        say(f"Say something; {_who(conversation.listener.name)} answers. {HELP}")
     for line in _lines(is_terminal):
         text = line.strip()
         if text == "/quit":
@@ -157,6 +160,10 @@ def _converse(conversation: Conversation, show: Shown, condition: str | None, gi
                     _answer(conversation, text, show is Shown.analysis, is_terminal)
             except EmpatheiaError as error:
                 say(f"error: {error}")
+
+
+def _who(name: str) -> str:
+    return "a listener of five steps" if name == "five steps" else name
 
 
 def _answer(conversation: Conversation, text: str, with_analysis: bool, is_terminal: bool) -> None:

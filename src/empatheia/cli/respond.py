@@ -93,17 +93,20 @@ def respond(
     empatheia respond "My dog ate the cake." --listener listener.yaml --explain
     """
     from empatheia.cli.explaining import explanation_lines
-    from empatheia.cli.opening import open_listener, usage_line
+    from empatheia.cli.opening import check_who, open_listener, usage_line
     from empatheia.cli.output import print_json, print_lines, reply_lines, say, understanding_lines, visible
     from empatheia.cli.steering import given_decoding, in_five_steps, read_listener, steering_of
     from empatheia.dialogue import Dialogue
-    from empatheia.listener import Decoding, FocusedListener
 
     if texts == ["-"]:
         lines = sys.stdin.buffer.read().decode("utf-8", "replace").splitlines()
         texts = [line for line in lines if line.strip()]
         if not texts:
             raise DataError("stdin holds no text; write one turn a line, speaker first.")
+    if endpoint is None and llm is None and folder is None:
+        check_who(model, system, runs, listener_file)
+    from empatheia.listener import Decoding, FocusedListener
+
     settings = Decoding(
         strategy=strategy,  # pyright: ignore[reportArgumentType]
         num_beams=num_beams,

@@ -29,13 +29,14 @@ def train(
     Example: empatheia train gao2021/soft --size smoke
     """
     from empatheia.config import load_recipe
-    from empatheia.training.runner import run_all
 
     resolved = [
         load_recipe(path, size=size, overrides=set_ or [], seed=number)
         for path in recipes
         for number in (seed or [None])
     ]
+    from empatheia.training.runner import run_all  # takes seconds: what is wrong with a recipe is told before
+
     statuses = run_all(resolved, out, budget_minutes=budget, show_progress=not quiet, evaluate=evaluate)
     if record is not None:
         from empatheia.reports.results_page import keep
