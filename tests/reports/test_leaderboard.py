@@ -349,3 +349,16 @@ def test_several_processes_may_write_one_page(tmp_path):
         process.join()
     assert [process.exitcode for process in busy] == [0, 0, 0, 0]
     assert [path.name for path in tmp_path.iterdir()] == ["page.html"] and page.read_text().endswith(1000 * "x")
+
+
+def test_a_run_that_measures_the_weights_of_another_says_so(tmp_path):
+    """It looked like the same system twice, trained in 0.0 minutes."""
+    start = {"recipe": "imagine/moel", "training_seconds": 120.0}
+    other = responder("gao2021/moel", 40.0, 40.0, start=start, training_seconds=0)
+    page = leaderboard_html([other, responder("x/as_it_is", 1.0, 2.0, training_seconds=0)])
+    assert "gao2021/moel<small>measures the weights of imagine/moel</small>" in page
+    assert 'data-value="2">2.0<' in page and ">0.0<" not in page
+
+
+def test_closed_details_do_not_widen_a_table():
+    assert ".runs .more details { contain: inline-size; }" in leaderboard_html([])

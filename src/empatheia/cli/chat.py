@@ -29,6 +29,9 @@ from empatheia.cli.steering import (
     DistractorsOption,
     FocusOption,
     ListenerOption,
+    NoRepeatOption,
+    PenaltyOption,
+    TopPOption,
     WorldsOption,
 )
 from empatheia.cli.steering import HELP as STEERING_HELP
@@ -46,7 +49,10 @@ def chat(
     context: typer.Context,
     strategy: Annotated[str, typer.Option(help="greedy, sample or beam.")] = "greedy",
     top_k: Annotated[int, typer.Option(help="Sample from the k most probable pieces; 0 = all.")] = 20,
+    top_p: TopPOption = 1.0,
     temperature: Annotated[float, typer.Option(help="Sampling temperature, above 0.")] = 0.9,
+    no_repeat_ngram_size: NoRepeatOption = None,
+    repetition_penalty: PenaltyOption = 1.0,
     seed: Annotated[int, typer.Option(help="Of sampling.")] = 0,
     show: Annotated[Shown, typer.Option(help="analysis: also emotions and causes of each turn.")] = Shown.reply,
     focus: FocusOption = None,
@@ -80,12 +86,23 @@ def chat(
     empatheia chat --focus auto --alpha 4
     printf 'I failed my exam.\nI studied for weeks.\n' | empatheia chat
     """
-    from empatheia.cli.opening import open_listener, usage_line
+    from empatheia.cli.opening import check_who, open_listener, usage_line
     from empatheia.cli.output import say
     from empatheia.cli.steering import given_decoding, in_five_steps, read_listener, steering_of
+
+    if endpoint is None and llm is None and folder is None:
+        check_who(model, system, runs, listener_file)
     from empatheia.listener import Decoding, FocusedListener
 
-    settings = Decoding(strategy=strategy, top_k=top_k, temperature=temperature, seed=seed)  # pyright: ignore
+    settings = Decoding(
+        strategy=strategy,  # pyright: ignore[reportArgumentType]
+        top_k=top_k,
+        temperature=temperature,
+        seed=seed,
+        top_p=top_p,
+        no_repeat_ngram_size=no_repeat_ngram_size,
+        repetition_penalty=repetition_penalty,
+    )
     given = given_decoding(context)
     steering = steering_of(focus, alpha, beta, worlds, distractors)
     if listener_file is not None:
@@ -123,7 +140,7 @@ def _converse(conversation: Conversation, show: Shown, condition: str | None, gi
 
     is_terminal = sys.stdin.isatty()
     if is_terminal:
-        say(f"{conversation.listener.name} listens. {HELP}")
+        say(f"Say something; {_who(conversation.listener.name)} answers. {HELP}")
     for line in _lines(is_terminal):
         text = line.strip()
         if text == "/quit":
@@ -143,6 +160,10 @@ def _converse(conversation: Conversation, show: Shown, condition: str | None, gi
                     _answer(conversation, text, show is Shown.analysis, is_terminal)
             except EmpatheiaError as error:
                 say(f"error: {error}")
+
+
+def _who(name: str) -> str:
+    return "a listener of five steps" if name == "five steps" else name
 
 
 def _answer(conversation: Conversation, text: str, with_analysis: bool, is_terminal: bool) -> None:

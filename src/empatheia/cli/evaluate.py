@@ -32,11 +32,13 @@ def evaluate(
         typer.echo(_understanding(results, as_json))
         return
     from empatheia.resources import resolve_model
-    from empatheia.training.packaging import metric_rows
-    from empatheia.training.perception_card import score_rows
 
     folder = Path(run)
-    model = _opened(folder if folder.is_dir() else resolve_model(run))
+    folder = folder if folder.is_dir() else resolve_model(run)
+    from empatheia.training.packaging import metric_rows  # takes seconds
+    from empatheia.training.perception_card import score_rows
+
+    model = _opened(folder)
     metrics = model.evaluate(split, outputs)
     if as_json:
         typer.echo(json.dumps({"model": model.meta["name"], "split": split, "metrics": metrics}, ensure_ascii=False))
@@ -63,9 +65,10 @@ def _opened(folder: Path) -> Any:
 
 
 def _understanding(results: Path, as_json: bool) -> str:
+    from empatheia.resources import shipped_path
     from empatheia.training.standings import standings, to_text
 
-    found = standings(results)
+    found = standings(shipped_path(results))
     if as_json:
         return json.dumps({"unit": "percent", "rows": [row.to_dict() for row in found]}, ensure_ascii=False)
     return to_text(found)

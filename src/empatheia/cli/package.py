@@ -20,6 +20,10 @@ def package(
     Example: empatheia package runs/default/listener/cpu-seed1024 my-model --name my-model
     """
     from empatheia.config import read_yaml
+    from empatheia.errors import CheckpointError
+
+    if not run.is_dir():  # told before torch is imported
+        raise CheckpointError(f"there is no run folder {run}; name one that 'empatheia train' made.")
     from empatheia.training.packaging import metric_rows
     from empatheia.training.packaging import package as make
     from empatheia.training.perception_card import package_perception, score_rows

@@ -139,8 +139,9 @@ def plot_tradeoff(
     from empatheia.reports.reproduction import read_runs
     from empatheia.reports.system_charts import points_of, printed_points, tradeoff_chart, unit_of
     from empatheia.reports.targets import tables, tables_named
+    from empatheia.resources import shipped_path
 
-    records = [record for record in read_runs(results, runs or ()) if record["size"] != "smoke"]
+    records = [record for record in read_runs(shipped_path(results), runs or ()) if record["size"] != "smoke"]
     points = points_of(records, x, y)
     for key in tables_named([published] if published else ()):
         points += printed_points(tables()[key], x, y)

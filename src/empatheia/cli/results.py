@@ -224,6 +224,35 @@ def flat(record: dict[str, Any]) -> dict[str, Any]:
     return cells
 
 
+def beside_given(
+    given: Sequence[str], own: Sequence[str], cells: Callable[[dict[str, Any]], list[dict[str, Any]]]
+) -> tuple[list[str], Callable[[dict[str, Any]], list[dict[str, Any]]]]:
+    """A table in which the caller's columns stand unchanged, in front of ours.
+
+    Where both have a column, ours is called ``empatheia_NAME``; ``id`` and ``text`` are the caller's.
+
+    Args:
+        given: The caller's columns; a record has its cells of them under ``cells``, one mapping a row.
+        own: Our columns.
+        cells: A record as rows of these.
+
+    Returns:
+        All columns, and a record as rows of them; each of the caller's rows is there, in order.
+    """
+    names = {name: f"empatheia_{name}" if name in given else name for name in own}
+    for name in {"id", "text"}.intersection(given):
+        del names[name]
+
+    def rows(record: dict[str, Any]) -> list[dict[str, Any]]:
+        theirs, ours = list(record.get("cells", ())), cells(record)
+        ours += [{key: ours[-1].get(key, "") for key in ("row", "error")} for _ in theirs[len(ours) :]]
+        theirs += theirs[-1:] * (len(ours) - len(theirs))
+        shown = [{names[key]: value for key, value in row.items() if key in names} for row in ours]
+        return [{**row, **mine} for row, mine in zip(theirs, shown, strict=True)] if theirs else shown
+
+    return [*given, *names.values()], rows
+
+
 def as_text(cell: Any) -> Any:
     """A cell that a spreadsheet shows and does not compute: an apostrophe goes before ``=``, ``+``, ``-`` and ``@``.
 

@@ -47,6 +47,7 @@ class Row:
         error: Why it is bad, or None.
         id: The row's own ``id`` (JSON lines, CSV), or None.
         fields: All its cells by lower-case column name (CSV, if asked for), or None.
+        cells: The rows of a CSV file it is made of, each a mapping of all columns; empty elsewhere.
     """
 
     number: int
@@ -54,6 +55,7 @@ class Row:
     error: str | None = None
     id: Any = None
     fields: Mapping[str, str] | None = None
+    cells: tuple[Mapping[str, str], ...] = ()
 
 
 def looks_like_file(argument: str) -> bool:
@@ -92,6 +94,11 @@ def check_output(place: Path, others: Sequence[Path | None]) -> None:
     """
     if any(other is not None and place.resolve() == other.resolve() for other in others):
         raise ConfigError(f"{place} is named twice, so it would be overwritten; give each output a file of its own.")
+
+
+def columns_given(first: Row, out: Path | None) -> list[str]:
+    """The caller's columns that a result keeps: from CSV to CSV all, else none; ``first`` is any row of the input."""
+    return [*first.cells[0]] if first.cells and out is not None and out.suffix.lower() == ".csv" else []
 
 
 def _is_there(argument: str) -> bool:
@@ -232,7 +239,8 @@ def _csv_rows(stream: BinaryIO, path: Path, column: str | None, with_fields: boo
     name = _choose_column(header, column, where=f"{path} ")
     index, id_index = header.index(name), header.index("id") if "id" in header else None
     reader = csv.reader(lines, delimiter=delimiter)
-    number = 0
+    columns, number = _own_names(header), 0
+    blank = dict.fromkeys(columns, "")
     while True:
         number += 1
         first_line = reader.line_num + 2  # the header is line 1
@@ -241,27 +249,41 @@ def _csv_rows(stream: BinaryIO, path: Path, column: str | None, with_fields: boo
         except StopIteration:
             return
         except csv.Error as error:
-            yield Row(number, None, f"not readable as CSV: {error} (line {reader.line_num + 1}).")
+            reason = f"not readable as CSV: {error} (line {reader.line_num + 1})."
+            yield Row(number, None, reason, cells=(blank,))
             continue
         last_line = reader.line_num + 1
         if last_line - first_line > _MAX_LINES_PER_ROW:
             lost = f"lines {first_line} to {last_line} were read as one row"
-            yield Row(number, None, f"a quotation mark is opened and not closed: {lost}. Close or double it.")
+            reason = f"a quotation mark is opened and not closed: {lost}. Close or double it."
+            yield Row(number, None, reason, cells=(blank,))
             continue
         if not cells:  # a blank line between rows is not a row
             number -= 1
             continue
+        own = ({**blank, **dict(zip(columns, cells, strict=False))},)
         if len(cells) <= index:
-            yield Row(number, None, f"has {len(cells)} of {len(header)} columns, so none for {name!r}.")
+            yield Row(number, None, f"has {len(cells)} of {len(header)} columns, so none for {name!r}.", cells=own)
             continue
         try:
             cells[index].encode("utf-8")
         except UnicodeEncodeError as error:
-            yield Row(number, None, _undecodable(error))
+            yield Row(number, None, _undecodable(error), cells=own)
             continue
         identity = cells[id_index] if id_index is not None and id_index < len(cells) else None
         fields = dict(zip(map(str.lower, header), cells, strict=False)) if with_fields else None
-        yield Row(number, cells[index], None, identity, fields)
+        yield Row(number, cells[index], None, identity, fields, own)
+
+
+def _own_names(header: Sequence[str]) -> list[str]:
+    """The columns, those of the same name numbered: ``note``, ``note (2)``."""
+    names: list[str] = []
+    for name in header:
+        number, own = 2, name
+        while own in names:
+            own, number = f"{name} ({number})", number + 1
+        names.append(own)
+    return names
 
 
 def _has_old_line_ends(stream: BinaryIO) -> bool:

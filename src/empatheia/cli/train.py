@@ -10,7 +10,10 @@ import typer
 
 
 def train(
-    recipes: Annotated[list[Path], typer.Argument(help="Recipe files; run in this order.")],
+    recipes: Annotated[
+        list[Path],
+        typer.Argument(help="Recipe files, or names of those that come with empatheia; run in this order."),
+    ],
     size: Annotated[Optional[str], typer.Option(help="smoke, cpu or full. [default: the recipe's, else full]")] = None,  # noqa: UP045
     budget: Annotated[Optional[float], typer.Option(help="Stop after so many minutes; call again to go on.")] = None,  # noqa: UP045
     out: Annotated[Path, typer.Option(help="Parent of the run folders.")] = Path("runs"),
@@ -23,16 +26,17 @@ def train(
 ) -> None:
     """Train recipes; a run that was stopped or killed goes on where it was.
 
-    Example: empatheia train recipes/gao2021/soft.yaml --size smoke
+    Example: empatheia train gao2021/soft --size smoke
     """
     from empatheia.config import load_recipe
-    from empatheia.training.runner import run_all
 
     resolved = [
         load_recipe(path, size=size, overrides=set_ or [], seed=number)
         for path in recipes
         for number in (seed or [None])
     ]
+    from empatheia.training.runner import run_all  # takes seconds: what is wrong with a recipe is told before
+
     statuses = run_all(resolved, out, budget_minutes=budget, show_progress=not quiet, evaluate=evaluate)
     if record is not None:
         from empatheia.reports.results_page import keep

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from empatheia.dialogue import CauseAnnotation, Span
 from empatheia.errors import DataError, MissingResourceError
+from empatheia.resources import shipped_path
 
 
 def write_annotations(path: str | Path, notes: Iterable[CauseAnnotation]) -> int:
@@ -48,7 +49,7 @@ def read_annotations(path: str | Path) -> list[CauseAnnotation]:
         MissingResourceError: No such file.
         DataError: A line is not such a record; names file and line.
     """
-    path = Path(path)
+    path = shipped_path(path)
     if not path.is_file():
         raise MissingResourceError(
             f"no cause annotations at {str(path)!r};"

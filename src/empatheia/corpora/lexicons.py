@@ -18,7 +18,7 @@ from pathlib import Path
 
 from empatheia.corpora.loading import read_text
 from empatheia.errors import DataError
-from empatheia.resources import find_corpus_file
+from empatheia.resources import find_corpus_file, shipped_path
 
 FOLDER = "lexicons"
 KNOWN = {"warriner": "Ratings_Warriner_et_al.csv", "vader": "vader_lexicon.txt"}
@@ -77,7 +77,7 @@ def load(path: str | Path | None) -> Lexicon:
     """
     if path is None:
         raise DataError("no lexicon given; name a file, or one of: " + ", ".join(KNOWN))
-    given = Path(path).expanduser()
+    given = shipped_path(Path(path).expanduser())
     if str(path) in KNOWN:
         given = find_corpus_file(FOLDER, KNOWN[str(path)], get=GET[str(path)])
     elif not given.is_file():

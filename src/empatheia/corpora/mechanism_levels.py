@@ -16,6 +16,7 @@ from pathlib import Path
 
 from empatheia.corpora.loading import numbered_lines, sample_root
 from empatheia.errors import DataError, MissingResourceError
+from empatheia.resources import shipped_path
 from empatheia.taxonomy import MECHANISMS
 
 FORM = '{"id": ..., "turn": ..., "levels": [..., ..., ...]}'
@@ -50,7 +51,7 @@ def read_levels(path: str | Path) -> MechanismLevels:
         MissingResourceError: No such file.
         DataError: The first line names no model, or a line is no record; names file and line.
     """
-    path = sample_root() / "mechanisms" / "levels.jsonl" if str(path) == SAMPLE else Path(path)
+    path = sample_root() / "mechanisms" / "levels.jsonl" if str(path) == SAMPLE else shipped_path(path)
     if not path.is_file():
         raise MissingResourceError(
             f"no mechanism levels at {str(path)!r}; make them with"

@@ -11,6 +11,7 @@ from typing import Any
 from empatheia.errors import CheckpointError, MissingResourceError
 from empatheia.listener.checkpoint import MANIFEST, read_json, read_manifest
 from empatheia.resources import cache_dir, installed_model, resolve_model
+from empatheia.responders import RESPONDERS
 
 DEFAULT = "default"
 """The small bundled responder, which needs nothing else."""
@@ -89,6 +90,14 @@ def find_model(name: str | Path) -> Path:
                 "this installation has no bundled model. Install the package anew, or name a model folder"
                 " with --model (in Python: Listener.load(folder))."
             )
+    if not path.is_dir() and str(name) in RESPONDERS and installed_model(str(name)) is None:
+        from empatheia.listener.systems import command_to_make
+
+        raise MissingResourceError(
+            f"{str(name)!r} is a system, and no model of this name is on this machine. Its best checkpoint answers with"
+            f" --system {name} (in Python: respond(text, system={str(name)!r})); this makes one:"
+            f" {command_to_make(str(name)) or 'a recipe of your own'}."
+        )
     folder = resolve_model(name)
     is_run = not (folder / MANIFEST).is_file() and (folder / "checkpoint" / MANIFEST).is_file()
     return folder / "checkpoint" if is_run else folder

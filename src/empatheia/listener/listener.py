@@ -149,7 +149,8 @@ class Listener:
             item: As for :meth:`analyze`.
             decoding: How replies are chosen.
             **settings: Fields of :class:`Decoding` in its place: ``strategy``, ``num_beams``, ``top_k``,
-                ``temperature``, ``max_new_tokens``, ``seed``, ``label``.
+                ``top_p``, ``temperature``, ``max_new_tokens``, ``no_repeat_ngram_size``,
+                ``repetition_penalty``, ``seed``, ``label``.
 
         Returns:
             One reply, or a list in the order of the inputs.

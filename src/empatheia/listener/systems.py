@@ -173,9 +173,9 @@ def check_folder(folder: Path, name: str) -> None:
 
 
 def results_root() -> Path | None:
-    """``results`` of the checkout the package runs from; None when it is installed."""
-    place = Path(__file__).parents[3] / "results"
-    return place if place.is_dir() else None
+    """``results`` of the checkout the package runs from, or the records beside it; None where neither is there."""
+    package = Path(__file__).parents[1]
+    return next((place for root in (package, package.parents[1]) if (place := root / "results").is_dir()), None)
 
 
 @cache
@@ -242,7 +242,7 @@ def _describe(
         published_row=", ".join(str(value) for value in own.values()),
         licence=_licence(folder, first),
         folder=str(folder or ""),
-        command=_command(_first_to_make(name)),
+        command=command_to_make(name),
     )
 
 
@@ -265,6 +265,11 @@ def _first_to_make(name: str) -> RecipeEntry | None:
     return min(recipes, key=lambda r: (_is_lesser(r.name, name), bool(r.start), _rank(name, r, {})), default=None)
 
 
+def command_to_make(name: str) -> str:
+    """The command that trains a system for who has nothing yet; empty if no recipe is here."""
+    return _command(_first_to_make(name))
+
+
 def _command(recipe: RecipeEntry | None) -> str:
     return "" if recipe is None else f"empatheia train {_shown(recipe.file)} --size cpu"
 
@@ -281,8 +286,7 @@ def _remedy(name: str) -> str:
 
 def _shown(file: Path) -> str:
     """A recipe's file as one would type it."""
-    root = recipes_root()
-    return f"recipes/{file.relative_to(root).as_posix()}" if root.parent == Path.cwd() else str(file)
+    return f"recipes/{file.relative_to(recipes_root()).as_posix()}"
 
 
 def _twin(name: str) -> str:

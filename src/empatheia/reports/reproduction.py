@@ -16,7 +16,7 @@ from shlex import quote
 from types import MappingProxyType
 from typing import Any
 
-from empatheia.config import load_recipe
+from empatheia.config import load_recipe, recipes_root
 from empatheia.config.needs import runs_to_make_first
 from empatheia.errors import DataError
 from empatheia.metrics.published import DEFINITIONS, Published, Verdict, compare
@@ -447,5 +447,8 @@ def _command(target: Target, size: str, seeds: Sequence[int], results: Path) -> 
 
 
 def _typed(file: Path, size: str) -> str:
-    file = file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file
+    if file.is_relative_to(recipes_root()):  # works everywhere, see find_recipe
+        file = "recipes" / file.relative_to(recipes_root())
+    elif file.is_relative_to(Path.cwd()):
+        file = file.relative_to(Path.cwd())
     return f"empatheia train {quote(str(file))} --size {size}"

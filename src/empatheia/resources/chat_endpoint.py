@@ -9,8 +9,10 @@ Nothing is sent unless an address was given. Redirects are not followed, so that
 from __future__ import annotations
 
 import json
+import logging
 import os
 import random
+import socket
 import threading
 import time
 from collections import deque
@@ -31,10 +33,15 @@ BASE_URL = "EMPATHEIA_BASE_URL"
 API_KEY = "EMPATHEIA_API_KEY"
 RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 """Status codes after which another try may succeed."""
+UNREACHED_TRIES = 2
+"""Tries where nobody listens at the address or its host is unknown: waiting seldom helps."""
 LONGEST_WAIT = 60.0
 """Most seconds between two tries, whatever the server asks for."""
 _LONGEST_BODY = 16 << 20
 _SHOWN = 200
+_LOG = logging.getLogger(__name__)
+
+_UNREACHED = (ConnectionRefusedError, socket.gaierror)
 
 Message = Mapping[str, str]
 Item = TypeVar("Item")
@@ -177,7 +184,8 @@ class ChatEndpoint:
         api_key: None = the environment variable ``key_variable``; empty sends none.
         key_variable: Where the key is.
         timeout: Seconds without a byte before a request is given up.
-        retries: Further tries after the first.
+        retries: Further tries after the first; each is told in the log. Where nobody listens there are
+            :data:`UNREACHED_TRIES` at most.
         first_wait: Seconds before the second try; doubled for each further one, with up to a quarter more by chance.
         sleep: What waits; for tests.
 
@@ -240,7 +248,10 @@ class ChatEndpoint:
         trouble, asked = "", None
         for attempt in range(self.retries + 1):
             if attempt:
-                self._sleep(self._wait(attempt, asked))
+                wait = self._wait(attempt, asked)
+                told = (self.host, self._hidden(trouble)[:_SHOWN], attempt + 1, self.retries + 1, wait)
+                _LOG.warning("%s: %s; try %d of %d in %.0f s", *told)
+                self._sleep(wait)
             asked = None
             try:
                 text = self._post(raw)
@@ -254,6 +265,8 @@ class ChatEndpoint:
             except TimeoutError:
                 trouble = f"no answer within {self.timeout:g} s"
             except URLError as error:
+                if attempt + 1 >= UNREACHED_TRIES and isinstance(error.reason, _UNREACHED):
+                    raise EndpointError(self._unreached(error.reason)) from None
                 timed_out = isinstance(error.reason, TimeoutError)
                 trouble = f"no answer within {self.timeout:g} s" if timed_out else f"no connection ({error.reason})"
             except (OSError, HTTPException) as error:
@@ -262,6 +275,13 @@ class ChatEndpoint:
                 trouble = str(error)
         tries = f"{self.retries + 1} tries" if self.retries else "1 try"
         raise EndpointError(f"{self.host} gave no answer in {tries}; last: {self._hidden(trouble)[:_SHOWN]}")
+
+    def _unreached(self, reason: OSError) -> str:
+        why = "nobody listens there" if isinstance(reason, ConnectionRefusedError) else "its name is not known"
+        return (
+            f"{self.host} cannot be reached: {why} ({reason.strerror or reason}). Start the server, or correct the"
+            f" address (--endpoint, --base-url or {BASE_URL}; now {self.base_url})."
+        )
 
     def _post(self, raw: bytes) -> bytes:
         headers = {"Content-Type": "application/json", "Accept": "application/json"}

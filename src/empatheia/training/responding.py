@@ -23,7 +23,7 @@ from empatheia.corpora.mechanism_levels import read_levels
 from empatheia.dialogue import CauseAnnotation, Dialogue, Example, Span, Turn
 from empatheia.errors import ConfigError
 from empatheia.registry import nearest
-from empatheia.resources import load_pretrained, load_weights, resolve_model
+from empatheia.resources import load_pretrained, load_weights, resolve_model, shipped_path
 from empatheia.responders import RESPONDERS
 from empatheia.responders.seq2seq import Seq2SeqResponder
 from empatheia.side_inputs import SIDE_INPUTS, make_side_inputs
@@ -366,7 +366,7 @@ class _TeacherCollator:
         from safetensors import safe_open
 
         self.inner = inner
-        with safe_open(path, "pt") as file:
+        with safe_open(shipped_path(path), "pt") as file:
             self.table = file.get_tensor("probabilities").float()
             keys = json.loads(file.metadata()["keys"])
         self.rows = {key: i for i, key in enumerate(keys)}

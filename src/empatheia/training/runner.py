@@ -25,11 +25,11 @@ from typing import Any
 import torch
 import yaml
 from transformers.trainer_utils import set_seed
-from transformers.utils import logging as transformers_logging
 
 from empatheia.config import Recipe, merge, read_yaml, validate_recipe
 from empatheia.errors import ConfigError, EmpatheiaError
 from empatheia.resources import hold_folder
+from empatheia.training.progress_line import without_foreign_bars
 from empatheia.training.saving import cannot_write, save_folder, write_atomically
 from empatheia.training.stages import run_stage
 from empatheia.training.starting import started_from
@@ -232,15 +232,13 @@ def run(
         out: Parent of all run folders.
         deadline: ``time.monotonic()`` value.
         save_seconds: Longest stretch of work a kill may lose.
-        show_progress: Progress bars on stderr.
+        show_progress: Progress on stderr.
         evaluate: Measure on the test split at the end; a finished run that was not measured is measured then.
 
     Raises:
         ConfigError: The folder holds another recipe of the same name, size and seed, or another process runs it now.
     """
     _join_processes()
-    if not show_progress:
-        transformers_logging.disable_progress_bar()
     folder = run_folder(out, recipe)
     is_main = int(os.environ.get("RANK", "0")) == 0
     refusal = ConfigError(f"another process is at work in {folder}. Wait for it, or choose another --out.")
@@ -248,7 +246,7 @@ def run(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
         raise cannot_write(folder, problem) from None
-    with hold_folder(folder, refusal) if is_main else contextlib.nullcontext():
+    with without_foreign_bars(), hold_folder(folder, refusal) if is_main else contextlib.nullcontext():
         _claim(folder, recipe, is_main)
         return _run(recipe, folder, is_main, deadline, save_seconds, show_progress, evaluate)
 
