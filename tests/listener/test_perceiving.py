@@ -108,11 +108,14 @@ def test_a_stream_gives_the_same_reply(listener):
 def test_without_the_base_the_small_model_perceives(monkeypatch, tmp_path):
     """No base, no network: the reflection still answers, and says who perceived."""
     from empatheia.errors import MissingResourceError
+    from empatheia.resources import resolve_model
 
-    def nowhere(name):
-        raise MissingResourceError(f"no {name}")
+    def without_base(name):
+        if name == "minilm":
+            raise MissingResourceError(f"no {name}")
+        return resolve_model(name)
 
-    monkeypatch.setattr(catalogue, "resolve_model", nowhere)
+    monkeypatch.setattr(catalogue, "resolve_model", without_base)
     assert home.perceiver() == "default"
     home.five_steps.cache_clear()
     try:
