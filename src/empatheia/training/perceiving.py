@@ -136,9 +136,9 @@ class PerceiveTask:
             found = [one for text in data.empathetic for one in _empathetic(data, text, draw)]
             parts["empathetic_dialogues"] = len(found)
             out += found
-        for name in data.extra:
-            found = _EXTRA[name](data)
-            parts[name] = len(found)
+        for corpus in data.extra:
+            found = _EXTRA[corpus](data)
+            parts[corpus] = len(found)
             out += found
         self._record[name] = {**parts, "all": len(out)}
         return out
