@@ -18,7 +18,7 @@ CONVERSATIONS = (
         "She needs an operation and I am afraid that I will lose her.",
     ),
     ("I finally passed my driving test after three tries!",),
-    ("my boss took my idea to the meeting and said it was his. everyone clapped",),
+    ("my boss yelled at me in front of everyone today",),
 )
 
 

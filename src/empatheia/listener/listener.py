@@ -21,7 +21,7 @@ from empatheia.errors import CheckpointError, ConfigError, DataError, DecodingEr
 from empatheia.listener.catalogue import DEFAULT, find_model, perceiver
 from empatheia.listener.checkpoint import MANIFEST, Manifest, load_network, read_manifest
 from empatheia.listener.conversation import Conversation
-from empatheia.listener.given import given, is_one, refuse
+from empatheia.listener.given import given, refuse
 from empatheia.listener.inputs import ReadyInput, prepare
 from empatheia.listener.reading import EncodedInput, Reader
 from empatheia.listener.strategies import Decoding
@@ -280,7 +280,7 @@ def analyze(
     """
     read = given(item, column)
     if target is not None:
-        read = up_to(read, target) if is_one(read) else [up_to(one, target) for one in read]
+        read = [up_to(one, target) for one in read] if isinstance(read, list) else up_to(read, target)
     return _shared(str(model or perceiver())).analyze(read, **options)
 
 
