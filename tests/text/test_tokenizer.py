@@ -258,8 +258,8 @@ def test_files_of_two_models_are_told_apart(tokenizers, tmp_path):
 def test_a_newer_format_is_told(tokenizers, tmp_path):
     tokenizers["word"].save_pretrained(tmp_path)
     meta = json.loads((tmp_path / META).read_text())
-    (tmp_path / META).write_text(json.dumps({**meta, "format": 2}))
-    with pytest.raises(CheckpointError, match="format 2, this version reads up to 1; install a newer"):
+    (tmp_path / META).write_text(json.dumps({**meta, "format": 3}))
+    with pytest.raises(CheckpointError, match="format 3, this version reads up to 2; install a newer"):
         DialogueTokenizer.from_pretrained(tmp_path)
 
 

@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from empatheia.layers.attention import Attention
+from empatheia.layers.cache import causal_attention, last_steps, memory_of, with_earlier_steps
 
 
 def timing_signal(positions: Tensor, width: int, dtype: torch.dtype = torch.float32) -> Tensor:
@@ -124,10 +125,10 @@ class ConvolutionalFeedForward(nn.Module):
     def _step(self, states: Tensor, cache: Any, index: int) -> Tensor:
         """New steps, with the two before each from the cache, which re-orders them with the beams."""
         n_new = states.shape[1]
-        before = cache.layers[index] if index < len(cache.layers) and cache.layers[index].is_initialized else None
-        inputs = states if before is None else torch.cat((before.keys[:, 0, -2:], states), dim=1)
+        before = last_steps(cache, index, 2)
+        inputs = states if before is None else torch.cat((before[0][:, 0], states), dim=1)
         hidden = self._convolve(self.first, inputs)[:, -n_new:]
-        inner = hidden if before is None else torch.cat((before.values[:, 0, -2:], hidden), dim=1)
+        inner = hidden if before is None else torch.cat((before[1][:, 0], hidden), dim=1)
         cache.update(states[:, None], hidden[:, None], index)
         return self._convolve(self.second, inner)[:, -n_new:]
 
@@ -255,25 +256,13 @@ class ConvolutionalDecoderLayer(nn.Module):
         """Self-attention with its residual; the cache takes the new keys and values."""
         normed = self.self_norm(states)
         keys, values = self.self_attention.project(normed)
-        if cache is not None:
-            keys, values = cache.self_attention_cache.update(keys, values, self.layer_idx)
-        n_new, n_all = states.shape[1], keys.shape[2]
-        keep = None
-        if n_new not in (1, n_all):
-            keep = torch.ones(n_new, n_all, dtype=torch.bool, device=states.device).tril(n_all - n_new)
-        is_causal = n_new == n_all and n_new > 1
+        keys, values = with_earlier_steps(cache, keys, values, self.layer_idx)
+        keep, is_causal = causal_attention(states.shape[1], keys.shape[2], states.device)
         return states + self.dropout(self.self_attention(normed, keys, values, keep, is_causal=is_causal))
 
     def memory_pair(self, memory: Tensor, cache: Any = None) -> tuple[Tensor, Tensor]:
         """Keys and values of the memory, projected once an answer."""
-        if cache is not None and cache.is_updated.get(self.layer_idx):
-            entry = cache.cross_attention_cache.layers[self.layer_idx]
-            return entry.keys, entry.values
-        keys, values = self.cross_attention.project(memory)
-        if cache is not None:
-            keys, values = cache.cross_attention_cache.update(keys, values, self.layer_idx)
-            cache.is_updated[self.layer_idx] = True
-        return keys, values
+        return memory_of(cache, self.layer_idx, memory.shape[1], lambda: self.cross_attention.project(memory))
 
     def feed(self, states: Tensor, cache: Any = None) -> Tensor:
         """Convolutional feed-forward with its residual."""

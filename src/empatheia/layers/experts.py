@@ -16,6 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from empatheia.layers.cache import causal_attention, last_steps, memory_of, with_earlier_steps
 from empatheia.layers.convolutional import standardised
 
 
@@ -145,11 +146,10 @@ class ExpertFeedForward(nn.Module):
         Returns:
             Tensor of the shape of ``states``, at least 0.
         """
-        layers = () if cache is None else cache.layers
-        before = layers[cache_index] if cache_index < len(layers) and layers[cache_index].is_initialized else None
-        inputs = self._windows(states, None if before is None else before.keys)
+        before = last_steps(cache, cache_index, 2)
+        inputs = self._windows(states, None if before is None else before[0])
         hidden = self.dropout(self.first(inputs, routing).relu())  # (batch, slots, length, inner)
-        inner = self._windows(hidden, None if before is None else before.values)
+        inner = self._windows(hidden, None if before is None else before[1])
         if cache is not None:
             cache.update(states, hidden, cache_index)
         return self.second(inner, routing).relu()
@@ -157,9 +157,9 @@ class ExpertFeedForward(nn.Module):
     @staticmethod
     def _windows(states: Tensor, before: Tensor | None) -> Tensor:
         """Each step with the two before it side by side. Shape: ``(batch, slots, length, 3 * width)``."""
-        n_known = 0 if before is None else min(2, before.shape[2])
+        n_known = 0 if before is None else before.shape[2]
         if before is not None:
-            states = torch.cat((before[:, :, -2:], states), dim=2)
+            states = torch.cat((before, states), dim=2)
         padded = F.pad(states, (0, 0, 2 - n_known, 0))
         return torch.cat((padded[:, :, :-2], padded[:, :, 1:-1], padded[:, :, 2:]), dim=-1)
 
@@ -218,25 +218,19 @@ class ExpertDecoderLayer(nn.Module):
     def _attend_self(self, states: Tensor, routing: Routing, cache: Any) -> Tensor:
         projected = self.self_projection(self.self_norm(states, routing.ids), routing)
         queries, keys, values = map(self._split, projected.chunk(3, dim=-1))
-        if cache is not None:
-            keys, values = cache.self_attention_cache.update(keys, values, self.layer_idx)
-        n_new, n_all = queries.shape[2], keys.shape[2]
-        keep = None
-        if n_new not in (1, n_all):
-            keep = torch.ones(n_new, n_all, dtype=torch.bool, device=states.device).tril(n_all - n_new)
-        mixed = self._attend(queries, keys, values, keep, is_causal=n_new == n_all and n_new > 1)
+        keys, values = with_earlier_steps(cache, keys, values, self.layer_idx)
+        keep, is_causal = causal_attention(queries.shape[2], keys.shape[2], states.device)
+        mixed = self._attend(queries, keys, values, keep, is_causal)
         return states + self.dropout(self.self_out(mixed, routing))
 
     def _memory_pair(self, memory: Tensor, routing: Routing, cache: Any) -> tuple[Tensor, Tensor]:
         """Keys and values of the memory, projected once an answer."""
-        if cache is not None and cache.is_updated.get(self.layer_idx):
-            entry = cache.cross_attention_cache.layers[self.layer_idx]
-            return entry.keys, entry.values
-        keys, values = map(self._split, self.cross_projection(memory, routing).chunk(2, dim=-1))
-        if cache is not None:
-            keys, values = cache.cross_attention_cache.update(keys, values, self.layer_idx)
-            cache.is_updated[self.layer_idx] = True
-        return keys, values
+
+        def project() -> tuple[Tensor, Tensor]:
+            keys, values = self.cross_projection(memory, routing).chunk(2, dim=-1)
+            return self._split(keys), self._split(values)
+
+        return memory_of(cache, self.layer_idx, memory.shape[1], project)
 
     def forward(
         self, states: Tensor, memory: Tensor, memory_keep: Tensor | None, routing: Routing, cache: Any = None

@@ -8,11 +8,11 @@ sub-layer gives, not inside the feed-forward.
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor, nn
 from transformers.cache_utils import EncoderDecoderCache
 
 from empatheia.layers.attention import Attention
+from empatheia.layers.cache import causal_attention, with_earlier_steps
 from empatheia.layers.transformer import Decoder, DecoderLayer, Encoder, EncoderLayer
 
 
@@ -90,13 +90,9 @@ class PostNormDecoderLayer(DecoderLayer):
     ) -> Tensor:
         """Decodes one or several steps; shapes as in :meth:`DecoderLayer.forward`, ``gates`` is not read."""
         keys, values = self.self_attention.project(states)
-        if cache is not None:
-            keys, values = cache.self_attention_cache.update(keys, values, self.layer_idx)
-        n_new, n_all = states.shape[1], keys.shape[2]
-        keep = None
-        if n_new not in (1, n_all):
-            keep = torch.ones(n_new, n_all, dtype=torch.bool, device=states.device).tril(n_all - n_new)
-        mixed = self.self_attention(states, keys, values, keep, is_causal=n_new == n_all and n_new > 1)
+        keys, values = with_earlier_steps(cache, keys, values, self.layer_idx)
+        keep, is_causal = causal_attention(states.shape[1], keys.shape[2], states.device)
+        mixed = self.self_attention(states, keys, values, keep, is_causal=is_causal)
         states = self.self_norm(states + self.dropout(mixed))
         [pair] = self._memory(memory, None, cache)
         states = self.cross_norm(states + self.dropout(self.cross_attention(states, *pair, memory_keep)))

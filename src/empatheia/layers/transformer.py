@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from transformers.cache_utils import EncoderDecoderCache
 
 from empatheia.layers.attention import Attention, GateForm
+from empatheia.layers.cache import causal_attention, memory_of, with_earlier_steps
 
 
 class FeedForward(nn.Sequential):
@@ -127,18 +128,15 @@ class DecoderLayer(nn.Module):
         The gated attention's heads are stacked behind the cross attention's in one cache entry, so that beams
         re-order both together.
         """
-        if cache is not None and cache.is_updated.get(self.layer_idx):
-            entry = cache.cross_attention_cache.layers[self.layer_idx]
-            keys, values = entry.keys, entry.values
-            assert keys is not None and values is not None  # is_updated says so
-        else:
-            pairs = [self.cross_attention.project(memory)]
-            if self.is_gated:
-                pairs.append(self.gated_attention.project(memory, gates))
-            keys, values = (torch.cat(parts, dim=1) for parts in zip(*pairs, strict=True))
-            if cache is not None:
-                keys, values = cache.cross_attention_cache.update(keys, values, self.layer_idx)
-                cache.is_updated[self.layer_idx] = True
+
+        def project() -> tuple[Tensor, Tensor]:
+            keys, values = self.cross_attention.project(memory)
+            if not self.is_gated:
+                return keys, values
+            gated_keys, gated_values = self.gated_attention.project(memory, gates)
+            return torch.cat((keys, gated_keys), dim=1), torch.cat((values, gated_values), dim=1)
+
+        keys, values = memory_of(cache, self.layer_idx, memory.shape[1], project)
         n = self.cross_attention.n_heads
         return [(keys[:, i : i + n], values[:, i : i + n]) for i in range(0, keys.shape[1], n)]
 
@@ -164,17 +162,9 @@ class DecoderLayer(nn.Module):
         """
         normed = self.self_norm(states)
         keys, values = self.self_attention.project(normed)
-        if cache is not None:
-            keys, values = cache.self_attention_cache.update(keys, values, self.layer_idx)
-        n_new, n_all = states.shape[1], keys.shape[2]
-        if n_new == 1:
-            mixed = self.self_attention(normed, keys, values)
-        elif n_new == n_all:
-            mixed = self.self_attention(normed, keys, values, is_causal=True)
-        else:
-            keep = torch.ones(n_new, n_all, dtype=torch.bool, device=states.device).tril(n_all - n_new)
-            mixed = self.self_attention(normed, keys, values, keep)
-        states = states + self.dropout(mixed)
+        keys, values = with_earlier_steps(cache, keys, values, self.layer_idx)
+        keep, is_causal = causal_attention(states.shape[1], keys.shape[2], states.device)
+        states = states + self.dropout(self.self_attention(normed, keys, values, keep, is_causal=is_causal))
 
         pairs = self._memory(memory, gates, cache)
         states = states + self.dropout(self.cross_attention(self.cross_norm(states), *pairs[0], memory_keep))

@@ -22,9 +22,12 @@ from empatheia.text.vocabularies import SPECIALS as SPECIALS
 from empatheia.text.words import Style, detokenize, tokenize_words
 
 META = "empatheia_tokenizer.json"
-FORMAT = 1
+FORMAT = 2
+AUTO_CLASS = "EmpatheiaTokenizer"
+"""In ``text.auto_tokenizer``; what ``AutoTokenizer`` is to take for a folder."""
+_VERSION, _OUR_VERSION = '"version": "1.0"', '"version": "of empatheia: import empatheia.text.auto_tokenizer first"'
 Kind = Literal["word", "bpe", "hf"]
-_SURROGATES = re.compile("[\ud800-\udfff]")
+SURROGATES = re.compile("[\ud800-\udfff]")
 _CLITIC = re.compile(r"(?<=\w) ' (s|t|m|d|ll|re|ve)\b")  # what word pieces leave of "don't": "don ' t"
 _LONGEST_CACHED, _MOST_CACHED = 40, 200_000
 _MOST_SPARE_ROWS = {"word": 128, "bpe": 128, "hf": 1024}  # tables are padded to round sizes
@@ -118,6 +121,14 @@ class DialogueTokenizer:
     def __len__(self) -> int:
         return self._tokenizer.get_vocab_size()
 
+    def special_tokens(self) -> dict[str, str]:
+        """Special pieces by transformers' names for them, such as ``pad_token``."""
+        return {f"{name}_token": str(self._tokenizer.id_to_token(i)) for name, i in self._specials.items()}
+
+    def to_str(self) -> str:
+        """The library's tokeniser as text."""
+        return self._tokenizer.to_str()
+
     def check_fits(self, vocab_size: int) -> None:
         """Compares with a model's table.
 
@@ -183,8 +194,15 @@ class DialogueTokenizer:
             out.append(pieces)
         return out
 
+    def words_to_cut(self, text: str) -> list[str]:
+        """A turn's words as the library's tokeniser is to read them; not for an encoder's own (``hf``)."""
+        words = [word.text for word in tokenize_words(text, self.style)]
+        if self.kind == "word":
+            return [word if word in self._word_ids else str(self._tokenizer.id_to_token(self.unk_id)) for word in words]
+        return [SURROGATES.sub(" ", word) for word in words]
+
     def _cut_hf(self, texts: Sequence[str]) -> list[Pieces]:
-        texts = [_SURROGATES.sub(" ", text) for text in texts]
+        texts = [SURROGATES.sub(" ", text) for text in texts]
         out = []
         for text, e in zip(texts, self._tokenizer.encode_batch(texts, add_special_tokens=False), strict=True):
             starts, ends = [start for start, _ in e.offsets], [end for _, end in e.offsets]
@@ -204,7 +222,7 @@ class DialogueTokenizer:
             found = dict.fromkeys(missing, (self.unk_id,))
         else:
             rows = self._tokenizer.encode_batch(
-                [[_SURROGATES.sub(" ", word)] for word in missing],
+                [[SURROGATES.sub(" ", word)] for word in missing],
                 is_pretokenized=True,
                 add_special_tokens=False,
             )
@@ -275,11 +293,21 @@ class DialogueTokenizer:
     # -- files -----------------------------------------------------------------------------------------------
 
     def save_pretrained(self, folder: str | Path) -> None:
-        """Writes ``tokenizer.json`` (readable by transformers) and a small description."""
+        """Writes ``tokenizer.json`` with what transformers reads beside it, and a small description.
+
+        The word rules are not in that file: without ours, transformers would cut other pieces and say nothing. Its
+        version therefore names what reads it (``text.auto_tokenizer``); an encoder's own tokeniser is plain.
+        """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        names = {f"{k}_token": self._tokenizer.id_to_token(v) for k, v in self._specials.items()}
-        PreTrainedTokenizerFast(tokenizer_object=self._tokenizer, **names).save_pretrained(folder)
+        PreTrainedTokenizerFast(tokenizer_object=self._tokenizer, **self.special_tokens()).save_pretrained(folder)
+        if self.kind != "hf":
+            path = folder / "tokenizer.json"
+            text = path.read_text(encoding="utf-8")
+            path.write_text(text.replace(_VERSION, _OUR_VERSION, 1), encoding="utf-8", newline="\n")
+            path = folder / "tokenizer_config.json"
+            settings = json.loads(path.read_text(encoding="utf-8")) | {"tokenizer_class": AUTO_CLASS}
+            path.write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
         meta = {
             "format": FORMAT,
             "kind": self.kind,
@@ -311,7 +339,8 @@ class DialogueTokenizer:
                     f" {FORMAT}; install a newer empatheia."
                 )
             check_kind(meta["kind"])
-            tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+            written = (folder / "tokenizer.json").read_text(encoding="utf-8")
+            tokenizer = Tokenizer.from_str(written.replace(_OUR_VERSION, _VERSION, 1))
             made = cls(tokenizer, meta["kind"], meta["style"], meta["specials"])
             size = meta["size"]
         except CheckpointError:
