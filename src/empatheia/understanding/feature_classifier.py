@@ -20,6 +20,7 @@ from transformers import AutoConfig, AutoModel, PreTrainedConfig
 
 from empatheia.errors import ConfigError, DataError, MissingResourceError
 from empatheia.layers.aligned import AlignedModel
+from empatheia.reading import read_arrays
 from empatheia.understanding.classification import (
     LabelOutput,
     Row,
@@ -57,8 +58,7 @@ def read_features(path: str | Path) -> dict[str, np.ndarray]:
         )
     try:
         if path.suffix == ".npz":
-            with np.load(path, allow_pickle=False) as file:
-                arrays: dict[str, np.ndarray] = {name: file[name] for name in file.files}
+            arrays: dict[str, np.ndarray] = read_arrays(path)
         else:
             arrays = load_file(path)
     except (OSError, ValueError, KeyError, SafetensorError) as problem:

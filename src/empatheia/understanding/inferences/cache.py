@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from empatheia.errors import CheckpointError, DataError, MissingResourceError
+from empatheia.reading import parse_json
 from empatheia.resources import hold_file
 from empatheia.taxonomy import RELATIONS
 from empatheia.understanding.inferences.heads import Asked
@@ -401,7 +402,7 @@ def _whole_lines(path: Path) -> Iterator[tuple[int, int, dict[str, Any]]]:
             if not raw.endswith(b"\n"):
                 return
             try:
-                line = json.loads(raw)
+                line = parse_json(raw)
                 if place and not (isinstance(line["key"], str) and isinstance(line["inferences"], dict)):
                     raise ValueError("another kind of line")
             except (ValueError, KeyError, TypeError):
@@ -439,4 +440,4 @@ def _counted(inferences: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def _stored(stream: BinaryIO, place: int) -> dict[str, Any]:
     stream.seek(place)
-    return json.loads(stream.readline())["inferences"]
+    return parse_json(stream.readline())["inferences"]
