@@ -215,6 +215,29 @@ def test_the_check_sees_another_reader(tmp_path: Path):
     assert [line.split(":")[0] for line in foreign_reads(_package(tmp_path, **texts))] == ["empatheia.a", "empatheia.b"]
 
 
+def raw_prints(source: Path) -> list[str]:
+    """Places of the command line that print without ``empatheia.cli.output``, which takes escapes out."""
+    found = []
+    for module, path in modules_of(source).items():
+        if not module.startswith("empatheia.cli") or module == "empatheia.cli.output":
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+            if called in ("print", "typer.echo", "typer.secho", "sys.stdout.write", "sys.stderr.write"):
+                found.append(f"{module}:{node.lineno} calls {called}")  # pyright: ignore
+    return found
+
+
+def test_one_door_to_the_terminal():
+    assert raw_prints(SOURCE) == []
+
+
+def test_the_check_sees_a_raw_print(tmp_path: Path):
+    texts = {"cli__a": "typer.echo('x')", "cli__b": "def f():\n    sys.stdout.write(x)", "cli__output": "print(1)"}
+    found = [line.split(":")[0] for line in raw_prints(_package(tmp_path, **texts))]
+    assert found == ["empatheia.cli.a", "empatheia.cli.b"]
+
+
 def test_one_door_for_the_models_of_others():
     """Any other call would run code of a folder, unpickle, or ask on stdin."""
     assert foreign_loads(SOURCE) == []

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
+
+from empatheia.cli.output import say, show
 
 if TYPE_CHECKING:
     from empatheia.reports.reproduction import MissingRun, TableReport
@@ -81,9 +82,9 @@ def reproduce(
 
         print_json([report.to_dict() for report in reports])
     else:
-        sys.stdout.write(text + "\n")
+        show(text)
     if failed:
-        typer.echo(f"error: {len(failed)} recipes failed: {', '.join(failed)}.", err=True)
+        say(f"error: {len(failed)} recipes failed: {', '.join(failed)}.")
         raise typer.Exit(1)
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from empatheia.cli.output import say
+from empatheia.cli.output import json_line, say
 from empatheia.errors import DataError, MissingResourceError
 from empatheia.reading import parse_json, read_record
 from empatheia.resources import hold_file
@@ -134,7 +134,7 @@ class ResultFile:
 
     def write(self, record: dict[str, Any]) -> None:
         """Adds one row."""
-        self._stream.write(json.dumps(record, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n")
+        self._stream.write(json_line(record).encode("utf-8") + b"\n")
 
     def flush(self) -> None:
         """Hands finished rows to the system, so that a kill loses none of them."""
