@@ -21,6 +21,7 @@ from empatheia.cli.opening import (
     RunsOption,
     SystemOption,
 )
+from empatheia.cli.output import say, show, show_piece
 from empatheia.cli.respond import Shown
 from empatheia.cli.steering import (
     COMMANDS,
@@ -184,14 +185,12 @@ def _answer(conversation: Conversation, text: str, with_analysis: bool, is_termi
             if told is not None and told.worlds:
                 say(f"about: {', '.join(visible(span.of(told.turns)) for span in told.targets) or 'no word'}")
         if is_terminal or with_analysis:
-            sys.stdout.write("listener  ")
+            show_piece("listener  ")
         for piece in pieces:
-            sys.stdout.write(visible(piece))
-            sys.stdout.flush()
+            show_piece(piece)
     except KeyboardInterrupt:
         say("(stopped)")
-    sys.stdout.write("\n")
-    sys.stdout.flush()
+    show("")
     if isinstance(conversation, SteeredConversation) and conversation.steering.words:  # hardly in the next turn
         conversation.steering = conversation.steering.but(focus="auto")
 
@@ -208,7 +207,7 @@ def _lines(is_terminal: bool) -> Iterator[str]:
         try:
             yield input("you       ")
         except (EOFError, KeyboardInterrupt):
-            sys.stdout.write("\n")
+            show("")
             return
         except UnicodeDecodeError:
-            sys.stderr.write("error: that was not UTF-8; please say it again.\n")
+            say("error: that was not UTF-8; please say it again.")

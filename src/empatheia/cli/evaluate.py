@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
 import typer
+
+from empatheia.cli.output import json_line, print_json, show
 
 
 def evaluate(
@@ -29,7 +30,7 @@ def evaluate(
     if split not in ("valid", "test"):
         raise typer.BadParameter(f"unknown split {split!r}; accepted: valid, test.")
     if run == "understanding" and not Path(run).is_dir():
-        typer.echo(_understanding(results, as_json))
+        show(_understanding(results, as_json))
         return
     from empatheia.resources import resolve_model
 
@@ -41,12 +42,12 @@ def evaluate(
     model = _opened(folder)
     metrics = model.evaluate(split, outputs)
     if as_json:
-        typer.echo(json.dumps({"model": model.meta["name"], "split": split, "metrics": metrics}, ensure_ascii=False))
+        print_json({"model": model.meta["name"], "split": split, "metrics": metrics})
         return
-    typer.echo(f"{model.meta['name']} ({model.recipe.size}, seed {model.recipe.seed}), {split}")
+    show(f"{model.meta['name']} ({model.recipe.size}, seed {model.recipe.seed}), {split}")
     for label, value, interval, n in metric_rows(metrics) or score_rows(metrics):
-        typer.echo(f"  {label:<50} {value:>9}  {f'[{interval}]' if interval else '':<22} n={n}")
-    typer.echo(published_text(model, metrics))
+        show(f"  {label:<50} {value:>9}  {f'[{interval}]' if interval else '':<22} n={n}")
+    show(published_text(model, metrics))
 
 
 def _opened(folder: Path) -> Any:
@@ -70,7 +71,7 @@ def _understanding(results: Path, as_json: bool) -> str:
 
     found = standings(shipped_path(results))
     if as_json:
-        return json.dumps({"unit": "percent", "rows": [row.to_dict() for row in found]}, ensure_ascii=False)
+        return json_line({"unit": "percent", "rows": [row.to_dict() for row in found]})
     return to_text(found)
 
 

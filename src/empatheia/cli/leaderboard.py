@@ -7,6 +7,8 @@ from typing import Annotated, Optional
 
 import typer
 
+from empatheia.cli.output import show
+
 
 def leaderboard(
     results: Annotated[
@@ -37,4 +39,4 @@ def leaderboard(
     n_runs, n_items, notes = write_leaderboard(out, kept, runs, replies or ())
     for note in notes:
         say(f"note: {note}")
-    typer.echo(f"{out}: {n_runs:,} runs, {n_items:,} contexts with replies")
+    show(f"{out}: {n_runs:,} runs, {n_items:,} contexts with replies")

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from empatheia.cli.output import show
+
 
 def package(
     run: Annotated[Path, typer.Argument(help="Finished run folder of a responder or a perception.")],
@@ -33,6 +35,6 @@ def package(
         card = package_perception(run, target, name, description)
     else:
         card = make(run, target, name, half=half, description=description)
-    typer.echo(f"{target}: {card['parameters']:,} parameters, {card['licence']}")
+    show(f"{target}: {card['parameters']:,} parameters, {card['licence']}")
     for label, value, interval, n in metric_rows(card["metrics"]) or score_rows(card["metrics"]):
-        typer.echo(f"  {label:<50} {value:>9}  {f'[{interval}]' if interval else '':<22} n={n}")
+        show(f"  {label:<50} {value:>9}  {f'[{interval}]' if interval else '':<22} n={n}")

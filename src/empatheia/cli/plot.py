@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 
 from empatheia.cli import HELP_FLAGS
+from empatheia.cli.output import show
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -200,4 +200,4 @@ def _run_name(place: Path) -> str:
 def _save(figure: Figure, out: Path | None, name: str) -> None:
     from empatheia.reports.charts import save
 
-    sys.stdout.write(f"written: {', '.join(map(str, save(figure, out or Path(name))))}\n")
+    show(f"written: {', '.join(map(str, save(figure, out or Path(name))))}")

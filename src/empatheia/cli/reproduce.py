@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
+
+from empatheia.cli.output import say, show
 
 if TYPE_CHECKING:
     from empatheia.reports.reproduction import MissingRun, TableReport
@@ -53,7 +54,6 @@ def reproduce(
     empatheia reproduce gao2021/2 --out reports
     empatheia reproduce rashkin2018/9 --train --size cpu --budget 120
     """
-    from empatheia.cli.output import say
     from empatheia.config import SIZES, recipes_root
     from empatheia.errors import ConfigError
     from empatheia.listener.systems import results_root
@@ -101,9 +101,9 @@ def reproduce(
 
         print_json([report.to_dict() for report in reports])
     else:
-        sys.stdout.write(text + "\n")
+        show(text)
     if failed:
-        typer.echo(f"error: {len(failed)} recipes failed: {', '.join(failed)}.", err=True)
+        say(f"error: {len(failed)} recipes failed: {', '.join(failed)}.")
         raise typer.Exit(1)
 
 
@@ -134,7 +134,6 @@ def _train(missing: Sequence[MissingRun], size: str, budget: float | None, out: 
     """Makes each missing run once, behind the runs it reads, and keeps its record; returns the recipes that failed."""
     import time
 
-    from empatheia.cli.output import say
     from empatheia.config import load_recipe
     from empatheia.config.needs import RUNS, runs_to_make_first
     from empatheia.reports.results_page import keep

@@ -152,6 +152,6 @@ def respond(
     else:
         print_lines([[(visible(reply.text), "")]])
         if reply.understanding.uncertain:
-            typer.echo(f"uncertain: {'; '.join(reply.understanding.uncertain)}", err=True)
+            say(f"uncertain: {'; '.join(reply.understanding.uncertain)}")
     if told := usage_line(listener):
         say(told)

@@ -18,8 +18,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from empatheia.cli.output import say
+from empatheia.cli.output import json_line, say
 from empatheia.errors import DataError, MissingResourceError
+from empatheia.reading import parse_json, read_record
 from empatheia.resources import hold_file
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ class ResultFile:
             self.models.write_text(json.dumps(dict(marks)), encoding="utf-8")
             return
         try:
-            made = json.loads(self.models.read_text(encoding="utf-8"))
+            made = read_record(self.models)
         except (OSError, ValueError):  # names alone have to tell
             return
         if changed := [part for part in {**made, **marks} if made.get(part) != marks.get(part)]:
@@ -133,7 +134,7 @@ class ResultFile:
 
     def write(self, record: dict[str, Any]) -> None:
         """Adds one row."""
-        self._stream.write(json.dumps(record, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n")
+        self._stream.write(json_line(record).encode("utf-8") + b"\n")
 
     def flush(self) -> None:
         """Hands finished rows to the system, so that a kill loses none of them."""
@@ -197,7 +198,7 @@ class ResultFile:
         with self.partial.open("rb") as stream:
             for line in stream:
                 try:
-                    record = json.loads(line) if line.endswith(b"\n") else None
+                    record = parse_json(line) if line.endswith(b"\n") else None
                 except ValueError:
                     record = None
                 if not isinstance(record, dict) or "row" not in record:
@@ -304,4 +305,4 @@ def _turns(row: Row, read: Callable[[Any], Dialogue]) -> list[dict[str, str]] | 
 def _records(path: Path) -> Iterator[dict[str, Any]]:
     with path.open(encoding="utf-8") as stream:
         for line in stream:
-            yield json.loads(line)
+            yield parse_json(line)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any, BinaryIO
 
 from empatheia.dialogue import ROLES, Dialogue, Turn
 from empatheia.errors import ConfigError, DataError, EmpatheiaError
+from empatheia.reading import UnreadableError, csv_reader, parse_json
 from empatheia.registry import nearest
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".txt")
@@ -30,7 +30,6 @@ TEXT_COLUMNS = (
     "body",
     "tweet",
 )
-_CSV_FIELD_LIMIT = 64 * 1024 * 1024
 _MAX_ID_CHARACTERS = 1000
 _PROBE_BYTES = 1 << 16
 _MAX_LINES_PER_ROW = 200  # beyond it a quotation mark was opened and never closed
@@ -166,14 +165,13 @@ def json_rows(
                 yield line
             continue
         try:
-            record = json.loads(str(line.item))
+            record = parse_json(str(line.item))
             identity = _identity(record)
             yield Row(line.number, read_item(record, column), None, identity)
+        except UnreadableError as error:
+            yield Row(line.number, None, f"not valid JSON: {error}. Write one object or string per line.")
         except DataError as error:
             yield Row(line.number, None, str(error))
-        except (ValueError, RecursionError) as error:  # numbers of thousands of digits, deep nesting
-            reason = "a number of too many digits" if "integer string" in str(error) else error
-            yield Row(line.number, None, f"not valid JSON: {reason}. Write one object or string per line.")
 
 
 def _identity(record: Any) -> Any:
@@ -223,7 +221,6 @@ def _turn_of(turn: Any, index: int) -> Turn:
 
 
 def _csv_rows(stream: BinaryIO, path: Path, column: str | None, with_fields: bool) -> Iterator[Row]:
-    csv.field_size_limit(_CSV_FIELD_LIMIT)
     decoded: Iterable[str] = (raw.decode("utf-8", "surrogateescape") for raw in stream)
     if _has_old_line_ends(stream):
         decoded = io.TextIOWrapper(stream, "utf-8", "surrogateescape", newline="\r")
@@ -233,12 +230,12 @@ def _csv_rows(stream: BinaryIO, path: Path, column: str | None, with_fields: boo
         raise DataError(f"{path} is empty; its first line must name the columns.")
     delimiter = max("\t" if path.suffix.lower() == ".tsv" else ",;\t", key=header_line.count)
     try:
-        header = [name.strip() for name in next(csv.reader([header_line], delimiter=delimiter))]
+        header = [name.strip() for name in next(csv_reader([header_line], delimiter=delimiter))]
     except csv.Error as error:
         raise DataError(f"{path}: its first line must name the columns, and is not readable as CSV: {error}.") from None
     name = _choose_column(header, column, where=f"{path} ")
     index, id_index = header.index(name), header.index("id") if "id" in header else None
-    reader = csv.reader(lines, delimiter=delimiter)
+    reader = csv_reader(lines, delimiter=delimiter)
     columns, number = _own_names(header), 0
     blank = dict.fromkeys(columns, "")
     while True:

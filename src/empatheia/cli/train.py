@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Optional
 
 import typer
+
+from empatheia.cli.output import print_json, say, show
 
 
 def train(
@@ -50,12 +51,12 @@ def train(
             | ({"error": s.error} if s.error else {})
             for s in statuses
         ]
-        typer.echo(json.dumps(rows, ensure_ascii=False))
+        print_json(rows)
     for status in statuses if not as_json else ():
-        typer.echo(f"{status.recipe}: {status.state} ({status.error or status.folder})")
+        show(f"{status.recipe}: {status.state} ({status.error or status.folder})")
         for stage, facts in status.metrics.get("stages", {}).items():
             losses = ", ".join(f"{k.removeprefix('eval_')} {v:.4f}" for k, v in facts["valid"].items())
-            typer.echo(f"  {stage}: {facts['steps']} steps; valid {losses or 'not measured'}")
+            show(f"  {stage}: {facts['steps']} steps; valid {losses or 'not measured'}")
     if failed := [status.recipe for status in statuses if status.state == "failed"]:
-        typer.echo(f"error: {len(failed)} of {len(statuses)} recipes failed: {', '.join(failed)}.", err=True)
+        say(f"error: {len(failed)} of {len(statuses)} recipes failed: {', '.join(failed)}.")
         raise typer.Exit(1)

@@ -9,7 +9,6 @@ persons ``listener`` is whoever answers. ESConv's seeker and the user of Schema-
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from empatheia.corpora.licences import LICENCES, Licence
 from empatheia.corpora.loading import LoadedCorpus, Problem, numbered_lines, report
 from empatheia.dialogue import ROLES, Dialogue, Role, Turn
 from empatheia.errors import ConfigError, DataError
+from empatheia.reading import UnreadableError, parse_json
 from empatheia.registry import nearest
 from empatheia.resources import find_corpus_file
 
@@ -148,9 +148,9 @@ def read(path: str | Path, name: str, split: str = "all", strict: bool = False) 
 
 def _record(line: str) -> Mapping[str, Any]:
     try:
-        record = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise DataError(f"not JSON ({error.msg} at column {error.colno})") from error
+        record = parse_json(line)
+    except UnreadableError as error:
+        raise DataError(f"not JSON ({error})") from error
     if not isinstance(record, dict):
         raise DataError(f"{type(record).__name__}, expected an object")
     for key in ("id", "turns"):

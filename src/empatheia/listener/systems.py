@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import importlib.util
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -23,6 +22,7 @@ from empatheia.listener.catalogue import ModelEntry, describe_model, known_model
 from empatheia.listener.checkpoint import MANIFEST
 from empatheia.metrics.published import DEFINITIONS, Published, other_settings, published
 from empatheia.metrics.score import Score
+from empatheia.reading import parse_json, read_record
 from empatheia.registry import nearest
 from empatheia.resources import cache_dir
 from empatheia.responders import RESPONDERS
@@ -360,7 +360,7 @@ def _records(results: Path | None) -> dict[str, dict[str, Any]]:
     best: dict[str, tuple[int, dict[str, Any]]] = {}
     for path in sorted(results.rglob("*-seed*.json")) if results is not None else ():
         try:
-            record = json.loads(path.read_text(encoding="utf-8"))
+            record = read_record(path)
             rank = SIZES.index(record["size"])
             name = record["recipe"]
         except (OSError, ValueError, KeyError, TypeError):
@@ -420,7 +420,7 @@ def _n_parameters(folder: Path) -> int | None:
     """Numbers in a checkpoint's weights, from the file's header."""
     try:
         with (folder / "model.safetensors").open("rb") as file:
-            header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+            header = parse_json(file.read(int.from_bytes(file.read(8), "little")))
     except (OSError, ValueError):
         return None
     total = 0

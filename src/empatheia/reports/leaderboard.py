@@ -62,16 +62,30 @@ def write_leaderboard(
             f"there is no folder {folder} of run records; name one with --results, or make one with"
             " `empatheia train RECIPE --record results`."
         )
-    records = read_runs(folder)
+    records, left_out = _showable(read_runs(folder))
     places = [*(find_runs(runs) if runs is not None else ()), *replies]
     if runs is not None and not places:
         raise DataError(f"{runs} holds no run with replies; run `empatheia train RECIPE --out {runs}` to its end.")
     is_sample = not places
     files = [read_answers(place) for place in places] or [read_answers(SAMPLE, name="sample")]
     items = align(_with_own_titles(files))
-    notes = [f"{file.title}: {note}" for file in files for note in file.notes]
+    notes = [*left_out, *(f"{file.title}: {note}" for file in files for note in file.notes)]
     write_whole(Path(path), leaderboard_html(records, items, notes, _SAMPLE_NOTE if is_sample else ""))
     return len(records), len(items), tuple(notes)
+
+
+def _showable(records: Sequence[Record]) -> tuple[list[Record], list[str]]:
+    """The records that the page can show, and why it cannot show the others: one must not hide the rest."""
+    shown, told = [], []
+    for record in records:
+        try:
+            leaderboard_html([record])
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, DataError) as problem:
+            fault = f"{type(problem).__name__}: {problem!s:.100}"
+            told.append(f"{record['file']} cannot be shown ({fault}) and is left out; make the run anew")
+        else:
+            shown.append(record)
+    return shown, told
 
 
 def leaderboard_html(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from empatheia.reading import read_record
 from empatheia.reports.record_tables import Row, Table, tables
 from empatheia.training.records import keep_record, read_records
 from empatheia.training.saving import write_atomically
@@ -56,7 +56,7 @@ def draw_focus(file: Path) -> Path | None:
     """The picture beside a kept record of task ``focus``; None for another task or without matplotlib."""
     from empatheia.reports.focus_chart import focus_chart, is_focus_record
 
-    record = json.loads(file.read_text(encoding="utf-8"))
+    record = read_record(file)
     if not is_focus_record(record) or importlib.util.find_spec("matplotlib") is None:
         return None
     from empatheia.reports.charts import save
@@ -98,7 +98,7 @@ def _table(table: Table) -> Iterator[str]:
     for i, row in enumerate(table.rows):
         changes = "".join(f" `{change}`" for change in row.record.get("overrides", ()))
         cells = [f"[`{row.run}`]({row.run}.json){changes}", _minutes(row.record)]
-        cells += [f"{row.record['parameters'] / 1e6:.1f}M", *row.labels.values()]
+        cells += [f"{(row.record.get('parameters') or 0) / 1e6:.1f}M", *row.labels.values()]
         cells += [_cell(row, column.key, column.decimals) for column in table.columns]
         cells += [_rate(row.record) or "-"] if is_decoded else []
         yield f"| {' | '.join(cells)} |"
@@ -127,7 +127,7 @@ def _rate(record: Any) -> str:
 
 def _minutes(record: Any) -> str:
     """Training time; of the run whose weights were only measured, where a record trained nothing itself."""
-    own, start = record["training_seconds"], record.get("start", {})
+    own, start = record.get("training_seconds") or 0, record.get("start") or {}
     if own or "training_seconds" not in start:
         return f"{own / 60:.0f}"
     return f"{start['training_seconds'] / 60:.0f} ({start['recipe']})"

@@ -6,14 +6,13 @@ of the teacher is copied.
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from empatheia.errors import DataError, MissingResourceError
+from empatheia.reading import lines_of
 from empatheia.resources import load_pretrained
 
 
@@ -65,14 +64,9 @@ def load_vectors(path: str | Path, words: Sequence[str], width: int | None = Non
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    opener = gzip.open if path.suffix == ".gz" else open
-    try:
-        with opener(path, "rt", encoding="utf-8", errors="replace", newline="\n") as file:
-            for number, line in enumerate(file, 1):
-                if line := line.rstrip():
-                    yield number, line
-    except (EOFError, gzip.BadGzipFile, zlib.error) as problem:
-        raise DataError(f"{path}: the archive is truncated or damaged ({problem}); get it again.") from None
+    for number, line in lines_of(path, errors="replace"):
+        if line := line.rstrip():
+            yield number, line
 
 
 def _vector(values: str, where: str) -> np.ndarray:
@@ -159,7 +153,13 @@ def write_vectors(path: str | Path, words: Sequence[str], matrix: np.ndarray) ->
     for word in words:
         if word and (word.split() != [word]):
             raise DataError(f"the entry {word!r} holds a blank and cannot stand in a vector file; leave it out.")
-    with Path(path).open("w", encoding="utf-8") as file:
-        for word, row in zip(words, matrix, strict=True):
-            if word:
-                file.write(word + " " + " ".join(f"{value:.5f}" for value in row) + "\n")
+    path = Path(path)
+    part = path.with_name(f"{path.name}.part")
+    try:
+        with part.open("w", encoding="utf-8") as file:
+            for word, row in zip(words, matrix, strict=True):
+                if word:
+                    file.write(word + " " + " ".join(f"{value:.5f}" for value in row) + "\n")
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)

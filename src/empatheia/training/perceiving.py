@@ -8,9 +8,7 @@ outside (MELD, EmoryNLP, DailyDialog) is learnt from by no stage.
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import json
 import random
 from collections.abc import Callable, Mapping, Sequence
@@ -29,6 +27,7 @@ from empatheia.corpora.loading import read_text
 from empatheia.dialogue import Span, Turn
 from empatheia.errors import ConfigError, MissingResourceError
 from empatheia.metrics.classification import Accuracy, CalibrationError
+from empatheia.reading import CsvRows
 from empatheia.resources import find_corpus_file, load_pretrained, load_weights
 from empatheia.taxonomy import EMOTION_TO_RECCON, EMOTIONS, RECCON_EMOTIONS
 from empatheia.text.noise import noisy
@@ -299,7 +298,7 @@ def _emobank(data: PerceiveData) -> list[Lesson]:
     """Sentences whose valence, as raters gave it (1 to 5), is well off the middle: sides alone."""
     path = find_corpus_file("lexicons", "emobank.csv")
     out = []
-    for row in csv.DictReader(io.StringIO(read_text(path), newline="")):
+    for row in CsvRows(read_text(path), path):
         valence = float(row["V"])
         if row["split"] == "train" and row["text"].strip() and not 2.75 < valence < 3.25:
             side = "pleasant" if valence > 3 else "unpleasant"

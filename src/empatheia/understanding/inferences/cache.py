@@ -17,12 +17,13 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from empatheia.errors import CheckpointError, DataError, MissingResourceError
+from empatheia.reading import parse_json
 from empatheia.resources import hold_file
 from empatheia.taxonomy import RELATIONS
 from empatheia.understanding.inferences.heads import Asked
@@ -225,6 +226,8 @@ def fill_cache(
 ) -> FillReport:
     """Asks a provider about turns, one line a turn in their order; a kill loses at most ``provider.stride`` texts.
 
+    The lines go to ``NAME.partial``, which takes the name when all turns are in.
+
     With ``resume`` the turns that the file has are compared with it one by one and skipped, so none is lost or written
     twice, and the file is the same as that of a run that was not stopped.
 
@@ -250,11 +253,32 @@ def fill_cache(
         raise DataError(
             f"cannot write {path}: it is a folder, or its folder does not exist. Name a file, e.g. cache.jsonl."
         )
-    if path.exists() and not resume:
-        raise DataError(f"{path} is there already. Go on with it by --resume (resume=True), or name another file.")
+    partial = path.with_name(f"{path.name}.partial")
+    there = [place for place in (path, partial) if place.exists()]
+    if there and not resume:
+        raise DataError(f"{there[0]} is there already. Go on with it by --resume (resume=True), or name another file.")
+    if len(there) > 1:
+        raise DataError(f"{path} and {partial.name} are both there; delete the one that is not to be gone on with.")
     header = _header(provider, names, n, heads or {})
-    if not path.exists():
-        _start(path, header)
+    place = there[0] if there else partial
+    if not there:
+        _start(place, header)
+    return replace(_fill(provider, turns, place, path, header, names, n, batch_size, progress), path=path)
+
+
+def _fill(
+    provider: Inferences,
+    turns: Iterable[Asked],
+    path: Path,
+    target: Path,
+    header: Mapping[str, Any],
+    names: Sequence[str],
+    n: int,
+    batch_size: int,
+    progress: Progress | None,
+) -> FillReport:
+    """Checks what a file has and adds the rest; only while nothing is to be added it has its final name."""
+    partial = target.with_name(f"{target.name}.partial")
     rest = iter(turns)
     known: dict[str, int] = {}
     counts: Counter[tuple[str, str]] = Counter()
@@ -278,6 +302,8 @@ def fill_cache(
             progress(before)
         total, reused = before, 0
         while chunk := list(islice(rest, provider.stride)):
+            if path == target and not partial.exists():
+                path.replace(partial)
             keys = [cache_key(asked.heads, header["fingerprint"], n) for asked in chunk]
             new = {key: asked.heads for key, asked in zip(keys, chunk, strict=True) if key not in known}
             answers = map(_plain, infer_merged(provider, list(new.values()), names, n, batch_size))
@@ -292,6 +318,8 @@ def fill_cache(
             total += len(chunk)
             if progress is not None:
                 progress(len(chunk))
+        if partial.exists():
+            partial.replace(target)  # still held
     answered = {name: counts[name, ""] for name in names}
     absent = {name: {why: k for (r, why), k in counts.items() if r == name and why} for name in names}
     return FillReport(path, total, before, reused, answered, {name: why for name, why in absent.items() if why})
@@ -401,7 +429,7 @@ def _whole_lines(path: Path) -> Iterator[tuple[int, int, dict[str, Any]]]:
             if not raw.endswith(b"\n"):
                 return
             try:
-                line = json.loads(raw)
+                line = parse_json(raw)
                 if place and not (isinstance(line["key"], str) and isinstance(line["inferences"], dict)):
                     raise ValueError("another kind of line")
             except (ValueError, KeyError, TypeError):
@@ -439,4 +467,4 @@ def _counted(inferences: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def _stored(stream: BinaryIO, place: int) -> dict[str, Any]:
     stream.seek(place)
-    return json.loads(stream.readline())["inferences"]
+    return parse_json(stream.readline())["inferences"]
