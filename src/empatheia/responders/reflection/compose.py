@@ -154,7 +154,7 @@ _TALK = ("foreign", "opening", "notext", "greeting", "smalltalk", "closing")
 
 # Moments in which "So your husband hits you." would sound offhand; what is unclear may be one of them.
 _GRAVE = frozenset({"loss", "worry", "lonely", "shame", "disgust", "unclear", "unclear_unpleasant"})
-_WELCOMING = ("Feel free", "Fill me in", "I'll just listen", "Give me a bit")
+_WELCOMING = ("Tell me more whenever", "I'd like to hear", "I'll just listen", "Give me a bit")
 
 
 class _Chooser:
@@ -347,7 +347,7 @@ def _side(scene: _Scene, chooser: _Chooser) -> Form | None:
 
 def _asks_again(form: Form, scene: _Scene) -> bool:
     """Whether a form asks for other words, which only an unclear turn deserves."""
-    again = form.text.startswith(("Say it again", "A few more words", "That could mean several", "I could read that"))
+    again = form.text.startswith(("Tell me a bit more", "Can you tell me a bit", "That could go either way"))
     return again and (len(scene.turns[-1].text.split()) > _FEW_WORDS and not is_foreign(scene.turns[-1].text))
 
 
