@@ -371,7 +371,7 @@ def test_offline_model_is_refused_at_once(offline):
         MissingResourceError, match=r"offline switch is on\. .*hf download nobody/nothing .*EMPATHEIA_MODELS"
     ):
         resolve_model("nobody/nothing")
-    with pytest.raises(MissingResourceError, match="is made by `empatheia models train causes`"):
+    with pytest.raises(MissingResourceError, match="`empatheia models train --help` names the models"):
         resolve_model("causes")
 
 
@@ -449,7 +449,8 @@ def test_a_slow_drip_ends(tmp_path, name, monkeypatch):
     from empatheia.errors import EndpointError
     from empatheia.resources.chat_endpoint import ChatEndpoint
 
-    monkeypatch.delenv("EMPATHEIA_OFFLINE", raising=False)
+    for name in ("EMPATHEIA_OFFLINE", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"):
+        monkeypatch.delenv(name, raising=False)
     with Dripping(DRIPS[name]) as server:
         with pytest.raises(MissingResourceError, match=r"resume|no whole answer|the server answers 500"):
             download(server.url, tmp_path / "file", attempts=1, longest=0.4)

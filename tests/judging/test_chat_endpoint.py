@@ -101,7 +101,8 @@ def test_an_unknown_host_is_told(monkeypatch):
         raise socket.gaierror(-2, "Name or service not known")
 
     monkeypatch.setattr(socket, "getaddrinfo", unknown)
-    monkeypatch.delenv("EMPATHEIA_OFFLINE", raising=False)
+    for switch in ("EMPATHEIA_OFFLINE", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"):
+        monkeypatch.delenv(switch, raising=False)
     waits: list[float] = []
     client = ChatEndpoint("judge", "http://nowhere.invalid/v1", api_key="", sleep=waits.append)
     with pytest.raises(EndpointError, match=r"nowhere\.invalid cannot be reached: its name is not known"):
