@@ -84,9 +84,14 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def server(monkeypatch):
-    for name in ("EMPATHEIA_OFFLINE", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"):
-        monkeypatch.delenv(name, raising=False)
+def online(monkeypatch):
+    """No switch of the caller forbids connections."""
+    for switch in ("EMPATHEIA_OFFLINE", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"):
+        monkeypatch.delenv(switch, raising=False)
+
+
+@pytest.fixture
+def server(monkeypatch, online):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     running = Server()
     thread = threading.Thread(target=running.serve_forever, daemon=True)
@@ -444,13 +449,11 @@ DRIPS = {
 
 
 @pytest.mark.parametrize("name", DRIPS)
-def test_a_slow_drip_ends(tmp_path, name, monkeypatch):
+def test_a_slow_drip_ends(tmp_path, name, online):
     """Neither timeout nor end ever comes from the server."""
     from empatheia.errors import EndpointError
     from empatheia.resources.chat_endpoint import ChatEndpoint
 
-    for name in ("EMPATHEIA_OFFLINE", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"):
-        monkeypatch.delenv(name, raising=False)
     with Dripping(DRIPS[name]) as server:
         with pytest.raises(MissingResourceError, match=r"resume|no whole answer|the server answers 500"):
             download(server.url, tmp_path / "file", attempts=1, longest=0.4)
@@ -461,7 +464,7 @@ def test_a_slow_drip_ends(tmp_path, name, monkeypatch):
 
 
 @pytest.mark.parametrize("url", ["file:///etc/hostname", "data:text/plain,x", "ftp://127.0.0.1/x", "x", "//host/x"])
-def test_only_http_is_fetched(tmp_path, url):
+def test_only_http_is_fetched(tmp_path, url, online):
     with pytest.raises(MissingResourceError, match="accepted: http:// and https://"):
         download(url, tmp_path / "file")
     assert list(tmp_path.iterdir()) == []
@@ -477,7 +480,7 @@ def test_a_length_that_is_none(server, tmp_path, monkeypatch, length):
         assert download(server.url, tmp_path / "file", SHA, attempts=1).read_bytes() == BODY
 
 
-def test_no_more_is_read_than_was_declared(tmp_path, monkeypatch):
+def test_no_more_is_read_than_was_declared(tmp_path, online):
     with (
         Dripping(b"HTTP/1.0 200 OK\r\n\r\n" + b"x" * 300_000) as much,
         pytest.raises(DataError, match="more than 1,100 bytes came"),
