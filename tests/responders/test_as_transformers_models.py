@@ -5,6 +5,8 @@ import torch
 from contract import all_cases
 from transformers import EncoderDecoderCache, StaticCache
 
+from empatheia.layers.attention import Attention
+from empatheia.layers.copy import copy_mixture
 from empatheia.responders.rashkin_retrieval import RashkinRetrieval, RetrievalConfig
 
 CASES = all_cases()
@@ -91,3 +93,43 @@ def test_a_resized_retrieval_model_is_loaded_again(encoder, tmp_path):
         with torch.no_grad():
             found, expected = (getattr(one, part)(ids, torch.ones_like(ids)) for one in (loaded, model))
         assert torch.equal(found, expected)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_half_precision_says_nearly_the_same(name):
+    case = CASES[name]
+    model = case.build_steady().half()
+    rounded = {key: value.half() if value.is_floating_point() else value for key, value in case.batch().items()}
+    with torch.no_grad():
+        half = model(**rounded)
+        model.float()
+        single = model(**{key: value.float() if value.dtype == torch.half else value for key, value in rounded.items()})
+    torch.testing.assert_close(half.logits.float(), single.logits, atol=0.05, rtol=0.02)
+    for loss, value in half.losses.items():
+        torch.testing.assert_close(value.float(), single.losses[loss], atol=0.02, rtol=0.02, msg=loss)
+    model.half().train()
+    assert all(torch.isfinite(value) for value in model(**rounded).losses.values())
+
+
+def test_half_precision_copies_where_nothing_else_is_likely():
+    logits = torch.tensor([[[12.0, -12.0, -12.0]]])
+    weights, ids = torch.tensor([[[1.0, 0.0]]]), torch.tensor([[1, 2]])
+    for share in (0.0, 1.0):
+        args = (logits, weights, torch.tensor([[[share]]]))
+        found = copy_mixture(*(x.half() for x in args), ids)
+        assert torch.isfinite(found).all()
+        torch.testing.assert_close(found, copy_mixture(*args, ids), atol=1e-3, rtol=1e-3)
+
+
+@pytest.mark.parametrize("gate_form", ["weights", "bias"])
+@pytest.mark.parametrize("openness", [0.0, 1e-6, 1.0])
+def test_half_precision_gates_may_all_be_closed(gate_form, openness):
+    torch.manual_seed(1)
+    attention = Attention(8, 2, gate_form=gate_form).half()
+    states, gates = torch.randn(1, 4, 8).half(), torch.full((1, 4), openness)
+
+    def attend(dtype):
+        module, x = attention.to(dtype), states.to(dtype)
+        return module(x, *module.project(x), None, gates.to(dtype)).float()
+
+    torch.testing.assert_close(attend(torch.half), attend(torch.float32), atol=5e-3, rtol=5e-3)

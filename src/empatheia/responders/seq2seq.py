@@ -22,6 +22,7 @@ from empatheia.layers.aligned import AlignedModel, resize_pretrained
 from empatheia.layers.attention import GateForm
 from empatheia.layers.convolutional import UnbiasedLayerNorm
 from empatheia.layers.positions import sinusoidal_positions
+from empatheia.layers.precision import wide
 from empatheia.layers.smoothing import smoothed_cross_entropy
 from empatheia.layers.transformer import Decoder, Encoder
 
@@ -193,7 +194,7 @@ def word_loss(logits: Tensor, labels: Tensor, pad_id: int, smoothing: float = 0.
         kept = labels.flatten().clamp_min(0)
         nll = smoothed_cross_entropy(logits.flatten(0, 1), kept, pad_id, smoothing)
     else:
-        nll = F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORED, reduction="none")
+        nll = F.cross_entropy(wide(logits).flatten(0, 1), labels.flatten(), ignore_index=IGNORED, reduction="none")
     return nll.view_as(labels) * labels.ne(IGNORED)
 
 
