@@ -5,6 +5,10 @@ import torch
 from contract import all_cases
 from transformers import EncoderDecoderCache, StaticCache
 
+from empatheia.layers.attention import Attention
+from empatheia.layers.copy import copy_mixture
+from empatheia.responders.rashkin_retrieval import RashkinRetrieval, RetrievalConfig
+
 CASES = all_cases()
 
 
@@ -39,3 +43,93 @@ def test_a_static_cache_longer_than_the_memory_gives_the_same_scores(name):
         ]
         plain = model(encoder_outputs=encoding, decoder_input_ids=ids).logits
     torch.testing.assert_close(torch.cat(rows, 1), plain, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("pieces", [70, 50])
+@pytest.mark.parametrize("name", CASES)
+def test_a_resized_model_learns_answers_and_is_loaded_again(name, pieces, tmp_path):
+    case = CASES[name]
+    model, batch = case.build_steady(), case.batch()
+    batch = {key: value.clamp(max=49) if key.endswith("ids") else value for key, value in batch.items()}
+    batch["labels"] = batch["labels"].clamp(max=49)
+    if "emotion_vocabulary" in batch:  # one entry a piece
+        batch["emotion_vocabulary"] = torch.arange(pieces) % 3 == 0
+    with torch.no_grad():
+        before = model(**batch).logits
+        table = model.resize_token_embeddings(pieces)
+        assert table.num_embeddings == model.config.vocab_size == pieces
+        after = model(**batch).logits
+    assert after.shape == (*before.shape[:2], pieces)
+    if not getattr(model.config, "copies", False):  # a mixture is normalised over all pieces, the new ones too
+        torch.testing.assert_close(after[..., :50], before[..., :50])
+    if pieces > 60:  # pieces that were not there before are read, said and learned
+        batch["input_ids"][:, 1] = batch["labels"][:, 0] = pieces - 1
+    model.train()
+    model(**batch).loss.backward()
+    model.eval()
+    ids = model.generate(**case.inputs(batch), max_new_tokens=4, do_sample=False)
+    assert ids.max() < pieces
+    with torch.no_grad():
+        expected = model(**batch).logits
+    model.save_pretrained(tmp_path)
+    loaded = type(model).from_pretrained(tmp_path).eval()
+    if case.steady is not None:
+        case.steady(loaded)
+    with torch.no_grad():
+        assert torch.equal(loaded(**batch).logits, expected)
+
+
+@pytest.mark.parametrize("encoder", [None, "bert"])
+def test_a_resized_retrieval_model_is_loaded_again(encoder, tmp_path):
+    settings = {"vocab_size": 60, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    described = None if encoder is None else {"model_type": encoder, "intermediate_size": 32, **settings}
+    config = RetrievalConfig(vocab_size=60, width=16, n_layers=1, n_heads=2, ffn_width=32, encoder_config=described)
+    model = RashkinRetrieval(config).eval()
+    model.resize_token_embeddings(70)
+    model.save_pretrained(tmp_path)
+    ids = torch.tensor([[2, 69, 68]])
+    loaded = RashkinRetrieval.from_pretrained(tmp_path).eval()
+    for part in ("encode_contexts", "encode_candidates"):
+        with torch.no_grad():
+            found, expected = (getattr(one, part)(ids, torch.ones_like(ids)) for one in (loaded, model))
+        assert torch.equal(found, expected)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_half_precision_says_nearly_the_same(name):
+    case = CASES[name]
+    model = case.build_steady().half()
+    rounded = {key: value.half() if value.is_floating_point() else value for key, value in case.batch().items()}
+    with torch.no_grad():
+        half = model(**rounded)
+        model.float()
+        single = model(**{key: value.float() if value.dtype == torch.half else value for key, value in rounded.items()})
+    torch.testing.assert_close(half.logits.float(), single.logits, atol=0.05, rtol=0.02)
+    for loss, value in half.losses.items():
+        torch.testing.assert_close(value.float(), single.losses[loss], atol=0.02, rtol=0.02, msg=loss)
+    model.half().train()
+    assert all(torch.isfinite(value) for value in model(**rounded).losses.values())
+
+
+def test_half_precision_copies_where_nothing_else_is_likely():
+    logits = torch.tensor([[[12.0, -12.0, -12.0]]])
+    weights, ids = torch.tensor([[[1.0, 0.0]]]), torch.tensor([[1, 2]])
+    for share in (0.0, 1.0):
+        args = (logits, weights, torch.tensor([[[share]]]))
+        found = copy_mixture(*(x.half() for x in args), ids)
+        assert torch.isfinite(found).all()
+        torch.testing.assert_close(found, copy_mixture(*args, ids), atol=1e-3, rtol=1e-3)
+
+
+@pytest.mark.parametrize("gate_form", ["weights", "bias"])
+@pytest.mark.parametrize("openness", [0.0, 1e-6, 1.0])
+def test_half_precision_gates_may_all_be_closed(gate_form, openness):
+    torch.manual_seed(1)
+    attention = Attention(8, 2, gate_form=gate_form).half()
+    states, gates = torch.randn(1, 4, 8).half(), torch.full((1, 4), openness)
+
+    def attend(dtype):
+        module, x = attention.to(dtype), states.to(dtype)
+        return module(x, *module.project(x), None, gates.to(dtype)).float()
+
+    torch.testing.assert_close(attend(torch.half), attend(torch.float32), atol=5e-3, rtol=5e-3)

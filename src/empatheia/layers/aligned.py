@@ -27,3 +27,24 @@ class AlignedModel(PreTrainedModel):
             if weight.device.type == "cpu" and weight.data_ptr() % ALIGNMENT:
                 weight.data = weight.data.clone()
         return loaded
+
+
+def resize_pretrained(model: PreTrainedModel, n_pieces: int, mean_resizing: bool) -> None:
+    """Gives the encoders of transformers inside a model as many rows as its own word table has.
+
+    They read the same pieces. What describes them, ``encoder_config``, is changed with them.
+
+    Args:
+        model: Whose configuration has an ``encoder_config``; nothing happens where that is None.
+        n_pieces: Rows.
+        mean_resizing: As in ``resize_token_embeddings``.
+    """
+    config: Any = model.config
+    if getattr(config, "encoder_config", None) is None:
+        return
+    for part in model.modules():
+        if isinstance(part, PreTrainedModel) and part is not model:
+            table: Any = part.get_input_embeddings()
+            if table.num_embeddings != n_pieces:
+                part.resize_token_embeddings(n_pieces, mean_resizing=mean_resizing)
+    config.encoder_config = {**config.encoder_config, "vocab_size": n_pieces}

@@ -11,6 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from empatheia.layers.precision import wide
+
 GateForm = Literal["weights", "memory", "bias"]
 
 
@@ -31,9 +33,10 @@ def gated_weights(scores: Tensor, keep: Tensor | None, gates: Tensor) -> Tensor:
     """
     if keep is not None:
         scores = scores.masked_fill(~keep, float("-inf"))
+    dtype, scores = scores.dtype, wide(scores)  # half precision has no room for a product of small gates
     scores = scores - scores.amax(-1, keepdim=True).clamp_min(torch.finfo(scores.dtype).min).detach()
     opened = scores.exp() * gates[:, None, None, :].to(scores.dtype)  # padding: exp(-inf) = 0
-    return opened / opened.sum(-1, keepdim=True).clamp_min(torch.finfo(scores.dtype).tiny)
+    return (opened / opened.sum(-1, keepdim=True).clamp_min(torch.finfo(scores.dtype).tiny)).to(dtype)
 
 
 class Attention(nn.Module):
@@ -140,9 +143,9 @@ class Attention(nn.Module):
             if self.gate_form == "weights":
                 weights = gated_weights(scores, keep, gates)
             else:
-                scores = scores + (1.0 - gates[:, None, None, :].to(scores.dtype)) * -1e18
+                scores = wide(scores) + (1.0 - wide(gates)[:, None, None, :]) * -1e18  # beyond float16
                 if keep is not None:
                     scores = scores.masked_fill(~keep, float("-inf"))
-                weights = scores.softmax(-1)
+                weights = scores.softmax(-1).to(q.dtype)
             mixed = F.dropout(weights, dropout, self.training) @ values
         return self.out(mixed.transpose(1, 2).flatten(-2))  # (batch, target, width)

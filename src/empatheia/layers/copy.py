@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from empatheia.layers.convolutional import ConvolutionalDecoder, ConvolutionalDecoderLayer
+from empatheia.layers.precision import wide
 
 
 def copy_mixture(logits: Tensor, weights: Tensor, share: Tensor, memory_ids: Tensor) -> Tensor:
@@ -24,10 +25,11 @@ def copy_mixture(logits: Tensor, weights: Tensor, share: Tensor, memory_ids: Ten
         memory_ids: Piece at each place of the memory. Shape: ``(batch, memory)``.
 
     Returns:
-        Log-probabilities, at least log 1e-18. Shape: that of ``logits``.
+        Log-probabilities, at least log 1e-18; of half precision in 32 bits. Shape: that of ``logits``.
     """
+    share, scores = wide(share), wide(logits)
     places = memory_ids[:, None].expand(weights.shape)
-    mixed = (share * logits.softmax(-1)).scatter_add(-1, places, ((1.0 - share) * weights).to(logits.dtype))
+    mixed = (share * scores.softmax(-1)).scatter_add(-1, places, ((1.0 - share) * weights).to(scores.dtype))
     return (mixed + 1e-18).log()
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import torch
 import torch.distributed as dist
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 SOURCES = ("corpus", "predictions")
@@ -94,6 +95,10 @@ class WordFrequencies(nn.Module):
             counted = torch.bincount(replies, minlength=self.counts.shape[0])
             counted[self.eos_id] = counted[self.pad_id] = 0
             self.counts.copy_(counted)
+
+    def resize(self, vocab_size: int) -> None:
+        """Makes room for ``vocab_size`` words; those behind the old ones were never seen."""
+        self.counts = F.pad(self.counts[:vocab_size], (0, max(0, vocab_size - self.counts.shape[0])))
 
     @torch.no_grad()
     def see(self, logits: Tensor, labels: Tensor) -> None:

@@ -12,6 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from empatheia.layers.precision import wide
+
 
 class _SmoothedCrossEntropy(torch.autograd.Function):
     @staticmethod
@@ -51,5 +53,4 @@ def smoothed_cross_entropy(logits: Tensor, labels: Tensor, without: int, smoothi
     Returns:
         Losses in nats. Shape: ``(n,)``.
     """
-    wide = logits if logits.dtype in (torch.float32, torch.float64) else logits.float()
-    return _SmoothedCrossEntropy.apply(wide, labels, without, smoothing)  # pyright: ignore[reportReturnType]
+    return _SmoothedCrossEntropy.apply(wide(logits), labels, without, smoothing)  # pyright: ignore[reportReturnType]

@@ -85,6 +85,11 @@ class DiverseResponder(FamilyResponder):
         """Counts the words of the training replies, where the frequencies are the corpus's."""
         self.frequencies.set_corpus(replies)
 
+    def resize_others(self, n_pieces: int, mean_resizing: bool) -> None:
+        """Adds the counts of words: new ones were never seen."""
+        super().resize_others(n_pieces, mean_resizing)
+        self.frequencies.resize(n_pieces)
+
     def reply_losses(
         self, logits: Tensor, labels: Tensor, encoding: Any, states: Tensor, n_words: Tensor
     ) -> dict[str, Tensor]:

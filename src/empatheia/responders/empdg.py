@@ -28,6 +28,7 @@ from transformers import initialization as init
 from transformers.cache_utils import DynamicCache, EncoderDecoderCache
 
 from empatheia.layers.copy import compact
+from empatheia.layers.precision import wide
 from empatheia.responders.copying import CopyingConfig, CopyingEncoding, CopyingResponder
 from empatheia.responders.moel_family import FamilyEncoder, family_encoder
 from empatheia.responders.seq2seq import IGNORED, ResponderOutput
@@ -495,13 +496,14 @@ class EmpDG(CopyingResponder):
         ids, masks, rows = [], [], []
         for step in range(self.config.n_sampled_words):
             states = self.decode(self.dropout(self.decoder.open(vectors, step)), encoding, None, cache)
-            scores = self.word_logits(states, encoding)[:, 0].log_softmax(-1)  # (batch, vocabulary)
+            scores = wide(self.word_logits(states, encoding)[:, 0]).log_softmax(-1)  # (batch, vocabulary)
             soft = ((scores + gumbel_noise(scores)) / self.config.gumbel_temperature).softmax(-1)
             drawn = soft.argmax(-1)
             ids.append(drawn)
             masks.append(is_open)
             if has_gradient:
-                rows.append(F.one_hot(drawn, soft.shape[-1]).to(soft.dtype) - soft.detach() + soft)
+                row = F.one_hot(drawn, soft.shape[-1]).to(soft.dtype) - soft.detach() + soft
+                rows.append(row.to(self.encoder.words.weight.dtype))
             is_open = is_open & drawn.ne(self.config.eos_token_id)
             if not is_open.any():
                 break

@@ -27,7 +27,7 @@ from transformers import AutoConfig, AutoModel, PreTrainedConfig
 from transformers import initialization as init
 from transformers.utils import ModelOutput
 
-from empatheia.layers.aligned import AlignedModel
+from empatheia.layers.aligned import AlignedModel, resize_pretrained
 from empatheia.layers.ensemble import Ensemble
 from empatheia.layers.pooling import mean_pool
 from empatheia.layers.positions import sinusoidal_positions
@@ -297,6 +297,14 @@ class RashkinRetrieval(AlignedModel):
             self.context_tower.pretrained.set_input_embeddings(value)
         else:
             self.words = value
+
+    def _resize_token_embeddings(
+        self, new_num_tokens: int | None, pad_to_multiple_of: int | None = None, mean_resizing: bool = True
+    ) -> nn.Embedding:
+        table: Any = super()._resize_token_embeddings(new_num_tokens, pad_to_multiple_of, mean_resizing)
+        if (new_num_tokens, pad_to_multiple_of) != (None, None):
+            resize_pretrained(self, table.num_embeddings, mean_resizing)
+        return table
 
     def load_encoder(self, folder: str) -> None:
         """Fills pretrained towers from a Hugging Face model folder."""

@@ -18,10 +18,11 @@ from transformers.cache_utils import DynamicCache, EncoderDecoderCache
 from transformers.modeling_outputs import BaseModelOutput
 from transformers.utils import ModelOutput
 
-from empatheia.layers.aligned import AlignedModel
+from empatheia.layers.aligned import AlignedModel, resize_pretrained
 from empatheia.layers.attention import GateForm
 from empatheia.layers.convolutional import UnbiasedLayerNorm
 from empatheia.layers.positions import sinusoidal_positions
+from empatheia.layers.precision import wide
 from empatheia.layers.smoothing import smoothed_cross_entropy
 from empatheia.layers.transformer import Decoder, Encoder
 
@@ -193,7 +194,7 @@ def word_loss(logits: Tensor, labels: Tensor, pad_id: int, smoothing: float = 0.
         kept = labels.flatten().clamp_min(0)
         nll = smoothed_cross_entropy(logits.flatten(0, 1), kept, pad_id, smoothing)
     else:
-        nll = F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORED, reduction="none")
+        nll = F.cross_entropy(wide(logits).flatten(0, 1), labels.flatten(), ignore_index=IGNORED, reduction="none")
     return nll.view_as(labels) * labels.ne(IGNORED)
 
 
@@ -300,6 +301,34 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
     def set_input_embeddings(self, value: nn.Module) -> None:
         """Replaces the word table."""
         self.encoder.words = value
+
+    def get_output_embeddings(self) -> nn.Module | None:
+        """The output layer; None where it is the word table itself."""
+        return None if self.config.tie_words else self.word_head
+
+    def set_output_embeddings(self, new_embeddings: nn.Module) -> None:
+        """Replaces the output layer, where there is one."""
+        if not self.config.tie_words:
+            self.word_head = new_embeddings
+
+    def _resize_token_embeddings(
+        self, new_num_tokens: int | None, pad_to_multiple_of: int | None = None, mean_resizing: bool = True
+    ) -> nn.Embedding:
+        table: Any = super()._resize_token_embeddings(new_num_tokens, pad_to_multiple_of, mean_resizing)
+        if (new_num_tokens, pad_to_multiple_of) != (None, None):
+            self.resize_others(table.num_embeddings, mean_resizing)
+        return table
+
+    def resize_others(self, n_pieces: int, mean_resizing: bool) -> None:
+        """Part of ``resize_token_embeddings``: all that has a row a piece beside word table and output layer.
+
+        Args:
+            n_pieces: Rows.
+            mean_resizing: New rows are drawn around the mean of the old ones.
+        """
+        for table in self.word_tables()[1:]:
+            self._get_resized_embeddings(table, n_pieces, mean_resizing=mean_resizing)
+        resize_pretrained(self, n_pieces, mean_resizing)
 
     @torch.no_grad()
     def load_word_vectors(self, matrix: Tensor, found: Tensor) -> None:
