@@ -307,7 +307,7 @@ class DialogueTokenizer:
             text = path.read_text(encoding="utf-8")
             path.write_text(text.replace(_VERSION, _OUR_VERSION, 1), encoding="utf-8", newline="\n")
             path = folder / "tokenizer_config.json"
-            settings = json.loads(path.read_text(encoding="utf-8")) | {"tokenizer_class": AUTO_CLASS}
+            settings = read_record(path) | {"tokenizer_class": AUTO_CLASS}
             path.write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
         meta = {
             "format": FORMAT,
