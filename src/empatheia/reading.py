@@ -12,7 +12,7 @@ import io
 import json
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -91,6 +91,16 @@ def _whole(digits: str) -> int:
     if len(digits) > MAX_DIGITS:
         raise UnreadableError(f"a number of too many digits ({len(digits):,}); accepted: at most {MAX_DIGITS}")
     return int(digits)
+
+
+def whole_number(text: str) -> int | None:
+    """A whole number of 0 or more in plain digits, or None: not of thousands of digits, not ``²``.
+
+    >>> whole_number(" 41 "), whole_number("-1"), whole_number("²")
+    (41, None, None)
+    """
+    digits = text.strip()
+    return int(digits) if digits.isascii() and digits.isdecimal() and len(digits) <= MAX_DIGITS else None
 
 
 def read_bytes(path: str | Path) -> bytes:
@@ -256,7 +266,9 @@ def read_array(path: str | Path, mmap: bool = False) -> np.ndarray:
         if not isinstance(array, np.ndarray):
             raise ValueError("an archive in place of one array")
         return array if mmap else np.array(array)
-    except (ValueError, EOFError, TypeError, OverflowError, SyntaxError, MemoryError, zipfile.BadZipFile) as error:
+    except OSError:
+        raise
+    except Exception as error:  # numpy evaluates a header as Python, with errors of all its kinds
         raise UnreadableError(f"{path}: no whole array ({' '.join(str(error).split())[:200]}). Make it anew.") from None
 
 
@@ -275,23 +287,31 @@ def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
             return out
     except UnreadableError:
         raise
-    except (ValueError, EOFError, KeyError, TypeError, OverflowError, SyntaxError, MemoryError, RuntimeError) as error:
-        problem: Exception = error
-    except (zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
-        problem = error
-    raise UnreadableError(f"{path}: no whole arrays ({' '.join(str(problem).split())[:200]}). Make it anew.") from None
+    except FileNotFoundError:
+        raise
+    except Exception as error:  # as above, and those of a damaged archive
+        said = " ".join(str(error).split())[:200]
+        raise UnreadableError(f"{path}: no whole arrays ({said}). Make it anew.") from None
 
 
-def read_member(archive: zipfile.ZipFile, name: str) -> bytes:
-    """A file of a ZIP archive, bounded after it is unpacked.
+def read_member(path: str | Path, choose: Callable[[list[str]], str]) -> tuple[str, bytes]:
+    """A file of a ZIP archive with its name, bounded after it is unpacked.
+
+    Args:
+        path: Of the archive.
+        choose: Given the names in it, gives that of the file, or raises.
 
     Raises:
-        UnreadableError: It is too large or damaged.
+        UnreadableError: The archive is damaged, or the file in it too large.
     """
-    size = archive.getinfo(name).file_size
-    if size > MAX_BYTES:
-        raise UnreadableError(f"{name}: unpacks to {size:,} bytes; accepted: at most {MAX_BYTES:,}.")
     try:
-        return archive.read(name)
-    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
-        raise UnreadableError(f"{name}: damaged ({error})") from None
+        with zipfile.ZipFile(path) as archive:
+            name = choose(archive.namelist())
+            if (size := archive.getinfo(name).file_size) > MAX_BYTES:
+                raise UnreadableError(f"{path}: {name} unpacks to {size:,} bytes; accepted: at most {MAX_BYTES:,}.")
+            return name, archive.read(name)
+    except DataError:
+        raise
+    except Exception as error:  # damaged archives raise errors of all kinds
+        said = " ".join(str(error).split())[:200]
+        raise UnreadableError(f"{path}: a damaged archive ({said}). Get it again.") from None

@@ -183,7 +183,12 @@ class ResultFile:
                 writer: csv.DictWriter[str] = csv.DictWriter(stream, self.columns)
                 writer.writeheader()
                 for record in _records(self.partial):
-                    writer.writerows(map(self._safe, self.cells(record)))
+                    try:
+                        cells = self.cells(record)
+                    except (LookupError, TypeError, ValueError, AttributeError) as problem:
+                        what = f"is no result ({type(problem).__name__}: {problem})"
+                        raise DataError(f"{self.partial}: row {record['row']} {what}. {self.remedy}") from None
+                    writer.writerows(map(self._safe, cells))
             table.replace(self.path)
         finally:
             table.unlink(missing_ok=True)
@@ -201,10 +206,10 @@ class ResultFile:
                     record = parse_json(line) if line.endswith(b"\n") else None
                 except ValueError:
                     record = None
-                if not isinstance(record, dict) or "row" not in record:
+                if not isinstance(record, dict) or type(record.get("row")) is not int:
                     break
                 size += len(line)
-                self.n_done, self.last_record = int(record["row"]), record
+                self.n_done, self.last_record = record["row"], record
                 self.last_good = self.last_good if "error" in record else record
         os.truncate(self.partial, size)
 

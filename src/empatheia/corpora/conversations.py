@@ -156,6 +156,8 @@ def _record(line: str) -> Mapping[str, Any]:
     for key in ("id", "turns"):
         if not record.get(key):
             raise DataError(f"no {key!r}")
+    if not isinstance(record["turns"], list):
+        raise DataError(f"'turns' is a {type(record['turns']).__name__}, expected a list")
     return record
 
 
@@ -183,7 +185,7 @@ def _dialogue(record: Mapping[str, Any], source: str) -> tuple[Dialogue, tuple[s
 
 def _role(person: Any, previous: Any, turns: list[Turn]) -> Role:
     """See the module's docstring; unknown persons (``?`` or none) take turns."""
-    if person in _FIXED_ROLES:
+    if isinstance(person, str) and person in _FIXED_ROLES:
         return _FIXED_ROLES[person]
     if not turns:
         return "speaker"

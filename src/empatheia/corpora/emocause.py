@@ -168,15 +168,19 @@ def _content(path: Path, split: str) -> tuple[Any, Path, str]:
     sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
     if not zipfile.is_zipfile(path):
         return _json(read_text(path), path), path, sha256
-    with zipfile.ZipFile(path) as archive:
-        names = [n for n in archive.namelist() if PurePosixPath(n).name == f"{split}.json" and "__MACOSX" not in n]
-        if not names:
-            raise DataError(f"{path}: no {split}.json in this archive; it holds {', '.join(archive.namelist()[:6])}.")
-        place = path / names[0]
-        try:
-            return _json(read_member(archive, names[0]).decode("utf-8-sig"), place), place, sha256
-        except (UnicodeDecodeError, zipfile.BadZipFile) as error:
-            raise DataError(f"{place}: damaged ({error}). Get the archive again.") from None
+
+    def choose(names: list[str]) -> str:
+        fitting = [n for n in names if PurePosixPath(n).name == f"{split}.json" and "__MACOSX" not in n]
+        if not fitting:
+            raise DataError(f"{path}: no {split}.json in this archive; it holds {', '.join(names[:6])}.")
+        return fitting[0]
+
+    name, raw = read_member(path, choose)
+    place = path / name
+    try:
+        return _json(raw.decode("utf-8-sig"), place), place, sha256
+    except UnicodeDecodeError as error:
+        raise DataError(f"{place}: damaged ({error}). Get the archive again.") from None
 
 
 def _json(text: str, place: Path) -> Any:

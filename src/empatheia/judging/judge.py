@@ -335,7 +335,7 @@ def _kept(path: Path, pairs: Mapping[str, Pair], model: str, prompt: str) -> dic
                 key, made = (str(row["pair"]), row["order"]), (row["model"], row["prompt"])
                 fingerprint, choices = row["material"], row["choices"]
                 tokens = {name: int(row[name]) for name in ("prompt_tokens", "completion_tokens")}
-            except (ValueError, KeyError, TypeError):
+            except (ValueError, KeyError, TypeError, OverflowError):
                 raise DataError(f"{path}:{number}: no answer of a judge; name another file with --out.") from None
             if made != (model, prompt):
                 raise DataError(

@@ -26,6 +26,7 @@ from empatheia.reading import parse_json, read_record
 from empatheia.registry import nearest
 from empatheia.resources import cache_dir
 from empatheia.responders import RESPONDERS
+from empatheia.training.records import check_record
 
 TOLD = ("accuracy", "ppl_word", "ppl_item", "ppl_token", "bleu_nltk_4", "bleu_avg", "p_at_1_100")
 """Scores a line of the table may show."""
@@ -360,11 +361,10 @@ def _records(results: Path | None) -> dict[str, dict[str, Any]]:
     best: dict[str, tuple[int, dict[str, Any]]] = {}
     for path in sorted(results.rglob("*-seed*.json")) if results is not None else ():
         try:
-            record = read_record(path)
-            rank = SIZES.index(record["size"])
-            name = record["recipe"]
-        except (OSError, ValueError, KeyError, TypeError):
+            record = check_record(read_record(path))
+        except (OSError, ValueError):
             continue
+        rank, name = SIZES.index(record["size"]), record["recipe"]
         if rank and (name not in best or rank > best[name][0]):
             best[name] = (rank, record)
     return {name: record for name, (_, record) in best.items()}

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import importlib.util
+import logging
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from empatheia.reading import read_record
-from empatheia.reports.record_tables import Row, Table, tables
+from empatheia.reports.record_tables import Row, Table, run_name, tables
 from empatheia.training.records import keep_record, read_records
 from empatheia.training.saving import write_atomically
 
 PAGE = "README.md"
+logger = logging.getLogger("empatheia.records")
 CURVES = ".curves.jsonl"
 
 
@@ -75,7 +77,7 @@ def results_page(results: Path) -> str:
         "and short, `full` as published. *Rows in italics* are what the paper printed for the row above.",
         "",
     ]
-    records = read_records(results)
+    records = [record for record in read_records(results) if _is_tabulable(record)]
     for table in tables(records):
         lines += [f"## {table.title}", "", table.lead, "", *_table(table), ""]
     charts = [chart for chart in sorted(results.rglob("*")) if chart.suffix in (".svg", ".png")]
@@ -87,6 +89,18 @@ def results_page(results: Path) -> str:
             "",
         ]
     return "\n".join(lines)
+
+
+def _is_tabulable(record: dict[str, Any]) -> bool:
+    """Whether a record fits a table; one that does not is told, and hides no other."""
+    try:
+        for table in tables([record]):
+            list(_table(table))
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as problem:
+        name, fault = run_name(record), f"{type(problem).__name__}: {problem!s:.100}"
+        logger.warning("the record of %s fits no table (%s) and is left out; make the run anew", name, fault)
+        return False
+    return True
 
 
 def _table(table: Table) -> Iterator[str]:

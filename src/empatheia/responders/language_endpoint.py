@@ -255,7 +255,7 @@ def _read_journal(path: Path) -> dict[str, dict[str, Any]]:
                         raise TypeError(name)
                 for name in ("prompt_tokens", "completion_tokens", "tries"):
                     int(row[name])
-            except (ValueError, KeyError, TypeError):
+            except (ValueError, KeyError, TypeError, OverflowError):
                 raise DataError(f"{path}:{number}: no answer of a language model; name another file.") from None
             found[row["key"]] = row
     os.truncate(path, whole)

@@ -53,7 +53,7 @@ def load_vectors(path: str | Path, words: Sequence[str], width: int | None = Non
             if len(fields) != width:
                 raise DataError(f"{path}:{number}: {len(fields)} values, expected {width}; is it a file of that width?")
         if word in rows_of and word not in found:
-            found[word] = _vector(values, f"{path}:{number}: the vector of {word!r}")
+            found[word] = _vector(values, width, f"{path}:{number}: the vector of {word!r}")
     if not found:
         raise DataError(f"{path}: none of {len(words)} vocabulary words has a vector there; is it the right language?")
     matrix = np.zeros((len(words), width or 0), dtype=np.float32)
@@ -69,11 +69,14 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
             yield number, line
 
 
-def _vector(values: str, where: str) -> np.ndarray:
+def _vector(values: str, width: int, where: str) -> np.ndarray:
     try:
-        vector = np.array(values.split(), dtype=np.float32)
+        with np.errstate(over="ignore"):  # told below
+            vector = np.array(values.split(), dtype=np.float32)
     except ValueError:
         raise DataError(f"{where} holds something that is no number: {values[:60]!r}.") from None
+    if len(vector) != width:
+        raise DataError(f"{where} holds {len(vector)} values, expected {width}.")
     if not np.isfinite(vector).all():
         raise DataError(f"{where} holds a value that is not finite.")
     return vector

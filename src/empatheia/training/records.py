@@ -102,16 +102,20 @@ def _check_scores(metrics: Mapping[str, Any], prefix: str) -> None:
     for name, score in metrics.items():
         if not isinstance(score, dict):
             continue
-        if not {"value", "unit"} <= score.keys():
+        if "value" not in score:
             _check_scores(score, f"{prefix}{name}: ")
             continue
         interval = score.get("interval")
         ends = interval if isinstance(interval, list) and len(interval) == 2 else [None if interval is None else ""]
-        is_right = all(map(_is_number, (score["value"], score.get("n"), *ends))) and isinstance(score["unit"], str)
+        texts = (score.get("unit"), score.get("signature", ""), score.get("name", ""))
+        is_right = all(map(_is_number, (score["value"], score.get("n"), *ends)))
+        is_right = (
+            is_right and all(isinstance(text, str) for text in texts) and isinstance(score.get("parts", {}), dict)
+        )
         if not is_right:
             raise ValueError(f"the score {prefix + name!r:.80} is {score!r:.80}")
 
 
 def _is_number(value: Any) -> bool:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number or value is None or value in ("inf", "-inf")  # as a Score writes them
+    return is_number or value is None or (isinstance(value, str) and value in ("inf", "-inf"))  # as a Score writes them

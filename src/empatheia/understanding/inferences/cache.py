@@ -408,13 +408,33 @@ def read_header(path: Path) -> dict[str, Any]:
         _, _, header = next(_whole_lines(path), (0, 0, None))
     except CheckpointError:
         header = None
-    if not isinstance(header, dict) or header.get("kind") != KIND:
+    if not isinstance(header, dict) or header.get("kind") != KIND or not _is_header(header):
         raise CheckpointError(
             f"{path} is no cache of inferences. Make one with: empatheia infer FILE --out cache.jsonl"
         )
     if header.get("format") != FORMAT:
         raise CheckpointError(f"{path} has format {header.get('format')}; this release reads {FORMAT}. Make it again.")
     return header
+
+
+def _is_header(header: Mapping[str, Any]) -> bool:
+    """Whether a first line has all that is read of it; what it says of another format is another matter."""
+    if header.get("format") != FORMAT:
+        return True
+    texts, relations = (header.get("provider"), header.get("fingerprint")), header.get("relations")
+    named = isinstance(relations, list) and all(isinstance(name, str) for name in relations)
+    return all(isinstance(text, str) for text in texts) and named and type(header.get("n")) is int
+
+
+def _is_answer(values: Any) -> bool:
+    """Whether something is what :meth:`Tails.to_dict` gives."""
+    if not isinstance(values, dict):
+        return False
+    if "absent" in values:
+        return isinstance(values["absent"], str)
+    tails, scores = values.get("tails"), values.get("scores", [])
+    is_told = isinstance(tails, list) and all(isinstance(tail, str) for tail in tails)
+    return is_told and isinstance(scores, list) and all(isinstance(score, int | float) for score in scores)
 
 
 def _whole_lines(path: Path) -> Iterator[tuple[int, int, dict[str, Any]]]:
@@ -430,9 +450,14 @@ def _whole_lines(path: Path) -> Iterator[tuple[int, int, dict[str, Any]]]:
                 return
             try:
                 line = parse_json(raw)
-                if place and not (isinstance(line["key"], str) and isinstance(line["inferences"], dict)):
+                texts = [line[name] for name in ("key", "id", "text")] if place else []
+                if place and not (
+                    all(isinstance(text, str) for text in texts)
+                    and type(line["turn"]) is int
+                    and all(map(_is_answer, line["inferences"].values()))
+                ):
                     raise ValueError("another kind of line")
-            except (ValueError, KeyError, TypeError):
+            except (ValueError, KeyError, TypeError, AttributeError):
                 raise CheckpointError(
                     f"{path}:{number}: a damaged line. Delete it and what follows, then resume."
                 ) from None
