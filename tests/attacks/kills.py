@@ -26,6 +26,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from fuzz import write_section
 
+from empatheia.corpora.loading import sample_root
+
 ROOT = Path(__file__).resolve().parents[2]
 BEGIN, END = "<!-- kills -->", "<!-- /kills -->"
 RECIPE = "recipes/gao2021/soft.yaml"
@@ -80,7 +82,12 @@ def jobs(model: Path, run: Path, detector: Path) -> list[Job]:
         Job("analyze, JSON lines", (*analyze, "--out", "r.jsonl"), ("--resume",), ("r.jsonl",), _rows),
         Job("analyze, CSV", (*analyze, "--out", "r.csv"), ("--resume",), ("r.csv",), _rows),
         Job("infer", (*infer, "--out", "c.jsonl"), ("--resume",), ("c.jsonl",), _rows),
-        Job("annotate", ("annotate", str(detector), "--out", "a.jsonl", "--split", "test"), (), ("a.jsonl",)),
+        Job(
+            "annotate",
+            ("annotate", str(detector), "--out", "a.jsonl", "--splits", "train,valid,test"),
+            (),
+            ("a.jsonl",),
+        ),
         Job("package", ("package", str(run), "made"), (), ("made",)),
     ]
 
@@ -90,6 +97,7 @@ def run_once(job: Job, folder: Path, words: Sequence[str], after: float | None) 
     environment = dict(
         os.environ, OMP_NUM_THREADS="1", HF_HUB_OFFLINE="1", EMPATHEIA_OFFLINE="1", TOKENIZERS_PARALLELISM="false"
     )
+    environment["EMPATHEIA_DATA"] = str(sample_root())
     command = [sys.executable, "-m", "empatheia", *words]
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(

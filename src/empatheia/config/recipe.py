@@ -26,6 +26,7 @@ from pydantic import (
 from empatheia.config.data import DATA_CONFIGS, WITHOUT_TRAINING, DataConfig, Strict, TaskData
 from empatheia.config.names import PathName, PlainName
 from empatheia.errors import ConfigError, MissingResourceError
+from empatheia.reading import read_text
 from empatheia.registry import nearest
 
 Size = Literal["smoke", "cpu", "full"]
@@ -272,7 +273,7 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
         name = str(path) if len(str(path)) <= 300 else f"{str(path)[:300]}..."
         raise ConfigError(f"no recipe at {name!r}.{nearest(name, _recipes_near(path))}")
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path)
         try:
             _check_depth(text, str(path))
             tree = yaml.load(text, YAML_LOADER)
