@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 
 from empatheia.care.evaluating import CareItem, Share, evaluate, read_items
-from empatheia.care.training import LabelledText, parts_of, read_texts, targets, threshold_for, with_typos
+from empatheia.care.labelled import LabelledText, read_texts, with_typos
+from empatheia.care.training import parts_of, targets, threshold_for
+from empatheia.cli import main
 from empatheia.errors import DataError
 
 
-def run(capsys: pytest.CaptureFixture, *arguments: str) -> tuple[int, str]:
-    """The group itself: it is in the table of commands once the package is wired."""
-    import typer
-
-    from empatheia.cli.care import app
-
-    code = typer.main.get_group(app).main(list(arguments), standalone_mode=False)
-    return code or 0, capsys.readouterr().out
+def run(capsys: pytest.CaptureFixture, *arguments: str, code: int = 0) -> str:
+    with pytest.raises(SystemExit) as left:
+        main(["care", *arguments])
+    told = capsys.readouterr()
+    assert left.value.code == code, told.err
+    return told.out if code == 0 else told.err
 
 
 def write(path: Path, *records: dict[str, Any]) -> Path:
@@ -29,27 +29,26 @@ def write(path: Path, *records: dict[str, Any]) -> Path:
 
 
 def test_check_says_level_words_and_reasons(capsys: pytest.CaptureFixture):
-    code, out = run(capsys, "check", "I want to kill myself.")
-    assert code == 0 and "crisis" in out and "kill myself" in out and "because" in out
+    out = run(capsys, "check", "I want to kill myself.")
+    assert "crisis" in out and "kill myself" in out and "because" in out
 
 
 def test_check_json_is_one_object(capsys: pytest.CaptureFixture):
-    _, out = run(capsys, "check", "I could murder a pizza", "--json")
+    out = run(capsys, "check", "I could murder a pizza", "--json")
     assert json.loads(out)["level"] == "none"
 
 
 def test_check_takes_a_conversation(capsys: pytest.CaptureFixture):
-    _, out = run(capsys, "check", "I'm so low.", "Are you thinking of suicide?", "yes", "--json")
+    out = run(capsys, "check", "I'm so low.", "Are you thinking of suicide?", "yes", "--json")
     assert json.loads(out)["level"] == "crisis"
-    with pytest.raises(DataError, match="listener"):
-        run(capsys, "check", "a", "b")
+    assert "listener" in run(capsys, "check", "a", "b", code=1)
 
 
 def test_resources_of_a_country(capsys: pytest.CaptureFixture):
-    assert "116 123" in run(capsys, "resources", "--country", "IE")[1]
-    rows = json.loads(run(capsys, "resources", "--json")[1])
+    assert "116 123" in run(capsys, "resources", "--country", "IE")
+    rows = json.loads(run(capsys, "resources", "--json"))
     assert all(row["source"] for row in rows)
-    assert "no entry" in run(capsys, "resources", "--country", "ZZ")[1]
+    assert "no entry" in run(capsys, "resources", "--country", "ZZ")
 
 
 def test_evaluate_counts_by_kind(capsys: pytest.CaptureFixture, tmp_path: Path):
@@ -60,11 +59,11 @@ def test_evaluate_counts_by_kind(capsys: pytest.CaptureFixture, tmp_path: Path):
         {"turns": ["I'm low.", "Are you thinking of suicide?", "yes"], "level": "crisis", "kind": "turns"},
         {"text": "My umbrella broke.", "level": "concern", "kind": "hidden"},
     )
-    told = json.loads(run(capsys, "evaluate", str(path), "--json")[1])
+    told = json.loads(run(capsys, "evaluate", str(path), "--json"))
     assert told["recall"]["found"] == 2 and told["recall"]["n"] == 3 and told["false_alarms"]["found"] == 0
     assert told["by_kind"]["explicit"]["share"] == 1.0 and told["missed"][0]["kind"] == "hidden"
     assert told["thresholds"]["risk"] > 0 and "validation_recall" in told["validation"]
-    assert "risks found" in run(capsys, "evaluate", str(path), "--typos", "0.05", "--before", "10")[1]
+    assert "risks found" in run(capsys, "evaluate", str(path), "--typos", "0.05", "--before", "10")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from empatheia.care import Care, Counter, Guard, Policy, Resources, assess, unguarded
+from empatheia.care import Care, Counter, Guard, Policy, Resources, assess, guarded, guarded_stream
 from empatheia.care.replies import Wording
 from empatheia.dialogue import Dialogue, Reply, Turn, Understanding
 from empatheia.errors import ConfigError, DataError
@@ -38,7 +38,7 @@ class Responder:
         return self.respond(item).understanding
 
     def stream(self, item: Any, **settings: Any) -> Any:
-        answer = self.respond(item)
+        answer = Responder.respond(self, item)
 
         class Stream:
             understanding = answer.understanding
@@ -80,49 +80,49 @@ def care() -> Care:
     return Care(resources=Resources.read(country="GB"))
 
 
-def guarded(care: Care, text: str = "That sounds hard. What happened?") -> tuple[Guard, Responder]:
+def behind(care: Care, text: str = "That sounds hard. What happened?") -> tuple[Guard, Responder]:
     responder = Responder(text)
     return care.guard(responder), responder
 
 
 def test_in_a_crisis_the_responder_is_not_asked(care: Care):
-    guard, responder = guarded(care)
+    guard, responder = behind(care)
     reply = guard.respond("I want to kill myself.")
     assert responder.asked == []
     assert "116 123" in reply.text and "999" in reply.text and "?" in reply.text
     assert "program" in reply.text or "software" in reply.text
-    assert reply.decoding["care"]["level"] == "crisis" and reply.decoding["care"]["done"] == ["replaced"]
-    assert not reply.understanding.names_emotion and reply.to_dict()["decoding"]["care"]["kinds"]
+    assert reply.care["level"] == "crisis" and reply.care["done"] == ["replaced"]
+    assert not reply.understanding.names_emotion and reply.to_dict()["care"]["kinds"]
 
 
 def test_a_concern_is_answered_and_followed_by_one_question_and_a_pointer(care: Care):
-    guard, responder = guarded(care)
+    guard, responder = behind(care)
     reply = guard.respond("I don't want to die, I just want this to stop.")
     assert responder.asked and reply.text.startswith(responder.text)
     assert reply.text.count("?") == 2 and "116 123" in reply.text
 
 
 def test_others_are_left_in_peace(care: Care):
-    guard, responder = guarded(care)
+    guard, responder = behind(care)
     reply = guard.respond("I could murder a pizza.")
-    assert reply.text == responder.text and reply.decoding["care"]["level"] == "none"
+    assert reply.text == responder.text and reply.care["level"] == "none"
 
 
 def test_a_third_party_brings_advice_for_helpers(care: Care):
-    guard, _ = guarded(care)
+    guard, _ = behind(care)
     reply = guard.respond("My brother says he'll kill himself tonight.")
     assert "Ask them directly" in reply.text or "ask plainly" in reply.text
     assert "are you thinking about killing yourself" not in reply.text
 
 
 def test_an_overdose_comes_with_the_emergency_number_first(care: Care):
-    guard, _ = guarded(care)
+    guard, _ = behind(care)
     text = guard.respond("I took all my pills.").text
     assert "999" in text.split("\n")[0]
 
 
 def test_violence_is_answered_as_such(care: Care):
-    guard, _ = guarded(care)
+    guard, _ = behind(care)
     assert (
         "not your fault" in guard.respond("My husband just tried to strangle me.").text
         or "believe" in guard.respond("My husband just tried to strangle me.").text
@@ -130,7 +130,7 @@ def test_violence_is_answered_as_such(care: Care):
 
 
 def test_the_block_of_resources_is_not_repeated_within_three_turns_and_words_vary(care: Care):
-    guard, _ = guarded(care)
+    guard, _ = behind(care)
     conversation = guard.converse()
     said = [conversation.say(text).text for text in ["I want to kill myself.", "I just want to die.", "I want to die."]]
     assert "116 123" in said[0] and "116 123" not in said[1] and "116 123" not in said[2]
@@ -141,7 +141,7 @@ def test_the_block_of_resources_is_not_repeated_within_three_turns_and_words_var
 
 
 def test_the_same_conversation_gets_the_same_reply(care: Care):
-    guard, _ = guarded(care)
+    guard, _ = behind(care)
     assert guard.respond("I want to kill myself.").text == guard.respond("I want to kill myself.").text
 
 
@@ -149,14 +149,14 @@ def test_if_the_detector_fails_the_safe_reply_is_given():
     responder = Responder()
     guard = Care(resources=Resources.read(country="US"), detector=Failing()).guard(responder)
     for reply in (guard.respond("My cat sleeps."), *guard.respond(["My cat sleeps."])):
-        assert "988" in reply.text and reply.decoding["care"]["failed"]
+        assert "988" in reply.text and reply.care["failed"]
     assert "".join(guard.stream("My cat sleeps.")) and responder.asked == []
 
 
 def test_lists_are_answered_in_order(care: Care):
-    guard, responder = guarded(care)
+    guard, responder = behind(care)
     replies = guard.respond(["The bus was late.", "I want to kill myself.", "It rained."])
-    assert [reply.decoding["care"]["level"] for reply in replies] == ["none", "crisis", "none"]
+    assert [reply.care["level"] for reply in replies] == ["none", "crisis", "none"]
     assert responder.asked == ["The bus was late.", "It rained."]
     assert guard.respond([]) == []
 
@@ -164,7 +164,7 @@ def test_lists_are_answered_in_order(care: Care):
 @pytest.mark.parametrize("text", ["", "  "])
 def test_the_responder_still_refuses_what_it_cannot_read(care: Care, text: str):
     with pytest.raises(DataError, match="empty"):
-        guarded(care)[0].respond(text)
+        behind(care)[0].respond(text)
 
 
 @pytest.mark.parametrize(
@@ -178,9 +178,9 @@ def test_the_responder_still_refuses_what_it_cannot_read(care: Care, text: str):
     ],
 )
 def test_harm_in_a_reply_is_withheld(care: Care, text: str):
-    guard, _ = guarded(care, text)
+    guard, _ = behind(care, text)
     reply = guard.respond("I failed my exam.")
-    assert text not in reply.text and reply.decoding["care"]["done"][0].startswith("reply withheld")
+    assert text not in reply.text and reply.care["done"][0].startswith("reply withheld")
     streamed = guard.stream("I failed my exam.")
     assert text not in "".join(streamed) and streamed.reply is not None
 
@@ -195,12 +195,12 @@ def test_harm_in_a_reply_is_withheld(care: Care, text: str):
     ],
 )
 def test_ordinary_and_careful_replies_are_sent(care: Care, text: str):
-    guard, _ = guarded(care, text)
+    guard, _ = behind(care, text)
     assert guard.respond("I had a long day.").text == text
 
 
 def test_claims_of_a_human_past_are_left_out(care: Care):
-    guard, _ = guarded(care, "Oh no! I had a dog too. How old was yours?")
+    guard, _ = behind(care, "Oh no! I had a dog too. How old was yours?")
     assert guard.respond("My dog ran away.").text == "Oh no! How old was yours?"
     assert "".join(guard.stream("My dog ran away.")).strip() == "Oh no! How old was yours?"
 
@@ -209,13 +209,13 @@ def test_claims_of_a_human_past_are_left_out(care: Care):
     "text", ["Are you human?", "wait are you a real person", "am i talking to a bot?", "who are you?"]
 )
 def test_asked_whether_it_is_human_it_says_no(care: Care, text: str):
-    guard, responder = guarded(care)
+    guard, responder = behind(care)
     reply = guard.respond(text)
     assert ("not a person" in reply.text or "not human" in reply.text) and responder.asked == []
 
 
 def test_a_stream_gives_sentences_and_ends_with_the_reply(care: Care):
-    guard, _ = guarded(care, "One thing. Another thing? Last")
+    guard, _ = behind(care, "One thing. Another thing? Last")
     stream = guard.stream("The bus was late.")
     pieces = list(stream)
     assert "".join(pieces).strip() == "One thing. Another thing? Last" and len(pieces) > 1
@@ -225,14 +225,14 @@ def test_a_stream_gives_sentences_and_ends_with_the_reply(care: Care):
 
 
 def test_another_language_brings_a_pointer(care: Care):
-    guard, responder = guarded(care)
+    guard, responder = behind(care)
     reply = guard.respond("Il fait beau aujourd'hui et je suis avec mes amis dans le jardin.")
     assert reply.text.startswith(responder.text) and "116 123" in reply.text
 
 
 def test_the_policy_decides(care: Care):
     kind = Care(Policy(crisis="follow", concern="pass"), Resources.read(country="GB"))
-    guard, responder = guarded(kind, "Oh.")
+    guard, responder = behind(kind, "Oh.")
     reply = guard.respond("I want to kill myself.")
     assert "116 123" in reply.text and reply.text.endswith("Oh.") and responder.asked
     assert guard.respond("I don't want to die, I just want this to stop.").text == "Oh."
@@ -243,7 +243,7 @@ def test_the_policy_decides(care: Care):
 
 
 def test_everything_else_is_the_responders(care: Care):
-    guard, _ = guarded(care)
+    guard, _ = behind(care)
     assert guard.name == "fake" and guard.analyze("I want to die.").turns
     assert care.guard(guard) is guard
     with pytest.raises(AttributeError):
@@ -275,9 +275,29 @@ def test_counts_hold_levels_and_days_alone(tmp_path: Path):
         Counter(path)
 
 
-def test_switched_off_it_says_so():
-    reply = unguarded(Responder().respond("hi"))
-    assert reply.decoding["care"] == {"care": "off"}
+class Guarded(Responder):
+    """A responder that is guarded in itself, as the listeners of this package are."""
+
+    respond = guarded(Responder.respond)
+    stream = guarded_stream(Responder.stream)
+
+
+def test_a_listener_that_is_guarded_in_itself_takes_care_as_a_setting(care: Care):
+    listener = Guarded()
+    assert listener.respond("I want to kill myself.").care["level"] == "crisis" and not listener.asked
+    assert "116 123" in listener.respond("I want to kill myself.", care=care).text
+    off = listener.respond("I want to kill myself.", care=False)
+    assert off.care == {"care": "off"} and off.text == listener.text
+    assert [one.care for one in listener.respond(["a", "b"], care=False)] == [{"care": "off"}] * 2
+    stream = listener.stream("I want to kill myself.", care=False)
+    assert "".join(stream).strip() == listener.text and stream.reply.care == {"care": "off"}
+    with pytest.raises(ConfigError, match="True, False or a Care"):
+        listener.respond("hi", care="yes")
+
+
+def test_one_of_those_behind_a_guard_is_checked_once_by_the_guards_own_care(care: Care):
+    guard = Care(Policy(concern="pass"), care.resources).guard(Guarded())
+    assert guard.respond("I don't want to die, I just want this to stop.").text == Guarded.text
 
 
 # -- files -----------------------------------------------------------------------------------------------------

@@ -8,9 +8,10 @@
 from __future__ import annotations
 
 from empatheia.care.assessment import ABOUT, KINDS, LEVELS, Assessment
+from empatheia.care.checking import Care, Checked
 from empatheia.care.counting import Counter
 from empatheia.care.detector import Detector, assess
-from empatheia.care.guard import Care, Guard, unguarded
+from empatheia.care.guard import Guard, guarded, guarded_stream
 from empatheia.care.policy import Policy
 from empatheia.care.replies import Replies, Wording
 from empatheia.care.resources import Resources
@@ -21,6 +22,7 @@ __all__ = [
     "LEVELS",
     "Assessment",
     "Care",
+    "Checked",
     "Counter",
     "Detector",
     "Guard",
@@ -29,5 +31,6 @@ __all__ = [
     "Resources",
     "Wording",
     "assess",
-    "unguarded",
+    "guarded",
+    "guarded_stream",
 ]

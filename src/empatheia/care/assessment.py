@@ -89,6 +89,11 @@ class Assessment:
         """Whether anything is to be done."""
         return self.level != "none"
 
+    @property
+    def is_crisis(self) -> bool:
+        """Whether to act now."""
+        return self.level == "crisis"
+
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON-ready data; each span carries its text."""
         return {

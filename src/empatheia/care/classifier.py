@@ -17,6 +17,7 @@ import numpy as np
 from empatheia.care.assessment import KINDS
 from empatheia.care.features import BUCKETS, FEATURES
 from empatheia.errors import CheckpointError
+from empatheia.reading import parse_json
 
 WEIGHTS = Path(__file__).parent / "data" / "classifier.safetensors"
 HEADS = ("risk", "crisis", "self", "other", "past", "fiction", *KINDS)
@@ -88,9 +89,9 @@ class LinearClassifier:
 
         try:
             with safe_open(str(path), framework="numpy") as file:
-                told = json.loads((file.metadata() or {})["about"])
+                told = parse_json((file.metadata() or {})["about"])
                 wide, narrow, bias = (file.get_tensor(name) for name in ("wide", "narrow", "bias"))
-                thresholds, notes = json.loads(told["thresholds"]), json.loads(told["notes"])
+                thresholds, notes = parse_json(told["thresholds"]), parse_json(told["notes"])
         except (OSError, SafetensorError, KeyError, ValueError) as error:
             raise CheckpointError(
                 f"the classifier {path} cannot be read: {error}. Reinstall the package, or train it anew:"

@@ -8,163 +8,16 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from empatheia.care.assessment import About
 from empatheia.care.lexicon import Hit
 from empatheia.care.normalising import LAUGH, Token
+from empatheia.config.recipe import read_yaml
 
-_SELF = frozenset(
-    [
-        "i",
-        "me",
-        "my",
-        "mine",
-        "myself",
-        "am",
-        "we",
-        "us",
-        "ah",
-        "ako",
-        "ich",
-        "je",
-        "yo",
-        "eu",
-        "ik",
-        "io",
-        "mi",
-        "me",
-        "mich",
-        "mir",
-    ]
-)
-_YOU = frozenset(["you", "your", "yours", "yourself"])
-_OTHER = frozenset(
-    [
-        "he",
-        "she",
-        "they",
-        "him",
-        "her",
-        "his",
-        "hers",
-        "them",
-        "their",
-        "himself",
-        "herself",
-        "themselves",
-        "themself",
-        "friend",
-        "friends",
-        "bestie",
-        "mate",
-        "buddy",
-        "pal",
-        "brother",
-        "sister",
-        "mother",
-        "father",
-        "son",
-        "daughter",
-        "husband",
-        "wife",
-        "partner",
-        "boyfriend",
-        "girlfriend",
-        "roommate",
-        "flatmate",
-        "housemate",
-        "cousin",
-        "uncle",
-        "aunt",
-        "nephew",
-        "niece",
-        "grandmother",
-        "grandfather",
-        "grandma",
-        "grandpa",
-        "gran",
-        "nan",
-        "grandad",
-        "granddad",
-        "granny",
-        "grandson",
-        "granddaughter",
-        "stepfather",
-        "stepmother",
-        "stepdad",
-        "stepmom",
-        "colleague",
-        "coworker",
-        "boss",
-        "student",
-        "pupil",
-        "classmate",
-        "neighbour",
-        "neighbor",
-        "patient",
-        "client",
-        "teen",
-        "teenager",
-        "kid",
-        "child",
-        "someone",
-        "somebody",
-        "anyone",
-        "ex",
-        "fiance",
-        "fiancee",
-        "guy",
-        "girl",
-        "boy",
-        "man",
-        "woman",
-        "lady",
-        "lad",
-        "lads",
-        "teammate",
-        "people",
-        "user",
-        "everyone",
-    ]
-)
-_KIN = _OTHER - frozenset(
-    [
-        "he",
-        "she",
-        "they",
-        "him",
-        "her",
-        "his",
-        "hers",
-        "them",
-        "their",
-        "himself",
-        "herself",
-        "themselves",
-        "themself",
-        "everyone",
-    ]
-)
-_TELLS = frozenset(
-    [
-        "says",
-        "said",
-        "say",
-        "tells",
-        "told",
-        "tell",
-        "thinks",
-        "thought",
-        "texted",
-        "wrote",
-        "posted",
-        "asked",
-        "asks",
-        "if",
-        "when",
-        "because",
-    ]
-)
+_WORDS = read_yaml(Path(__file__).parent / "data" / "words.yaml")
+_SELF, _YOU, _KIN = frozenset(_WORDS["self"]), frozenset(_WORDS["you"]), frozenset(_WORDS["others"])
+_OTHER = _KIN.union(_WORDS["third_person"])
 _NOT = frozenset(["not", "never", "without", "nobody", "neither", "nor", "hardly", "stopped"])
 _NOT_REALLY = frozenset(["only", "just", "joking", "kidding", "even", "sure", "lie", "know"])
 _BEFORE = 5

@@ -10,6 +10,7 @@ from threading import Lock
 
 from empatheia.care.assessment import LEVELS, Level
 from empatheia.errors import DataError
+from empatheia.reading import UnreadableError, read_record
 
 
 class Counter:
@@ -28,10 +29,10 @@ class Counter:
         self.days: dict[str, dict[str, int]] = {}
         if self.path is not None and self.path.exists():
             try:
-                self.days = json.loads(self.path.read_text(encoding="utf-8"))
+                self.days = read_record(self.path)
                 if not all(isinstance(one, dict) for one in self.days.values()):
-                    raise ValueError("no counts by day")
-            except (ValueError, AttributeError, OSError) as error:
+                    raise UnreadableError("no counts by day")
+            except (UnreadableError, OSError) as error:
                 raise DataError(f"{self.path} holds no counts: {error}. Name another file, or remove it.") from error
 
     def add(self, level: Level, day: date | None = None) -> None:

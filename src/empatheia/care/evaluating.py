@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from empatheia.care.assessment import LEVELS, Assessment, check_name
+from empatheia.care.labelled import labelled_records, with_typos
 from empatheia.dialogue import ROLES, Dialogue, Turn
 from empatheia.errors import DataError
 
@@ -135,21 +135,9 @@ def read_items(path: str | Path) -> list[CareItem]:
     Raises:
         DataError: The file or a line cannot be used; says which.
     """
-    path = Path(path)
-    try:
-        rows = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path} cannot be read: {error}. Accepted: {ACCEPTED}.") from error
     out: list[CareItem] = []
-    for number, row in enumerate(rows, 1):
-        if not row.strip():
-            continue
-        where = f"{path}, line {number}: "
-        try:
-            record = json.loads(row)
-        except ValueError as error:
-            raise DataError(f"{where}no JSON: {error}. Accepted: {ACCEPTED}.") from error
-        turns = record.get("turns", [record.get("text")]) if isinstance(record, dict) else [None]
+    for number, (where, record) in enumerate(labelled_records(path, ACCEPTED), 1):
+        turns = record.get("turns", [record.get("text")])
         if not isinstance(turns, list) or not turns or not all(isinstance(turn, str) for turn in turns):
             raise DataError(f"{where}no text; accepted: {ACCEPTED}.")
         if len(turns) % 2 == 0:
@@ -186,7 +174,6 @@ def evaluate(
         DataError: ``typos`` or ``n_before`` is out of range.
     """
     from empatheia.care.detector import Detector
-    from empatheia.care.training import with_typos
 
     if not 0.0 <= typos <= 1.0:
         raise DataError(f"typos is {typos}; accepted: a share from 0 to 1.")

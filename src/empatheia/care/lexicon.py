@@ -17,6 +17,7 @@ from typing import Literal, cast, get_args
 from empatheia.care.assessment import KINDS, LEVELS, Kind, Level, check_name
 from empatheia.care.normalising import Token
 from empatheia.errors import DataError
+from empatheia.reading import read_text
 
 LEXICON = Path(__file__).parent / "data" / "lexicon.tsv"
 COLUMNS = ("pattern", "kind", "level", "force", "provenance", "found", "alone", "false")
@@ -122,7 +123,7 @@ class Lexicon:
         """
         path = Path(path)
         try:
-            text = path.read_text(encoding="utf-8")
+            text = read_text(path)
         except OSError as error:
             raise DataError(
                 f"the lexicon {path} cannot be read: {error.strerror}. Reinstall or name another."

@@ -17,53 +17,16 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from pathlib import Path
+
+from empatheia.config.recipe import read_yaml
 
 APOSTROPHES = "'\u2018\u2019\u201b\u02bc\u2032\u02b9\u0060\u00b4\uff07"
 LAUGH = "_laugh_"
 """Stands for emoji and letters of laughter."""
 
-SENSITIVE = frozenset(
-    [
-        "suicide",
-        "suicides",
-        "suicidal",
-        "kill",
-        "kills",
-        "killing",
-        "killed",
-        "die",
-        "dies",
-        "died",
-        "dying",
-        "dead",
-        "death",
-        "overdose",
-        "overdosed",
-        "cut",
-        "cutting",
-        "hang",
-        "hanged",
-        "hanging",
-        "noose",
-        "myself",
-        "unalive",
-        "unaliving",
-        "kms",
-        "kys",
-        "ctb",
-        "rape",
-        "raped",
-        "murder",
-        "rope",
-        "pills",
-        "razor",
-        "bleed",
-        "bleeding",
-        "selfharm",
-        "hurt",
-        "goodbye",
-    ]
-)
+_WORDS = read_yaml(Path(__file__).parent / "data" / "words.yaml")
+SENSITIVE = frozenset(_WORDS["sensitive"])
 """Words that are looked for behind figures, stars and blanks."""
 
 _INVISIBLE = re.compile(
@@ -81,179 +44,13 @@ _PIECES = re.compile(
 )
 _STRETCHED = re.compile(r"([^\W\d_])\1{2,}")
 
-_CONTRACTED = {
-    "dont": "do not",
-    "doesnt": "does not",
-    "didnt": "did not",
-    "cant": "can not",
-    "cannot": "can not",
-    "cannae": "can not",
-    "couldnt": "could not",
-    "wont": "will not",
-    "wouldnt": "would not",
-    "shouldnt": "should not",
-    "isnt": "is not",
-    "arent": "are not",
-    "wasnt": "was not",
-    "werent": "were not",
-    "havent": "have not",
-    "hasnt": "has not",
-    "hadnt": "had not",
-    "aint": "is not",
-    "im": "i am",
-    "ive": "i have",
-    "youre": "you are",
-    "youve": "you have",
-    "theyre": "they are",
-    "hes": "he is",
-    "shes": "she is",
-    "thats": "that is",
-    "whats": "what is",
-    "theres": "there is",
-    "lets": "let us",
-    "gonna": "going to",
-    "gunna": "going to",
-    "gona": "going to",
-    "gonnae": "going to",
-    "finna": "going to",
-    "imma": "i am going to",
-    "ima": "i am going to",
-    "wanna": "want to",
-    "wana": "want to",
-    "wannadie": "want to die",
-    "wnat": "want",
-    "wan": "want to",
-    "tryna": "trying to",
-    "gotta": "got to",
-    "hafta": "have to",
-    "ion": "i do not",
-    "idk": "i do not know",
-    "idc": "i do not care",
-    "dunno": "do not know",
-    "u": "you",
-    "ur": "your",
-    "r": "are",
-    "abt": "about",
-    "pls": "please",
-    "plz": "please",
-    "bc": "because",
-    "cuz": "because",
-    "cos": "because",
-    "coz": "because",
-    "thx": "thanks",
-    "tmrw": "tomorrow",
-    "tmr": "tomorrow",
-    "2nite": "tonight",
-    "2night": "tonight",
-    "noone": "nobody",
-    "everybody": "everyone",
-    "anybody": "anyone",
-    "somebody": "someone",
-    "meself": "myself",
-    "mysef": "myself",
-    "maself": "myself",
-    "mysel": "myself",
-    "mum": "mother",
-    "mom": "mother",
-    "mam": "mother",
-    "mama": "mother",
-    "mummy": "mother",
-    "mommy": "mother",
-    "momma": "mother",
-    "dad": "father",
-    "daddy": "father",
-    "papa": "father",
-    "bf": "boyfriend",
-    "gf": "girlfriend",
-    "bro": "brother",
-    "sis": "sister",
-    "sucidal": "suicidal",
-    "suicidle": "suicidal",
-    "sewerslide": "suicide",
-    "sewercide": "suicide",
-    "suicid": "suicide",
-    "suiside": "suicide",
-    "sucide": "suicide",
-    "sui": "suicide",
-    "ded": "dead",
-    "deid": "dead",
-    "kil": "kill",
-    "kll": "kill",
-    "unalived": "unalive",
-    "od": "overdose",
-    "oded": "overdosed",
-    "odd": "odd",
-    "tae": "to",
-    "ah": "i",
-    "wis": "was",
-}
+_CONTRACTED: dict[str, str] = _WORDS["meant"]
 _SUFFIXES = {"n't": "not", "'ll": "will", "'re": "are", "'ve": "have", "'m": "am", "'d": "would"}
-_PAIRS = {
-    ("my", "self"): "myself",
-    ("no", "one"): "nobody",
-    ("any", "more"): "anymore",
-    ("any", "longer"): "anymore",
-    ("un", "alive"): "unalive",
-    ("un", "aliving"): "unaliving",
-    ("over", "dose"): "overdose",
-    ("good", "bye"): "goodbye",
-    ("self", "harm"): "selfharm",
-    ("self", "harmed"): "selfharm",
-    ("self", "harming"): "selfharm",
-    ("self", "harms"): "selfharm",
-    ("sewer", "slide"): "suicide",
-    ("some", "one"): "someone",
-    ("every", "one"): "everyone",
-    ("my", "slef"): "myself",
-}
-_JOINED = frozenset(
-    [
-        "i",
-        "want",
-        "to",
-        "die",
-        "kill",
-        "myself",
-        "my",
-        "self",
-        "end",
-        "it",
-        "all",
-        "life",
-        "suicide",
-        "suicidal",
-        "cut",
-        "me",
-        "am",
-        "going",
-        "hate",
-        "dead",
-        "be",
-        "no",
-        "one",
-        "cares",
-        "wanna",
-        "kms",
-        "please",
-        "help",
-        "cant",
-        "do",
-        "this",
-        "not",
-        "live",
-        "anymore",
-        "in",
-        "just",
-        "let",
-        "is",
-        "the",
-        "dont",
-        "here",
-    ]
-)
-_ALARMING = frozenset(["die", "kill", "suicide", "suicidal", "dead", "kms"])
-_FUZZY = ("suicide", "suicidal", "myself", "overdose", "overdosed", "goodbye", "anymore", "without")
-_NOT_FUZZY = frozenset(["himself", "itself", "thyself", "goodby", "overdoes", "suicides", "suicided"])
+_PAIRS = {tuple(pair.split()): meant for pair, meant in _WORDS["pairs"].items()}
+_JOINED = frozenset(_WORDS["joined"])
+_ALARMING = frozenset(_WORDS["alarming"])
+_MENDED: list[str] = _WORDS["mended"]
+_NOT_MENDED = frozenset(_WORDS["not_mended"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -411,9 +208,9 @@ def _unspaced(spaced: str) -> tuple[str, ...]:
 
 def _unmisspelt(word: str) -> str:
     """One of the few words that matter, if it is one slip away."""
-    if word in _NOT_FUZZY:
+    if word in _NOT_MENDED:
         return word
-    for one in _FUZZY:
+    for one in _MENDED:
         if abs(len(one) - len(word)) <= 1 and word[0] == one[0] and _is_one_slip(word, one):
             return one
     return word

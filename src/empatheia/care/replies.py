@@ -9,12 +9,10 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-import yaml
-
 from empatheia.care.assessment import Assessment
 from empatheia.care.detector import DANGER_TO_OTHERS
 from empatheia.care.policy import Policy
-from empatheia.care.resources import Resources
+from empatheia.care.resources import Resources, read_mapping
 from empatheia.dialogue import Turn
 from empatheia.errors import ConfigError
 
@@ -29,7 +27,7 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
     "concern": ("follow", "follow_abuse", "follow_eating_disorder", "follow_grief", "follow_past", "pointer"),
     "uncertain": ("pointer",),
 }
-LISTS = ("replaced", "human", "failed")
+LISTS = ("replaced", "without_past", "human", "failed")
 ASKED_FOR = ("number", "hotline", "helpline", "who can i call", "who do i call", "phone", "where can i get help")
 
 
@@ -53,14 +51,7 @@ class Wording:
             ConfigError: It is missing or broken, or a part has no text.
         """
         path = REPLIES if path is None else Path(path)
-        try:
-            tree = yaml.safe_load(path.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise ConfigError(f"the file of replies {path} cannot be read: {error.strerror}. Name another.") from error
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
-            raise ConfigError(f"{path}: not valid YAML: {' '.join(str(error).split())[:300]}.") from None
-        if not isinstance(tree, dict):
-            raise ConfigError(f"{path} holds a {type(tree).__name__}; accepted: a mapping of situations.")
+        tree = read_mapping(path, "file of replies", "Name another, or reinstall the package")
         for situation, names in NEEDED.items():
             for name in names:
                 _check(path, f"{situation}.{name}", (tree.get(situation) or {}).get(name))
@@ -167,6 +158,10 @@ class Replies:
     def replaced(self, turns: Sequence[Turn] = ()) -> str:
         """In place of something harmful a responder wrote."""
         return self._filled("replaced", "", _said(turns), _seed(turns))
+
+    def without_past(self, turns: Sequence[Turn] = ()) -> str:
+        """In place of a reply that only told of a human past."""
+        return self._filled("without_past", "", _said(turns), _seed(turns))
 
     def human(self, turns: Sequence[Turn] = ()) -> str:
         """To who asks whether it is human."""

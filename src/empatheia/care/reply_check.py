@@ -70,7 +70,7 @@ _HUMAN = re.compile(
     r"|actual )?(?:person|human|someone|somebody)(?= |$)"
     r"| are you even (?:real|human)(?= |$)| do you have (?:feelings|a body|emotions)(?= |$)"
 )
-_SENTENCE = re.compile(r"[^.!?\n]+[.!?]*[\"'”’)]*\s*|\n+")
+_SENTENCE = re.compile(r"[^.!?\n]*[.!?]+[\"'”’)]*\s*|[^.!?\n]+|\n+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,13 +118,18 @@ def human_claims(text: str) -> list[str]:
     >>> human_claims("Oh no! I had a dog too. How old was yours?")
     ['I had a dog too.']
     """
-    return [s.strip() for s in sentences_of(text) if _CLAIMS.search(_joined(s)) and not s.strip().endswith("?")]
+    return [sentence.strip() for sentence in sentences_of(text) if _is_claim(sentence)]
 
 
 def without_claims(text: str) -> str:
-    """The reply without such sentences; as it was, if nothing else is left."""
-    kept = "".join(s for s in sentences_of(text) if not (_CLAIMS.search(_joined(s)) and not s.strip().endswith("?")))
-    return kept.strip() or text
+    """The reply without such sentences; itself if it has none, "" if it is nothing else."""
+    sentences = sentences_of(text)
+    kept = [sentence for sentence in sentences if not _is_claim(sentence)]
+    return text if len(kept) == len(sentences) else "".join(kept).strip()
+
+
+def _is_claim(sentence: str) -> bool:
+    return bool(_CLAIMS.search(_joined(sentence))) and not sentence.strip().endswith("?")
 
 
 def asks_whether_human(text: str) -> bool:

@@ -9,10 +9,10 @@ from datetime import date
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
 from pydantic import Field, ValidationError, field_validator
 
 from empatheia.config import Strict
+from empatheia.config.recipe import read_yaml
 from empatheia.errors import ConfigError
 from empatheia.registry import nearest
 
@@ -149,9 +149,8 @@ class Resources:
             return f"a doctor, a crisis line in your country, or {self.emergency} in an emergency"
         return f"{lines[0].line()}, or {self.emergency} in an emergency"
 
-    def doubts(self, today: date | None = None) -> list[str]:
-        """What whoever runs this should know: entries checked long ago, a guessed or unknown country."""
-        today = today or date.today()
+    def guesses(self) -> list[str]:
+        """Whether the country was guessed, and whether nothing is known of it."""
         told = []
         if self.guessed_from:
             place = self.country or "(unknown)"
@@ -161,10 +160,19 @@ class Resources:
                 f"no help line is known for {self.country or 'an unknown country'}: replies say"
                 f" {LOCAL_EMERGENCY!r}. Add yours to a copy of {self.path.name}"
             )
-        old = [e.name for e in self.entries() if _months(e.last_verified, today) > MONTHS]
-        if old:
-            told.append(f"checked more than {MONTHS} months ago: {', '.join(old)}. Check them and set last_verified")
         return told
+
+    def outdated(self, today: date | None = None) -> list[str]:
+        """Entries that were checked too long ago."""
+        today = today or date.today()
+        old = [entry.name for entry in self.entries() if _months(entry.last_verified, today) > MONTHS]
+        if not old:
+            return []
+        return [f"checked more than {MONTHS} months ago: {', '.join(old)}. Check them and set last_verified"]
+
+    def doubts(self, today: date | None = None) -> list[str]:
+        """What whoever runs this should know: :meth:`guesses` and :meth:`outdated`."""
+        return [*self.guesses(), *self.outdated(today)]
 
     def to_list(self, country: str | None = None) -> list[dict[str, Any]]:
         """Plain JSON-ready data; of one country, or of all."""
@@ -176,15 +184,31 @@ class Resources:
         ]
 
 
+def read_mapping(path: Path, what: str, remedy: str) -> dict[str, Any]:
+    """The mapping in a YAML file of care.
+
+    Args:
+        path: The file.
+        what: It is, for the message.
+        remedy: How a message ends.
+
+    Raises:
+        ConfigError: It is missing, unreadable, no YAML, or no mapping.
+    """
+    if not path.is_file():
+        raise ConfigError(f"the {what} {path} cannot be read: there is no such file. {remedy}.")
+    try:
+        return read_yaml(path)
+    except OSError as error:
+        raise ConfigError(f"the {what} {path} cannot be read: {error.strerror}. {remedy}.") from None
+    except ConfigError as error:
+        raise ConfigError(f"the {what} cannot be used: {error} {remedy}.") from None
+
+
 def _read(path: Path) -> ResourceFile:
     remedy = "Care does not answer without it: name another file, or reinstall the package"
-    try:
-        tree = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"the file of resources {path} cannot be read: {error.strerror}. {remedy}.") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: not valid YAML: {' '.join(str(error).split())[:300]}. {remedy}.") from None
-    if not isinstance(tree, Mapping) or not tree.get("countries"):
+    tree = read_mapping(path, "file of resources", remedy)
+    if not tree.get("countries"):
         raise ConfigError(f"{path} names no country; accepted: a mapping with countries. {remedy}.")
     try:
         return ResourceFile.model_validate(tree)

@@ -12,24 +12,23 @@ lexicon and classifier together still find the wanted share of risks.
 from __future__ import annotations
 
 import json
-import random
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from zlib import crc32
 
 import numpy as np
 
-from empatheia.care.assessment import ABOUT, KINDS, LEVELS, check_name
+from empatheia.care.assessment import KINDS
 from empatheia.care.classifier import CRISIS, HEADS, N_WIDE, NARROW, RISK, WEIGHTS, LinearClassifier
 from empatheia.care.detector import Detector, TextRead
 from empatheia.care.features import BUCKETS, FEATURES
+from empatheia.care.labelled import TRAINING_TEXTS, LabelledText, read_texts, with_typos
 from empatheia.care.lexicon import COLUMNS, LEXICON, Lexicon
-from empatheia.errors import DataError, MissingDependencyError
+from empatheia.errors import MissingDependencyError
+from empatheia.reading import read_json, read_text
 
-TEXTS = Path(__file__).parent / "data" / "texts_train.jsonl"
 PARTS = 5
 RUN = 4
 """Texts by one voice that stand beside each other, and often are alike, stay in the same part."""
@@ -37,70 +36,10 @@ STRENGTH = 6.0
 """Inverse of the penalty on weights."""
 STEPS = 80
 TURN_WEIGHTS = {"speaker": 0.6, "listener": 0.3}
-NEAR_MISS_WEIGHT = 2.0
 """Of the everyday corpus, in training."""
 RECALL = 0.88
 CRISIS_RECALL = 0.72
 SEED = 7
-
-
-@dataclass(frozen=True, slots=True)
-class LabelledText:
-    """One text with its labels.
-
-    Attributes:
-        text: As written.
-        level: ``none``, ``concern`` or ``crisis``.
-        about: Whose danger.
-        kinds: Of what kind.
-        voice: Who might write so; the parts are cut between voices.
-        weight: In training.
-    """
-
-    text: str
-    level: str
-    about: str
-    kinds: tuple[str, ...] = ()
-    voice: str = ""
-    weight: float = 1.0
-
-
-def read_texts(path: str | Path = TEXTS) -> list[LabelledText]:
-    """Labelled texts of a JSON lines file.
-
-    Raises:
-        DataError: The file or a line cannot be used; says which.
-    """
-    path = Path(path)
-    try:
-        rows = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(
-            f"{path} cannot be read: {error}. Accepted: JSON lines with text, level, about, kinds."
-        ) from error
-    out = []
-    for number, row in enumerate(rows, 1):
-        if not row.strip():
-            continue
-        where = f"{path}, line {number}: "
-        try:
-            record = json.loads(row)
-        except ValueError as error:
-            raise DataError(f"{where}no JSON: {error}. Accepted: one object a line.") from error
-        if not isinstance(record, dict) or not isinstance(record.get("text"), str):
-            raise DataError(f"{where}no text; accepted: an object with text, level, about, kinds.")
-        kinds = tuple(check_name(kind, KINDS, where + "kind") for kind in record.get("kinds") or ())
-        out.append(
-            LabelledText(
-                record["text"],
-                check_name(record.get("level"), LEVELS, where + "level"),
-                check_name(record.get("about", "unclear"), ABOUT, where + "about"),
-                kinds,
-                str(record.get("voice", "")),
-                NEAR_MISS_WEIGHT if record.get("level") == "none" else 1.0,
-            )
-        )
-    return out
 
 
 def everyday_texts() -> list[LabelledText]:
@@ -110,37 +49,13 @@ def everyday_texts() -> list[LabelledText]:
     """
     from empatheia.corpora.everyday import items
 
-    left_out = set(json.loads((TEXTS.parent / "everyday_left_out.json").read_text(encoding="utf-8")))
+    left_out = set(read_json(TRAINING_TEXTS.parent / "everyday_left_out.json"))
     return [
         LabelledText(turn.text, "none", "unclear", (), "everyday/" + item.writer, TURN_WEIGHTS[turn.role])
         for item in items("train")
         if item.dialogue.id not in left_out
         for turn in item.dialogue.turns
     ]
-
-
-def with_typos(text: str, share: float, seed: int) -> str:
-    """The text with a slip in about ``share`` of its words: two letters swapped, one lost, doubled or wrong.
-
-    >>> with_typos("nothing", 0.0, 1)
-    'nothing'
-    """
-    draw = random.Random(crc32(text.encode("utf-8", "replace")) ^ seed)
-    out = []
-    for word in text.split(" "):
-        if len(word) >= 3 and draw.random() < share:
-            place = draw.randrange(len(word) - 1)
-            kind = draw.randrange(4)
-            if kind == 0:
-                word = word[:place] + word[place + 1] + word[place] + word[place + 2 :]
-            elif kind == 1:
-                word = word[:place] + word[place + 1 :]
-            elif kind == 2:
-                word = word[: place + 1] + word[place:]
-            else:
-                word = word[:place] + draw.choice("abcdefghijklmnopqrstuvwxyz") + word[place + 1 :]
-        out.append(word)
-    return " ".join(out)
 
 
 def targets(texts: Sequence[LabelledText]) -> np.ndarray:
@@ -349,7 +264,7 @@ def measure_lines(texts: Iterable[LabelledText], lexicon: Lexicon) -> dict[int, 
 
 def write_measures(measures: dict[int, tuple[int, int, int]], path: Path = LEXICON) -> None:
     """The measured columns of the lexicon file, anew."""
-    rows = path.read_text(encoding="utf-8").splitlines()
+    rows = read_text(path).splitlines()
     for number, values in measures.items():
         cells = rows[number - 1].split("\t")[: len(COLUMNS) - 3]
         rows[number - 1] = "\t".join([*cells, *map(str, values)])

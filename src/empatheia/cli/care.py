@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
+from empatheia.cli.guarding import CountryOption, ResourcesOption
 from empatheia.errors import DataError
 
 if TYPE_CHECKING:
@@ -22,14 +23,6 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-CountryOption = Annotated[
-    Optional[str],  # noqa: UP045
-    typer.Option(metavar="XX", help="Two letters, e.g. GB [guessed from the locale]."),
-]
-FileOption = Annotated[
-    Optional[Path],  # noqa: UP045
-    typer.Option("--resources", metavar="FILE", help="A YAML file of your own in place of the shipped one."),
-]
 _LONGEST_LIST = 20
 
 
@@ -143,7 +136,7 @@ def _flat(notes: dict[str, Any]) -> list[tuple[str, Any]]:
 
 
 @app.command("resources")
-def resources(country: CountryOption = None, file: FileOption = None, as_json: JsonOption = False) -> None:
+def resources(country: CountryOption = None, file: ResourcesOption = None, as_json: JsonOption = False) -> None:
     r"""Show the services that replies name, with their sources and the day each was checked.
 
     \b

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from empatheia.dialogue import Dialogue, Reply, Turn, Understanding
 
 if TYPE_CHECKING:
+    from empatheia.care.checking import Care
     from empatheia.listener.listener import Listener, ReplyStream
     from empatheia.listener.strategies import Decoding
 
@@ -19,22 +20,28 @@ class Conversation:
         listener: Who answers.
         decoding: How replies are chosen.
         dialogue: A conversation to go on with; it must end with a listener turn, or be empty.
+        care: As for :meth:`Listener.respond`.
     """
 
-    def __init__(self, listener: Listener, decoding: Decoding, dialogue: Dialogue | None = None) -> None:
+    def __init__(
+        self, listener: Listener, decoding: Decoding, dialogue: Dialogue | None = None, care: Care | bool = True
+    ) -> None:
         self.listener = listener
         self.decoding = decoding
+        self.care = care
         self.dialogue = dialogue if dialogue is not None else Dialogue("conversation", ())
 
     def say(self, text: str) -> Reply:
         """Adds what the speaker says and the listener's reply; a text that is refused changes nothing."""
-        reply = self.listener.respond(self._with(text), decoding=self.decoding)
+        reply = self.listener.respond(self._with(text), decoding=self.decoding, care=self.care)
         self._remember(text, reply.text)
         return reply
 
     def stream(self, text: str) -> ConversationStream:
-        """As :meth:`say`, word by word: iterate over the result; the turns are added as far as it is read."""
-        return ConversationStream(self, text, self.listener.stream(self._with(text), decoding=self.decoding))
+        """As :meth:`say`, piece by piece: iterate over the result; the turns are added as far as it is read."""
+        return ConversationStream(
+            self, text, self.listener.stream(self._with(text), decoding=self.decoding, care=self.care)
+        )
 
     def reset(self) -> None:
         """Forgets all turns."""
