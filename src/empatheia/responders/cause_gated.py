@@ -32,6 +32,7 @@ from empatheia.responders.seq2seq import (
     Seq2SeqResponder,
     embed_source,
     encoder_stack,
+    register,
 )
 
 _VARIANTS: dict[str, dict[str, Any]] = {
@@ -386,3 +387,6 @@ class CauseGated(Seq2SeqResponder):
             Emotion logits ``(batch, 32)`` and cause probabilities ``(batch, source)`` (None w/o ec).
         """
         return self.encoder.reasoner(input_ids, attention_mask)
+
+
+register(CauseGated)

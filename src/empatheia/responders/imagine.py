@@ -28,7 +28,7 @@ from empatheia.layers.refinement import GatedMLP, beside
 from empatheia.resources import build_pretrained
 from empatheia.responders.cem import DiverseConfig, DiverseResponder, affect_vector, read_sequences
 from empatheia.responders.moel_family import family_encoder
-from empatheia.responders.seq2seq import IGNORED, ResponderEncoding
+from empatheia.responders.seq2seq import IGNORED, ResponderEncoding, register
 
 AFFECT, TYPES = 0, slice(1, 4)
 """Places of affect, and of behaviour, physical entities and events, among the knowledge sequences."""
@@ -369,3 +369,6 @@ class Imagine(DiverseResponder):
         if config.mechanisms and (gold := batch.get("mechanism_labels")) is not None:
             counts["mechanisms"] = gold[:, 0].ne(IGNORED).sum()
         return counts
+
+
+register(Imagine)

@@ -35,7 +35,14 @@ from transformers.models.auto.modeling_auto import MODEL_MAPPING
 from empatheia.errors import DecodingError
 from empatheia.layers.post_norm import PostNormDecoder, PostNormEncoder
 from empatheia.resources import build_pretrained, load_pretrained
-from empatheia.responders.seq2seq import IGNORED, ResponderEncoding, Seq2SeqConfig, Seq2SeqResponder, word_loss
+from empatheia.responders.seq2seq import (
+    IGNORED,
+    ResponderEncoding,
+    Seq2SeqConfig,
+    Seq2SeqResponder,
+    register,
+    word_loss,
+)
 from empatheia.taxonomy import LABELS_41, canonical_emotion
 
 VARIANTS = ("paper", "repo")
@@ -386,5 +393,7 @@ class MEED2(Seq2SeqResponder):
             kwargs["reply_label_ids"] = torch.tensor(ids, device=input_ids.device)
         return super().generate(*args, **kwargs)  # pyright: ignore[reportAttributeAccessIssue]
 
+
+register(MEED2)
 
 __all__ = ["MEED2", "MEED2Config", "MEED2Encoder", "MEED2Encoding", "PretrainedContext", "add_labels", "segments_of"]

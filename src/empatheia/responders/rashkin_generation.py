@@ -28,6 +28,7 @@ from empatheia.responders.seq2seq import (
     Seq2SeqResponder,
     embed_source,
     encoder_stack,
+    register,
 )
 
 NORMS = ("post", "pre")
@@ -210,3 +211,6 @@ class RashkinGeneration(Seq2SeqResponder):
         source = load_pretrained(AutoModel, folder).state_dict()
         own = self.encoder.pretrained.state_dict()
         self.encoder.pretrained.load_state_dict({name: tensor for name, tensor in source.items() if name in own})
+
+
+register(RashkinGeneration)

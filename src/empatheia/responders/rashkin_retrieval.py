@@ -461,3 +461,7 @@ class TextReader:
         ids = pad_rows(rows, self.tokenizer.pad_id)
         lengths = torch.tensor([len(row) for row in rows])
         return ids, torch.arange(ids.shape[1]) < lengths[:, None]
+
+
+AutoConfig.register(RetrievalConfig.model_type, RetrievalConfig, exist_ok=True)
+AutoModel.register(RetrievalConfig, RashkinRetrieval, exist_ok=True)
