@@ -4,6 +4,7 @@
 #   VENV=.venv          another folder for the environment; one that exists is used, a fitting torch in it is kept
 #   PIP_FLAGS=...       added to every `pip install`, e.g. --extra-index-url and the address of PyTorch's CPU builds
 #   WORKERS=2           test processes
+#   N=20000             how much `make fuzz` and `make kills` try
 #   ARGS=...            added to the command that a target runs: make test ARGS='-m "not slow"'
 
 PYTHON ?= python3
@@ -19,7 +20,7 @@ OFFLINE := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1
 MADE := $(VENV)/.made-
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test smoke lint types check bench docs leaderboard clean
+.PHONY: help install demo test smoke fuzz kills lint types check bench docs leaderboard clean
 .DELETE_ON_ERROR:
 
 help: ## this list
@@ -37,6 +38,12 @@ smoke: $(MADE)dev ## every recipe trained and measured on the self-written sampl
 	@rm -rf build/smoke
 	@ls recipes/*/*.yaml | $(OFFLINE) xargs -P $(WORKERS) -n 22 $(BIN)/empatheia train --size smoke --quiet --out build/smoke $(ARGS)
 	@echo "$$(ls recipes/*/*.yaml | wc -l) recipes trained at smoke size"
+
+fuzz: $(MADE)dev ## N damaged files and odd command lines; the table goes to results/robustness.md
+	@$(OFFLINE) $(BIN)/python tests/attacks/fuzz.py --cases $(or $(N),20000) $(ARGS)
+
+kills: $(MADE)dev ## each of six commands killed N times and started again; equal ends or an error
+	@$(OFFLINE) $(BIN)/python tests/attacks/kills.py --kills $(or $(N),20) $(ARGS)
 
 lint: $(MADE)dev ## ruff: style, names, docstrings, complexity, format
 	@$(BIN)/ruff check .

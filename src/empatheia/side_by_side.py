@@ -7,7 +7,6 @@ contractions that the systems of this family expand.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,6 +19,7 @@ from empatheia.corpora.replies import SystemReply, numbered
 from empatheia.corpora.reply_files import read_replies
 from empatheia.dialogue import Dialogue, Span
 from empatheia.errors import DataError, EmpatheiaError, MissingResourceError
+from empatheia.reading import parse_json, read_record
 from empatheia.text.words import CONTRACTIONS
 
 OUTPUTS = "outputs.jsonl"
@@ -258,7 +258,7 @@ def _causes(given: Any, context: Sequence[str]) -> tuple[tuple[Span, ...], int]:
 
 
 def _rows(path: Path) -> dict[int, dict[str, Any]]:
-    return {number: json.loads(line) for number, line in numbered(read_text(path)) if line.strip()}
+    return {number: parse_json(line) for number, line in numbered(read_text(path)) if line.strip()}
 
 
 def _corpus_of(run: Path | None) -> str:
@@ -271,7 +271,7 @@ def _corpus_of(run: Path | None) -> str:
 
 def _run_title(run: Path) -> str:
     try:
-        record = json.loads((run / "metrics.json").read_text(encoding="utf-8"))
+        record = read_record(run / "metrics.json")
         return f"{record['recipe']} {record['size']}-seed{record['seed']}"
     except (OSError, ValueError, KeyError, TypeError):
         return run.absolute().name
@@ -281,7 +281,7 @@ def _holds_replies(path: Path) -> bool:
     with path.open(encoding="utf-8", errors="replace") as stream:
         line = stream.readline()
     try:
-        row = json.loads(line)
+        row = parse_json(line)
     except ValueError:
         return False
     return isinstance(row, dict) and "hyp" in row and "turn" in row

@@ -331,7 +331,7 @@ BAD_ROWS = {
     "an id of 5,000 digits": (f'{{"text": "Hi.", "id": {"9" * 5000}}}', "not valid JSON: a number of too many"),
     "deep nesting": (
         '{"text": "Hi.", "id": ' + "[" * 600 + "]" * 600 + "}",
-        "'id' holds a long JSON list; accepted: a",
+        "nested too deep; accepted: at most 100",
     ),
     "deeper nesting": ('{"text": "Hi.", "id": ' + "[" * 99_990 + "]" * 99_990 + "}", "not valid JSON"),
     "role that is a list": ('{"turns": [{"role": [], "text": "I won!"}]}', "unknown role '[]'"),
@@ -364,7 +364,7 @@ def test_a_table_may_have_any_line_ends(cli, tiny_model, tmp_path, with_, end):
 
 
 def test_a_first_line_that_is_no_header_is_told(cli, tmp_path, monkeypatch):
-    monkeypatch.setattr("empatheia.cli.rows._CSV_FIELD_LIMIT", 8)
+    monkeypatch.setattr("empatheia.reading.MAX_FIELD", 8)
     source = tmp_path / "a.csv"
     source.write_text("text,something longer than that\nHi.,x\n")
     done = cli("analyze", str(source))

@@ -185,3 +185,9 @@ def test_ctrl_c_is_quiet(monkeypatch, capsys):
     with pytest.raises(SystemExit) as ended:
         main(["doctor"])
     assert ended.value.code == 130 and capsys.readouterr().err.strip() == ""
+
+
+def test_the_greeting_of_chat_is_a_sentence():
+    from empatheia.cli.chat import _who
+
+    assert _who("five steps") == "a listener of five steps" and _who("tiny") == "tiny"

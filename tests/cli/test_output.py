@@ -1,6 +1,7 @@
 """Rendering: plain without a terminal, styled on one, safe with any text."""
 
 import io
+import json
 
 import pytest
 
@@ -80,3 +81,54 @@ def test_only_the_last_turns_may_be_repeated():
     understanding = Understanding(emotions, (Span(0, 0, 3, 0.5),), (), turns)
     shown = plain(understanding_lines(understanding, top=0, last_turns=1))
     assert shown == "speaker   Three.\nbecause   One (0.50)\n"
+
+
+ESCAPES = "\x1b]0;title\x07\x1b[2J\x9b31m\u202e\x85"
+HIDDEN = "\u202e\x85\x9b\x1b\x07"
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_no_escape_of_others_reaches_the_terminal(is_terminal, capsys, monkeypatch):
+    import logging
+
+    from empatheia.cli import _VisibleHandler, output
+
+    class Stream(io.StringIO):
+        def isatty(self):
+            return is_terminal
+
+    stream = Stream()
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("TERM", "dumb")
+    output.print_lines([[(f"a{ESCAPES}b", ""), (ESCAPES, "")]], stream)
+    output.print_json({"a": ESCAPES, ESCAPES: "\ud800\u200b é 日"}, stream)
+    output.show(f"one{ESCAPES}\ntwo")
+    output.show_piece(ESCAPES)
+    output.say(ESCAPES)
+    _VisibleHandler().emit(logging.makeLogRecord({"msg": ESCAPES}))
+    printed = capsys.readouterr()
+    told = stream.getvalue() + printed.out + printed.err
+    assert all(c == "\n" or (c.isprintable() and c not in HIDDEN) for c in told), told
+    assert printed.out.startswith("one") and "\ntwo\n" in printed.out
+    (line,) = [line for line in told.splitlines() if line.startswith("{")]
+    assert json.loads(line) == {"a": ESCAPES, ESCAPES: "\ud800\u200b é 日"} and "é 日" in line
+
+
+def test_escapes_in_a_manifest_and_a_readme(tiny_copy, cli, tmp_path):
+    manifest = tiny_copy / "empatheia.json"
+    evil = {"name": f"evil{ESCAPES}", "licence": ESCAPES, "degraded": ESCAPES}
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | evil))
+    (tiny_copy / "README.md").write_text(f"# Model {ESCAPES}\n\nSecond paragraph.\n")
+    for args in (
+        ("respond", "I lost my job.", "--model", tiny_copy, "--max-new-tokens", "2"),
+        ("respond", "I lost my job.", "--model", tiny_copy, "--max-new-tokens", "2", "--json"),
+        ("analyze", "I lost my job.", "--model", tiny_copy, "--json"),
+        ("models", "show", tiny_copy),
+        ("models", "show", tiny_copy / ESCAPES),
+        ("analyze", tmp_path / f"{ESCAPES}.csv"),
+        ("train", ESCAPES),
+        (ESCAPES,),
+    ):
+        done = cli(*map(str, args))
+        told = done.out + done.err
+        assert told and all(c == "\n" or (c.isprintable() and c not in HIDDEN) for c in told), (args, told)

@@ -63,6 +63,7 @@ def test_json(cli, results, tmp_path):
         (("gao2021/2", "--size", "huge"), 2, "unknown size 'huge'"),
         (("gao2021/2", "--budget", "3"), 2, "--budget goes with --train"),
         (("--train",), 2, "--train needs a table"),
+        (("gao2021/2", "--plots"), 2, "--plots goes with --out"),
         (("gao2021/2", "--runs", "nowhere"), 1, "nowhere holds no finished run"),
     ],
 )
@@ -113,7 +114,9 @@ def test_runs_that_a_recipe_reads_are_made_before_it(cli, tmp_path, monkeypatch)
 
     monkeypatch.setattr(runner, "run_all", fake)
     monkeypatch.chdir(tmp_path)
-    done = cli("reproduce", "gao2021/2", "--train", "--size", "cpu", "--run-out", "mine", "--budget", "9")
+    done = cli(
+        "reproduce", "gao2021/2", "--train", "--size", "cpu", "--run-out", "mine", "--budget", "9", "--results", "kept"
+    )
     made = [name for name, *_ in seen]
     assert made.index("imagine/moel") < made.index("gao2021/moel")
     assert dict((name, out) for name, out, _ in seen)["imagine/moel"] == "runs"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 
 import pytest
 from chat_server import ChatServer
@@ -80,6 +81,33 @@ def test_nobody_listens():
         pass
     with pytest.raises(EndpointError, match=r"gave no answer in 1 try; last: no connection"):
         endpoint(server, retries=0)[0].ask(HELLO)
+
+
+def test_where_nobody_listens_one_further_try_is_enough(caplog):
+    """Six silent tries took a minute."""
+    with ChatServer(lambda body: "hi") as server:
+        pass
+    client, waits = endpoint(server)
+    told = rf"{client.host} cannot be reached: nobody listens there .*Start the server, .*now {client.base_url}\)"
+    with pytest.raises(EndpointError, match=told):
+        client.ask(HELLO)
+    assert len(waits) == 1 and sum(waits) < 5
+    assert next(r.message for r in caplog.records).startswith(f"{client.host}: no connection (")
+    assert "try 2 of 6 in 1 s" in caplog.text
+
+
+def test_an_unknown_host_is_told(monkeypatch):
+    def unknown(*_, **__):
+        raise socket.gaierror(-2, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    for switch in ("EMPATHEIA_OFFLINE", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"):
+        monkeypatch.delenv(switch, raising=False)
+    waits: list[float] = []
+    client = ChatEndpoint("judge", "http://nowhere.invalid/v1", api_key="", sleep=waits.append)
+    with pytest.raises(EndpointError, match=r"nowhere\.invalid cannot be reached: its name is not known"):
+        client.ask(HELLO)
+    assert len(waits) == 1
 
 
 @pytest.mark.parametrize(

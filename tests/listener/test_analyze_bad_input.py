@@ -41,6 +41,13 @@ def test_one_turn_and_five_hundred_turns(ask, tmp_path):
     assert 'id="c2-t500"' in html and 'href="#c2-t251"' in html and len(html) < 3_000_000
 
 
+def test_a_conversation_without_end_is_a_bad_row(ask, tmp_path):
+    file = written(tmp_path / "a.jsonl", {"turns": ["Hi."] * 100_001}, {"turns": ["I won!"]})
+    done = ask(file, "--with", "emotion", "--out", str(tmp_path / "o.jsonl"))
+    bad, good = records((tmp_path / "o.jsonl").read_text(encoding="utf-8"))
+    assert done.code == 0 and "100,001 turns; accepted: at most 5,000" in bad["error"] and "error" not in good
+
+
 def test_only_the_listener_speaks(ask):
     said = json.dumps({"turns": [{"role": "listener", "text": "How are you?"}]})
     done = ask("-", "--with", ALL, "--json", stdin=said + "\n")

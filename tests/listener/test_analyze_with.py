@@ -54,7 +54,7 @@ def test_shown_in_words(ask):
 
 
 def test_without_with_the_new_options_are_refused(ask, tmp_path):
-    for option in (("--html", "x.html"), ("--speaker", "A"), ("--model-for", "intent=x")):
+    for option in (("--speaker", "A"), ("--model-for", "intent=x")):
         done = ask(TEXT, *option)
         assert done.code == 2 and f"{option[0]} needs --with PARTS" in done.err
 

@@ -134,6 +134,25 @@ def test_a_local_model_answers_alike_alone_in_a_list_and_streamed(tmp_path, kind
     assert TEXTS[0] in asked.prompt(TEXTS[0]) and "Listen." in asked.prompt(TEXTS[0])
 
 
+def test_a_local_model_does_not_go_round_in_circles_unless_it_is_let(server, local):
+    from empatheia.listener.steps.responders import voice_of
+    from empatheia.listener.steps.settings import DecodingSettings
+
+    asked = LanguageListener.of_model(local, wording=SHORT)
+    assert asked.respond("I am sad.", max_new_tokens=8).decoding["no_repeat_ngram_size"] == 4
+    assert asked.respond("I am sad.", max_new_tokens=8, no_repeat_ngram_size=2).decoding["no_repeat_ngram_size"] == 2
+    assert "no_repeat_ngram_size" not in asked.respond("Hi.", max_new_tokens=8, no_repeat_ngram_size=0).decoding
+    ways = [DecodingSettings(), DecodingSettings(no_repeat_ngram_size=0)]  # pyright: ignore[reportCallIssue]
+    assert [way.no_repeat_ngram_size for way in voice_of(asked).ways(ways)] == [4, 0]
+    served = LanguageListener.of_endpoint("llm", server.url)
+    served.respond("I am sad.", strategy="sample", top_p=0.5)
+    assert server.requests[-1]["top_p"] == 0.5 and "no_repeat_ngram_size" not in server.requests[-1]
+    with pytest.raises(DecodingError, match="takes no no_repeat_ngram_size and no repetition_penalty; accepted"):
+        served.respond("I am sad.", no_repeat_ngram_size=3)
+    (way,) = voice_of(served).ways([DecodingSettings(no_repeat_ngram_size=3)])  # pyright: ignore[reportCallIssue]
+    assert way.strategy == "greedy"
+
+
 def test_what_cannot_be_done_is_said(server, local):
     asked = LanguageListener.of_endpoint("llm", server.url, retries=0)
     with pytest.raises(DecodingError, match="a model behind an endpoint accepts greedy and sample"):

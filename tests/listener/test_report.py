@@ -13,7 +13,7 @@ from empatheia.dialogue import Dialogue, Turn
 from empatheia.errors import DataError
 from empatheia.listener.analyzer import Analyzer
 from empatheia.listener.report import Report, write_report
-from empatheia.listener.report_turns import _inferences, marked, word_steps
+from empatheia.listener.report_turns import IN_WORDS, _inferences, marked, word_steps
 from empatheia.listener.timeline import described, emotion_timeline
 
 VOID = {"meta", "br"}
@@ -99,6 +99,14 @@ def test_relations_without_an_answer_say_why():
     assert "no answer for because they wanted , needed before" in page.text and "events" not in page.text
     assert ("open", None) in page.attributes
     assert ("open", None) not in Page(_inferences(records, is_open=False)).attributes
+
+
+def test_why_an_inference_is_missing_is_plain_english():
+    from empatheia.understanding.inferences.provider import NO_HEAD, REASONS
+
+    assert set(IN_WORDS) == set(REASONS)
+    page = Page(_inferences([{"turn": 0, "relation": "xReact", "tails": [], "absent": NO_HEAD}], is_open=False))
+    assert "the source knows no event like this one" in page.text and NO_HEAD not in page.text
 
 
 def test_it_needs_nothing_else():

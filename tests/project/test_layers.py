@@ -189,6 +189,55 @@ def foreign_loads(source: Path) -> list[str]:
     return found
 
 
+PARSERS = {"json": {"load", "loads"}, "csv": {"reader", "DictReader"}, "gzip": {"open", "decompress"}, "np": {"load"}}
+
+
+def foreign_reads(source: Path) -> list[str]:
+    """Calls that parse JSON, CSV, gzip or arrays without ``empatheia.reading``."""
+    found = []
+    for module, path in modules_of(source).items():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+                continue
+            whose = ast.unparse(node.func.value)
+            if node.func.attr in PARSERS.get(whose, ()) and module != "empatheia.reading":
+                found.append(f"{module}:{node.lineno} calls {whose}.{node.func.attr}")
+    return found
+
+
+def test_one_door_for_the_files_of_others():
+    """Any other call would read without bounds of size, depth and digits, and raise errors of its own."""
+    assert foreign_reads(SOURCE) == []
+
+
+def test_the_check_sees_another_reader(tmp_path: Path):
+    texts = {"a": "json.loads('1')", "b": "csv.DictReader(x)", "c": "json.dumps(1)", "reading": "json.loads('1')"}
+    assert [line.split(":")[0] for line in foreign_reads(_package(tmp_path, **texts))] == ["empatheia.a", "empatheia.b"]
+
+
+def raw_prints(source: Path) -> list[str]:
+    """Places of the command line that print without ``empatheia.cli.output``, which takes escapes out."""
+    found = []
+    for module, path in modules_of(source).items():
+        if not module.startswith("empatheia.cli") or module == "empatheia.cli.output":
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+            if called in ("print", "typer.echo", "typer.secho", "sys.stdout.write", "sys.stderr.write"):
+                found.append(f"{module}:{node.lineno} calls {called}")  # pyright: ignore
+    return found
+
+
+def test_one_door_to_the_terminal():
+    assert raw_prints(SOURCE) == []
+
+
+def test_the_check_sees_a_raw_print(tmp_path: Path):
+    texts = {"cli__a": "typer.echo('x')", "cli__b": "def f():\n    sys.stdout.write(x)", "cli__output": "print(1)"}
+    found = [line.split(":")[0] for line in raw_prints(_package(tmp_path, **texts))]
+    assert found == ["empatheia.cli.a", "empatheia.cli.b"]
+
+
 def test_one_door_for_the_models_of_others():
     """Any other call would run code of a folder, unpickle, or ask on stdin."""
     assert foreign_loads(SOURCE) == []

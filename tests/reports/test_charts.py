@@ -99,11 +99,28 @@ def test_where_curves_lie_and_broken_ones(tmp_path):
     assert curves_of(tmp_path / "cpu-seed1.json") == kept and curves_of(tmp_path / "metrics.json") == file
     assert curves_of(tmp_path / "nothing") is None or curves_of(tmp_path / "nothing") == file
     file.write_text('{"stage": "a", "step": 1}\n{"stage": "a"}\n')
-    with pytest.raises(DataError, match=r"curves.jsonl, line 2: not a row of curves"):
-        read_curves(file)
+    assert [row["step"] for row in read_curves(file)["a"]] == [1]
+    for broken in ('{"stage": "a"}', "[", '{"stage": "a", "step": "x"}', "[1]", '{"stage": "a", "step": NaN}'):
+        file.write_text(broken + "\n")
+        with pytest.raises(DataError, match=r"curves.jsonl, line 1: not a row of curves"):
+            read_curves(file)
     file.write_text("")
     with pytest.raises(DataError, match="holds no curves"):
         read_curves(file)
+
+
+def test_one_malformed_row_ends_no_picture(tmp_path, cli):
+    file = curves_file(tmp_path)
+    rows = [
+        "{",
+        "[1, 2]",
+        '{"stage": "x"}',
+        '{"stage": "soft", "step": 3, "loss": "much", "eval_loss": [1]}',
+        "9" * 5000,
+    ]
+    file.write_text(file.read_text() + "\n".join(rows))
+    done = cli("plot", "curves", str(file), "--out", str(tmp_path / "out.png"))
+    assert done.code == 0 and (tmp_path / "out.png").stat().st_size, done.err
 
 
 def test_confusion_shares_by_gold_label():

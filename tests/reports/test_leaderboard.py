@@ -261,6 +261,9 @@ def test_bad_places(tmp_path, cli):
     (tmp_path / "broken" / "cpu-seed1.json").write_text('{"recipe": "x"')
     with pytest.raises(DataError, match=r"cpu-seed1\.json is not a whole run record"):
         write_leaderboard(tmp_path / "page.html", tmp_path / "broken")
+    good = {"recipe": "x", "size": "cpu", "seed": 1, "metrics": {}}
+    (tmp_path / "broken" / "cpu-seed2.json").write_text(json.dumps(good))
+    assert write_leaderboard(tmp_path / "page.html", tmp_path / "broken")[0] == 1
     with pytest.raises(DataError, match="holds no run with replies"):
         write_leaderboard(tmp_path / "page.html", ROOT / "results", tmp_path)
     with pytest.raises(DataError, match="does not exist"):
@@ -270,6 +273,44 @@ def test_bad_places(tmp_path, cli):
     out = tmp_path / "page.html"
     done = cli("leaderboard", "--results", str(ROOT / "results"), "--out", str(out))
     assert done.code == 0 and f"{out}: " in done.out and out.is_file()
+
+
+BROKEN = {
+    "no JSON": "{",
+    "deep": "[" * 5000,
+    "a list": [],
+    "no metrics": {"metrics": None},
+    "metrics of text": {"metrics": "x"},
+    "a seed of text": {"seed": "1"},
+    "a seed of thousands of digits": '{"recipe": "x", "size": "cpu", "metrics": {}, "seed": ' + "9" * 4000 + "}",
+    "a recipe of numbers": {"recipe": 5},
+    "a size of its own": {"size": "huge"},
+    "an environment of text": {"environment": "x"},
+    "minutes of text": {"training_seconds": "x"},
+    "parameters of text": {"parameters": [1]},
+    "a value of text": {"metrics": {"bleu_nltk_4": {"value": "x", "unit": "percent"}}},
+    "a value without unit": {"metrics": {"bleu_nltk_4": {"value": 1.0}}},
+    "an interval of one": {"metrics": {"bleu_nltk_4": {"value": 1.0, "unit": "percent", "interval": [1]}}},
+    "items of text": {"metrics": {"bleu_nltk_4": {"value": 1.0, "unit": "percent", "n": "many"}}},
+    "systems of text": {"metrics": {"systems": {"S0": "x"}, "S0: coverage": {"value": 1.0, "unit": "percent"}}},
+    "packages of text": {"environment": {"packages": "x"}},
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_one_malformed_record_hides_no_other(tmp_path, name, cli):
+    good = {"recipe": "x", "size": "cpu", "seed": 1, "metrics": {"bleu_nltk_4": {"value": 1.0, "unit": "percent"}}}
+    bad = BROKEN[name]
+    (tmp_path / "cpu-seed1.json").write_text(json.dumps(good))
+    (tmp_path / "cpu-seed2.json").write_text(
+        bad if isinstance(bad, str) else json.dumps({**good, "seed": 2, **bad} if isinstance(bad, dict) else bad)
+    )
+    out = tmp_path / "page.html"
+    done = cli("leaderboard", "--results", str(tmp_path), "--out", str(out))
+    assert done.code == 0 and f"{out}: 1 runs" in done.out, done.err
+    args = ["plot", "tradeoff", "--x", "bleu_nltk_4", "--y", "bleu_nltk_4", "--results", str(tmp_path)]
+    done = cli(*args, "--out", str(tmp_path / "x.png"))
+    assert done.code == 0, done.err
 
 
 def browse(page: Path, address: str = "", actions: str = "") -> str:
@@ -349,3 +390,16 @@ def test_several_processes_may_write_one_page(tmp_path):
         process.join()
     assert [process.exitcode for process in busy] == [0, 0, 0, 0]
     assert [path.name for path in tmp_path.iterdir()] == ["page.html"] and page.read_text().endswith(1000 * "x")
+
+
+def test_a_run_that_measures_the_weights_of_another_says_so(tmp_path):
+    """It looked like the same system twice, trained in 0.0 minutes."""
+    start = {"recipe": "imagine/moel", "training_seconds": 120.0}
+    other = responder("gao2021/moel", 40.0, 40.0, start=start, training_seconds=0)
+    page = leaderboard_html([other, responder("x/as_it_is", 1.0, 2.0, training_seconds=0)])
+    assert "gao2021/moel<small>measures the weights of imagine/moel</small>" in page
+    assert 'data-value="2">2.0<' in page and ">0.0<" not in page
+
+
+def test_closed_details_do_not_widen_a_table():
+    assert ".runs .more details { contain: inline-size; }" in leaderboard_html([])

@@ -276,3 +276,13 @@ def test_the_page_says_it_all_and_escapes(tmp_path, targets):
     table = [line for line in plain.splitlines() if line.startswith("| ")]
     assert len({len(re.findall(r"(?<!\\)\|", line)) for line in table if "Ours(" in line}) == 1
     assert "![Training](curves.svg)" in plain and "\\| a" in plain
+
+
+def test_a_page_fits_a_narrow_screen(targets):
+    """Wide tables scroll by themselves."""
+    records = read_runs(RESULTS)
+    page = to_html(report_table("gao2021/2", targets, records))
+    assert page.count("<table") == page.count("><table") == 2  # each in a box of its own
+    assert page.count('<div class="chart"') == 2 and ".chart > table { min-width" in page
+    runs = page.partition("<h2>Runs</h2>")[2]
+    assert "<td>70</td>" in runs and "<td>0</td>" not in runs  # minutes: those of the run whose weights are measured

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import sys
 from dataclasses import replace
 
@@ -10,6 +11,7 @@ import torch
 
 from empatheia.dialogue import Example, Span, Turn
 from empatheia.errors import CheckpointError, ConfigError, MissingDependencyError
+from empatheia.resources.gguf_header import check_gguf
 from empatheia.responders.language_model import (
     LanguageModel,
     LanguageModelConfig,
@@ -352,6 +354,64 @@ def test_a_broken_gguf_file_is_named(tmp_path):
     for read in (form_of, load_tokenizer, lambda place: load_base(place, "causal")):
         with pytest.raises(CheckpointError, match=r"x\.gguf"):
             read(tmp_path / "x.gguf")
+
+
+def gguf_of(fields: dict, dims: tuple[int, ...] = (8, 64), n_tensors: int = 1, size: int = 4096) -> bytes:
+    """A header with fields and tensors, and zeros up to a size."""
+
+    def text(value: str) -> bytes:
+        return struct.pack("<Q", len(value)) + value.encode()
+
+    out = b"GGUF" + struct.pack("<IQQ", 3, n_tensors, len(fields))
+    for name, value in fields.items():
+        if isinstance(value, str):
+            value = struct.pack("<I", 8) + text(value)
+        out += text(name) + (struct.pack("<IQ", 10, value) if isinstance(value, int) else value)
+    for _ in range(min(n_tensors, 9)):
+        out += (
+            text("t") + struct.pack("<I", len(dims)) + struct.pack(f"<{len(dims)}Q", *dims) + struct.pack("<IQ", 0, 0)
+        )
+    return out.ljust(size, b"\0")
+
+
+SIZED = {"general.architecture": "llama", "llama.embedding_length": 8, "llama.block_count": 2}
+SIZED |= {"llama.feed_forward_length": 16}
+LIES = {
+    "no sizes": gguf_of({"general.architecture": "llama"}),
+    "no field at all": gguf_of({}),
+    "a network of billions": gguf_of(SIZED | {"llama.block_count": 10**9}),
+    "a vocabulary of billions": gguf_of(SIZED | {"llama.vocab_size": 10**9}),
+    "experts": gguf_of(SIZED | {"llama.expert_count": 10**6}),
+    "a tensor of billions": gguf_of(SIZED, dims=(1 << 20, 1 << 20)),
+    "dimensions": gguf_of(SIZED, dims=(1,) * 9),
+    "tensors": gguf_of(SIZED, n_tensors=1 << 40),
+    "a list beyond the file": gguf_of(SIZED | {"x": struct.pack("<IIQ", 9, 6, 1 << 40)}),
+    "texts beyond the file": gguf_of(SIZED | {"x": struct.pack("<IIQ", 9, 8, 1 << 20)}, size=0),
+    "a text beyond the file": gguf_of({"x": struct.pack("<IQ", 8, 1 << 60)}),
+    "an unknown kind": gguf_of({"x": struct.pack("<I", 77)}),
+    "a list of lists": gguf_of({"x": struct.pack("<IIQ", 9, 9, 1)}),
+    "another version": b"GGUF" + struct.pack("<IQQ", 9, 0, 0),
+}
+
+
+@pytest.mark.parametrize("name", LIES)
+def test_a_gguf_header_is_not_believed(tmp_path, name):
+    """Nothing is built from it: what it lacks would be taken from a model of billions of weights."""
+    file = tmp_path / "x.gguf"
+    file.write_bytes(LIES[name])
+    for read in (form_of, load_tokenizer, lambda place: load_base(place, "causal")):
+        with pytest.raises(CheckpointError, match=r"x\.gguf is no whole GGUF file of a language model"):
+            read(file)
+
+
+def test_a_cut_gguf_file_is_told(tmp_path):
+    whole = make_gguf(make_folder(tmp_path / "base"), tmp_path / "base.gguf")
+    check_gguf(whole)
+    raw = whole.read_bytes()
+    for length in (0, 3, 20, 24, 40, 200, 1000):
+        whole.write_bytes(raw[:length])
+        with pytest.raises(CheckpointError, match=r"base\.gguf is no whole GGUF file"):
+            check_gguf(whole)
 
 
 def test_weights_of_another_model_are_refused(tmp_path):

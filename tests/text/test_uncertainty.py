@@ -224,3 +224,29 @@ def test_a_million_characters():
     assert doubts("a" * 1_000_000) == ()
     assert doubts("l'" * 500_000 + "a") in [(), (LANGUAGE,)]
     assert doubts("😭" * 250_000) == (EMOJI,)
+
+
+class OfList:
+    """Knows the words of a list."""
+
+    def known_word_share(self, text: str) -> float:
+        words = text.lower().split()
+        return sum(word in KNOWN for word in words) / len(words)
+
+
+KNOWN = {"my", "dog", "bit", "leg", "and", "i", "am", "so", "scared", "of"}
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("My dgo bit my leg adn I am scared", ("2 of 9 words are not known (dgo, adn); perhaps misspelt",)),
+        ("My dgo", ("1 of 2 words is not known (dgo); perhaps misspelt",)),
+        ("aa bb cc dd and I", ("4 of 6 words are not known (aa, bb, cc ...); perhaps misspelt",)),
+        ("My dog bit my leg and I am so scared of Rufus", ()),  # one name in a long text says nothing
+        ("My dog bit my leg", ()),
+        ("Zzz qqq", (NONE_KNOWN,)),
+    ],
+)
+def test_words_that_are_not_known_are_counted(text, told):
+    assert doubts(text, OfList()) == told

@@ -65,7 +65,7 @@ def test_a_missing_file_and_a_truncated_archive_are_told(tmp_path):
         load_vectors(tmp_path / "none.txt", ["a"])
     path = tmp_path / "v.gz"
     path.write_bytes(gzip.compress(GLOVE.encode() * 2000)[:-40])
-    with pytest.raises(DataError, match="truncated or damaged"):
+    with pytest.raises(DataError, match="damaged or truncated gzip file"):
         load_vectors(path, ["zebra"])
 
 

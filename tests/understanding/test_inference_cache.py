@@ -104,12 +104,16 @@ def test_killed_and_resumed(cache, tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", code, str(path), str(Path(__file__).parent)], capture_output=True)
     assert done.returncode == -9, done.stderr
-    assert 1 < len(path.read_bytes().splitlines()) < 9
-    with path.open("ab") as stream:
+    assert not path.exists()
+    assert 1 < len(path.with_name("killed.jsonl.partial").read_bytes().splitlines()) < 9
+    partial = path.with_name("killed.jsonl.partial")
+    with partial.open("ab") as stream:
         stream.write(b'{"row": 2, "id": "d')
-    assert len(CachedInferences(path)) == 3  # readable as it is
+    assert len(CachedInferences(partial)) == 3  # readable as it is
+    with pytest.raises(DataError, match=r"killed\.jsonl\.partial is there already.*--resume"):
+        fill(path)
     fill(path, resume=True)
-    assert path.read_bytes() == cache.read_bytes()
+    assert path.read_bytes() == cache.read_bytes() and not partial.exists()
 
 
 def test_a_killed_start_leaves_nothing_to_trip_over(tmp_path, cache):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -127,8 +128,9 @@ app = typer.Typer(
 def _print_version(wanted: bool) -> None:
     if wanted:
         from empatheia import __version__
+        from empatheia.cli.output import show
 
-        typer.echo(f"empatheia {__version__}")
+        show(f"empatheia {__version__}")
         raise typer.Exit()
 
 
@@ -148,6 +150,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     with contextlib.suppress(AttributeError, ValueError):
         sys.stdout.reconfigure(errors="replace")  # pyright: ignore[reportAttributeAccessIssue]
         sys.stderr.reconfigure(errors="replace")  # pyright: ignore[reportAttributeAccessIssue]
+    _log_visibly()
     try:
         code = typer.main.get_group(app).main(args, prog_name="empatheia", standalone_mode=False)
         sys.stdout.flush()
@@ -162,6 +165,22 @@ def main(argv: Sequence[str] | None = None) -> None:
     sys.exit(code if isinstance(code, int) else 0)
 
 
+class _VisibleHandler(logging.Handler):
+    """What the package logs may quote files: it goes to stderr without their escapes."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Prints one line."""
+        from empatheia.cli.output import say
+
+        say(" ".join(self.format(record).split()))
+
+
+def _log_visibly() -> None:
+    logger = logging.getLogger("empatheia")
+    if not logger.hasHandlers():
+        logger.addHandler(_VisibleHandler())
+
+
 def _leave_pipe() -> int:
     """The reader went away (``| head``): drop what is buffered, so that nothing is said at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -170,10 +189,12 @@ def _leave_pipe() -> int:
 
 def _report(error: Exception) -> int:
     """Prints ``error: ...`` on one line and gives the exit code."""
+    from empatheia.cli.output import say
+
     if isinstance(error, typer.Abort):
         return 130
     if type(error).__name__ == "NoArgsIsHelpError":
-        typer.echo(error.format_message(), err=True)  # pyright: ignore[reportAttributeAccessIssue]
+        say(error.format_message())  # pyright: ignore[reportAttributeAccessIssue]
         return 2
     if hasattr(error, "format_message"):  # usage errors of typer
         context = getattr(error, "ctx", None)
@@ -185,7 +206,7 @@ def _report(error: Exception) -> int:
         message, code = _os_message(error), 1
     else:
         message, code = f"unexpected {type(error).__name__}: {error} (EMPATHEIA_DEBUG=1 shows where)", 1
-    typer.echo("error: " + " ".join(message.split()), err=True)
+    say("error: " + " ".join(message.split()))
     return code
 
 

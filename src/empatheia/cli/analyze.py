@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import chain, islice
 from pathlib import Path
@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from empatheia.cli.rows import Row, answer_each, check_output, count_lines, file_given, read_lines, read_rows
+from empatheia.cli.conversations import conversation_of, read_texts
+from empatheia.cli.rows import (
+    Row,
+    answer_each,
+    check_output,
+    columns_given,
+    count_lines,
+    file_given,
+    read_rows,
+)
 from empatheia.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -22,6 +31,8 @@ if TYPE_CHECKING:
 ROWS_PER_CHUNK = 2048
 WITH_HELP = "Ask for emotion, intent, causes, words, mechanisms, inferences, reaction (comma-separated) or all."
 FORMULAS_HELP = "In CSV, leave cells that a spreadsheet would compute; else an apostrophe goes before = + - @."
+PAGE_PARTS = "emotion,causes"
+"""What ``--html`` shows if ``--with`` does not say."""
 Sink = Callable[[Row, "Understanding | str"], None]
 
 
@@ -38,7 +49,9 @@ def analyze(
         Optional[list[str]],  # noqa: UP045
         typer.Option(metavar="NAME=FOLDER", help="With --with: the model of a part; repeat for several."),
     ] = None,
-    html: Annotated[Path | None, typer.Option(help="With --with: write a page that needs nothing else.")] = None,
+    html: Annotated[
+        Path | None, typer.Option(help="Write a page that needs nothing else; of emotion and causes without --with.")
+    ] = None,
     speaker: Annotated[str | None, typer.Option(help="With --with: who is the speaker in a chat.")] = None,
     formulas: Annotated[bool, typer.Option("--formulas", help=FORMULAS_HELP)] = False,
 ) -> None:
@@ -62,6 +75,8 @@ def analyze(
     for place in (out, html):
         if place is not None:
             check_output(place, [path, html if place is out else None])
+    if with_ is None and html is not None:
+        with_ = PAGE_PARTS
     if with_ is not None:
         from empatheia.cli.asking import ask
 
@@ -77,25 +92,37 @@ def analyze(
             **places,
         )
         return
-    for name, value in (("--model-for", model_for), ("--html", html), ("--speaker", speaker)):
+    for name, value in (("--model-for", model_for), ("--speaker", speaker)):
         if value:
             raise ConfigError(f"{name} needs --with PARTS, e.g. --with emotion,words.")
-    from empatheia.listener import Listener
-
     if texts != ["-"] and path is None:
         if out is None:
-            _show_texts(Listener.load(model), texts, as_json, batch_size)
+            _show_texts(_loaded(model), texts, as_json, batch_size)
             return
         rows: Iterator[Row] = (Row(number, text) for number, text in enumerate(texts, 1))
         total: int | None = len(texts)
     elif path is None:
-        rows, total = read_lines(sys.stdin.buffer), None
+        rows, total = read_texts(sys.stdin.buffer, column), None
     else:
-        rows, total = read_rows(path, column), count_lines(path)
+        rows, total = read_rows(path, column, read_item=conversation_of), count_lines(path)
     first = list(islice(rows, 1))  # a missing file or column is reported before a model is loaded
     if not first:
         raise DataError(f"{'stdin' if texts == ['-'] else texts[0]} holds no rows; nothing to analyse.")
-    _run(Listener.load(model), chain(first, rows), total, as_json, batch_size, out, resume, model, formulas)
+    if out is not None:
+        from empatheia.cli.results import ResultFile
+
+        ResultFile(out)  # says what is wrong with the place
+    _run(_loaded(model), chain(first, rows), total, as_json, batch_size, out, resume, model, formulas)
+
+
+def _loaded(model: str) -> Listener:
+    """The listener; a name that is none is told before anything heavy is imported."""
+    from empatheia.cli.opening import check_who
+
+    check_who(model)
+    from empatheia.listener import Listener
+
+    return Listener.load(model)
 
 
 def _show_texts(listener: Listener, texts: list[str], as_json: bool, batch_size: int) -> None:
@@ -122,13 +149,16 @@ def _run(
     """Analyses rows chunk by chunk, in constant memory."""
     from empatheia.cli.output import print_json, print_lines, row_line, say
     from empatheia.cli.progress import progress_bar
-    from empatheia.cli.results import ResultFile, model_mark
+    from empatheia.cli.results import CSV_COLUMNS, ResultFile, beside_given, flat, model_mark
     from empatheia.listener.inputs import as_dialogue
 
     bad: list[int] = []
     n_good = n_before = 0
     with ExitStack() as stack:
-        made = None if out is None else ResultFile(out, resume, keeps_formulas=keeps_formulas)
+        first = next(rows)
+        rows, given = chain([first], rows), columns_given(first, out)
+        table = beside_given(given, CSV_COLUMNS, lambda record: [flat(record)])
+        made = None if out is None else ResultFile(out, resume, *table, keeps_formulas=keeps_formulas)
         file = None if made is None else stack.enter_context(made)
         if file is not None:
             _check_made(file, listener.name)
@@ -145,7 +175,7 @@ def _run(
                 else:
                     n_good += 1
                 if file is not None or as_json:
-                    (file.write if file is not None else print_json)(_record(row, result))
+                    (file.write if file is not None else print_json)(_record(row, result, given))
                 elif not isinstance(result, str):
                     print_lines([row_line(row.number, result)])
             if file is not None:
@@ -181,8 +211,9 @@ def _analyzed(
         yield row, faults[row.number] if row.number in faults else next(results)
 
 
-def _record(row: Row, result: Understanding | str) -> dict[str, Any]:
+def _record(row: Row, result: Understanding | str, given: Sequence[str] = ()) -> dict[str, Any]:
     identity = {} if row.id is None else {"id": row.id}
+    identity |= {"cells": [dict(cells) for cells in row.cells]} if given else {}
     content = {"error": result} if isinstance(result, str) else result.to_dict()
     return {"row": row.number, **identity, **content}
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
+from empatheia.cli.output import say, show
+
 if TYPE_CHECKING:
     from empatheia.dialogue import CauseAnnotation
 
@@ -76,10 +78,10 @@ def annotate(
     if emotion is not None and what is not What.causes:
         raise typer.BadParameter(f"--emotion is for --what causes, not {what.value}.")
     if what is What.emotions:
-        typer.echo(json.dumps(_write_distributions(model, out, names, limit), indent=2))
+        show(json.dumps(_write_distributions(model, out, names, limit), indent=2))
         return
     if what is What.mechanisms:
-        typer.echo(json.dumps(_write_levels(model, out, names, limit), indent=2))
+        show(json.dumps(_write_levels(model, out, names, limit), indent=2))
         return
     by_split: dict[str, list[CauseAnnotation]] = {}
     with Progress(console=Console(stderr=True), transient=True) as bar:
@@ -108,11 +110,11 @@ def annotate(
         try:
             agreement[name] = annotating.agreement_with_released(by_split[name], name)
         except MissingResourceError as problem:
-            typer.echo(f"{name}: not compared with the released labels: {problem}", err=True)
+            say(f"{name}: not compared with the released labels: {problem}")
     result = {"annotations": n, "file": str(out), "agreement_with_recec": agreement}
     if report is not None:
         report.write_text(json.dumps(result, indent=2), encoding="utf-8")
-    typer.echo(json.dumps(result, indent=2))
+    show(json.dumps(result, indent=2))
 
 
 def _write_levels(model: Path, out: Path, splits: list[str], limit: int | None) -> dict[str, Any]:

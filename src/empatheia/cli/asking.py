@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from empatheia.cli.conversations import read_conversations, read_stream
 from empatheia.cli.output import say
-from empatheia.cli.rows import Row, answer_each, count_lines, file_given
+from empatheia.cli.rows import Row, answer_each, columns_given, count_lines, file_given
 from empatheia.errors import ConfigError, DataError
 from empatheia.listener.parts import BY_LISTENER, HELP_FROM, PART_MODELS, parse_parts, places_of
 
@@ -128,15 +128,18 @@ def _run(
     """Analyses conversations chunk by chunk, in constant memory."""
     from empatheia.cli.findings import TABLE_COLUMNS, table_rows
     from empatheia.cli.progress import progress_bar
-    from empatheia.cli.results import ResultFile
+    from empatheia.cli.results import ResultFile, beside_given
     from empatheia.listener.inputs import as_conversation
 
+    first = next(rows)
+    rows, given = chain([first], rows), columns_given(first, out)
+    table = beside_given(given, TABLE_COLUMNS, table_rows)
     show = _shower(as_json, is_quiet=out is not None or (html is not None and not as_json))
     report = _report(html, out, source)
     bad: list[int] = []
     n_bad = n_good = 0
     with ExitStack() as stack:
-        made = None if out is None else ResultFile(out, resume, TABLE_COLUMNS, table_rows, keeps_formulas)
+        made = None if out is None else ResultFile(out, resume, *table, keeps_formulas)
         file = None if made is None else stack.enter_context(made)
         if file is not None:
             _check_made(file, analyzer)
@@ -146,7 +149,7 @@ def _run(
             for record in file.finished(rows, as_conversation):
                 n_good, n_bad = n_good + ("error" not in record), n_bad + ("error" in record)
                 if report is not None:
-                    report.add(record)
+                    report.add({name: value for name, value in record.items() if name != "cells"})
         n_before = file.n_done if file is not None else 0
         advance = _by_rows(stack.enter_context(progress_bar(total, n_before)), n_before)
         for chunk in _chunks(rows):
@@ -160,7 +163,7 @@ def _run(
                     n_good += 1
                 show(row, result, record)
                 if file is not None:
-                    file.write(record)
+                    file.write({**record, "cells": [dict(cells) for cells in row.cells]} if given else record)
                 if report is not None:
                     report.add(record)
             if file is not None:

@@ -21,6 +21,7 @@ from empatheia.cli.opening import (
     RunsOption,
     SystemOption,
 )
+from empatheia.cli.output import say, show, show_piece
 from empatheia.cli.respond import Shown
 from empatheia.cli.steering import (
     COMMANDS,
@@ -29,6 +30,9 @@ from empatheia.cli.steering import (
     DistractorsOption,
     FocusOption,
     ListenerOption,
+    NoRepeatOption,
+    PenaltyOption,
+    TopPOption,
     WorldsOption,
 )
 from empatheia.cli.steering import HELP as STEERING_HELP
@@ -46,7 +50,10 @@ def chat(
     context: typer.Context,
     strategy: Annotated[str, typer.Option(help="greedy, sample or beam.")] = "greedy",
     top_k: Annotated[int, typer.Option(help="Sample from the k most probable pieces; 0 = all.")] = 20,
+    top_p: TopPOption = 1.0,
     temperature: Annotated[float, typer.Option(help="Sampling temperature, above 0.")] = 0.9,
+    no_repeat_ngram_size: NoRepeatOption = None,
+    repetition_penalty: PenaltyOption = 1.0,
     seed: Annotated[int, typer.Option(help="Of sampling.")] = 0,
     show: Annotated[Shown, typer.Option(help="analysis: also emotions and causes of each turn.")] = Shown.reply,
     focus: FocusOption = None,
@@ -80,12 +87,23 @@ def chat(
     empatheia chat --focus auto --alpha 4
     printf 'I failed my exam.\nI studied for weeks.\n' | empatheia chat
     """
-    from empatheia.cli.opening import open_listener, usage_line
+    from empatheia.cli.opening import check_who, open_listener, usage_line
     from empatheia.cli.output import say
     from empatheia.cli.steering import given_decoding, in_five_steps, read_listener, steering_of
+
+    if endpoint is None and llm is None and folder is None:
+        check_who(model, system, runs, listener_file)
     from empatheia.listener import Decoding, FocusedListener
 
-    settings = Decoding(strategy=strategy, top_k=top_k, temperature=temperature, seed=seed)  # pyright: ignore
+    settings = Decoding(
+        strategy=strategy,  # pyright: ignore[reportArgumentType]
+        top_k=top_k,
+        temperature=temperature,
+        seed=seed,
+        top_p=top_p,
+        no_repeat_ngram_size=no_repeat_ngram_size,
+        repetition_penalty=repetition_penalty,
+    )
     given = given_decoding(context)
     steering = steering_of(focus, alpha, beta, worlds, distractors)
     if listener_file is not None:
@@ -123,7 +141,7 @@ def _converse(conversation: Conversation, show: Shown, condition: str | None, gi
 
     is_terminal = sys.stdin.isatty()
     if is_terminal:
-        say(f"{conversation.listener.name} listens. {HELP}")
+        say(f"Say something; {_who(conversation.listener.name)} answers. {HELP}")
     for line in _lines(is_terminal):
         text = line.strip()
         if text == "/quit":
@@ -145,6 +163,10 @@ def _converse(conversation: Conversation, show: Shown, condition: str | None, gi
                 say(f"error: {error}")
 
 
+def _who(name: str) -> str:
+    return "a listener of five steps" if name == "five steps" else name
+
+
 def _answer(conversation: Conversation, text: str, with_analysis: bool, is_terminal: bool) -> None:
     """Streams one reply to stdout; one of five steps comes whole, after the words it should be about."""
     from empatheia.cli.output import print_lines, say, understanding_lines, visible
@@ -163,14 +185,12 @@ def _answer(conversation: Conversation, text: str, with_analysis: bool, is_termi
             if told is not None and told.worlds:
                 say(f"about: {', '.join(visible(span.of(told.turns)) for span in told.targets) or 'no word'}")
         if is_terminal or with_analysis:
-            sys.stdout.write("listener  ")
+            show_piece("listener  ")
         for piece in pieces:
-            sys.stdout.write(visible(piece))
-            sys.stdout.flush()
+            show_piece(piece)
     except KeyboardInterrupt:
         say("(stopped)")
-    sys.stdout.write("\n")
-    sys.stdout.flush()
+    show("")
     if isinstance(conversation, SteeredConversation) and conversation.steering.words:  # hardly in the next turn
         conversation.steering = conversation.steering.but(focus="auto")
 
@@ -187,7 +207,7 @@ def _lines(is_terminal: bool) -> Iterator[str]:
         try:
             yield input("you       ")
         except (EOFError, KeyboardInterrupt):
-            sys.stdout.write("\n")
+            show("")
             return
         except UnicodeDecodeError:
-            sys.stderr.write("error: that was not UTF-8; please say it again.\n")
+            say("error: that was not UTF-8; please say it again.")

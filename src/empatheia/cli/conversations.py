@@ -53,9 +53,21 @@ def read_stream(
     rows = read_lines(stream)
     first = list(islice(rows, 1))
     everything = chain(first, rows)
-    if first and first[0].error is None and str(first[0].item).lstrip().startswith("{"):
+    if _is_object(first):
         return json_rows(everything, column, lambda record, name: conversation_of(record, name, speaker))
     return _lines(everything, speaker, say)
+
+
+def read_texts(stream: BinaryIO, column: str | None = None) -> Iterator[Row]:
+    """JSON lines if the first is an object, else one text a line."""
+    rows = read_lines(stream)
+    first = list(islice(rows, 1))
+    everything = chain(first, rows)
+    return json_rows(everything, column, conversation_of) if _is_object(first) else everything
+
+
+def _is_object(first: list[Row]) -> bool:
+    return bool(first) and first[0].error is None and str(first[0].item).lstrip().startswith("{")
 
 
 def conversation_of(record: Any, column: str | None = None, speaker: str | None = None) -> str | Dialogue:
@@ -154,7 +166,7 @@ def _grouped(rows: Iterator[Row], speaker: str | None) -> Iterator[Row]:
     names = (first[-1].fields or {}) if first else {}
     key = next((name for name in CONVERSATION_COLUMNS if name in names), None)
     if key is None:
-        yield from (Row(row.number, row.item, row.error, row.id) for row in everything)
+        yield from (Row(row.number, row.item, row.error, row.id, cells=row.cells) for row in everything)
         return
     role = next((name for name in ROLE_COLUMNS if name in names), None)
     seen: set[str] = set()
@@ -172,22 +184,24 @@ def _grouped(rows: Iterator[Row], speaker: str | None) -> Iterator[Row]:
 
 
 def _conversation(rows: list[Row], identity: str, role: str | None, speaker: str | None, seen: set[str]) -> Row:
-    number = rows[0].number
+    number, cells = rows[0].number, tuple(own for row in rows for own in row.cells)
     if identity in seen:
         reason = f"conversation {identity!r} goes on after another one; sort the rows by conversation."
-        return Row(number, None, reason, identity)
+        return Row(number, None, reason, identity, cells=cells)
     seen.add(identity)
     for row in rows:
         if row.error is not None or row.fields is None:
-            return Row(number, None, f"row {row.number} of conversation {identity!r}: {row.error}", identity)
+            reason = f"row {row.number} of conversation {identity!r}: {row.error}"
+            return Row(number, None, reason, identity, cells=cells)
     names = [str((row.fields or {}).get(role, "")) if role else ROLES[i % 2] for i, row in enumerate(rows)]
     try:
         roles = dialogue_roles(names, speaker)
     except DataError as error:
-        return Row(number, None, str(error), identity)
+        return Row(number, None, str(error), identity, cells=cells)
     return Row(
         number,
         Dialogue(identity, tuple(Turn(roles[n], str(r.item)) for n, r in zip(names, rows, strict=True))),
         None,
         identity,
+        cells=cells,
     )

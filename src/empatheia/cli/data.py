@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from empatheia.cli.output import show, visible
+
 if TYPE_CHECKING:
     from empatheia.corpora.loading import LoadedCorpus
     from empatheia.dialogue import CauseAnnotation, Dialogue
@@ -72,7 +74,7 @@ def get_corpus(name: NameArgument) -> None:
     CORPORA.target(name)
     if _is_present(name):
         path = _load(name, splits_of(name)[0]).path
-        typer.echo(str(path))
+        show(str(path))
         say(f"{name} is already here.")
         return
     terms = licence(name)
@@ -84,7 +86,7 @@ def get_corpus(name: NameArgument) -> None:
     with _progress(empathetic_dialogues.SIZE) as advance:
         paths = fetch_empathetic_dialogues(say=say, progress=advance)
     for path in paths:
-        typer.echo(str(path))
+        show(str(path))
 
 
 @app.command("show")
@@ -282,12 +284,13 @@ def _print_table(header: Sequence[str], rows: Sequence[Sequence[str]], first_num
     if sys.stdout.isatty():
         from rich.console import Console
         from rich.table import Table
+        from rich.text import Text
 
         table = Table(box=None, header_style="bold")
         for i, name in enumerate(header):
             table.add_column(name, justify="right" if first_number is not None and i >= first_number else "left")
         for row in rows:
-            table.add_row(*row)
+            table.add_row(*(Text(visible(cell)) for cell in row))
         Console().print(table)
         return
     widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
@@ -296,4 +299,4 @@ def _print_table(header: Sequence[str], rows: Sequence[Sequence[str]], first_num
             cell.rjust(width) if first_number is not None and i >= first_number else cell.ljust(width)
             for i, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
-        sys.stdout.write("  ".join(cells).rstrip() + "\n")
+        show("  ".join(cells).rstrip())

@@ -18,7 +18,7 @@ CONVERSATIONS = (
         "She needs an operation and I am afraid that I will lose her.",
     ),
     ("I finally passed my driving test after three tries!",),
-    ("my boss took my idea to the meeting and said it was his. everyone clapped",),
+    ("my boss yelled at me in front of everyone today",),
 )
 
 
@@ -56,9 +56,8 @@ def demo(
 
 def about(listener: Listener, model: str | None) -> str:
     """Which models answered, and under which licence."""
-    from empatheia.listener.catalogue import find_model
+    from empatheia.listener.catalogue import find_model, perceiver
     from empatheia.listener.checkpoint import read_manifest
-    from empatheia.listener.listener import perceiver
 
     manifest = read_manifest(find_model(perceiver() if model is None else model))
     what = "perceived by" if model is None else "model"

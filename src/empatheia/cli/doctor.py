@@ -106,6 +106,15 @@ def _models() -> Iterator[Check]:
         yield Check("bundled model", "missing" if entry.fault else "ok", text, remedy)
     else:
         yield Check("bundled model", "missing", f"not at {default}", REINSTALL)
+    from empatheia.listener.catalogue import perceiver
+
+    if perceiver() == DEFAULT:
+        text = "the small bundled model perceives: the base encoder of the better one is not here"
+        yield Check("listener", "optional", text, "empatheia models get listener")
+    else:
+        entry = describe_model(bundled_root() / perceiver(), perceiver())
+        text = entry.fault or f"{entry.title} perceives ({entry.system}), a reflection answers"
+        yield Check("listener", "missing" if entry.fault else "ok", text, REINSTALL if entry.fault else "")
     others = [entry for entry in known_models() if entry.origin != "bundled"]
     places = sorted({str(Path(entry.folder).parent) for entry in others})
     mirror = os.environ.get("EMPATHEIA_MODELS", "").strip()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
 import typer
+
+from empatheia.cli.output import json_line, print_json, show
 
 
 def evaluate(
@@ -29,22 +30,24 @@ def evaluate(
     if split not in ("valid", "test"):
         raise typer.BadParameter(f"unknown split {split!r}; accepted: valid, test.")
     if run == "understanding" and not Path(run).is_dir():
-        typer.echo(_understanding(results, as_json))
+        show(_understanding(results, as_json))
         return
     from empatheia.resources import resolve_model
-    from empatheia.training.packaging import metric_rows
-    from empatheia.training.perception_card import score_rows
 
     folder = Path(run)
-    model = _opened(folder if folder.is_dir() else resolve_model(run))
+    folder = folder if folder.is_dir() else resolve_model(run)
+    from empatheia.training.packaging import metric_rows  # takes seconds
+    from empatheia.training.perception_card import score_rows
+
+    model = _opened(folder)
     metrics = model.evaluate(split, outputs)
     if as_json:
-        typer.echo(json.dumps({"model": model.meta["name"], "split": split, "metrics": metrics}, ensure_ascii=False))
+        print_json({"model": model.meta["name"], "split": split, "metrics": metrics})
         return
-    typer.echo(f"{model.meta['name']} ({model.recipe.size}, seed {model.recipe.seed}), {split}")
+    show(f"{model.meta['name']} ({model.recipe.size}, seed {model.recipe.seed}), {split}")
     for label, value, interval, n in metric_rows(metrics) or score_rows(metrics):
-        typer.echo(f"  {label:<50} {value:>9}  {f'[{interval}]' if interval else '':<22} n={n}")
-    typer.echo(published_text(model, metrics))
+        show(f"  {label:<50} {value:>9}  {f'[{interval}]' if interval else '':<22} n={n}")
+    show(published_text(model, metrics))
 
 
 def _opened(folder: Path) -> Any:
@@ -63,11 +66,12 @@ def _opened(folder: Path) -> Any:
 
 
 def _understanding(results: Path, as_json: bool) -> str:
+    from empatheia.resources import shipped_path
     from empatheia.training.standings import standings, to_text
 
-    found = standings(results)
+    found = standings(shipped_path(results))
     if as_json:
-        return json.dumps({"unit": "percent", "rows": [row.to_dict() for row in found]}, ensure_ascii=False)
+        return json_line({"unit": "percent", "rows": [row.to_dict() for row in found]})
     return to_text(found)
 
 

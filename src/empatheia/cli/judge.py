@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
+
+from empatheia.cli.output import show
 
 if TYPE_CHECKING:
     from empatheia.judging.judge import Judgement
@@ -74,8 +75,8 @@ def judge(
     ratings = read_ratings(human, name_a, name_b) if human is not None else []
     if dry_run:
         question, n, tokens = describe(pairs, names)
-        typer.echo(question or "All replies are the same; there is nothing to ask.")
-        typer.echo(f"\n{len(pairs):,} pairs, {n:,} questions, about {tokens:,} prompt tokens; nothing was sent.")
+        show(question or "All replies are the same; there is nothing to ask.")
+        show(f"\n{len(pairs):,} pairs, {n:,} questions, about {tokens:,} prompt tokens; nothing was sent.")
         return
     if model is None:
         raise ConfigError("no judge: give --model, the name under which the endpoint serves it; or --dry-run.")
@@ -105,7 +106,7 @@ def judge(
     if as_json:
         print_json(result.to_dict())
         return
-    sys.stdout.write("\n".join(_lines(result)) + "\n")
+    show("\n".join(_lines(result)))
 
 
 def _lines(result: Judgement) -> Iterator[str]:

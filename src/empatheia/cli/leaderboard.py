@@ -7,9 +7,13 @@ from typing import Annotated, Optional
 
 import typer
 
+from empatheia.cli.output import show
+
 
 def leaderboard(
-    results: Annotated[Path, typer.Option(help="Folder of run records.")] = Path("results"),
+    results: Annotated[
+        Path, typer.Option(help="Folder of run records; where there is none, those that came with empatheia.")
+    ] = Path("results"),
     runs: Annotated[
         Optional[Path],  # noqa: UP045
         typer.Option(help="Folder of run folders whose replies are shown; the page then holds text of the corpus."),
@@ -28,8 +32,11 @@ def leaderboard(
     """
     from empatheia.cli.output import say
     from empatheia.reports.leaderboard import write_leaderboard
+    from empatheia.resources import shipped_path
 
-    n_runs, n_items, notes = write_leaderboard(out, results, runs, replies or ())
+    if (kept := shipped_path(results)) != results:
+        say(f"run records: those that came with empatheia, {kept}")
+    n_runs, n_items, notes = write_leaderboard(out, kept, runs, replies or ())
     for note in notes:
         say(f"note: {note}")
-    typer.echo(f"{out}: {n_runs:,} runs, {n_items:,} contexts with replies")
+    show(f"{out}: {n_runs:,} runs, {n_items:,} contexts with replies")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
+from empatheia.cli.output import show
 from empatheia.errors import ConfigError, EmpatheiaError, MissingResourceError
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ def show_model(
     if as_json:
         print_json(entry.to_dict())
     elif card.is_file():
-        typer.echo(card.read_text(encoding="utf-8", errors="replace").rstrip())
+        show(card.read_text(encoding="utf-8", errors="replace").rstrip())
     else:
         facts: dict[str, Any] = {"name": entry.name, "system": entry.system, "licence": entry.licence}
         facts |= {"size": f"{entry.megabytes:.1f} MB", "folder": entry.folder, "card": "none (no README.md)"}
@@ -189,7 +190,7 @@ def train_models(
         print_json(rows)
     else:
         for row in rows:
-            typer.echo(f"{row['model']}: {row['state']}{' in ' + row['folder'] if row['folder'] else ''}")
+            show(f"{row['model']}: {row['state']}{' in ' + row['folder'] if row['folder'] else ''}")
     if any(row["state"] in ("paused", "not started") for row in rows):
         say("The time is up; the same command goes on.")
     raise typer.Exit(code)
@@ -264,7 +265,7 @@ def get_models(
 
     if name != "listener":
         raise ConfigError(f"nothing to get under the name {name!r}.{nearest(name, ['listener'])} Accepted: listener.")
-    typer.echo(f"listener: its base encoder is at {get_base()}")
+    show(f"listener: its base encoder is at {get_base()}")
 
 
 @app.command("remove")
@@ -287,7 +288,7 @@ def remove_model(
         print_json([{"model": name, "removed": folder} for name, folder in zip(names, folders, strict=True)])
         return
     for name, folder in zip(names, folders, strict=True):
-        typer.echo(f"{name}: removed {folder}")
+        show(f"{name}: removed {folder}")
 
 
 @app.command("pull")
@@ -324,7 +325,7 @@ def pull_model(
         folder = resolve_model(name)
     else:
         folder = install_system(name, as_) if as_ in RESPONDERS and as_ not in own else install_folder(name, as_)
-    typer.echo(f"{as_ or name}: {folder}")
+    show(f"{as_ or name}: {folder}")
 
 
 def _numbers(numbers: Mapping[str, Any]) -> str:

@@ -51,6 +51,40 @@ PriceInOption = Annotated[Optional[float], typer.Option(help="Of a million promp
 PriceOutOption = Annotated[Optional[float], typer.Option(help="Of a million completion tokens.")]  # noqa: UP045
 
 
+def check_who(
+    model: str | None = None, system: str | None = None, runs: Path | None = None, file: Path | None = None
+) -> None:
+    """Looks for what the options name, before torch is imported, which takes seconds.
+
+    Args:
+        model: As ``--model``; also a listener's YAML file.
+        system: As ``--system``.
+        runs: As ``--runs``.
+        file: As ``--listener``.
+
+    Raises:
+        ConfigError: A YAML file is not there, or no system is called so.
+        MissingResourceError: The model is not on this machine, or the system has no checkpoint.
+    """
+    from empatheia.listener.catalogue import find_model
+    from empatheia.listener.systems import check_system, find_system
+
+    if [model, system, file].count(None) != 2 or model == DEFAULT:  # open_listener says what does not fit
+        return
+    if model is not None and Path(model).suffix in (".yaml", ".yml"):
+        file = Path(model)
+    if file is not None:
+        if file.suffix in (".yaml", ".yml") and not file.is_file():
+            raise ConfigError(
+                f"no file {str(file)!r}; accepted: the YAML file of a listener, see docs/howto/listener.md."
+            )
+    elif system is not None and system != LANGUAGE_MODEL:
+        check_system(system)
+        find_system(system, runs or Path("runs"))
+    elif model is not None:
+        find_model(model)
+
+
 def open_listener(
     model: str | None = None,
     system: str | None = None,
@@ -105,6 +139,7 @@ def open_listener(
     if model is None and system is None and not options and prices is None:
         from empatheia.listener.listener import five_steps
 
+        tell_perceiver()
         return five_steps()
     place = _place(model, system, runs or Path("runs"))
     if not options and prices is None:
@@ -152,6 +187,15 @@ def _loaded(place: str | Path) -> Listener:
     listener = Listener.load(place)
     tell_host(listener)
     return listener
+
+
+def tell_perceiver() -> None:
+    """Says that the small model perceives, where the base of the better one is not here."""
+    from empatheia.cli.output import say
+    from empatheia.listener.catalogue import perceiver
+
+    if perceiver() == DEFAULT:
+        say("The small bundled model perceives. The better one: empatheia models get listener")
 
 
 def tell_host(listener: Any) -> None:

@@ -7,6 +7,7 @@ round cause words and ASCII bars, so that pipes and logs stay readable.
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from typing import IO, Any, cast
@@ -21,18 +22,39 @@ BAR_WIDTH = 24
 MAX_SHOWN_CHARACTERS = 1200
 NO_EMOTION = "(this system names no emotion)"
 _CAUSE = "bold underline yellow"
-_FORMAT_CHARACTERS = frozenset("\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff")
+_BREAKS = re.compile("[\\t\\r\\n\\v\\f\\x85\\u2028\\u2029]")
+_HIDDEN = re.compile(
+    "[\\0-\\x1f\\x7f-\\x9f\\u061c\\u200b\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069\\ufeff\\ud800-\\udfff]"
+)
+"""Control characters, those that change the direction of writing, and halves of characters."""
+
+
+def json_line(record: Any) -> str:
+    """One JSON value on one line; text outside ASCII stays as it is, but for what :func:`visible` takes out."""
+    return _HIDDEN.sub(_escaped, json.dumps(record, ensure_ascii=False))
 
 
 def print_json(record: Any, stream: IO[str] | None = None) -> None:
-    """One JSON value on one line; text outside ASCII stays as it is."""
+    """Prints :func:`json_line`."""
     stream = cast("IO[str]", stream or sys.stdout)
-    stream.write(json.dumps(record, ensure_ascii=False) + "\n")
+    stream.write(json_line(record) + "\n")
+
+
+def show(text: str) -> None:
+    """Lines on stdout: the result of a command."""
+    sys.stdout.write(visible_lines(text) + "\n")
+
+
+def show_piece(text: str) -> None:
+    """A piece of a line on stdout, at once."""
+    sys.stdout.write(visible(text))
+    sys.stdout.flush()
 
 
 def print_lines(lines: Iterable[Line], stream: IO[str] | None = None) -> None:
     """Prints styled lines; without a terminal the styles are dropped."""
     stream = cast("IO[str]", stream or sys.stdout)
+    lines = ([(visible(text), style) for text, style in line] for line in lines)
     if not stream.isatty():
         for line in lines:
             stream.write("".join(text for text, _ in line).rstrip() + "\n")
@@ -54,22 +76,26 @@ def print_lines(lines: Iterable[Line], stream: IO[str] | None = None) -> None:
 
 
 def say(message: str) -> None:
-    """One line for the person, on stderr."""
-    sys.stderr.write(message + "\n")
+    """A line for the person, on stderr."""
+    sys.stderr.write(visible_lines(message) + "\n")
     sys.stderr.flush()
 
 
 def visible(text: str) -> str:
-    """The text with line breaks as blanks and other control characters as ``?``, of the same length."""
-    return "".join(_visible_character(character) for character in text)
+    """The text with line breaks as blanks and other control characters as ``?``, of the same length.
+
+    Every text that goes to a terminal passes through here, wherever it came from: a model's manifest may hold escapes.
+    """
+    return _HIDDEN.sub("?", _BREAKS.sub(" ", text))
 
 
-def _visible_character(character: str) -> str:
-    if character in "\t\r\n\v\f\x85\u2028\u2029":
-        return " "
-    if ord(character) < 32 or 127 <= ord(character) < 160 or character in _FORMAT_CHARACTERS:
-        return "?"
-    return "?" if "\ud800" <= character <= "\udfff" else character
+def visible_lines(text: str) -> str:
+    """As :func:`visible`, with the line breaks kept."""
+    return "\n".join(map(visible, text.split("\n")))
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return f"\\u{ord(found.group()):04x}"
 
 
 def understanding_lines(

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from empatheia.cli.output import show
+
 
 def package(
     run: Annotated[Path, typer.Argument(help="Finished run folder of a responder or a perception.")],
@@ -20,6 +22,10 @@ def package(
     Example: empatheia package runs/default/listener/cpu-seed1024 my-model --name my-model
     """
     from empatheia.config import read_yaml
+    from empatheia.errors import CheckpointError
+
+    if not run.is_dir():  # told before torch is imported
+        raise CheckpointError(f"there is no run folder {run}; name one that 'empatheia train' made.")
     from empatheia.training.packaging import metric_rows
     from empatheia.training.packaging import package as make
     from empatheia.training.perception_card import package_perception, score_rows
@@ -29,6 +35,6 @@ def package(
         card = package_perception(run, target, name, description)
     else:
         card = make(run, target, name, half=half, description=description)
-    typer.echo(f"{target}: {card['parameters']:,} parameters, {card['licence']}")
+    show(f"{target}: {card['parameters']:,} parameters, {card['licence']}")
     for label, value, interval, n in metric_rows(card["metrics"]) or score_rows(card["metrics"]):
-        typer.echo(f"  {label:<50} {value:>9}  {f'[{interval}]' if interval else '':<22} n={n}")
+        show(f"  {label:<50} {value:>9}  {f'[{interval}]' if interval else '':<22} n={n}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 
 from empatheia.cli import HELP_FLAGS
+from empatheia.cli.output import show
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -139,8 +139,9 @@ def plot_tradeoff(
     from empatheia.reports.reproduction import read_runs
     from empatheia.reports.system_charts import points_of, printed_points, tradeoff_chart, unit_of
     from empatheia.reports.targets import tables, tables_named
+    from empatheia.resources import shipped_path
 
-    records = [record for record in read_runs(results, runs or ()) if record["size"] != "smoke"]
+    records = [record for record in read_runs(shipped_path(results), runs or ()) if record["size"] != "smoke"]
     points = points_of(records, x, y)
     for key in tables_named([published] if published else ()):
         points += printed_points(tables()[key], x, y)
@@ -199,4 +200,4 @@ def _run_name(place: Path) -> str:
 def _save(figure: Figure, out: Path | None, name: str) -> None:
     from empatheia.reports.charts import save
 
-    sys.stdout.write(f"written: {', '.join(map(str, save(figure, out or Path(name))))}\n")
+    show(f"written: {', '.join(map(str, save(figure, out or Path(name))))}")

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
+from empatheia.cli.output import say, show
+
 if TYPE_CHECKING:
     from empatheia.reports.reproduction import MissingRun, TableReport
 
+RESULTS = Path("results")
 _AS_JSON = typer.Option("--json", help="Print the reports as JSON.")
 
 
@@ -20,7 +22,9 @@ def reproduce(
         Optional[list[str]],  # noqa: UP045
         typer.Argument(help="Tables such as gao2021/2, or papers such as reccon; without any, all are listed."),
     ] = None,
-    results: Annotated[Path, typer.Option(help="Folder of kept run records.")] = Path("results"),
+    results: Annotated[
+        Path, typer.Option(help="Folder of kept run records, beside those that came with empatheia if not given.")
+    ] = RESULTS,
     runs: Annotated[
         Optional[list[Path]],  # noqa: UP045
         typer.Option(help="Also this run folder, or all runs below it; can be repeated."),
@@ -28,8 +32,13 @@ def reproduce(
     size: Annotated[
         str, typer.Option(help="smoke, cpu or full: the size of the runs that are called missing.")
     ] = "cpu",
-    out: Annotated[Path, typer.Option(help="Folder for the reports, NAME.md and NAME.html.")] = Path("reports"),
-    plots: Annotated[bool, typer.Option("--plots", help="Also the training curves of the runs, as pictures.")] = False,
+    out: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(help="Also write the reports into this folder: NAME.md and NAME.html."),
+    ] = None,
+    plots: Annotated[
+        bool, typer.Option("--plots", help="With --out: also the training curves of the runs, as pictures.")
+    ] = False,
     train: Annotated[bool, typer.Option("--train", help="First make the missing runs; call again to go on.")] = False,
     budget: Annotated[Optional[float], typer.Option(help="With --train: stop after so many minutes.")] = None,  # noqa: UP045
     run_out: Annotated[Path, typer.Option(help="With --train: parent of the run folders.")] = Path("runs"),
@@ -37,17 +46,19 @@ def reproduce(
 ) -> None:
     r"""Set a published table beside our runs: value, interval, printed value, difference, verdict, known reasons.
 
-    Writes the report as Markdown and as one HTML file, and prints a short form. Runs that are missing are named, with
-    the command that makes each.
+    Prints a short form; --out also writes the whole report, as Markdown and as one HTML file. Runs that are missing
+    are named, with the command that makes each.
 
     \b
     empatheia reproduce
-    empatheia reproduce gao2021/2
+    empatheia reproduce gao2021/2 --out reports
     empatheia reproduce rashkin2018/9 --train --size cpu --budget 120
     """
     from empatheia.config import SIZES, recipes_root
     from empatheia.errors import ConfigError
+    from empatheia.listener.systems import results_root
     from empatheia.registry import nearest
+    from empatheia.reports.record_tables import run_name
     from empatheia.reports.reproduction import read_runs, report_table
     from empatheia.reports.reproduction_pages import overview_text, to_text
     from empatheia.reports.targets import read_targets, tables_named
@@ -57,13 +68,21 @@ def reproduce(
         raise ConfigError(f"unknown size {size!r}.{nearest(size, list(SIZES))} Accepted: {', '.join(SIZES)}.")
     if budget is not None and not train:
         raise ConfigError("--budget goes with --train.")
+    if plots and out is None:
+        raise ConfigError("--plots goes with --out FOLDER, where the pictures are written.")
     if train and not tables:
         raise ConfigError("--train needs a table, e.g. empatheia reproduce rashkin2018/9 --train --size cpu.")
     chosen = tables_named(tables or ()) or list(all_tables())
     targets = read_targets(recipes_root())
 
+    shipped = results_root() if results == RESULTS else None
+    if shipped is not None and not results.is_dir():
+        say(f"run records: those that came with empatheia, {shipped}")
+
     def made() -> list[TableReport]:
-        records = read_runs(results, runs or ())
+        records = {run_name(run): run for run in read_runs(shipped)} if shipped is not None else {}
+        records |= {run_name(run): run for run in read_runs(results, runs or ())}
+        records = [records[name] for name in sorted(records)]
         return [report_table(key, targets, records, size, results) for key in chosen]
 
     reports, failed = made(), []
@@ -73,17 +92,18 @@ def reproduce(
     if not tables:
         text = overview_text(reports)
     else:
-        written = [path for report in reports for path in _write(report, out, plots)]
         text = "\n\n".join(to_text(report) for report in reports)
-        text += f"\nwritten: {', '.join(map(str, written))}"
+        if out is not None:
+            written = [path for report in reports for path in _write(report, out, plots)]
+            text += f"\nwritten: {', '.join(map(str, written))}"
     if as_json:
         from empatheia.cli.output import print_json
 
         print_json([report.to_dict() for report in reports])
     else:
-        sys.stdout.write(text + "\n")
+        show(text)
     if failed:
-        typer.echo(f"error: {len(failed)} recipes failed: {', '.join(failed)}.", err=True)
+        say(f"error: {len(failed)} recipes failed: {', '.join(failed)}.")
         raise typer.Exit(1)
 
 
@@ -114,7 +134,6 @@ def _train(missing: Sequence[MissingRun], size: str, budget: float | None, out: 
     """Makes each missing run once, behind the runs it reads, and keeps its record; returns the recipes that failed."""
     import time
 
-    from empatheia.cli.output import say
     from empatheia.config import load_recipe
     from empatheia.config.needs import RUNS, runs_to_make_first
     from empatheia.reports.results_page import keep

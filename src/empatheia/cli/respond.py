@@ -26,6 +26,9 @@ from empatheia.cli.steering import (
     DistractorsOption,
     FocusOption,
     ListenerOption,
+    NoRepeatOption,
+    PenaltyOption,
+    TopPOption,
     WorldsOption,
 )
 from empatheia.errors import DataError
@@ -45,7 +48,10 @@ def respond(
     strategy: Annotated[str, typer.Option(help="greedy, beam or sample.")] = "greedy",
     num_beams: Annotated[int, typer.Option(help="Width of the beam.")] = 4,
     top_k: Annotated[int, typer.Option(help="Sample from the k most probable pieces; 0 = all.")] = 20,
+    top_p: TopPOption = 1.0,
     temperature: Annotated[float, typer.Option(help="Sampling temperature, above 0.")] = 0.9,
+    no_repeat_ngram_size: NoRepeatOption = None,
+    repetition_penalty: PenaltyOption = 1.0,
     max_new_tokens: Annotated[int, typer.Option(help="Longest reply, in pieces.")] = 60,
     seed: Annotated[int, typer.Option(help="Of sampling.")] = 0,
     show: Annotated[Shown, typer.Option(help="analysis: also emotions and causes.")] = Shown.reply,
@@ -87,17 +93,20 @@ def respond(
     empatheia respond "My dog ate the cake." --listener listener.yaml --explain
     """
     from empatheia.cli.explaining import explanation_lines
-    from empatheia.cli.opening import open_listener, usage_line
+    from empatheia.cli.opening import check_who, open_listener, usage_line
     from empatheia.cli.output import print_json, print_lines, reply_lines, say, understanding_lines, visible
     from empatheia.cli.steering import given_decoding, in_five_steps, read_listener, steering_of
     from empatheia.dialogue import Dialogue
-    from empatheia.listener import Decoding, FocusedListener
 
     if texts == ["-"]:
         lines = sys.stdin.buffer.read().decode("utf-8", "replace").splitlines()
         texts = [line for line in lines if line.strip()]
         if not texts:
             raise DataError("stdin holds no text; write one turn a line, speaker first.")
+    if endpoint is None and llm is None and folder is None:
+        check_who(model, system, runs, listener_file)
+    from empatheia.listener import Decoding, FocusedListener
+
     settings = Decoding(
         strategy=strategy,  # pyright: ignore[reportArgumentType]
         num_beams=num_beams,
@@ -105,6 +114,9 @@ def respond(
         temperature=temperature,
         max_new_tokens=max_new_tokens,
         seed=seed,
+        top_p=top_p,
+        no_repeat_ngram_size=no_repeat_ngram_size,
+        repetition_penalty=repetition_penalty,
     )
     steering = steering_of(focus, alpha, beta, worlds, distractors)
     dialogue = Dialogue.of(*texts)
@@ -140,6 +152,6 @@ def respond(
     else:
         print_lines([[(visible(reply.text), "")]])
         if reply.understanding.uncertain:
-            typer.echo(f"uncertain: {'; '.join(reply.understanding.uncertain)}", err=True)
+            say(f"uncertain: {'; '.join(reply.understanding.uncertain)}")
     if told := usage_line(listener):
         say(told)

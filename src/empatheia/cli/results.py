@@ -18,8 +18,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from empatheia.cli.output import say
+from empatheia.cli.output import json_line, say
 from empatheia.errors import DataError, MissingResourceError
+from empatheia.reading import parse_json, read_record
 from empatheia.resources import hold_file
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ class ResultFile:
             self.models.write_text(json.dumps(dict(marks)), encoding="utf-8")
             return
         try:
-            made = json.loads(self.models.read_text(encoding="utf-8"))
+            made = read_record(self.models)
         except (OSError, ValueError):  # names alone have to tell
             return
         if changed := [part for part in {**made, **marks} if made.get(part) != marks.get(part)]:
@@ -133,7 +134,7 @@ class ResultFile:
 
     def write(self, record: dict[str, Any]) -> None:
         """Adds one row."""
-        self._stream.write(json.dumps(record, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n")
+        self._stream.write(json_line(record).encode("utf-8") + b"\n")
 
     def flush(self) -> None:
         """Hands finished rows to the system, so that a kill loses none of them."""
@@ -182,7 +183,12 @@ class ResultFile:
                 writer: csv.DictWriter[str] = csv.DictWriter(stream, self.columns)
                 writer.writeheader()
                 for record in _records(self.partial):
-                    writer.writerows(map(self._safe, self.cells(record)))
+                    try:
+                        cells = self.cells(record)
+                    except (LookupError, TypeError, ValueError, AttributeError) as problem:
+                        what = f"is no result ({type(problem).__name__}: {problem})"
+                        raise DataError(f"{self.partial}: row {record['row']} {what}. {self.remedy}") from None
+                    writer.writerows(map(self._safe, cells))
             table.replace(self.path)
         finally:
             table.unlink(missing_ok=True)
@@ -197,13 +203,13 @@ class ResultFile:
         with self.partial.open("rb") as stream:
             for line in stream:
                 try:
-                    record = json.loads(line) if line.endswith(b"\n") else None
+                    record = parse_json(line) if line.endswith(b"\n") else None
                 except ValueError:
                     record = None
-                if not isinstance(record, dict) or "row" not in record:
+                if not isinstance(record, dict) or type(record.get("row")) is not int:
                     break
                 size += len(line)
-                self.n_done, self.last_record = int(record["row"]), record
+                self.n_done, self.last_record = record["row"], record
                 self.last_good = self.last_good if "error" in record else record
         os.truncate(self.partial, size)
 
@@ -222,6 +228,35 @@ def flat(record: dict[str, Any]) -> dict[str, Any]:
         cells["causes"] = " | ".join(cause["text"] for cause in record["causes"])
         cells["uncertain"] = "; ".join(record["uncertain"])
     return cells
+
+
+def beside_given(
+    given: Sequence[str], own: Sequence[str], cells: Callable[[dict[str, Any]], list[dict[str, Any]]]
+) -> tuple[list[str], Callable[[dict[str, Any]], list[dict[str, Any]]]]:
+    """A table in which the caller's columns stand unchanged, in front of ours.
+
+    Where both have a column, ours is called ``empatheia_NAME``; ``id`` and ``text`` are the caller's.
+
+    Args:
+        given: The caller's columns; a record has its cells of them under ``cells``, one mapping a row.
+        own: Our columns.
+        cells: A record as rows of these.
+
+    Returns:
+        All columns, and a record as rows of them; each of the caller's rows is there, in order.
+    """
+    names = {name: f"empatheia_{name}" if name in given else name for name in own}
+    for name in {"id", "text"}.intersection(given):
+        del names[name]
+
+    def rows(record: dict[str, Any]) -> list[dict[str, Any]]:
+        theirs, ours = list(record.get("cells", ())), cells(record)
+        ours += [{key: ours[-1].get(key, "") for key in ("row", "error")} for _ in theirs[len(ours) :]]
+        theirs += theirs[-1:] * (len(ours) - len(theirs))
+        shown = [{names[key]: value for key, value in row.items() if key in names} for row in ours]
+        return [{**row, **mine} for row, mine in zip(theirs, shown, strict=True)] if theirs else shown
+
+    return [*given, *names.values()], rows
 
 
 def as_text(cell: Any) -> Any:
@@ -275,4 +310,4 @@ def _turns(row: Row, read: Callable[[Any], Dialogue]) -> list[dict[str, str]] | 
 def _records(path: Path) -> Iterator[dict[str, Any]]:
     with path.open(encoding="utf-8") as stream:
         for line in stream:
-            yield json.loads(line)
+            yield parse_json(line)

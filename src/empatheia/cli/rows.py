@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any, BinaryIO
 
 from empatheia.dialogue import ROLES, Dialogue, Turn
 from empatheia.errors import ConfigError, DataError, EmpatheiaError
+from empatheia.reading import UnreadableError, csv_reader, parse_json
 from empatheia.registry import nearest
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".txt")
@@ -30,7 +30,6 @@ TEXT_COLUMNS = (
     "body",
     "tweet",
 )
-_CSV_FIELD_LIMIT = 64 * 1024 * 1024
 _MAX_ID_CHARACTERS = 1000
 _PROBE_BYTES = 1 << 16
 _MAX_LINES_PER_ROW = 200  # beyond it a quotation mark was opened and never closed
@@ -47,6 +46,7 @@ class Row:
         error: Why it is bad, or None.
         id: The row's own ``id`` (JSON lines, CSV), or None.
         fields: All its cells by lower-case column name (CSV, if asked for), or None.
+        cells: The rows of a CSV file it is made of, each a mapping of all columns; empty elsewhere.
     """
 
     number: int
@@ -54,6 +54,7 @@ class Row:
     error: str | None = None
     id: Any = None
     fields: Mapping[str, str] | None = None
+    cells: tuple[Mapping[str, str], ...] = ()
 
 
 def looks_like_file(argument: str) -> bool:
@@ -92,6 +93,11 @@ def check_output(place: Path, others: Sequence[Path | None]) -> None:
     """
     if any(other is not None and place.resolve() == other.resolve() for other in others):
         raise ConfigError(f"{place} is named twice, so it would be overwritten; give each output a file of its own.")
+
+
+def columns_given(first: Row, out: Path | None) -> list[str]:
+    """The caller's columns that a result keeps: from CSV to CSV all, else none; ``first`` is any row of the input."""
+    return [*first.cells[0]] if first.cells and out is not None and out.suffix.lower() == ".csv" else []
 
 
 def _is_there(argument: str) -> bool:
@@ -159,14 +165,13 @@ def json_rows(
                 yield line
             continue
         try:
-            record = json.loads(str(line.item))
+            record = parse_json(str(line.item))
             identity = _identity(record)
             yield Row(line.number, read_item(record, column), None, identity)
+        except UnreadableError as error:
+            yield Row(line.number, None, f"not valid JSON: {error}. Write one object or string per line.")
         except DataError as error:
             yield Row(line.number, None, str(error))
-        except (ValueError, RecursionError) as error:  # numbers of thousands of digits, deep nesting
-            reason = "a number of too many digits" if "integer string" in str(error) else error
-            yield Row(line.number, None, f"not valid JSON: {reason}. Write one object or string per line.")
 
 
 def _identity(record: Any) -> Any:
@@ -216,7 +221,6 @@ def _turn_of(turn: Any, index: int) -> Turn:
 
 
 def _csv_rows(stream: BinaryIO, path: Path, column: str | None, with_fields: bool) -> Iterator[Row]:
-    csv.field_size_limit(_CSV_FIELD_LIMIT)
     decoded: Iterable[str] = (raw.decode("utf-8", "surrogateescape") for raw in stream)
     if _has_old_line_ends(stream):
         decoded = io.TextIOWrapper(stream, "utf-8", "surrogateescape", newline="\r")
@@ -226,13 +230,14 @@ def _csv_rows(stream: BinaryIO, path: Path, column: str | None, with_fields: boo
         raise DataError(f"{path} is empty; its first line must name the columns.")
     delimiter = max("\t" if path.suffix.lower() == ".tsv" else ",;\t", key=header_line.count)
     try:
-        header = [name.strip() for name in next(csv.reader([header_line], delimiter=delimiter))]
+        header = [name.strip() for name in next(csv_reader([header_line], delimiter=delimiter))]
     except csv.Error as error:
         raise DataError(f"{path}: its first line must name the columns, and is not readable as CSV: {error}.") from None
     name = _choose_column(header, column, where=f"{path} ")
     index, id_index = header.index(name), header.index("id") if "id" in header else None
-    reader = csv.reader(lines, delimiter=delimiter)
-    number = 0
+    reader = csv_reader(lines, delimiter=delimiter)
+    columns, number = _own_names(header), 0
+    blank = dict.fromkeys(columns, "")
     while True:
         number += 1
         first_line = reader.line_num + 2  # the header is line 1
@@ -241,27 +246,41 @@ def _csv_rows(stream: BinaryIO, path: Path, column: str | None, with_fields: boo
         except StopIteration:
             return
         except csv.Error as error:
-            yield Row(number, None, f"not readable as CSV: {error} (line {reader.line_num + 1}).")
+            reason = f"not readable as CSV: {error} (line {reader.line_num + 1})."
+            yield Row(number, None, reason, cells=(blank,))
             continue
         last_line = reader.line_num + 1
         if last_line - first_line > _MAX_LINES_PER_ROW:
             lost = f"lines {first_line} to {last_line} were read as one row"
-            yield Row(number, None, f"a quotation mark is opened and not closed: {lost}. Close or double it.")
+            reason = f"a quotation mark is opened and not closed: {lost}. Close or double it."
+            yield Row(number, None, reason, cells=(blank,))
             continue
         if not cells:  # a blank line between rows is not a row
             number -= 1
             continue
+        own = ({**blank, **dict(zip(columns, cells, strict=False))},)
         if len(cells) <= index:
-            yield Row(number, None, f"has {len(cells)} of {len(header)} columns, so none for {name!r}.")
+            yield Row(number, None, f"has {len(cells)} of {len(header)} columns, so none for {name!r}.", cells=own)
             continue
         try:
             cells[index].encode("utf-8")
         except UnicodeEncodeError as error:
-            yield Row(number, None, _undecodable(error))
+            yield Row(number, None, _undecodable(error), cells=own)
             continue
         identity = cells[id_index] if id_index is not None and id_index < len(cells) else None
         fields = dict(zip(map(str.lower, header), cells, strict=False)) if with_fields else None
-        yield Row(number, cells[index], None, identity, fields)
+        yield Row(number, cells[index], None, identity, fields, own)
+
+
+def _own_names(header: Sequence[str]) -> list[str]:
+    """The columns, those of the same name numbered: ``note``, ``note (2)``."""
+    names: list[str] = []
+    for name in header:
+        number, own = 2, name
+        while own in names:
+            own, number = f"{name} ({number})", number + 1
+        names.append(own)
+    return names
 
 
 def _has_old_line_ends(stream: BinaryIO) -> bool:

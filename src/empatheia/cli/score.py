@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
+
+from empatheia.cli.output import show
 
 if TYPE_CHECKING:
     from empatheia.corpora.replies import ReplyFile
@@ -84,7 +85,7 @@ def score(
             }
         )
         return
-    sys.stdout.write("\n".join(_lines(read, scores, profile)) + "\n")
+    show("\n".join(_lines(read, scores, profile)))
 
 
 def _lines(file: ReplyFile, scores: Sequence[SystemScores], profile: str | None) -> Iterator[str]:

@@ -30,6 +30,18 @@ DistractorsOption = Annotated[
     Optional[str],  # noqa: UP045
     typer.Option(metavar="KIND", help="Focus: gee, masked, random or given [gee where its model is here]."),
 ]
+TopPOption = Annotated[
+    float, typer.Option(help="Sample from the most probable pieces with this share of the probability; 1 = all.")
+]
+NoRepeatOption = Annotated[
+    Optional[int],  # noqa: UP045
+    typer.Option(
+        metavar="N", help="No run of N pieces twice in a reply; 0 = no limit. [4 for language models, else 0]"
+    ),
+]
+PenaltyOption = Annotated[
+    float, typer.Option(help="Above 1, pieces that the reply already has become less probable; 1 = no penalty.")
+]
 ListenerOption = Annotated[
     Optional[Path],  # noqa: UP045
     typer.Option("--listener", metavar="FILE", help="A listener of five steps; see docs/howto/listener.md."),

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Optional
 
 import typer
 
+from empatheia.cli.output import print_json, say, show
+
 
 def train(
-    recipes: Annotated[list[Path], typer.Argument(help="Recipe files; run in this order.")],
+    recipes: Annotated[
+        list[Path],
+        typer.Argument(help="Recipe files, or names of those that come with empatheia; run in this order."),
+    ],
     size: Annotated[Optional[str], typer.Option(help="smoke, cpu or full. [default: the recipe's, else full]")] = None,  # noqa: UP045
     budget: Annotated[Optional[float], typer.Option(help="Stop after so many minutes; call again to go on.")] = None,  # noqa: UP045
     out: Annotated[Path, typer.Option(help="Parent of the run folders.")] = Path("runs"),
@@ -23,16 +27,17 @@ def train(
 ) -> None:
     """Train recipes; a run that was stopped or killed goes on where it was.
 
-    Example: empatheia train recipes/gao2021/soft.yaml --size smoke
+    Example: empatheia train gao2021/soft --size smoke
     """
     from empatheia.config import load_recipe
-    from empatheia.training.runner import run_all
 
     resolved = [
         load_recipe(path, size=size, overrides=set_ or [], seed=number)
         for path in recipes
         for number in (seed or [None])
     ]
+    from empatheia.training.runner import run_all  # takes seconds: what is wrong with a recipe is told before
+
     statuses = run_all(resolved, out, budget_minutes=budget, show_progress=not quiet, evaluate=evaluate)
     if record is not None:
         from empatheia.reports.results_page import keep
@@ -46,12 +51,12 @@ def train(
             | ({"error": s.error} if s.error else {})
             for s in statuses
         ]
-        typer.echo(json.dumps(rows, ensure_ascii=False))
+        print_json(rows)
     for status in statuses if not as_json else ():
-        typer.echo(f"{status.recipe}: {status.state} ({status.error or status.folder})")
+        show(f"{status.recipe}: {status.state} ({status.error or status.folder})")
         for stage, facts in status.metrics.get("stages", {}).items():
             losses = ", ".join(f"{k.removeprefix('eval_')} {v:.4f}" for k, v in facts["valid"].items())
-            typer.echo(f"  {stage}: {facts['steps']} steps; valid {losses or 'not measured'}")
+            show(f"  {stage}: {facts['steps']} steps; valid {losses or 'not measured'}")
     if failed := [status.recipe for status in statuses if status.state == "failed"]:
-        typer.echo(f"error: {len(failed)} of {len(statuses)} recipes failed: {', '.join(failed)}.", err=True)
+        say(f"error: {len(failed)} of {len(statuses)} recipes failed: {', '.join(failed)}.")
         raise typer.Exit(1)

@@ -157,7 +157,9 @@ class PerceiveData(TaskData):
     """Task `perceive`: emotion, side and cause words from several corpora; the everyday corpus is always among them."""
 
     corpus: Literal["everyday", "sample"] = Field("everyday", description="`sample` = a few self-written items.")
-    copies: int = Field(6, ge=1, description="Of every everyday item; all but the first are typed carelessly.")
+    copies: int = Field(
+        4, ge=0, description="Of every everyday item; all but the first are typed carelessly. 0 = none is learnt."
+    )
     accepted_share: float = Field(
         0.3, ge=0, lt=1, description="Share of the target that goes to an item's other acceptable labels."
     )

@@ -26,6 +26,7 @@ from pydantic import (
 from empatheia.config.data import DATA_CONFIGS, WITHOUT_TRAINING, DataConfig, Strict, TaskData
 from empatheia.config.names import PathName, PlainName
 from empatheia.errors import ConfigError, MissingResourceError
+from empatheia.reading import read_text
 from empatheia.registry import nearest
 
 Size = Literal["smoke", "cpu", "full"]
@@ -272,7 +273,7 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
         name = str(path) if len(str(path)) <= 300 else f"{str(path)[:300]}..."
         raise ConfigError(f"no recipe at {name!r}.{nearest(name, _recipes_near(path))}")
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path)
         try:
             _check_depth(text, str(path))
             tree = yaml.load(text, YAML_LOADER)
@@ -335,7 +336,7 @@ def load_recipe(
     """Reads, resizes, overrides and validates a recipe.
 
     Args:
-        path: The YAML file.
+        path: The YAML file, or the name of a recipe that comes with the installation, e.g. ``gao2021/soft``.
         size: ``smoke``, ``cpu`` or ``full``; None = the file's own ``size`` (``full`` if it has none).
         overrides: Texts such as ``model.dropout=0.2`` or ``stages.joint.epochs=2``.
         seed: Shorthand for ``seed=...``.
@@ -343,6 +344,7 @@ def load_recipe(
     Raises:
         ConfigError: Anything wrong, with the key, what was found, and the nearest accepted key.
     """
+    path = find_recipe(path)
     tree = read_recipe_tree(path)
     sizes = tree.pop("sizes", {})
     if not isinstance(sizes, dict) or set(sizes) - set(SIZES):
@@ -385,6 +387,37 @@ def recipes_root() -> Path:
             return place
     raise MissingResourceError(
         "this installation has no recipes. Install the package anew: pip install --upgrade empatheia"
+    )
+
+
+def find_recipe(given: str | Path) -> Path:
+    """A recipe's file, given as a path or by name: a file is taken as it is, else the installation's recipes are asked.
+
+    Args:
+        given: E.g. ``mine.yaml``, ``recipes/gao2021/soft.yaml`` (also where there is no folder ``recipes``) or
+            ``gao2021/soft``.
+
+    Raises:
+        ConfigError: It is no file, and no recipe of that name comes with the installation; names the nearest.
+    """
+    path = Path(given)
+    try:
+        if path.is_file():
+            return path
+        root = recipes_root()
+    except (OSError, MissingResourceError):  # read_yaml says what is wrong with the path
+        return path
+    name = path.as_posix().removeprefix("./").removeprefix("recipes/").removesuffix(".yaml")
+    known = {file.relative_to(root).with_suffix("").as_posix(): file for file in sorted(root.glob("*/*.yaml"))}
+    if name in known:
+        return known[name]
+    if path.is_absolute() or path.suffix == ".yaml":  # read_yaml names the nearest file
+        return path
+    alike = [key for key in known if key.rpartition("/")[2] == name]
+    near = f" Did you mean {alike[0]!r}?" if alike else nearest(name[:200], list(known))
+    raise ConfigError(
+        f"no recipe at {str(path)[:300]!r}.{near} Accepted: a YAML file, or the name of one that comes with empatheia,"
+        f" such as 'gao2021/soft'; they are in {root}."
     )
 
 

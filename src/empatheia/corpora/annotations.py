@@ -14,6 +14,8 @@ from pathlib import Path
 
 from empatheia.dialogue import CauseAnnotation, Span
 from empatheia.errors import DataError, MissingResourceError
+from empatheia.reading import UnreadableError, lines_of, parse_json
+from empatheia.resources import shipped_path
 
 
 def write_annotations(path: str | Path, notes: Iterable[CauseAnnotation]) -> int:
@@ -48,28 +50,26 @@ def read_annotations(path: str | Path) -> list[CauseAnnotation]:
         MissingResourceError: No such file.
         DataError: A line is not such a record; names file and line.
     """
-    path = Path(path)
+    path = shipped_path(path)
     if not path.is_file():
         raise MissingResourceError(
             f"no cause annotations at {str(path)!r};"
             " make them with `empatheia annotate MODEL --out FILE` or give another path."
         )
     notes = []
-    opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rt", encoding="utf-8") as file:
-        for number, line in enumerate(file, 1):
-            try:
-                row = json.loads(line)
-                notes.append(
-                    CauseAnnotation(
-                        row["id"],
-                        row["target"],
-                        tuple(row["turns"]),
-                        tuple(Span(*span) for span in row.get("spans", ())),
-                        row.get("by", ""),
-                        tuple(row.get("p", ())),
-                    )
+    for number, line in lines_of(path):
+        try:
+            row = parse_json(line)
+            notes.append(
+                CauseAnnotation(
+                    row["id"],
+                    row["target"],
+                    tuple(row["turns"]),
+                    tuple(Span(*span) for span in row.get("spans", ())),
+                    row.get("by", ""),
+                    tuple(row.get("p", ())),
                 )
-            except (json.JSONDecodeError, KeyError, TypeError) as problem:
-                raise DataError(f"{path}:{number}: not a cause annotation ({problem}).") from None
+            )
+        except (UnreadableError, KeyError, TypeError, AttributeError) as problem:
+            raise DataError(f"{path}:{number}: not a cause annotation ({problem}).") from None
     return notes

@@ -8,7 +8,6 @@ phrases; the split is by head. A tail ``none`` says that an annotator found noth
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ import polars as pl
 
 from empatheia.corpora.loading import Problem, is_sample, numbered_lines, report, sample_root
 from empatheia.errors import ConfigError, DataError, MissingResourceError
+from empatheia.reading import parse_json
 from empatheia.registry import nearest
 from empatheia.resources import file_sha256, find_corpus_file
 from empatheia.taxonomy import RELATIONS
@@ -425,7 +425,7 @@ def read_generations(
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
+            row = parse_json(line)
             relation = _BY_FOLDED[row["relation"].strip().lower()]
             tails, beams = (tuple(str(text).strip() for text in row[name]) for name in ("tails", "generations"))
             made = Generation(row["head"].strip(), relation, tails, beams, str(row["greedy"]).strip())

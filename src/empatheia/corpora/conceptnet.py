@@ -6,13 +6,12 @@ A line is ``/a/[...]``, ``/r/Relation``, ``/c/en/start``, ``/c/en/end`` and a JS
 
 from __future__ import annotations
 
-import gzip
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from empatheia.errors import DataError, MissingResourceError
+from empatheia.reading import UnreadableError, lines_of, parse_json
 
 GET = "the download page of conceptnet.io (conceptnet-assertions-5.7.0.csv.gz)"
 
@@ -40,16 +39,14 @@ def read_assertions(path: str | Path, *, checks_tail: bool = True) -> Iterator[A
     path = Path(path).expanduser()
     if not path.is_file():
         raise MissingResourceError(f"no ConceptNet assertions at {str(path)!r}; get them from {GET}.")
-    opener = gzip.open if path.suffix == ".gz" else open
     try:
-        with opener(path, "rt", encoding="utf-8") as file:
-            for number, line in enumerate(file, start=1):
-                if "\t/c/en/" not in line:  # most lines are of other languages
-                    continue
-                found = _parse(path, number, line, checks_tail)
-                if found is not None:
-                    yield found
-    except (OSError, EOFError, UnicodeDecodeError) as problem:
+        for number, line in lines_of(path):
+            if "\t/c/en/" not in line:  # most lines are of other languages
+                continue
+            found = _parse(path, number, line, checks_tail)
+            if found is not None:
+                yield found
+    except (OSError, UnreadableError) as problem:
         raise DataError(f"{path}: cannot be read ({problem}); get it again from {GET}.") from None
 
 
@@ -64,7 +61,7 @@ def _parse(path: Path, number: int, line: str, checks_tail: bool) -> Assertion |
     if len(start) < 4 or len(end) < 4 or start[2] != "en" or (checks_tail and end[2] != "en"):
         return None
     try:
-        weight = float(json.loads(fields[4])["weight"])
+        weight = float(parse_json(fields[4])["weight"])
     except (ValueError, KeyError, TypeError):
         raise DataError(f"{path}:{number}: the fifth field has no weight: {fields[4][:60]!r}.") from None
     return Assertion(fields[1].split("/")[2], start[3], end[3], weight)  # "/r/dbpedia/genre" is "dbpedia"

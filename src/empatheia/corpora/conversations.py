@@ -9,7 +9,6 @@ persons ``listener`` is whoever answers. ESConv's seeker and the user of Schema-
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from empatheia.corpora.licences import LICENCES, Licence
 from empatheia.corpora.loading import LoadedCorpus, Problem, numbered_lines, report
 from empatheia.dialogue import ROLES, Dialogue, Role, Turn
 from empatheia.errors import ConfigError, DataError
+from empatheia.reading import UnreadableError, parse_json
 from empatheia.registry import nearest
 from empatheia.resources import find_corpus_file
 
@@ -148,14 +148,16 @@ def read(path: str | Path, name: str, split: str = "all", strict: bool = False) 
 
 def _record(line: str) -> Mapping[str, Any]:
     try:
-        record = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise DataError(f"not JSON ({error.msg} at column {error.colno})") from error
+        record = parse_json(line)
+    except UnreadableError as error:
+        raise DataError(f"not JSON ({error})") from error
     if not isinstance(record, dict):
         raise DataError(f"{type(record).__name__}, expected an object")
     for key in ("id", "turns"):
         if not record.get(key):
             raise DataError(f"no {key!r}")
+    if not isinstance(record["turns"], list):
+        raise DataError(f"'turns' is a {type(record['turns']).__name__}, expected a list")
     return record
 
 
@@ -183,7 +185,7 @@ def _dialogue(record: Mapping[str, Any], source: str) -> tuple[Dialogue, tuple[s
 
 def _role(person: Any, previous: Any, turns: list[Turn]) -> Role:
     """See the module's docstring; unknown persons (``?`` or none) take turns."""
-    if person in _FIXED_ROLES:
+    if isinstance(person, str) and person in _FIXED_ROLES:
         return _FIXED_ROLES[person]
     if not turns:
         return "speaker"

@@ -8,8 +8,6 @@ BY 4.0.
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +15,7 @@ from pathlib import Path
 from empatheia.corpora.loading import LoadedCorpus, Problem, read_text, report
 from empatheia.dialogue import ROLES, Dialogue, Turn
 from empatheia.errors import DataError
+from empatheia.reading import CsvRows
 from empatheia.resources import find_corpus_file
 from empatheia.taxonomy import canonical_emotion
 
@@ -79,7 +78,7 @@ def load(split: str = "all", root: str | Path | None = None, strict: bool = Fals
 def _read(path: Path, name: str, dialogues: list[Dialogue], problems: list[Problem]) -> int:
     """Adds a part's dialogues; returns how many have no agreed label."""
     part = PARTS[name]
-    rows = csv.DictReader(io.StringIO(read_text(path), newline=""))
+    rows = CsvRows(read_text(path), path)
     missing = {part.id, part.text, part.label} - set(rows.fieldnames or ())
     if missing:
         raise DataError(f"{path}:1: no column {', '.join(sorted(missing))}; found {rows.fieldnames}. Get it: {GET}")

@@ -12,7 +12,6 @@ here they are checked, mended where the word stands at one place only, and count
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import zipfile
 from collections import Counter
@@ -24,6 +23,7 @@ from typing import Any
 from empatheia.corpora.loading import LoadedCorpus, Problem, canonical_split, read_text, report, sample_root
 from empatheia.dialogue import CauseAnnotation, Dialogue, Span, Turn
 from empatheia.errors import DataError
+from empatheia.reading import UnreadableError, parse_json, read_member
 from empatheia.resources import find_corpus_file
 from empatheia.taxonomy import EMOTIONS, canonical_emotion
 
@@ -168,21 +168,25 @@ def _content(path: Path, split: str) -> tuple[Any, Path, str]:
     sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
     if not zipfile.is_zipfile(path):
         return _json(read_text(path), path), path, sha256
-    with zipfile.ZipFile(path) as archive:
-        names = [n for n in archive.namelist() if PurePosixPath(n).name == f"{split}.json" and "__MACOSX" not in n]
-        if not names:
-            raise DataError(f"{path}: no {split}.json in this archive; it holds {', '.join(archive.namelist()[:6])}.")
-        place = path / names[0]
-        try:
-            return _json(archive.read(names[0]).decode("utf-8-sig"), place), place, sha256
-        except (UnicodeDecodeError, zipfile.BadZipFile) as error:
-            raise DataError(f"{place}: damaged ({error}). Get the archive again.") from None
+
+    def choose(names: list[str]) -> str:
+        fitting = [n for n in names if PurePosixPath(n).name == f"{split}.json" and "__MACOSX" not in n]
+        if not fitting:
+            raise DataError(f"{path}: no {split}.json in this archive; it holds {', '.join(names[:6])}.")
+        return fitting[0]
+
+    name, raw = read_member(path, choose)
+    place = path / name
+    try:
+        return _json(raw.decode("utf-8-sig"), place), place, sha256
+    except UnicodeDecodeError as error:
+        raise DataError(f"{place}: damaged ({error}). Get the archive again.") from None
 
 
 def _json(text: str, place: Path) -> Any:
     try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
+        return parse_json(text)
+    except UnreadableError as error:
         raise DataError(f"{place}:{error.lineno}: not JSON ({error.msg}). Get the file again: {GET}") from None
 
 

@@ -23,6 +23,7 @@ from empatheia.corpora.loading import (
 )
 from empatheia.dialogue import ROLES, Dialogue, Turn
 from empatheia.errors import DataError
+from empatheia.reading import whole_number
 from empatheia.resources import find_corpus_file
 from empatheia.taxonomy import EMOTIONS, canonical_emotion
 
@@ -153,7 +154,7 @@ def _add_row(fields: list[str], conversations: dict[str, _Conversation], last: s
         raise DataError(f"comes after a row of {id!r} that could not be used")
     if index != str(len(current.turns) + 1):
         raise DataError(f"utterance_idx {index!r} in {id!r}, expected {len(current.turns) + 1} (consecutive from 1)")
-    if not fields[4].isdigit() or _LETTER.search(fields[6]):
+    if whole_number(fields[4]) is None or _LETTER.search(fields[6]):
         raise DataError(f"speaker_idx {fields[4]!r}, selfeval {fields[6]!r}: a comma in a text that is not _comma_?")
     text = decode(fields[5])
     if not text:

@@ -26,6 +26,7 @@ from empatheia.corpora.loading import (
 )
 from empatheia.dialogue import Dialogue, Turn
 from empatheia.errors import ConfigError, DataError
+from empatheia.reading import whole_number
 from empatheia.resources import find_corpus_file
 from empatheia.taxonomy import EMOTIONS, LABELS_41, canonical_emotion
 
@@ -156,9 +157,10 @@ def read_label_names(path: str | Path) -> dict[int, str]:
         if not line.strip():
             continue
         name, _, index = line.rpartition(",")
-        if not name or not index.strip().isdigit():
+        place = whole_number(index)
+        if not name or place is None:
             raise DataError(f"{path}:{number}: {line[:60]!r} is not of the form name,id.")
-        names[int(index)] = canonical_emotion(name)
+        names[place] = canonical_emotion(name)
     return names
 
 
@@ -178,12 +180,13 @@ def _lines(path: Path, split: str) -> tuple[list[IntentText], list[Problem]]:
         if not line.strip():
             continue
         index, separator, text = line.partition(SEPARATOR)
-        if not separator or not index.strip().isdigit() or not text.strip():
+        place = whole_number(index)
+        if not separator or place is None or not text.strip():
             problems.append(Problem(str(path), number, f"{line[:60]!r} is not '<id> <SEP> <text>'; left out"))
-        elif int(index) >= len(LABELS_41):
-            problems.append(Problem(str(path), number, f"label id {int(index)} is not from 0 to 40; left out"))
+        elif place >= len(LABELS_41):
+            problems.append(Problem(str(path), number, f"label id {place} is not from 0 to 40; left out"))
         else:
-            texts.append(IntentText(f"{split}/{number}", int(index), LABELS_41[int(index)], text.strip()))
+            texts.append(IntentText(f"{split}/{number}", place, LABELS_41[place], text.strip()))
     if not texts:
         first = f"; the first: {problems[0]}" if problems else ""
         raise DataError(f"{path}: no example in this file ({len(problems)} lines could not be used{first}).")

@@ -17,10 +17,8 @@ same text.
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import html
-import io
 import re
 import unicodedata
 from collections import Counter, defaultdict
@@ -33,6 +31,7 @@ from typing import Literal
 from empatheia.corpora.loading import SPLITS, LoadedCorpus, Problem, canonical_split, is_sample, read_text, report
 from empatheia.dialogue import Dialogue, Span, Turn
 from empatheia.errors import DataError
+from empatheia.reading import CsvRows
 from empatheia.resources import find_corpus_file
 from empatheia.taxonomy import MECHANISMS
 
@@ -167,7 +166,7 @@ def _read(path: Path, problems: list[Problem]) -> list[_Row]:
     Raises:
         DataError: A column is missing.
     """
-    reader = csv.DictReader(io.StringIO(read_text(path), newline=""))
+    reader = CsvRows(read_text(path), path)
     if missing := [name for name in _COLUMNS if name not in (reader.fieldnames or ())]:
         raise DataError(f"{path}:1: no column {', '.join(missing)}; found {reader.fieldnames}. Get it again: {GET}")
     out = []

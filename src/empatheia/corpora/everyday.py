@@ -7,7 +7,6 @@ was written, by whom, and how it was checked. Synthetic. Licence: CC BY 4.0.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any, Literal, get_args
 from empatheia.corpora.loading import LoadedCorpus, Problem, canonical_split, numbered_lines, report
 from empatheia.dialogue import CauseAnnotation, Dialogue, Span
 from empatheia.errors import DataError
+from empatheia.reading import parse_json
 from empatheia.taxonomy import EMOTIONS, INTENTS
 
 NAME = "everyday"
@@ -120,8 +120,8 @@ def _read(path: Path, split: str, strict: bool) -> tuple[tuple[EverydayItem, ...
         if not line.strip():
             continue
         try:
-            out.append(parse(json.loads(line), f"{split}/{number}", f"{NAME}/{split}"))
-        except (ValueError, RecursionError, DataError) as problem:
+            out.append(parse(parse_json(line), f"{split}/{number}", f"{NAME}/{split}"))
+        except (ValueError, DataError) as problem:
             problems.append(Problem(str(path), number, f"{problem}; left out"))
     report(problems, strict)
     return tuple(out), tuple(problems)

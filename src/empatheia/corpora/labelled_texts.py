@@ -13,6 +13,7 @@ from typing import Any
 
 from empatheia.corpora.loading import sample_root
 from empatheia.errors import DataError, MissingDependencyError, MissingResourceError
+from empatheia.reading import read_text
 from empatheia.resources import corpus_roots
 
 NAME = "labelled_texts"
@@ -62,7 +63,7 @@ def read(path: str | Path) -> list[tuple[str, str]]:
         DataError: A line has no tab, or nothing on one side of it.
     """
     out = []
-    for number, line in enumerate(Path(path).read_text(encoding="utf-8").split("\n"), 1):
+    for number, line in enumerate(read_text(path).split("\n"), 1):
         if not line.strip():
             continue
         label, tab, text = line.partition("\t")

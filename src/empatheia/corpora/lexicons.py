@@ -8,9 +8,6 @@ publisher and give their path.
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +15,8 @@ from pathlib import Path
 
 from empatheia.corpora.loading import read_text
 from empatheia.errors import DataError
-from empatheia.resources import find_corpus_file
+from empatheia.reading import CsvRows, UnreadableError, parse_json
+from empatheia.resources import find_corpus_file, shipped_path
 
 FOLDER = "lexicons"
 KNOWN = {"warriner": "Ratings_Warriner_et_al.csv", "vader": "vader_lexicon.txt"}
@@ -77,7 +75,7 @@ def load(path: str | Path | None) -> Lexicon:
     """
     if path is None:
         raise DataError("no lexicon given; name a file, or one of: " + ", ".join(KNOWN))
-    given = Path(path).expanduser()
+    given = shipped_path(Path(path).expanduser())
     if str(path) in KNOWN:
         given = find_corpus_file(FOLDER, KNOWN[str(path)], get=GET[str(path)])
     elif not given.is_file():
@@ -123,7 +121,7 @@ def _finish(path: Path, kind: str, affect: dict[str, Affect]) -> Lexicon:
 
 def _warriner(path: Path, text: str) -> Lexicon:
     affect: dict[str, Affect] = {}
-    for number, row in enumerate(csv.DictReader(io.StringIO(text)), start=2):
+    for number, row in enumerate(CsvRows(text, path), start=2):
         if any(row.get(name) in (None, "") for name in _WARRINER):
             raise DataError(f"{path}:{number}: a field of {', '.join(_WARRINER)} is empty.")
         values = [_number(path, number, row[name], 1, 9) for name in _WARRINER[1:]]
@@ -160,8 +158,8 @@ def _nrc_vad(path: Path, text: str) -> Lexicon:
 def _nrc_dict(path: Path, text: str) -> Lexicon:
     """EmpDG's file: a two-element list, the words and a map from word to a small integer."""
     try:
-        content = json.loads(text)
-    except json.JSONDecodeError as error:
+        content = parse_json(text)
+    except UnreadableError as error:
         raise DataError(f"{path}:{error.lineno}: not JSON ({error.msg}).") from error
     words = content[0] if len(content) == 2 else None
     if not isinstance(words, list) or not isinstance(content[1], dict) or not all(isinstance(w, str) for w in words):

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import logging
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from empatheia.dialogue import CauseAnnotation, Dialogue
 from empatheia.errors import DataError
+from empatheia.reading import read_text
 
 SPLITS = ("train", "valid", "test")
 _SPLIT_NAMES = {
@@ -114,26 +113,6 @@ def canonical_split(split: str, accepted: Sequence[str] = SPLITS) -> str:
     if name not in accepted:
         raise DataError(f"unknown split {split!r}; accepted: {', '.join(accepted)}.")
     return name
-
-
-def read_text(path: Path) -> str:
-    """The text of a UTF-8 file, plain or gzip (told by its first bytes, not its name).
-
-    Raises:
-        DataError: The file is not UTF-8, or a damaged or truncated gzip file.
-    """
-    raw = path.read_bytes()
-    if raw[:2] == b"\x1f\x8b":
-        try:
-            raw = gzip.decompress(raw)
-        except (OSError, EOFError, zlib.error) as error:
-            raise DataError(f"{path}: damaged or truncated gzip file ({error}). Get the file again.") from error
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = raw[: error.start].count(b"\n") + 1
-        byte = raw[error.start]
-        raise DataError(f"{path}:{line}: byte 0x{byte:02x} is not UTF-8. Convert the file to UTF-8.") from error
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:

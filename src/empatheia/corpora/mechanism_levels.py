@@ -16,6 +16,8 @@ from pathlib import Path
 
 from empatheia.corpora.loading import numbered_lines, sample_root
 from empatheia.errors import DataError, MissingResourceError
+from empatheia.reading import UnreadableError, parse_json
+from empatheia.resources import shipped_path
 from empatheia.taxonomy import MECHANISMS
 
 FORM = '{"id": ..., "turn": ..., "levels": [..., ..., ...]}'
@@ -50,7 +52,7 @@ def read_levels(path: str | Path) -> MechanismLevels:
         MissingResourceError: No such file.
         DataError: The first line names no model, or a line is no record; names file and line.
     """
-    path = sample_root() / "mechanisms" / "levels.jsonl" if str(path) == SAMPLE else Path(path)
+    path = sample_root() / "mechanisms" / "levels.jsonl" if str(path) == SAMPLE else shipped_path(path)
     if not path.is_file():
         raise MissingResourceError(
             f"no mechanism levels at {str(path)!r}; make them with"
@@ -60,7 +62,7 @@ def read_levels(path: str | Path) -> MechanismLevels:
     levels: dict[tuple[str, int], tuple[int, ...]] = {}
     for number, line in numbered_lines(path):
         try:
-            row = json.loads(line)
+            row = parse_json(line)
             if number == 1:
                 model = str(row["model"])
                 continue
@@ -68,7 +70,7 @@ def read_levels(path: str | Path) -> MechanismLevels:
             if len(found) != len(MECHANISMS) or not set(found) <= {0, 1, 2}:
                 raise ValueError(f"levels are {row['levels']!r}")
             levels[row["id"], row["turn"]] = found
-        except (json.JSONDecodeError, KeyError, TypeError, ValueError) as problem:
+        except (UnreadableError, KeyError, TypeError, ValueError) as problem:
             wanted = '{"model": ...}' if number == 1 else FORM
             raise DataError(f"{path}:{number}: not of the form {wanted} ({problem}).") from None
     return MechanismLevels(model, levels, path)

@@ -9,7 +9,6 @@ same form and needs its own licence: :func:`read` takes its path. Pairs and span
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +26,7 @@ from empatheia.corpora.loading import (
 from empatheia.corpora.reccon_pairs import Pair, SpanItem, pairs, span_items
 from empatheia.dialogue import ROLES, CauseAnnotation, Dialogue, Example, Span, Turn
 from empatheia.errors import DataError
+from empatheia.reading import UnreadableError, parse_json
 from empatheia.resources import find_corpus_file
 from empatheia.taxonomy import canonical_reccon_emotion
 
@@ -108,8 +108,8 @@ def read(path: str | Path, split: str, strict: bool = False) -> LoadedCorpus:
     """
     path = Path(path)
     try:
-        content = json.loads(read_text(path))
-    except json.JSONDecodeError as error:
+        content = parse_json(read_text(path))
+    except UnreadableError as error:
         raise DataError(f"{path}:{error.lineno}: not JSON ({error.msg}). Get the file again: {GET}") from error
     if not isinstance(content, dict) or not content:
         raise DataError(

@@ -9,7 +9,6 @@ not generally to be had.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from empatheia.corpora.loading import (
 )
 from empatheia.dialogue import ROLES, CauseAnnotation, Dialogue, Turn
 from empatheia.errors import DataError
+from empatheia.reading import UnreadableError, parse_json
 from empatheia.resources import find_corpus_file
 from empatheia.taxonomy import EMOTIONS, canonical_emotion
 
@@ -109,9 +109,9 @@ def _conversation(line: str, source: str) -> tuple[Dialogue, tuple[int, ...]]:
         DataError: The line is not one.
     """
     try:
-        record: Any = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise DataError(f"not JSON ({error.msg} at column {error.colno})") from error
+        record: Any = parse_json(line)
+    except UnreadableError as error:
+        raise DataError(f"not JSON ({error})") from error
     if not isinstance(record, Mapping):
         raise DataError(f"{type(record).__name__}, expected an object")
     for key in ("conv_id", "utters", "context", "emotion_cause"):

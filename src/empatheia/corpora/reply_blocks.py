@@ -9,7 +9,6 @@ EmpDG's analysis also reads one JSON object of parallel lists.
 from __future__ import annotations
 
 import ast
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from pathlib import Path
 from empatheia.corpora.loading import Problem, report
 from empatheia.corpora.replies import ReplyFile, SystemReply, file_of, numbered
 from empatheia.errors import DataError
+from empatheia.reading import parse_json
 
 _RULE = re.compile(r"-{5,}")
 _RULE_OR_NUMBER = re.compile(r"-{5,}|\d{1,6}")  # EmpDG's baselines print a bare number before each item
@@ -215,8 +215,8 @@ def is_parallel_lists(line: str) -> bool:
 def _read_parallel_lists(path: Path, text: str) -> ReplyFile:
     """EmpDG's ``models_result.json``: system to its replies, and ``ref`` to the gold replies."""
     try:
-        lists = json.loads(text.lstrip("\ufeff"))
-    except (ValueError, RecursionError) as error:
+        lists = parse_json(text.lstrip("\ufeff"))
+    except ValueError as error:
         line = getattr(error, "lineno", 0)
         raise DataError(f"{path}:{line}: not valid JSON: {error}. The file may be truncated.") from error
     if not isinstance(lists, dict) or "ref" not in lists or len(lists) < 2:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 from empatheia.corpora.loading import Problem, report
 from empatheia.corpora.replies import ReplyFile, SystemReply, file_of, numbered
 from empatheia.errors import DataError
+from empatheia.reading import csv_reader, parse_json
 
 COLUMNS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -43,8 +43,8 @@ def read_jsonl(path: Path, text: str) -> ReplyFile:
             if not line.strip():
                 continue
             try:
-                row = json.loads(line.lstrip("\ufeff"))
-            except (ValueError, RecursionError) as error:
+                row = parse_json(line.lstrip("\ufeff"))
+            except ValueError as error:
                 problems.append(Problem(str(path), number, f"not valid JSON: {error}. Write one object a line."))
                 continue
             if isinstance(row, dict):
@@ -62,14 +62,14 @@ def read_csv(path: Path, text: str) -> ReplyFile:
     text = text.lstrip("\ufeff")
     header_line = text.partition("\n")[0]
     delimiter = max(",;\t", key=header_line.count)
-    header = [name.strip() for name in next(csv.reader([header_line.rstrip("\r")], delimiter=delimiter), [])]
+    header = [name.strip() for name in next(csv_reader([header_line.rstrip("\r")], delimiter=delimiter), [])]
     if len(set(header)) < len(header):
         raise DataError(f"{path}:1: a column name occurs twice: {', '.join(header)}.")
 
     last = text.rstrip().count("\n") + 1
 
     def rows() -> Iterator[tuple[int, dict[str, Any]]]:
-        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+        reader = csv_reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
         end = reader.line_num
         try:
             next(reader)
@@ -186,7 +186,7 @@ def _parsed_turns(text: str) -> list[Any]:
     """A JSON list, or turns with tabs between them."""
     if text.lstrip().startswith("["):
         try:
-            value = json.loads(text)
+            value = parse_json(text)
         except ValueError:
             value = None
         if isinstance(value, list) and all(isinstance(turn, str | dict) for turn in value):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,10 +19,12 @@ from pathlib import Path
 from empatheia.corpora.loading import is_sample, numbered_lines
 from empatheia.dialogue import Dialogue
 from empatheia.errors import DataError, MissingResourceError
+from empatheia.reading import UnreadableError, parse_json
 from empatheia.resources import find_corpus_file
 from empatheia.taxonomy import LABELS_41, canonical_emotion
 
 FOLDER = "empathetic_intents"
+_INDEX = re.compile("[0-9]{1,3}")  # a row is made up to the largest index
 FILE = "annotated_labels.tsv"
 RELEASED = "empathetic_intents/released"
 SAMPLE = "sample/hand"
@@ -76,8 +79,10 @@ def load_released(root: str | Path | None = None) -> LabelledTurns:
         fields = line.split("\t")
         if number == 1 and fields[:1] == ["conv_id"]:
             continue
-        if len(fields) != 3 or not fields[1].isdigit():
-            raise DataError(f"{path}:{number}: {line[:60]!r} is not conv_id, utterance_idx, label, tab-separated.")
+        if len(fields) != 3 or not _INDEX.fullmatch(fields[1]):
+            raise DataError(
+                f"{path}:{number}: {line[:60]!r} is not conv_id, utterance_idx (0 to 999), label, tab-separated."
+            )
         id, index, label = fields[0], int(fields[1]), fields[2].strip()
         name = known.get(label) or _canonical(label, path, number)
         if index and found.setdefault(id, {}).setdefault(index, name) != name:
@@ -103,7 +108,7 @@ def read_turn_labels(path: str | Path) -> LabelledTurns:
     turns: dict[str, tuple[str | None, ...]] = {}
     for number, line in numbered_lines(path):
         try:
-            row = json.loads(line)
+            row = parse_json(line)
             if number == 1:
                 model = str(row["model"]).strip()
                 if not model:
@@ -113,7 +118,7 @@ def read_turn_labels(path: str | Path) -> LabelledTurns:
             if row["id"] in turns:
                 raise ValueError(f"dialogue {row['id']!r} again")
             turns[row["id"]] = names
-        except (json.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError) as problem:
+        except (UnreadableError, KeyError, TypeError, ValueError, AttributeError) as problem:
             wanted = '{"model": ...}' if number == 1 else '{"id": ..., "turns": [label, ...]}'
             raise DataError(f"{path}:{number}: not of the form {wanted} ({problem}).") from None
     if not model:

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from empatheia.errors import CheckpointError, DataError
+from empatheia.reading import read_array, read_json
 from empatheia.text.words import tokenize_words
 
 TEXTS, VECTORS = "candidates.json", "candidates.npy"
@@ -118,9 +119,9 @@ class ReplyIndex:
             CheckpointError: A file is missing or damaged.
         """
         try:
-            texts = json.loads((folder / TEXTS).read_text(encoding="utf-8"))
-            return cls(texts, np.load(folder / VECTORS, allow_pickle=False))
-        except (OSError, ValueError, DataError) as problem:
+            texts = read_json(folder / TEXTS)
+            return cls(texts, read_array(folder / VECTORS))
+        except (OSError, TypeError, ValueError, DataError) as problem:
             raise CheckpointError(
                 f"the candidates in {folder} cannot be read ({problem}); train the retrieval model again."
             ) from None

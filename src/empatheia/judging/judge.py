@@ -24,6 +24,7 @@ from empatheia.judging.verdicts import (
     summarise,
     verdict_of,
 )
+from empatheia.reading import parse_json
 from empatheia.registry import nearest
 from empatheia.resources.chat_endpoint import ChatAnswer
 from empatheia.side_by_side import AnswerFile, align, text_key
@@ -330,11 +331,11 @@ def _kept(path: Path, pairs: Mapping[str, Pair], model: str, prompt: str) -> dic
                 break
             whole += len(line)
             try:
-                row = json.loads(line)
+                row = parse_json(line)
                 key, made = (str(row["pair"]), row["order"]), (row["model"], row["prompt"])
                 fingerprint, choices = row["material"], row["choices"]
                 tokens = {name: int(row[name]) for name in ("prompt_tokens", "completion_tokens")}
-            except (ValueError, KeyError, TypeError):
+            except (ValueError, KeyError, TypeError, OverflowError):
                 raise DataError(f"{path}:{number}: no answer of a judge; name another file with --out.") from None
             if made != (model, prompt):
                 raise DataError(

@@ -15,6 +15,8 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Literal, cast
 
+from empatheia.reading import parse_json
+
 Choice = Literal["first", "second", "tie"]
 
 CRITERIA: Mapping[str, str] = MappingProxyType(
@@ -89,8 +91,8 @@ def read_choices(text: str, criteria: Sequence[str]) -> dict[str, Choice] | None
     """
     for found in reversed(_OBJECT.findall(text)):
         try:
-            record = json.loads(found)
-        except (ValueError, RecursionError):
+            record = parse_json(found)
+        except ValueError:
             continue
         given = {str(key).strip().lower(): value for key, value in record.items()}
         choices = {name: _choice(given.get(name)) for name in criteria}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,6 +18,7 @@ from empatheia.metrics.agreement import CohenKappa, FleissKappa, RawAgreement
 from empatheia.metrics.base import Metric
 from empatheia.metrics.item_tests import mcnemar
 from empatheia.metrics.significance import holm
+from empatheia.reading import CsvRows, parse_json
 
 Outcome = Literal["win", "loss", "tie"]
 OUTCOMES: tuple[Outcome, ...] = ("win", "loss", "tie")
@@ -245,16 +244,16 @@ def _rows(path: Path, text: str) -> Iterable[tuple[int, Mapping[str, Any]]]:
             if not line.strip():
                 continue
             try:
-                row = json.loads(line.lstrip("\ufeff"))
+                row = parse_json(line.lstrip("\ufeff"))
             except ValueError as error:
                 raise DataError(f"{path}:{number}: not valid JSON: {error}.") from None
             if not isinstance(row, dict):
                 raise DataError(f"{path}:{number}: a JSON {type(row).__name__}; accepted: an object.")
             yield number, row
         return
-    reader = csv.DictReader(text.lstrip("\ufeff").splitlines())
+    reader = CsvRows(text.lstrip("\ufeff"), path)
     for row in reader:
-        yield reader.line_num, {key: value for key, value in row.items() if isinstance(key, str)}
+        yield reader.line_num, row
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,8 @@ from empatheia.understanding import Component
 
 WINDOW_TURNS = 1024
 """Turns read at a time: enough for full batches, and what bounds the memory."""
+LONGEST_CONVERSATION = 5000
+"""Most turns of one conversation, which is read whole."""
 LONG_TURN = 2000
 """Characters of a turn beyond which no model is sure to have read all of it."""
 _LONG = f"longer than {LONG_TURN:,} characters, of which the models read a part"
@@ -174,7 +176,7 @@ class Analyzer:
             EmpatheiaError: A model that the caller named cannot be used.
         """
         if isinstance(item, str | Dialogue):
-            return self._analyze_window([as_conversation(item)], batch_size)[0]
+            return self._analyze_window([_conversation(item)], batch_size)[0]
         return list(self.stream(item, batch_size, progress))
 
     def stream(
@@ -309,6 +311,20 @@ def _shared(component: Component) -> Component:
     return Remembered(component) if component.part in _SHARED else component
 
 
+def _conversation(item: Any) -> Dialogue:
+    """A conversation as the parts read it: whole, each turn with those before it.
+
+    Raises:
+        DataError: It is none, or too long for that.
+    """
+    dialogue = as_conversation(item)
+    if (n := len(dialogue.turns)) > LONGEST_CONVERSATION:
+        raise DataError(
+            f"the conversation has {n:,} turns; accepted: at most {LONGEST_CONVERSATION:,}. Split it, or give its end."
+        )
+    return dialogue
+
+
 def _windows(items: Iterable[Input]) -> Iterator[list[Dialogue]]:
     """Checked conversations, at most about ``WINDOW_TURNS`` turns at a time.
 
@@ -319,7 +335,7 @@ def _windows(items: Iterable[Input]) -> Iterator[list[Dialogue]]:
     n_turns = 0
     for number, item in enumerate(items, 1):
         try:
-            dialogue = as_conversation(item)
+            dialogue = _conversation(item)
         except DataError as error:
             raise DataError(f"input {number}: {error}") from error
         if window and n_turns + len(dialogue.turns) > WINDOW_TURNS:

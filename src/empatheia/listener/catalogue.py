@@ -10,7 +10,8 @@ from typing import Any
 
 from empatheia.errors import CheckpointError, MissingResourceError
 from empatheia.listener.checkpoint import MANIFEST, read_json, read_manifest
-from empatheia.resources import cache_dir, resolve_model
+from empatheia.resources import cache_dir, installed_model, resolve_model
+from empatheia.responders import RESPONDERS
 
 DEFAULT = "default"
 """The small bundled responder, which needs nothing else."""
@@ -89,9 +90,31 @@ def find_model(name: str | Path) -> Path:
                 "this installation has no bundled model. Install the package anew, or name a model folder"
                 " with --model (in Python: Listener.load(folder))."
             )
+    if not path.is_dir() and str(name) in RESPONDERS and installed_model(str(name)) is None:
+        from empatheia.listener.systems import command_to_make
+
+        raise MissingResourceError(
+            f"{str(name)!r} is a system, and no model of this name is on this machine. Its best checkpoint answers with"
+            f" --system {name} (in Python: respond(text, system={str(name)!r})); this makes one:"
+            f" {command_to_make(str(name)) or 'a recipe of your own'}."
+        )
     folder = resolve_model(name)
     is_run = not (folder / MANIFEST).is_file() and (folder / "checkpoint" / MANIFEST).is_file()
     return folder / "checkpoint" if is_run else folder
+
+
+def perceiver() -> str:
+    """The model that perceives by default: ``listener`` where its base is at hand, else the small ``default``."""
+    folder = installed_model(LISTENER)
+    if folder is None:
+        return DEFAULT
+    try:
+        base = read_json(folder / "config.json").get("base")
+        if base:
+            resolve_model(base)
+    except (MissingResourceError, CheckpointError):
+        return DEFAULT
+    return LISTENER
 
 
 def describe_model(folder: Path, name: str, origin: str = "folder") -> ModelEntry:

@@ -6,7 +6,6 @@ Every fault becomes a :class:`CheckpointError` that names the file and the remed
 
 from __future__ import annotations
 
-import json
 import logging
 import math
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from empatheia.errors import CheckpointError, ConfigError
+from empatheia.reading import read_record
 from empatheia.resources import load_pretrained
 from empatheia.taxonomy import EMOTIONS
 
@@ -115,8 +115,8 @@ def read_json(path: Path) -> dict[str, Any]:
         CheckpointError: The file cannot be read or is not a JSON object.
     """
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
+        record = read_record(path)
+    except (OSError, ValueError) as error:
         raise CheckpointError(f"{path} cannot be read: {error}. Fetch or train the model again.") from error
     if not isinstance(record, dict):
         raise CheckpointError(f"{path} holds a JSON {type(record).__name__}; an object is expected. {_REMEDY}")

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from empatheia.listener.catalogue import DEFAULT, find_model
 from empatheia.listener.checkpoint import FORMAT, MANIFEST, Manifest, quiet_loading, read_json, read_manifest
 from empatheia.listener.inputs import ReadyInput, prepare
 from empatheia.listener.listener import Input, Inputs, Listener, _decoding
-from empatheia.listener.strategies import Decoding
+from empatheia.listener.strategies import NO_REPEAT, Decoding
 from empatheia.listener.streaming import Cancelled, PieceQueue, ReplyStream
 from empatheia.resources import load_pretrained
 from empatheia.resources.chat_endpoint import API_KEY, ChatEndpoint, Prices, Usage
@@ -39,6 +39,8 @@ from empatheia.text.uncertainty import doubts
 from empatheia.training.conditioning import load_reaction
 
 SYSTEM = "language_model"
+DEFAULTS = {"no_repeat_ngram_size": NO_REPEAT}
+"""Of the writing, for a model in this process."""
 NOTHING_ANALYSED = "nothing was analysed: the language model answered by itself, and all emotions are equal here"
 
 
@@ -422,12 +424,20 @@ class LanguageListener(Listener):
                 f"the model {self.name!r} ({SYSTEM}) takes no label of the reply; leave label out, or show the"
                 " predicted one with shown=intent."
             )
+        if not isinstance(self.answers, _Remote):
+            return decoding if decoding.no_repeat_ngram_size is not None else replace(decoding, **DEFAULTS)
+        if decoding.no_repeat_ngram_size or decoding.repetition_penalty != 1:
+            raise DecodingError(
+                "a model behind an endpoint takes no no_repeat_ngram_size and no repetition_penalty; accepted:"
+                " strategy, temperature, top_p, seed and max_new_tokens."
+            )
         return decoding
 
 
 def _request(decoding: Decoding) -> dict[str, Any]:
     """Fields of a request."""
     sampled = {"temperature": decoding.temperature, "seed": decoding.seed} if decoding.strategy == "sample" else {}
+    sampled |= {"top_p": decoding.top_p} if sampled and decoding.top_p < 1 else {}
     return {"max_tokens": decoding.max_new_tokens, **sampled}
 
 

@@ -17,17 +17,16 @@ from torch import Tensor
 from transformers import LogitsProcessorList
 
 from empatheia.dialogue import Dialogue, Reply, Turn, Understanding
-from empatheia.errors import CheckpointError, ConfigError, DataError, DecodingError, MissingResourceError
-from empatheia.listener.catalogue import DEFAULT, LISTENER, find_model
-from empatheia.listener.checkpoint import MANIFEST, Manifest, load_network, read_json, read_manifest
+from empatheia.errors import CheckpointError, ConfigError, DataError, DecodingError
+from empatheia.listener.catalogue import DEFAULT, find_model, perceiver
+from empatheia.listener.checkpoint import MANIFEST, Manifest, load_network, read_manifest
 from empatheia.listener.conversation import Conversation
-from empatheia.listener.given import given, is_one, refuse
+from empatheia.listener.given import given, refuse
 from empatheia.listener.inputs import ReadyInput, prepare
 from empatheia.listener.reading import EncodedInput, Reader
 from empatheia.listener.strategies import Decoding
 from empatheia.listener.streaming import Cancelled, PieceQueue, ReplyStream
 from empatheia.registry import Registry, nearest
-from empatheia.resources import installed_model, resolve_model
 from empatheia.text.tokenizer import DialogueTokenizer
 
 INPUTS_PER_CHUNK = 4096
@@ -150,7 +149,8 @@ class Listener:
             item: As for :meth:`analyze`.
             decoding: How replies are chosen.
             **settings: Fields of :class:`Decoding` in its place: ``strategy``, ``num_beams``, ``top_k``,
-                ``temperature``, ``max_new_tokens``, ``seed``, ``label``.
+                ``top_p``, ``temperature``, ``max_new_tokens``, ``no_repeat_ngram_size``,
+                ``repetition_penalty``, ``seed``, ``label``.
 
         Returns:
             One reply, or a list in the order of the inputs.
@@ -280,7 +280,7 @@ def analyze(
     """
     read = given(item, column)
     if target is not None:
-        read = up_to(read, target) if is_one(read) else [up_to(one, target) for one in read]
+        read = [up_to(one, target) for one in read] if isinstance(read, list) else up_to(read, target)
     return _shared(str(model or perceiver())).analyze(read, **options)
 
 
@@ -328,20 +328,6 @@ def up_to(item: Input, target: int) -> Dialogue:
     if target not in speakers:
         raise DataError(f"target is {target}; accepted: a speaker turn, one of {', '.join(map(str, speakers))}.")
     return Dialogue(dialogue.id, dialogue.turns[: target + 1], dialogue.emotion, dialogue.situation, dialogue.source)
-
-
-def perceiver() -> str:
-    """The model that perceives by default: ``listener`` where its base is at hand, else the small ``default``."""
-    folder = installed_model(LISTENER)
-    if folder is None:
-        return DEFAULT
-    try:
-        base = read_json(folder / "config.json").get("base")
-        if base:
-            resolve_model(base)
-    except (MissingResourceError, CheckpointError):
-        return DEFAULT
-    return LISTENER
 
 
 @lru_cache(maxsize=1)

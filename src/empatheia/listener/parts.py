@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 from empatheia.analysis import PARTS
 from empatheia.dialogue import Dialogue
 from empatheia.errors import CheckpointError, ConfigError, MissingResourceError
+from empatheia.reading import read_record
 from empatheia.registry import nearest
 from empatheia.resources import installed_model
 from empatheia.understanding import COMPONENTS, Component
@@ -198,7 +198,7 @@ def stand_in_reason(place: str | Path) -> str:
     if folder is None:
         return ""
     try:
-        record = json.loads((folder / "empatheia.json").read_text(encoding="utf-8"))
+        record = read_record(folder / "empatheia.json")
     except (OSError, ValueError):
         return ""
     reason = record.get("degraded", "") if isinstance(record, dict) else ""

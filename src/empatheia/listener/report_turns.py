@@ -11,6 +11,7 @@ from empatheia.listener.timeline import polarity_class
 from empatheia.reports.page import safe
 from empatheia.taxonomy import RELATION_GROUPS, RELATION_TITLES
 from empatheia.text.readable import readable
+from empatheia.understanding.inferences.provider import BLOCKED, EMPTY, NO_HEAD, NOT_CACHED, NOT_COVERED, ONLY_NONE
 
 TOP_LABELS = 3
 TOP_WORDS = 6
@@ -204,6 +205,17 @@ def _mechanisms(records: Sequence[Record]) -> list[tuple[str, str]]:
     return [("empathy shown", f"<ul>{''.join(items)}</ul>")]
 
 
+IN_WORDS = {
+    NOT_COVERED: "the source does not have these relations",
+    NO_HEAD: "the source knows no event like this one",
+    ONLY_NONE: "the source says that there is nothing",
+    NOT_CACHED: "this was not asked beforehand",
+    BLOCKED: "what it answers is left out by the list of words that are not shown",
+    EMPTY: "the turn has nothing to ask about",
+}
+"""Why an inference is missing, for a reader of the page."""
+
+
 def _inferences(records: Sequence[Record], is_open: bool) -> str:
     if not records:
         return ""
@@ -222,7 +234,8 @@ def _inferences(records: Sequence[Record], is_open: bool) -> str:
     notes = [f"looked up: {'; '.join(map(safe, heads))}"] if heads else []
     for reason in dict.fromkeys(without.values()):
         names = ", ".join(_relation(name) for name, own in without.items() if own == reason)
-        notes.append(f"no answer for {names}{f': {safe(reason)}' if reason else ''}")
+        told = IN_WORDS.get(reason, reason)
+        notes.append(f"no answer for {names}{f': {safe(told)}' if told else ''}")
     told = "".join(f'<p class="note">{note}</p>' for note in notes)
     summary = "<summary>probably true besides</summary>"
     return (

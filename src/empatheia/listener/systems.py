@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import importlib.util
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -23,9 +22,11 @@ from empatheia.listener.catalogue import ModelEntry, describe_model, known_model
 from empatheia.listener.checkpoint import MANIFEST
 from empatheia.metrics.published import DEFINITIONS, Published, other_settings, published
 from empatheia.metrics.score import Score
+from empatheia.reading import parse_json, read_record
 from empatheia.registry import nearest
 from empatheia.resources import cache_dir
 from empatheia.responders import RESPONDERS
+from empatheia.training.records import check_record
 
 TOLD = ("accuracy", "ppl_word", "ppl_item", "ppl_token", "bleu_nltk_4", "bleu_avg", "p_at_1_100")
 """Scores a line of the table may show."""
@@ -173,9 +174,9 @@ def check_folder(folder: Path, name: str) -> None:
 
 
 def results_root() -> Path | None:
-    """``results`` of the checkout the package runs from; None when it is installed."""
-    place = Path(__file__).parents[3] / "results"
-    return place if place.is_dir() else None
+    """``results`` of the checkout the package runs from, or the records beside it; None where neither is there."""
+    package = Path(__file__).parents[1]
+    return next((place for root in (package, package.parents[1]) if (place := root / "results").is_dir()), None)
 
 
 @cache
@@ -242,7 +243,7 @@ def _describe(
         published_row=", ".join(str(value) for value in own.values()),
         licence=_licence(folder, first),
         folder=str(folder or ""),
-        command=_command(_first_to_make(name)),
+        command=command_to_make(name),
     )
 
 
@@ -265,6 +266,11 @@ def _first_to_make(name: str) -> RecipeEntry | None:
     return min(recipes, key=lambda r: (_is_lesser(r.name, name), bool(r.start), _rank(name, r, {})), default=None)
 
 
+def command_to_make(name: str) -> str:
+    """The command that trains a system for who has nothing yet; empty if no recipe is here."""
+    return _command(_first_to_make(name))
+
+
 def _command(recipe: RecipeEntry | None) -> str:
     return "" if recipe is None else f"empatheia train {_shown(recipe.file)} --size cpu"
 
@@ -281,8 +287,7 @@ def _remedy(name: str) -> str:
 
 def _shown(file: Path) -> str:
     """A recipe's file as one would type it."""
-    root = recipes_root()
-    return f"recipes/{file.relative_to(root).as_posix()}" if root.parent == Path.cwd() else str(file)
+    return f"recipes/{file.relative_to(recipes_root()).as_posix()}"
 
 
 def _twin(name: str) -> str:
@@ -356,11 +361,10 @@ def _records(results: Path | None) -> dict[str, dict[str, Any]]:
     best: dict[str, tuple[int, dict[str, Any]]] = {}
     for path in sorted(results.rglob("*-seed*.json")) if results is not None else ():
         try:
-            record = json.loads(path.read_text(encoding="utf-8"))
-            rank = SIZES.index(record["size"])
-            name = record["recipe"]
-        except (OSError, ValueError, KeyError, TypeError):
+            record = check_record(read_record(path))
+        except (OSError, ValueError):
             continue
+        rank, name = SIZES.index(record["size"]), record["recipe"]
         if rank and (name not in best or rank > best[name][0]):
             best[name] = (rank, record)
     return {name: record for name, (_, record) in best.items()}
@@ -416,7 +420,7 @@ def _n_parameters(folder: Path) -> int | None:
     """Numbers in a checkpoint's weights, from the file's header."""
     try:
         with (folder / "model.safetensors").open("rb") as file:
-            header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+            header = parse_json(file.read(int.from_bytes(file.read(8), "little")))
     except (OSError, ValueError):
         return None
     total = 0

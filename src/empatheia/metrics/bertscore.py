@@ -6,7 +6,6 @@ count, a text without pieces of its own scores 0, and rescaling comes last.
 
 from __future__ import annotations
 
-import csv
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,6 +20,7 @@ import numpy as np
 from empatheia.errors import ConfigError, DataError, MissingResourceError
 from empatheia.metrics.base import Metric, check_same_length
 from empatheia.metrics.score import references_hash
+from empatheia.reading import csv_reader, read_text
 
 # roberta-large, layer 17, English, as used by Gao et al. 2021
 ROBERTA_LARGE_BASELINE = MappingProxyType({"P": 0.83150584, "R": 0.8314941, "F": 0.83122575})
@@ -64,8 +64,8 @@ def read_baseline(path: str | Path, layer: int) -> dict[str, float]:
     path = Path(path)
     if not path.is_file():
         raise MissingResourceError(f"no baseline at {str(path)!r}; give a file with the columns LAYER,P,R,F.")
-    text = path.read_text(encoding="utf-8")
-    rows = list(csv.reader(text.splitlines(), delimiter="\t" if "\t" in text else ","))
+    text = read_text(path)
+    rows = list(csv_reader(text.splitlines(), delimiter="\t" if "\t" in text else ","))
     known = []
     for line, row in enumerate(rows[1:], start=2):
         try:

@@ -6,7 +6,6 @@ its table, setting, spread and any inconsistency found in the paper itself (colu
 
 from __future__ import annotations
 
-import csv
 import math
 import re
 from collections.abc import Iterable, Mapping
@@ -19,6 +18,7 @@ from types import MappingProxyType
 
 from empatheia.errors import ConfigError, DataError
 from empatheia.metrics.score import Score, Signature
+from empatheia.reading import CsvRows
 from empatheia.registry import nearest
 
 # The papers' keys, and their numbers in the file's column "seed"
@@ -156,7 +156,7 @@ def read_published(path: str | Path | None = None) -> tuple[Published, ...]:
     source = files("empatheia.metrics").joinpath("published_results.csv") if path is None else Path(path)
     keys = {number: paper for paper, number in PAPERS.items()}
     out = []
-    for line, row in enumerate(csv.DictReader(source.read_text(encoding="utf-8").splitlines()), start=2):
+    for line, row in enumerate(CsvRows(source.read_text(encoding="utf-8"), str(source)), start=2):
         try:
             paper, value = keys[row["seed"]], float(row["value"])
         except (KeyError, ValueError, TypeError) as error:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import json
+import logging
+import math
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from empatheia.errors import DataError
+from empatheia.reading import parse_json, read_text
 from empatheia.reports.charts import COLOURS, MARKERS, chart, new_figure
 
 if TYPE_CHECKING:
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NAME = "curves.jsonl"
+logger = logging.getLogger("empatheia.records")
 _CHARACTERS_AN_INCH = 12
 Curves = Mapping[str, Sequence[Mapping[str, Any]]]
 """Stage to its rows."""
@@ -33,23 +36,34 @@ def curves_of(place: Path) -> Path | None:
 
 
 def read_curves(file: Path) -> Curves:
-    """Rows of a curves file by stage.
+    """Rows of a curves file by stage; a line that is no JSON object with stage and step is told and left out.
 
     Raises:
-        DataError: A line is no JSON object with stage and step, or there is no line.
+        DataError: No line is one.
     """
     stages: dict[str, list[Mapping[str, Any]]] = {}
-    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+    faults = []
+    for number, line in enumerate(read_text(file).splitlines(), 1):
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
-            stages.setdefault(str(row["stage"]), []).append({**row, "step": int(row["step"])})
-        except (ValueError, KeyError, TypeError):
-            raise DataError(f"{file}, line {number}: not a row of curves (an object with stage and step).") from None
+            row = parse_json(line)
+            numbers = {name: value for name, value in row.items() if _is_number(value)}
+            stage, step = str(row["stage"]), int(numbers["step"])
+            stages.setdefault(stage, []).append({**numbers, "step": step})
+        except (ValueError, KeyError, TypeError, AttributeError):
+            faults.append(f"{file}, line {number}: not a row of curves (an object with stage and step)")
+    if faults and not stages:
+        raise DataError(f"{faults[0]}.")
+    for fault in faults:
+        logger.warning("%s; left out", fault)
     if not stages:
         raise DataError(f"{file} holds no curves: the run has not made its first report.")
     return stages
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 @chart

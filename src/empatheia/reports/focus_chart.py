@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from empatheia.errors import DataError
+from empatheia.reading import read_record
 from empatheia.reports.charts import COLOURS, INK, MARKERS, SOFT, chart, legend_above, new_figure
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def read_focus_record(place: Path) -> dict[str, Any]:
     """
     file = place / "metrics.json" if place.is_dir() else place
     try:
-        record = json.loads(file.read_text(encoding="utf-8"))
+        record = read_record(file)
         is_right = is_focus_record(record)
     except (OSError, ValueError, AttributeError, TypeError) as problem:
         reason = " ".join(str(problem).split())
@@ -69,7 +69,10 @@ def focus_chart(records: Mapping[str, Mapping[str, Any]], x: str = ACROSS, y: st
     for axes, (name, record) in zip(panels.flat, records.items(), strict=False):
         if not is_focus_record(record):
             raise DataError(f"{name} is no measured run of task focus; those of recipes/kim2021/focus_*.yaml are.")
-        _panel(axes, name, record["metrics"], x, y)
+        try:
+            _panel(axes, name, record["metrics"], x, y)
+        except (LookupError, TypeError, ValueError, AttributeError) as problem:
+            raise DataError(f"{name} is no whole record ({problem!r:.100}); make the run anew.") from None
     return figure
 
 

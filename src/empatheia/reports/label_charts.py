@@ -5,7 +5,6 @@ The second is Figures 2 and 5 of Xie and Pu (2021).
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ import numpy as np
 from empatheia.corpora.loading import read_text
 from empatheia.errors import DataError
 from empatheia.metrics.classification import confusion
+from empatheia.reading import parse_json
 from empatheia.reports.charts import COLOURS, INK, MARKERS, RULE, chart, legend_above, new_figure
 from empatheia.taxonomy import EMOTIONS, INTENTS, POSITIVE_EMOTIONS
 
@@ -43,11 +43,11 @@ def read_rows(file: Path) -> list[dict[str, Any]]:
     if not file.is_file():
         raise DataError(f"there is no file {file}; a run keeps its outputs there when it is measured.")
     rows = []
-    for number, line in enumerate(read_text(file).splitlines(), 1):
+    for number, line in enumerate(read_text(file).split("\n"), 1):
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
+            row = parse_json(line)
         except ValueError:
             row = None
         if not isinstance(row, dict):

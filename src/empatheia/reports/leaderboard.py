@@ -62,16 +62,30 @@ def write_leaderboard(
             f"there is no folder {folder} of run records; name one with --results, or make one with"
             " `empatheia train RECIPE --record results`."
         )
-    records = read_runs(folder)
+    records, left_out = _showable(read_runs(folder))
     places = [*(find_runs(runs) if runs is not None else ()), *replies]
     if runs is not None and not places:
         raise DataError(f"{runs} holds no run with replies; run `empatheia train RECIPE --out {runs}` to its end.")
     is_sample = not places
     files = [read_answers(place) for place in places] or [read_answers(SAMPLE, name="sample")]
     items = align(_with_own_titles(files))
-    notes = [f"{file.title}: {note}" for file in files for note in file.notes]
+    notes = [*left_out, *(f"{file.title}: {note}" for file in files for note in file.notes)]
     write_whole(Path(path), leaderboard_html(records, items, notes, _SAMPLE_NOTE if is_sample else ""))
     return len(records), len(items), tuple(notes)
+
+
+def _showable(records: Sequence[Record]) -> tuple[list[Record], list[str]]:
+    """The records that the page can show, and why it cannot show the others: one must not hide the rest."""
+    shown, told = [], []
+    for record in records:
+        try:
+            leaderboard_html([record])
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, DataError) as problem:
+            fault = f"{type(problem).__name__}: {problem!s:.100}"
+            told.append(f"{record['file']} cannot be shown ({fault}) and is left out; make the run anew")
+        else:
+            shown.append(record)
+    return shown, told
 
 
 def leaderboard_html(
@@ -182,7 +196,7 @@ def _head(title: str, kind: str, first: str) -> str:
 def _run(row: Row, table: Table, order: int, width: int) -> str:
     record = row.record
     cells = [
-        f'<th scope="row" data-value="{safe(record["recipe"])}">{safe(record["recipe"])}</th>',
+        _name(record),
         *(_cell(row.labels.get(label, ""), row.labels.get(label, "")) for label in table.labels),
         *(_value_cell(row.values.get(column.key), column) for column in table.columns),
         *_fact_cells(row),
@@ -195,6 +209,16 @@ def _run(row: Row, table: Table, order: int, width: int) -> str:
         f'<tr class="more"><td colspan="{width}"><details><summary>signatures</summary>{_signatures(row, table)}'
         f'<p><a href="#run={safe(row.run)}">all scores and settings of this run</a></p></details></td></tr></tbody>'
     )
+
+
+def _name(record: Record) -> str:
+    """The recipe; under it what tells the run from others of the same weights or another data set."""
+    start, changes = record.get("start") or {}, record.get("overrides") or ()
+    told = (
+        [f"measures the weights of {start['recipe']}"] if start.get("recipe") and not record["training_seconds"] else []
+    )
+    small = "".join(f"<small>{safe(text)}</small>" for text in (*told, *changes))
+    return f'<th scope="row" data-value="{safe(record["recipe"])}">{safe(record["recipe"])}{small}</th>'
 
 
 def _texts(record: Record) -> list[str]:
@@ -221,7 +245,10 @@ def _fact_cells(row: Row) -> list[str]:
     n = max((value.n for value in row.values.values()), default=0)
     seconds, parameters = record.get("training_seconds"), record.get("parameters")
     commit, device = str(environment.get("commit") or ""), safe(environment.get("device") or "")
-    minutes = None if seconds is None else seconds / 60
+    start = record.get("start") or {}
+    if not seconds and "training_seconds" in start:  # its own training was that of the run it starts from
+        seconds = start["training_seconds"]
+    minutes = seconds / 60 if seconds else None
     millions = None if parameters is None else parameters / 1e6
     return [
         _cell(record["size"], record["size"]),

@@ -5,7 +5,6 @@ Numbers come from run records (``results/``, or run folders) and from nowhere el
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import statistics
@@ -16,12 +15,13 @@ from shlex import quote
 from types import MappingProxyType
 from typing import Any
 
-from empatheia.config import load_recipe
+from empatheia.config import load_recipe, recipes_root
 from empatheia.config.needs import runs_to_make_first
 from empatheia.errors import DataError
 from empatheia.metrics.published import DEFINITIONS, Published, Verdict, compare
 from empatheia.metrics.score import Score
 from empatheia.reports.targets import Note, Reason, Target, answering, is_automatic, notes_of, reason_of, tables
+from empatheia.training.records import record_key, whole_records
 
 PAPER_SEEDS: Mapping[str, tuple[int, ...]] = MappingProxyType({"gao2021": (1024, 2048, 3170, 4096, 5120)})
 """Seeds of papers that print a mean over several runs."""
@@ -201,12 +201,14 @@ class TableReport:
 def read_runs(results: Path, runs: Iterable[Path] = ()) -> list[dict[str, Any]]:
     """Records of a results folder and of finished runs; of the same recipe, size and seed the last one counts.
 
+    A record that is not whole is told and left out.
+
     Args:
         results: Folder of kept records; it need not exist.
         runs: Run folders, or folders with run folders in them.
 
     Raises:
-        DataError: A run folder holds no finished run, or a record is not whole.
+        DataError: A run folder holds no finished run, or there are records and none of them is whole.
     """
     files = sorted(results.rglob("*-seed*.json")) if results.is_dir() else []
     for folder in runs:
@@ -215,16 +217,9 @@ def read_runs(results: Path, runs: Iterable[Path] = ()) -> list[dict[str, Any]]:
             raise DataError(f"{folder} holds no finished run (metrics.json); name a run folder or a parent of some.")
         files += found
     records: dict[tuple[str, str, int], dict[str, Any]] = {}
-    for file in files:
-        try:
-            record = json.loads(file.read_text(encoding="utf-8"))
-            key = (record["recipe"], record["size"], int(record["seed"]))
-            record["metrics"].items()
-            _ = _RANKS[record["size"]]
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise DataError(f"{file} is not a whole run record ({error!r}); delete it or make the run anew.") from None
+    for file, record in whole_records(files):
         record["file"] = str(file)
-        records[key] = record
+        records[record_key(record)] = record
     return [records[key] for key in sorted(records)]
 
 
@@ -447,5 +442,8 @@ def _command(target: Target, size: str, seeds: Sequence[int], results: Path) -> 
 
 
 def _typed(file: Path, size: str) -> str:
-    file = file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file
+    if file.is_relative_to(recipes_root()):  # works everywhere, see find_recipe
+        file = "recipes" / file.relative_to(recipes_root())
+    elif file.is_relative_to(Path.cwd()):
+        file = file.relative_to(Path.cwd())
     return f"empatheia train {quote(str(file))} --size {size}"

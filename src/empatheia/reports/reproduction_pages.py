@@ -27,6 +27,9 @@ pre { background: var(--panel); border-radius: .4rem; padding: .6rem .8rem; over
 ol.notes { list-style: decimal; padding-left: 1.8rem; font-size: .9rem; }
 ol.notes li { margin: .3rem 0; overflow-wrap: anywhere; }
 .reasons li { margin: .4rem 0; }
+body { overflow-wrap: anywhere; }
+.chart > table { min-width: 34rem; } /* scrolls by itself on a narrow screen; the page does not */
+pre { white-space: pre-wrap; overflow-wrap: anywhere; }
 figure { margin: 1rem 0; }
 figure img { max-width: 100%; height: auto; background: #fff; border-radius: .4rem; }
 figcaption { color: var(--soft); font-size: .875rem; }
@@ -138,7 +141,10 @@ def to_html(report: TableReport, pictures: Mapping[str, bytes] | None = None) ->
         rows = "".join(
             "<tr>" + "".join(f"<td>{safe(cell)}</td>" for cell in _run_facts(run)) + "</tr>" for run in report.runs
         )
-        body.append(f"<h2>Runs</h2><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>\n")
+        body.append(
+            f'<h2>Runs</h2><div class="chart"><table><thead><tr>{head}</tr></thead>'
+            f"<tbody>{rows}</tbody></table></div>\n"
+        )
     head = f'<p class="note">{safe(_summary(report))}.</p>'
     return html_page(
         _title(report), head, "".join(body), style=_STYLE, skip=("table", "Skip to the table"), images=True
@@ -259,11 +265,12 @@ _RUN_HEADS = ("recipe", "size", "seed", "minutes", "parameters", "device", "comm
 def _run_facts(record: Mapping[str, Any]) -> list[str]:
     environment = record.get("environment", {})
     seconds, parameters = record.get("training_seconds"), record.get("parameters")
+    seconds = seconds or (record.get("start") or {}).get("training_seconds")  # of the run whose weights it measures
     return [
         record["recipe"],
         record["size"],
         str(record["seed"]),
-        "-" if seconds is None else f"{seconds / 60:.0f}",
+        f"{seconds / 60:.0f}" if seconds else "-",
         "-" if parameters is None else f"{parameters / 1e6:.1f}M",
         str(environment.get("device", "-")),
         str(environment.get("commit", "-"))[:10],

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import importlib.util
-import json
+import logging
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from empatheia.reports.record_tables import Row, Table, tables
+from empatheia.reading import read_record
+from empatheia.reports.record_tables import Row, Table, run_name, tables
 from empatheia.training.records import keep_record, read_records
 from empatheia.training.saving import write_atomically
 
 PAGE = "README.md"
+logger = logging.getLogger("empatheia.records")
 CURVES = ".curves.jsonl"
 
 
@@ -56,7 +58,7 @@ def draw_focus(file: Path) -> Path | None:
     """The picture beside a kept record of task ``focus``; None for another task or without matplotlib."""
     from empatheia.reports.focus_chart import focus_chart, is_focus_record
 
-    record = json.loads(file.read_text(encoding="utf-8"))
+    record = read_record(file)
     if not is_focus_record(record) or importlib.util.find_spec("matplotlib") is None:
         return None
     from empatheia.reports.charts import save
@@ -75,7 +77,7 @@ def results_page(results: Path) -> str:
         "and short, `full` as published. *Rows in italics* are what the paper printed for the row above.",
         "",
     ]
-    records = read_records(results)
+    records = [record for record in read_records(results) if _is_tabulable(record)]
     for table in tables(records):
         lines += [f"## {table.title}", "", table.lead, "", *_table(table), ""]
     charts = [chart for chart in sorted(results.rglob("*")) if chart.suffix in (".svg", ".png")]
@@ -89,6 +91,18 @@ def results_page(results: Path) -> str:
     return "\n".join(lines)
 
 
+def _is_tabulable(record: dict[str, Any]) -> bool:
+    """Whether a record fits a table; one that does not is told, and hides no other."""
+    try:
+        for table in tables([record]):
+            list(_table(table))
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as problem:
+        name, fault = run_name(record), f"{type(problem).__name__}: {problem!s:.100}"
+        logger.warning("the record of %s fits no table (%s) and is left out; make the run anew", name, fault)
+        return False
+    return True
+
+
 def _table(table: Table) -> Iterator[str]:
     is_decoded = any(_rate(row.record) for row in table.rows)
     heads = ["run", "minutes", "parameters", *table.labels, *(column.title for column in table.columns)]
@@ -98,7 +112,7 @@ def _table(table: Table) -> Iterator[str]:
     for i, row in enumerate(table.rows):
         changes = "".join(f" `{change}`" for change in row.record.get("overrides", ()))
         cells = [f"[`{row.run}`]({row.run}.json){changes}", _minutes(row.record)]
-        cells += [f"{row.record['parameters'] / 1e6:.1f}M", *row.labels.values()]
+        cells += [f"{(row.record.get('parameters') or 0) / 1e6:.1f}M", *row.labels.values()]
         cells += [_cell(row, column.key, column.decimals) for column in table.columns]
         cells += [_rate(row.record) or "-"] if is_decoded else []
         yield f"| {' | '.join(cells)} |"
@@ -127,7 +141,7 @@ def _rate(record: Any) -> str:
 
 def _minutes(record: Any) -> str:
     """Training time; of the run whose weights were only measured, where a record trained nothing itself."""
-    own, start = record["training_seconds"], record.get("start", {})
+    own, start = record.get("training_seconds") or 0, record.get("start") or {}
     if own or "training_seconds" not in start:
         return f"{own / 60:.0f}"
     return f"{start['training_seconds'] / 60:.0f} ({start['recipe']})"

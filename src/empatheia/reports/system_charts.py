@@ -117,7 +117,7 @@ def points_of(records: Iterable[Mapping[str, Any]], x: str, y: str) -> list[Poin
 
 def unit_of(records: Iterable[Mapping[str, Any]], name: str) -> str:
     """The unit a score is drawn in, from the first record that has it; empty where none has."""
-    unit = next((str(r["metrics"][name]["unit"]) for r in records if _is_score(r["metrics"].get(name))), "")
+    unit = next((str(r["metrics"][name].get("unit", "")) for r in records if _is_score(r["metrics"].get(name))), "")
     return "percent" if unit == "fraction" else unit
 
 
@@ -181,7 +181,9 @@ def _in_percent(score: Mapping[str, Any]) -> tuple[float, tuple[float, float] | 
     """Value and interval; a fraction in percent, other units as they are."""
     factor = 100.0 if score.get("unit") == "fraction" else 1.0
     low, high = score.get("interval") or (None, None)
-    interval = None if low is None or high is None else (factor * low, factor * high)
+    interval = None
+    if isinstance(low, int | float) and isinstance(high, int | float):
+        interval = (factor * low, factor * high)
     return factor * score["value"], interval
 
 

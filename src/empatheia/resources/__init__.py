@@ -13,6 +13,7 @@ from empatheia.resources.lookup import (
     models_root,
     resolve_model,
     resolve_weights,
+    shipped_path,
 )
 from empatheia.resources.pretrained import build_pretrained, check_links, load_pretrained, load_weights, model_type_of
 
@@ -37,4 +38,5 @@ __all__ = [
     "models_root",
     "resolve_model",
     "resolve_weights",
+    "shipped_path",
 ]

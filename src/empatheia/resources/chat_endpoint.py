@@ -9,8 +9,11 @@ Nothing is sent unless an address was given. Redirects are not followed, so that
 from __future__ import annotations
 
 import json
+import logging
+import math
 import os
 import random
+import socket
 import threading
 import time
 from collections import deque
@@ -22,19 +25,26 @@ from http.client import HTTPException
 from typing import Any, TypeVar
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
-from urllib.request import HTTPRedirectHandler, Request, build_opener
+from urllib.request import Request
 
 from empatheia.errors import ConfigError, EndpointError
+from empatheia.reading import parse_json
+from empatheia.resources.connections import opened, read_body
 from empatheia.resources.lookup import is_offline
 
 BASE_URL = "EMPATHEIA_BASE_URL"
 API_KEY = "EMPATHEIA_API_KEY"
 RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 """Status codes after which another try may succeed."""
+UNREACHED_TRIES = 2
+"""Tries where nobody listens at the address or its host is unknown: waiting seldom helps."""
 LONGEST_WAIT = 60.0
 """Most seconds between two tries, whatever the server asks for."""
 _LONGEST_BODY = 16 << 20
 _SHOWN = 200
+_LOG = logging.getLogger(__name__)
+
+_UNREACHED = (ConnectionRefusedError, socket.gaierror)
 
 Message = Mapping[str, str]
 Item = TypeVar("Item")
@@ -177,7 +187,9 @@ class ChatEndpoint:
         api_key: None = the environment variable ``key_variable``; empty sends none.
         key_variable: Where the key is.
         timeout: Seconds without a byte before a request is given up.
-        retries: Further tries after the first.
+        longest: Seconds before it is given up however many bytes came.
+        retries: Further tries after the first; each is told in the log. Where nobody listens there are
+            :data:`UNREACHED_TRIES` at most.
         first_wait: Seconds before the second try; doubled for each further one, with up to a quarter more by chance.
         sleep: What waits; for tests.
 
@@ -193,6 +205,7 @@ class ChatEndpoint:
         api_key: str | None = None,
         key_variable: str = API_KEY,
         timeout: float = 60.0,
+        longest: float = 600.0,
         retries: int = 5,
         first_wait: float = 1.0,
         sleep: Callable[[float], None] = time.sleep,
@@ -212,14 +225,16 @@ class ChatEndpoint:
         self.host = parts.netloc
         if is_offline() and parts.hostname not in ("localhost", "127.0.0.1", "::1"):
             raise ConfigError(f"connections are switched off (EMPATHEIA_OFFLINE), so {self.host} cannot be asked.")
-        if timeout <= 0 or retries < 0:
-            raise ConfigError(f"timeout is {timeout:g}, retries {retries}; accepted: above 0, and 0 or more.")
+        if not (0 < timeout < math.inf and 0 < longest < math.inf and retries >= 0):
+            raise ConfigError(
+                f"timeout is {timeout:g}, longest {longest:g}, retries {retries}; accepted: above 0, and 0 or more."
+            )
         self.timeout, self.retries, self.first_wait = timeout, retries, first_wait
+        self.longest = max(longest, timeout)
         self._key = os.environ.get(key_variable, "").strip() if api_key is None else api_key
         if not self._key.isascii() or any(c.isspace() for c in self._key):
             raise ConfigError(f"the key in {key_variable} holds a blank or a character outside ASCII; set it anew.")
         self._sleep = sleep
-        self._opener = build_opener(_NoRedirect)
 
     def __repr__(self) -> str:
         return f"ChatEndpoint({self.model!r}, {self.base_url!r})"
@@ -240,7 +255,10 @@ class ChatEndpoint:
         trouble, asked = "", None
         for attempt in range(self.retries + 1):
             if attempt:
-                self._sleep(self._wait(attempt, asked))
+                wait = self._wait(attempt, asked)
+                told = (self.host, self._hidden(trouble)[:_SHOWN], attempt + 1, self.retries + 1, wait)
+                _LOG.warning("%s: %s; try %d of %d in %.0f s", *told)
+                self._sleep(wait)
             asked = None
             try:
                 text = self._post(raw)
@@ -251,9 +269,12 @@ class ChatEndpoint:
                 if error.code not in RETRIED:
                     raise EndpointError(f"{self.host} refused with {error.code}: {said}{_remedy(error.code)}") from None
                 trouble = f"{error.code}: {said}"
-            except TimeoutError:
-                trouble = f"no answer within {self.timeout:g} s"
+            except TimeoutError as error:
+                whole = str(error) if "no whole answer" in str(error) else ""
+                trouble = whole or f"no answer within {self.timeout:g} s"
             except URLError as error:
+                if attempt + 1 >= UNREACHED_TRIES and isinstance(error.reason, _UNREACHED):
+                    raise EndpointError(self._unreached(error.reason)) from None
                 timed_out = isinstance(error.reason, TimeoutError)
                 trouble = f"no answer within {self.timeout:g} s" if timed_out else f"no connection ({error.reason})"
             except (OSError, HTTPException) as error:
@@ -263,13 +284,20 @@ class ChatEndpoint:
         tries = f"{self.retries + 1} tries" if self.retries else "1 try"
         raise EndpointError(f"{self.host} gave no answer in {tries}; last: {self._hidden(trouble)[:_SHOWN]}")
 
+    def _unreached(self, reason: OSError) -> str:
+        why = "nobody listens there" if isinstance(reason, ConnectionRefusedError) else "its name is not known"
+        return (
+            f"{self.host} cannot be reached: {why} ({reason.strerror or reason}). Start the server, or correct the"
+            f" address (--endpoint, --base-url or {BASE_URL}; now {self.base_url})."
+        )
+
     def _post(self, raw: bytes) -> bytes:
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
         request = Request(f"{self.base_url}/chat/completions", raw, headers, method="POST")
-        with self._opener.open(request, timeout=self.timeout) as response:
-            return response.read(_LONGEST_BODY)
+        with opened(request, self.timeout, self.longest, follows=False) as response:
+            return read_body(response, _LONGEST_BODY)
 
     def _wait(self, attempt: int, asked: float | None) -> float:
         wait = self.first_wait * 2 ** (attempt - 1) if asked is None else asked
@@ -283,10 +311,10 @@ class ChatEndpoint:
             return str(error.reason)
         text = raw.decode("utf-8", "replace")
         try:
-            found = json.loads(text)
+            found = parse_json(text)
             inner = found.get("error", found) if isinstance(found, dict) else found
             text = str(inner.get("message", text)) if isinstance(inner, dict) else str(inner)
-        except (ValueError, RecursionError):
+        except ValueError:
             pass
         plain = "".join(character if character.isprintable() else " " for character in text)
         return self._hidden(" ".join(plain.split()))[:_SHOWN] or str(error.reason)
@@ -334,12 +362,6 @@ class _UnreadableError(Exception):
     """A body that is no chat completion."""
 
 
-class _NoRedirect(HTTPRedirectHandler):
-    def redirect_request(self, *_: Any, **__: Any) -> None:
-        """None: a redirect is an error like any other."""
-        return
-
-
 def _answer_of(raw: bytes, tries: int, seconds: float) -> ChatAnswer:
     """Reads a chat completion.
 
@@ -347,13 +369,13 @@ def _answer_of(raw: bytes, tries: int, seconds: float) -> ChatAnswer:
         _UnreadableError: It is none.
     """
     try:
-        body = json.loads(raw)
+        body = parse_json(raw)
         choice = body["choices"][0]
         message = choice["message"]
         text = message.get("content") or message.get("refusal") or ""
         usage = body.get("usage") or {}
         tokens = [max(0, int(usage.get(key) or 0)) for key in ("prompt_tokens", "completion_tokens")]
-    except (ValueError, RecursionError):
+    except ValueError:
         raise _UnreadableError(f"the body is no JSON: {raw.decode('utf-8', 'replace')!r}") from None
     except (KeyError, IndexError, TypeError, AttributeError, OverflowError):
         raise _UnreadableError(f"no chat completion: {raw.decode('utf-8', 'replace')!r}") from None

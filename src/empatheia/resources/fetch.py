@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import gzip
 import hashlib
+import re
 import shutil
 import tarfile
 import tempfile
@@ -14,13 +15,18 @@ from collections.abc import Callable
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path, PurePosixPath
 from urllib.error import HTTPError
-from urllib.request import Request, urlopen
+from urllib.parse import urlsplit
+from urllib.request import Request
 
 from empatheia.errors import DataError, MissingResourceError
+from empatheia.resources.connections import opened
 from empatheia.resources.lookup import is_offline
 
 Progress = Callable[[int, int | None], None]
 _BLOCK = 1 << 16
+_LENGTH = re.compile("[0-9]{1,15}")
+MAX_DOWNLOAD = 16 << 30
+"""Bytes of a file whose size nobody declared."""
 
 
 def download(
@@ -31,6 +37,7 @@ def download(
     progress: Progress | None = None,
     attempts: int = 3,
     timeout: float = 20.0,
+    longest: float = 3600.0,
 ) -> Path:
     """Fetches a file, resuming an earlier attempt; ``dest`` appears whole and verified, or not at all.
 
@@ -45,6 +52,7 @@ def download(
         progress: Called with bytes so far and the total if known.
         attempts: How often to try when the connection breaks.
         timeout: Seconds without any byte before an attempt is given up.
+        longest: Seconds before it is given up however many bytes came; what has come is kept.
 
     Raises:
         MissingResourceError: No network, no such file on the server, the body ended early, or the disk is
@@ -66,7 +74,7 @@ def download(
         for attempt in range(attempts):
             if attempt:
                 time.sleep(min(0.2 * 2**attempt, 2.0))
-            fault = _fetch(url, part, stamp, size, progress, timeout)
+            fault = _fetch(url, part, stamp, size, progress, timeout, longest)
             if not fault:
                 break
         else:
@@ -90,7 +98,9 @@ def download(
     return dest
 
 
-def _fetch(url: str, part: Path, stamp: Path, size: int | None, progress: Progress | None, timeout: float) -> str:
+def _fetch(
+    url: str, part: Path, stamp: Path, size: int | None, progress: Progress | None, timeout: float, longest: float
+) -> str:
     """One attempt; returns what went wrong and may be tried again, or "" if the body is complete.
 
     Raises:
@@ -104,8 +114,13 @@ def _fetch(url: str, part: Path, stamp: Path, size: int | None, progress: Progre
         headers["Range"] = f"bytes={have}-"
         if stamp.is_file():
             headers["If-Range"] = stamp.read_text(encoding="utf-8")
+    if urlsplit(url).scheme not in ("http", "https"):
+        raise MissingResourceError(f"{url} is no address that is fetched; accepted: http:// and https://.")
+    written = False
     try:
-        response = urlopen(Request(url, headers=headers), timeout=timeout)
+        with opened(Request(url, headers=headers), timeout, longest) as response:
+            written = True
+            return _receive(response, have, part, stamp, size, progress)
     except HTTPError as error:
         if error.code == 416:  # the part is at least as long as the file: take it anew
             part.unlink(missing_ok=True)
@@ -117,9 +132,11 @@ def _fetch(url: str, part: Path, stamp: Path, size: int | None, progress: Progre
             " `empatheia data list` names the origin."
         ) from error
     except (OSError, HTTPException, ValueError) as error:
+        if written and isinstance(error, TimeoutError):
+            return str(error)
+        if written:
+            raise
         return f"cannot be reached ({getattr(error, 'reason', None) or error}); check the network"
-    with response:
-        return _receive(response, have, part, stamp, size, progress)
 
 
 def _receive(
@@ -130,7 +147,7 @@ def _receive(
     if not is_rest or not (response.headers.get("Content-Range") or "").startswith(f"bytes {have}-"):
         have = 0
     length = response.headers.get("Content-Length") or ""
-    total = have + int(length) if length.isdigit() else None
+    total = have + int(length) if _LENGTH.fullmatch(length) else None
     if size is not None and total is not None and total != size:
         part.unlink(missing_ok=True)
         raise DataError(f"{response.url}: the file has {total:,} bytes, expected {size:,}: another version.")
@@ -143,20 +160,22 @@ def _receive(
     with part.open("ab" if have else "wb") as file:
         while True:
             try:
-                block = response.read(_BLOCK)
+                block = response.read1(_BLOCK)
             except (OSError, HTTPException) as error:
                 return f"the connection broke after {have:,} bytes ({error})"
             if not block:
                 break
-            file.write(block)
             have += len(block)
+            if have > (MAX_DOWNLOAD if expected is None else expected):
+                break  # no more is written than was declared
+            file.write(block)
             if progress is not None:
                 progress(have, expected)
     if expected is not None and have < expected:
         return f"the body ended after {have:,} of {expected:,} bytes"
-    if expected is not None and have > expected:
+    if have > (most := MAX_DOWNLOAD if expected is None else expected):
         part.unlink(missing_ok=True)
-        raise DataError(f"{response.url}: {have:,} bytes came, expected {expected:,}: another version.")
+        raise DataError(f"{response.url}: more than {most:,} bytes came, expected at most that: another version.")
     return ""
 
 

@@ -7,12 +7,13 @@ while it is read.
 
 from __future__ import annotations
 
-import json
 import sysconfig
 from pathlib import Path
 from typing import Any
 
 from empatheia.errors import CheckpointError, EmpatheiaError, MissingDependencyError
+from empatheia.reading import read_record
+from empatheia.resources.gguf_header import check_gguf
 from empatheia.resources.lookup import resolve_model
 
 WHOLE = "Give a folder with config.json, model.safetensors and tokenizer.json."
@@ -42,6 +43,8 @@ def load_pretrained(loader: Any, place: str | Path, problem: str = "", remedy: s
     if "gguf_file" not in options:
         check_links(folder)
         _check_config(folder, lead)
+    else:
+        check_gguf(folder / options["gguf_file"])
     try:
         return loader.from_pretrained(
             str(folder),
@@ -126,8 +129,8 @@ def _check_config(folder: Path, lead: str) -> None:
 def _config(folder: Path) -> dict[str, Any]:
     """What ``config.json`` says; nothing if it cannot be read, which its reader will tell."""
     try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        config = read_record(folder / "config.json")
+    except (OSError, ValueError):
         return {}
     return config if isinstance(config, dict) else {}
 

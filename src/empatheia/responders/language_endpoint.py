@@ -19,6 +19,7 @@ from typing import Any, Protocol
 
 from empatheia.dialogue import Example
 from empatheia.errors import ConfigError, DataError, EndpointError
+from empatheia.reading import parse_json
 from empatheia.resources.chat_endpoint import ChatAnswer, ChatEndpoint, Ledger, Prices, Usage, in_order
 from empatheia.text.prompts import Hints, Wording, messages_of, read_reply
 
@@ -248,13 +249,13 @@ def _read_journal(path: Path) -> dict[str, dict[str, Any]]:
                 break
             whole += len(line)
             try:
-                row = json.loads(line)
+                row = parse_json(line)
                 for name in ("key", "answer", "finish", "served"):
                     if not isinstance(row[name], str):
                         raise TypeError(name)
                 for name in ("prompt_tokens", "completion_tokens", "tries"):
                     int(row[name])
-            except (ValueError, KeyError, TypeError):
+            except (ValueError, KeyError, TypeError, OverflowError):
                 raise DataError(f"{path}:{number}: no answer of a language model; name another file.") from None
             found[row["key"]] = row
     os.truncate(path, whole)

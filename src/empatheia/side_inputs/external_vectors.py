@@ -7,7 +7,6 @@ mean of its last states, scaled to length 1), or a file of features. What stands
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -19,6 +18,7 @@ from torch import Tensor
 
 from empatheia.dialogue import Example, Turn
 from empatheia.errors import ConfigError, DataError, MissingResourceError
+from empatheia.reading import parse_json
 from empatheia.text.collation import EncodedExample
 from empatheia.text.tokenizer import DialogueTokenizer
 from empatheia.understanding.inferences.vectors import SentenceVectors
@@ -135,7 +135,7 @@ def read_features(path: str | Path) -> dict[str, np.ndarray]:
     try:
         with safe_open(str(path), "np") as file:
             vectors = file.get_tensor("vectors").astype(np.float32)
-            keys = json.loads((file.metadata() or {})["keys"])
+            keys = parse_json((file.metadata() or {})["keys"])
     except (SafetensorError, KeyError, ValueError) as problem:
         raise DataError(
             f"{path}: no feature file ({problem}); needed: `vectors` and, in its metadata, `keys`."

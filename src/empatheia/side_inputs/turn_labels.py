@@ -22,6 +22,7 @@ from empatheia.corpora import sample
 from empatheia.corpora.turn_labels import LabelledTurns, load_released, read_turn_labels
 from empatheia.dialogue import Example
 from empatheia.errors import CheckpointError, ConfigError, MissingResourceError
+from empatheia.reading import read_record
 from empatheia.resources import cache_dir, resolve_model
 from empatheia.taxonomy import LABELS_41
 from empatheia.text.collation import EncodedExample, pad_rows
@@ -204,7 +205,7 @@ class LabelsOfTurns:
             return
         path = self._folders["classifier"] / "empatheia.json"
         try:
-            name = json.loads(path.read_text(encoding="utf-8"))["name"]
+            name = read_record(path)["name"]
         except (OSError, ValueError, KeyError) as problem:
             raise CheckpointError(f"{path} cannot be read ({problem}); give the folder of a trained model.") from None
         if name != self._file.model:
@@ -239,7 +240,7 @@ class _Memory:
 
         self.path = cache_dir() / "turn_labels" / f"{weights_fingerprint(folder)[:16]}.json"
         try:
-            self._known: dict[str, int] = json.loads(self.path.read_text(encoding="utf-8"))
+            self._known: dict[str, int] = read_record(self.path)
         except (OSError, ValueError):
             self._known = {}
 

@@ -17,6 +17,7 @@ from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerFast
 
 from empatheia.errors import CheckpointError, ConfigError
+from empatheia.reading import read_record
 from empatheia.text import vocabularies
 from empatheia.text.vocabularies import SPECIALS as SPECIALS
 from empatheia.text.words import Style, detokenize, tokenize_words
@@ -306,7 +307,7 @@ class DialogueTokenizer:
             text = path.read_text(encoding="utf-8")
             path.write_text(text.replace(_VERSION, _OUR_VERSION, 1), encoding="utf-8", newline="\n")
             path = folder / "tokenizer_config.json"
-            settings = json.loads(path.read_text(encoding="utf-8")) | {"tokenizer_class": AUTO_CLASS}
+            settings = read_record(path) | {"tokenizer_class": AUTO_CLASS}
             path.write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
         meta = {
             "format": FORMAT,
@@ -332,7 +333,7 @@ class DialogueTokenizer:
                     " whole folder again."
                 )
         try:
-            meta = json.loads((folder / META).read_text(encoding="utf-8"))
+            meta = read_record(folder / META)
             if meta["format"] > FORMAT:
                 raise CheckpointError(
                     f"the tokeniser in {str(folder)!r} has format {meta['format']}, this version reads up to"

@@ -16,6 +16,8 @@ SCRIPT = "mostly written in another script than Latin; only English is understoo
 LANGUAGE = "probably another language than English"
 FEW_KNOWN = "hardly any known word; perhaps another language than English"
 NONE_KNOWN = "no known word"
+MOST_NAMED = 3
+"""Unknown words that are named."""
 
 _EMOJI = re.compile(
     "[\U0001f000-\U0001faff\u2600-\u27bf\u231a\u231b\u23e9-\u23fa\u2b05-\u2b07\u2b1b\u2b1c\u2b50\u2b55\u20e3\ufe0f]"
@@ -456,7 +458,19 @@ def doubts(text: str, tokenizer: KnowsWords | None = None) -> tuple[str, ...]:
             reasons.append(NONE_KNOWN)
         elif share < 0.5 and len(words) >= 3 and not n_english and LANGUAGE not in reasons:
             reasons.append(FEW_KNOWN)
+        elif share < 1.0 and not {LANGUAGE, SCRIPT} & set(reasons):
+            reasons += _unknown(words, tokenizer)
     return tuple(reasons)
+
+
+def _unknown(words: Sequence[str], tokenizer: KnowsWords) -> list[str]:
+    """How many words are not known and which, if they are several or much of the text: perhaps they are misspelt."""
+    unknown = [word for word in words if tokenizer.known_word_share(word) < 1.0]
+    if not unknown or (len(unknown) < 2 and 5 * len(unknown) < len(words)):
+        return []
+    named = ", ".join(list(dict.fromkeys(unknown))[:MOST_NAMED]) + (" ..." if len(set(unknown)) > MOST_NAMED else "")
+    number = f"{len(unknown)} of {len(words)} words {'is' if len(unknown) == 1 else 'are'} not known"
+    return [f"{number} ({named}); perhaps misspelt"]
 
 
 def is_foreign(words: Sequence[str], n_english: int) -> bool:

@@ -6,14 +6,13 @@ of the teacher is copied.
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from empatheia.errors import DataError, MissingResourceError
+from empatheia.reading import lines_of
 from empatheia.resources import load_pretrained
 
 
@@ -54,7 +53,7 @@ def load_vectors(path: str | Path, words: Sequence[str], width: int | None = Non
             if len(fields) != width:
                 raise DataError(f"{path}:{number}: {len(fields)} values, expected {width}; is it a file of that width?")
         if word in rows_of and word not in found:
-            found[word] = _vector(values, f"{path}:{number}: the vector of {word!r}")
+            found[word] = _vector(values, width, f"{path}:{number}: the vector of {word!r}")
     if not found:
         raise DataError(f"{path}: none of {len(words)} vocabulary words has a vector there; is it the right language?")
     matrix = np.zeros((len(words), width or 0), dtype=np.float32)
@@ -65,21 +64,19 @@ def load_vectors(path: str | Path, words: Sequence[str], width: int | None = Non
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    opener = gzip.open if path.suffix == ".gz" else open
-    try:
-        with opener(path, "rt", encoding="utf-8", errors="replace", newline="\n") as file:
-            for number, line in enumerate(file, 1):
-                if line := line.rstrip():
-                    yield number, line
-    except (EOFError, gzip.BadGzipFile, zlib.error) as problem:
-        raise DataError(f"{path}: the archive is truncated or damaged ({problem}); get it again.") from None
+    for number, line in lines_of(path, errors="replace"):
+        if line := line.rstrip():
+            yield number, line
 
 
-def _vector(values: str, where: str) -> np.ndarray:
+def _vector(values: str, width: int, where: str) -> np.ndarray:
     try:
-        vector = np.array(values.split(), dtype=np.float32)
+        with np.errstate(over="ignore"):  # told below
+            vector = np.array(values.split(), dtype=np.float32)
     except ValueError:
         raise DataError(f"{where} holds something that is no number: {values[:60]!r}.") from None
+    if len(vector) != width:
+        raise DataError(f"{where} holds {len(vector)} values, expected {width}.")
     if not np.isfinite(vector).all():
         raise DataError(f"{where} holds a value that is not finite.")
     return vector
@@ -159,7 +156,13 @@ def write_vectors(path: str | Path, words: Sequence[str], matrix: np.ndarray) ->
     for word in words:
         if word and (word.split() != [word]):
             raise DataError(f"the entry {word!r} holds a blank and cannot stand in a vector file; leave it out.")
-    with Path(path).open("w", encoding="utf-8") as file:
-        for word, row in zip(words, matrix, strict=True):
-            if word:
-                file.write(word + " " + " ".join(f"{value:.5f}" for value in row) + "\n")
+    path = Path(path)
+    part = path.with_name(f"{path.name}.part")
+    try:
+        with part.open("w", encoding="utf-8") as file:
+            for word, row in zip(words, matrix, strict=True):
+                if word:
+                    file.write(word + " " + " ".join(f"{value:.5f}" for value in row) + "\n")
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)

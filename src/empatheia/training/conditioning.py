@@ -5,7 +5,6 @@ Everything is read from the context alone, as it is when somebody talks to the m
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import torch
 
 from empatheia.dialogue import Dialogue, Example
 from empatheia.errors import CheckpointError, MissingResourceError
+from empatheia.reading import read_record
 from empatheia.resources import installed_model, load_pretrained, resolve_model
 from empatheia.responders import RESPONDERS
 from empatheia.side_inputs import make_side_inputs
@@ -82,7 +82,7 @@ class _Analyst:
     def __init__(self, place: str | Path) -> None:
         folder = resolve_model(place)
         try:
-            meta = json.loads((folder / "empatheia.json").read_text(encoding="utf-8"))
+            meta = read_record(folder / "empatheia.json")
             self.network: Any = load_pretrained(RESPONDERS.get(meta["system"]), folder, dtype=torch.float32).eval()
             self.tokenizer = DialogueTokenizer.from_pretrained(folder)
             self.layout = Layout(**meta["layout"])

@@ -23,6 +23,7 @@ from empatheia.decoding.targets import ScoredTargets, Targets
 from empatheia.decoding.turn_pool import TurnPool, turn_pool
 from empatheia.dialogue import Dialogue, Example, Span
 from empatheia.errors import DataError
+from empatheia.reading import read_record
 from empatheia.resources import file_sha256
 from empatheia.training.saving import write_atomically
 from empatheia.understanding.word_causes import EstimatorWords, WordsOfTurns
@@ -112,7 +113,7 @@ def focus_contexts(
     origin = _origin(data, examples, estimator, masked)
     file = folder / FILE
     if file.is_file():
-        record = json.loads(file.read_text(encoding="utf-8"))
+        record = read_record(file)
         if record["origin"] == origin:
             return _read(record, examples)
     made = _made(data, examples, estimator, masked, device)

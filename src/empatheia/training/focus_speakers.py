@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from empatheia.config import Recipe, validate_recipe
 from empatheia.decoding.world_inputs import Encode, ResponderContexts
 from empatheia.dialogue import Dialogue, Example, Turn
 from empatheia.errors import CheckpointError, ConfigError
+from empatheia.reading import read_record
 from empatheia.resources import file_sha256, load_pretrained
 from empatheia.responders import RESPONDERS
 from empatheia.responders.language_model import LanguageModel
@@ -69,7 +69,7 @@ def open_speaker(folder: Path, device: str = "cpu") -> Speaker:
         CheckpointError: It holds no model that answers by a decoder.
     """
     try:
-        meta = json.loads((folder / "empatheia.json").read_text(encoding="utf-8"))
+        meta = read_record(folder / "empatheia.json")
         system = RESPONDERS.get(meta["system"])
         layout = meta.get("layout")
     except (OSError, ValueError, KeyError, TypeError, ConfigError) as problem:

@@ -14,6 +14,7 @@ from empatheia.corpora import recec, sample
 from empatheia.corpora.licences import licence
 from empatheia.dialogue import Example
 from empatheia.errors import CheckpointError, EmpatheiaError
+from empatheia.reading import read_record
 from empatheia.resources import load_pretrained
 from empatheia.responders import RESPONDERS
 from empatheia.side_inputs import make_side_inputs
@@ -40,7 +41,7 @@ class ModelFolder:
                 raise CheckpointError(
                     f"{self.folder} has no {name}; give a run folder's checkpoint/ or a model folder."
                 )
-        self.meta = json.loads((self.folder / "empatheia.json").read_text(encoding="utf-8"))
+        self.meta = read_record(self.folder / "empatheia.json")
         self.recipe: Recipe = validate_recipe(read_yaml(self.folder / "recipe.yaml"), str(self.folder / "recipe.yaml"))
         if self.recipe.task != "respond":
             raise CheckpointError(
@@ -136,7 +137,7 @@ def package(run: Path, target: Path, name: str, *, half: bool = True, descriptio
     if not record_path.is_file():
         raise CheckpointError(f"{run} has no metrics.json: the run is not finished; go on with `empatheia train`.")
     _check_target(run, target)
-    record = json.loads(record_path.read_text(encoding="utf-8"))
+    record = read_record(record_path)
     card: dict[str, Any] = {}
 
     def fill(folder: Path) -> None:
@@ -148,7 +149,7 @@ def package(run: Path, target: Path, name: str, *, half: bool = True, descriptio
             save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
         (folder / "model.safetensors").chmod(0o644)
         meta_path = folder / "empatheia.json"
-        meta = json.loads(meta_path.read_text(encoding="utf-8")) | {"name": name}
+        meta = read_record(meta_path) | {"name": name}
         meta_path.write_text(json.dumps(meta, indent=2), encoding="utf-8")
         meta |= ModelFolder(folder).calibrate()
         meta_path.write_text(json.dumps(meta, indent=2), encoding="utf-8")

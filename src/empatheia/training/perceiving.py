@@ -8,9 +8,7 @@ outside (MELD, EmoryNLP, DailyDialog) is learnt from by no stage.
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import json
 import random
 from collections.abc import Callable, Mapping, Sequence
@@ -22,13 +20,14 @@ import numpy as np
 from torch import Tensor
 from transformers import PreTrainedTokenizerFast
 
-from empatheia.config import PerceiveData, Recipe, StageConfig, validate_model_fields
+from empatheia.config import PerceiveData, Recipe, StageConfig, stage_data_config, validate_model_fields
 from empatheia.corpora import CORPORA, empathetic_dialogues, everyday, reccon, sample
 from empatheia.corpora.everyday import EverydayItem
 from empatheia.corpora.loading import read_text
 from empatheia.dialogue import Span, Turn
 from empatheia.errors import ConfigError, MissingResourceError
 from empatheia.metrics.classification import Accuracy, CalibrationError
+from empatheia.reading import CsvRows
 from empatheia.resources import find_corpus_file, load_pretrained, load_weights
 from empatheia.taxonomy import EMOTION_TO_RECCON, EMOTIONS, RECCON_EMOTIONS
 from empatheia.text.noise import noisy
@@ -118,37 +117,30 @@ class PerceiveTask:
 
     # -- data ------------------------------------------------------------------------------------------------
 
-    def lessons(self) -> list[Lesson]:
-        """Everything to learn from, in a fixed order; the copies of a text are typed differently."""
-        data = self.data
+    def lessons(self, data: PerceiveData | None = None, name: str = "lessons") -> list[Lesson]:
+        """Everything to learn from, in a fixed order; the copies of a text are typed differently.
+
+        Args:
+            data: Of a stage; None = the recipe's.
+            name: Under which the counts are recorded.
+        """
+        data = data or self.data
         draw = random.Random(self.recipe.seed)
-        own = _everyday("train", self.data)[: data.train_limit]
-        out = [_taught(item, data.accepted_share) for item in own]
-        parts = {"everyday": len(out)}
+        own = [_taught(item, data.accepted_share) for item in _everyday("train", data)[: data.train_limit]]
+        out = own[: len(own) * min(1, data.copies)]
         for _ in range(data.copies - 1):
-            out += [_retyped(lesson, draw) for lesson in out[: len(own)]]
+            out += [_retyped(lesson, draw) for lesson in own]
+        parts = {"everyday": len(out)}
         if data.empathetic:
-            found = [one for text in data.empathetic for one in self._empathetic(text, draw)]
+            found = [one for text in data.empathetic for one in _empathetic(data, text, draw)]
             parts["empathetic_dialogues"] = len(found)
             out += found
-        for name in data.extra:
-            found = _EXTRA[name](data)
-            parts[name] = len(found)
+        for corpus in data.extra:
+            found = _EXTRA[corpus](data)
+            parts[corpus] = len(found)
             out += found
-        self._record["lessons"] = {**parts, "all": len(out)}
+        self._record[name] = {**parts, "all": len(out)}
         return out
-
-    def _empathetic(self, text: str, draw: random.Random) -> list[Lesson]:
-        corpus = sample if self.data.corpus == "sample" else empathetic_dialogues
-        found = []
-        for dialogue in corpus.load("train").dialogues[: self.data.empathetic_limit]:
-            label = {str(dialogue.emotion): 1.0}
-            side = SIDE_OF.get(str(dialogue.emotion), "")
-            if text == "situation" and dialogue.situation:
-                found.append(Lesson((Turn("speaker", dialogue.situation),), label, side))
-            if text == "context" and (contexts := [e.context for e in dialogue.examples()]):
-                found.append(Lesson(draw.choice(contexts), label, side))
-        return found
 
     def rows(self, lessons: Sequence[Lesson]) -> list[Row]:
         """Lessons as the model reads them, with targets."""
@@ -168,10 +160,11 @@ class PerceiveTask:
         return rows
 
     def stage_data(self, stage: StageConfig) -> StageData:
-        """All lessons; the everyday corpus's valid part selects the weights."""
-        if stage.data:
-            raise ConfigError(f"stage {stage.name!r}: task perceive takes no data of a stage; set it in data.")
-        train = self.rows(self.lessons())
+        """The lessons of a stage; validated on the everyday corpus's valid part."""
+        data: Any = stage_data_config(self.recipe, stage.data)
+        if data.corpus != self.data.corpus:
+            raise ConfigError(f"stage {stage.name!r}: a stage cannot change data.corpus.")
+        train = self.rows(self.lessons(data, stage.name))
         valid = self.rows([_taught(item, self.data.accepted_share) for item in _everyday("valid", self.data)])
         return StageData(train, row_lengths(train), valid, row_lengths(valid), self.reader.collate)
 
@@ -228,6 +221,20 @@ class PerceiveTask:
         """See :func:`perception_scores`; on a sample run only the everyday part is measured."""
         is_sample = self.data.corpus == "sample"
         return perception_scores(self._read, split, _everyday(split, self.data), outputs, () if is_sample else OUTSIDE)
+
+
+def _empathetic(data: PerceiveData, text: str, draw: random.Random) -> list[Lesson]:
+    """EmpatheticDialogues: situations, or one context of each conversation."""
+    corpus = sample if data.corpus == "sample" else empathetic_dialogues
+    found = []
+    for dialogue in corpus.load("train").dialogues[: data.empathetic_limit]:
+        label = {str(dialogue.emotion): 1.0}
+        side = SIDE_OF.get(str(dialogue.emotion), "")
+        if text == "situation" and dialogue.situation:
+            found.append(Lesson((Turn("speaker", dialogue.situation),), label, side))
+        if text == "context" and (contexts := [e.context for e in dialogue.examples()]):
+            found.append(Lesson(draw.choice(contexts), label, side))
+    return found
 
 
 class _Saved:
@@ -291,7 +298,7 @@ def _emobank(data: PerceiveData) -> list[Lesson]:
     """Sentences whose valence, as raters gave it (1 to 5), is well off the middle: sides alone."""
     path = find_corpus_file("lexicons", "emobank.csv")
     out = []
-    for row in csv.DictReader(io.StringIO(read_text(path), newline="")):
+    for row in CsvRows(read_text(path), path):
         valence = float(row["V"])
         if row["split"] == "train" and row["text"].strip() and not 2.75 < valence < 3.25:
             side = "pleasant" if valence > 3 else "unpleasant"

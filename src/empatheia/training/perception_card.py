@@ -10,6 +10,7 @@ from typing import Any
 from empatheia.config import Recipe, read_yaml, validate_recipe
 from empatheia.corpora import everyday, sample
 from empatheia.errors import CheckpointError
+from empatheia.reading import read_record
 from empatheia.training.perceiving import OUTSIDE, perception_scores
 from empatheia.training.saving import save_folder
 from empatheia.understanding.affect import ADAPTER
@@ -36,7 +37,7 @@ class PerceptionFolder:
                 raise CheckpointError(
                     f"{self.folder} has no {name}; give a run folder's checkpoint/ or a model folder."
                 )
-        self.meta = json.loads((self.folder / "empatheia.json").read_text(encoding="utf-8"))
+        self.meta = read_record(self.folder / "empatheia.json")
         place = self.folder / "recipe.yaml"
         self.recipe: Recipe = validate_recipe(read_yaml(place), str(place))
         self.affect = AffectOfTurns.load(self.folder)
@@ -63,8 +64,8 @@ def package_perception(run: Path, target: Path, name: str, description: str = ""
     record_path = run / "metrics.json"
     if not record_path.is_file():
         raise CheckpointError(f"{run} has no metrics.json: the run is not finished; go on with `empatheia train`.")
-    record = json.loads(record_path.read_text(encoding="utf-8"))
-    meta = json.loads((run / "checkpoint" / "empatheia.json").read_text(encoding="utf-8")) | {"name": name}
+    record = read_record(record_path)
+    meta = read_record(run / "checkpoint" / "empatheia.json") | {"name": name}
     fields = ("recipe", "size", "seed", "note", "training_seconds", "environment", "data", "metrics")
     card = {"name": name, "description": description, **{field: record.get(field) for field in fields}}
     card |= {"parameters": record["parameters"], "licence": meta["licence"], "base": meta["base"]}

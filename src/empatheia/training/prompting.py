@@ -30,6 +30,7 @@ from empatheia.corpora import empathetic_dialogues, sample
 from empatheia.corpora.licences import LICENCES
 from empatheia.dialogue import Dialogue, Example
 from empatheia.errors import CheckpointError, ConfigError
+from empatheia.reading import read_record
 from empatheia.resources import load_pretrained, load_weights
 from empatheia.responders import RESPONDERS
 from empatheia.responders.language_endpoint import EndpointReplies, open_endpoint
@@ -258,7 +259,7 @@ class PromptRun:
     def __init__(self, folder: Path) -> None:
         place = folder / "checkpoint" if (folder / "checkpoint").is_dir() else folder
         try:
-            self.meta = json.loads((place / "empatheia.json").read_text(encoding="utf-8"))
+            self.meta = read_record(place / "empatheia.json")
         except (OSError, ValueError) as problem:
             raise CheckpointError(f"{place} is no run of a language model: {problem}.") from None
         self.recipe = validate_recipe(read_yaml(place / "recipe.yaml"), str(place / "recipe.yaml"))

@@ -24,6 +24,7 @@ from empatheia.decoding.listening import FreshListener
 from empatheia.errors import ConfigError
 from empatheia.metrics.base import Metric
 from empatheia.metrics.score import Score
+from empatheia.reading import read_record
 from empatheia.text.words import tokenize_words
 from empatheia.training.evaluation import N_RESAMPLES
 from empatheia.training.focus_contexts import FocusContexts, focus_contexts
@@ -173,7 +174,7 @@ def kept(file: Path, facts: tuple[Any, ...], kind: type[Said], make: Callable[[]
     """
     origin = hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
     if file.is_file():
-        record = json.loads(file.read_text(encoding="utf-8"))
+        record = read_record(file)
         if record.pop("origin") == origin:
             return kind(**{**record, "judged": Judged.of(record["judged"])})
     made = make()

@@ -22,8 +22,9 @@ from empatheia.corpora.licences import LICENCES, licence
 from empatheia.corpora.mechanism_levels import read_levels
 from empatheia.dialogue import CauseAnnotation, Dialogue, Example, Span, Turn
 from empatheia.errors import ConfigError
+from empatheia.reading import parse_json, read_record
 from empatheia.registry import nearest
-from empatheia.resources import load_pretrained, load_weights, resolve_model
+from empatheia.resources import load_pretrained, load_weights, resolve_model, shipped_path
 from empatheia.responders import RESPONDERS
 from empatheia.responders.seq2seq import Seq2SeqResponder
 from empatheia.side_inputs import SIDE_INPUTS, make_side_inputs
@@ -340,7 +341,7 @@ class RespondTask:
             terms.append(f"not to be passed on, because of {', '.join(shut)}")
         if self.recipe.start is not None:
             path = started_from(self.recipe) / "empatheia.json"
-            meta = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+            meta = read_record(path) if path.is_file() else {}
             earlier = str(meta.get("licence", "")).removeprefix("CC BY-NC 4.0").removeprefix("; ")
             terms += [f"started from {meta.get('name', path.parent)} ({earlier})"] if earlier else []
         return "; ".join(["CC BY-NC 4.0", *terms]) if terms else ""
@@ -366,9 +367,9 @@ class _TeacherCollator:
         from safetensors import safe_open
 
         self.inner = inner
-        with safe_open(path, "pt") as file:
+        with safe_open(shipped_path(path), "pt") as file:
             self.table = file.get_tensor("probabilities").float()
-            keys = json.loads(file.metadata()["keys"])
+            keys = parse_json(file.metadata()["keys"])
         self.rows = {key: i for i, key in enumerate(keys)}
 
     def __call__(self, items: list[EncodedExample]) -> dict[str, Tensor]:

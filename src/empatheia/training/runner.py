@@ -25,11 +25,12 @@ from typing import Any
 import torch
 import yaml
 from transformers.trainer_utils import set_seed
-from transformers.utils import logging as transformers_logging
 
 from empatheia.config import Recipe, merge, read_yaml, validate_recipe
 from empatheia.errors import ConfigError, EmpatheiaError
+from empatheia.reading import read_record
 from empatheia.resources import hold_folder
+from empatheia.training.progress_line import without_foreign_bars
 from empatheia.training.saving import cannot_write, save_folder, write_atomically
 from empatheia.training.stages import run_stage
 from empatheia.training.starting import started_from
@@ -178,7 +179,7 @@ def _finish(recipe: Recipe, folder: Path, task: Any, state: dict[str, Any], eval
         "training_seconds": round(sum(stage["seconds"]["total"] for stage in state["stages"].values()), 1),
         "stages": state["stages"],
         "parameters": sum(p.numel() for p in model.parameters()),
-        "environment": json.loads((folder / "environment.json").read_text()),
+        "environment": read_record(folder / "environment.json"),
         "data": merge(state.get("data", {}), task.data_record()),
         "metrics": metrics,
     }
@@ -193,7 +194,7 @@ def _finished(recipe: Recipe, folder: Path, is_main: bool) -> dict[str, Any] | N
     file = folder / "metrics.json"
     if not file.is_file():
         return None
-    record = json.loads(file.read_text(encoding="utf-8"))
+    record = read_record(file)
     note = _told(recipe, record.get("overrides", ()))
     if is_main and record["note"] != note:
         record["note"] = note
@@ -210,7 +211,7 @@ def _told(recipe: Recipe, overrides: Sequence[str]) -> str:
 def _start_record(recipe: Recipe) -> dict[str, Any]:
     """The run a recipe started from, as far as its record lies beside the weights: name, size, seed, training time."""
     file = started_from(recipe).parent / "metrics.json"
-    earlier = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    earlier = read_record(file) if file.is_file() else {}
     known = {key: earlier[key] for key in ("recipe", "size", "seed", "training_seconds") if key in earlier}
     commit = earlier.get("environment", {}).get("commit")
     return {"from": recipe.start} | known | ({"commit": commit} if commit else {})
@@ -232,15 +233,13 @@ def run(
         out: Parent of all run folders.
         deadline: ``time.monotonic()`` value.
         save_seconds: Longest stretch of work a kill may lose.
-        show_progress: Progress bars on stderr.
+        show_progress: Progress on stderr.
         evaluate: Measure on the test split at the end; a finished run that was not measured is measured then.
 
     Raises:
         ConfigError: The folder holds another recipe of the same name, size and seed, or another process runs it now.
     """
     _join_processes()
-    if not show_progress:
-        transformers_logging.disable_progress_bar()
     folder = run_folder(out, recipe)
     is_main = int(os.environ.get("RANK", "0")) == 0
     refusal = ConfigError(f"another process is at work in {folder}. Wait for it, or choose another --out.")
@@ -248,7 +247,7 @@ def run(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
         raise cannot_write(folder, problem) from None
-    with hold_folder(folder, refusal) if is_main else contextlib.nullcontext():
+    with without_foreign_bars(), hold_folder(folder, refusal) if is_main else contextlib.nullcontext():
         _claim(folder, recipe, is_main)
         return _run(recipe, folder, is_main, deadline, save_seconds, show_progress, evaluate)
 
@@ -269,7 +268,7 @@ def _run(
     if record is not None and (record["metrics"] or not evaluate):  # one that was not measured yet is measured now
         return RunStatus(recipe.name, folder, "already finished", record)
     state_path = folder / "state.json"
-    state = json.loads(state_path.read_text()) if state_path.is_file() else {"stages": {}}
+    state = read_record(state_path) if state_path.is_file() else {"stages": {}}
     if is_main and record is None:
         write_atomically(folder / "environment.json", json.dumps(environment(), indent=2))
 

@@ -12,6 +12,7 @@ from safetensors import SafetensorError
 
 from empatheia.config import Recipe
 from empatheia.errors import CheckpointError
+from empatheia.reading import read_record
 
 WRITE_PROBLEMS = (OSError, RuntimeError, SafetensorError)  # torch and safetensors wrap a full disk into their own
 MADE = ".empatheia-made.json"
@@ -149,7 +150,7 @@ def _is_of_run(folder: Path) -> bool:
 def _object(path: Path) -> dict[str, Any] | None:
     """A JSON object of a file, or None."""
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        record = read_record(path)
+    except (OSError, ValueError):
         return None
     return record if isinstance(record, dict) else None

@@ -20,6 +20,7 @@ from empatheia.errors import ConfigError
 from empatheia.layers.attention import Attention
 from empatheia.registry import nearest
 from empatheia.text.batching import BucketBatchSampler, TokenBatchSampler
+from empatheia.training.progress_line import ProgressLine
 from empatheia.training.trainer import CurveWriter, EmpatheiaTrainer, RunClock, last_checkpoint
 
 
@@ -150,7 +151,7 @@ def run_stage(
         seed: Of data order and dropout.
         deadline: ``time.monotonic()`` value at which to save and stop.
         save_seconds: Longest stretch a kill may lose.
-        show_progress: Progress bar on stderr.
+        show_progress: A progress line on stderr.
 
     Raises:
         ConfigError: No training item, or a prefix in the stage matches nothing.
@@ -199,7 +200,7 @@ def run_stage(
         report_to="none",
         seed=seed,
         data_seed=seed,
-        disable_tqdm=not show_progress,
+        disable_tqdm=True,  # it prints raw dictionaries; see ProgressLine
         dataloader_num_workers=0,
         dataloader_pin_memory=False,
         ddp_find_unused_parameters=True,
@@ -209,6 +210,7 @@ def run_stage(
     )
     clock = RunClock(deadline, save_seconds)
     callbacks: list[Any] = [clock, CurveWriter(curves, stage.name)]
+    callbacks += [ProgressLine(stage.name)] if show_progress else []
     if stage.patience and stage.select and evaluates:
         callbacks.append(EarlyStoppingCallback(stage.patience))
     set_seed(seed)

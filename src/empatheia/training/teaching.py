@@ -16,6 +16,7 @@ from safetensors.torch import save_file
 
 from empatheia.config import load_recipe, merge, validate_recipe
 from empatheia.errors import CheckpointError
+from empatheia.reading import read_record
 from empatheia.text.collation import EncodedExample
 from empatheia.training.evaluation import measure
 from empatheia.training.responding import RespondTask
@@ -38,7 +39,7 @@ def load_run(folder: str | Path) -> RespondTask:
         raise CheckpointError(f"{folder} is no run folder with a finished stage; make one with `empatheia train`.")
     recipe = load_recipe(folder / "recipe.yaml")
     task = RespondTask(recipe, folder)
-    done = json.loads((folder / "state.json").read_text(encoding="utf-8"))["stages"]
+    done = read_record(folder / "state.json")["stages"]
     last = [stage.name for stage in recipe.stages if stage.name in done]
     if not last:
         raise CheckpointError(f"{folder}: no stage of {recipe.name} is finished; go on with `empatheia train`.")

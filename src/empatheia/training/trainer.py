@@ -30,6 +30,7 @@ from transformers import (
 
 from empatheia.config import AlternateConfig, StageConfig
 from empatheia.errors import ConfigError, TrainingError
+from empatheia.reading import UnreadableError, parse_json, read_record, read_text
 from empatheia.registry import nearest
 from empatheia.training.saving import WRITE_PROBLEMS, cannot_write, write_atomically
 
@@ -405,7 +406,7 @@ class EmpatheiaTrainer(Trainer):
         """Puts back what the Trainer forgets on resuming: sums not yet logged, seconds, where the best weights are."""
         if self._resumed_from is None:
             return
-        saved = json.loads((self._resumed_from / MARKER).read_text(encoding="utf-8"))
+        saved = read_record(self._resumed_from / MARKER)
         self._n_updates = saved.get("n_updates", 0)
         self._n_of = saved.get("n_of", dict.fromkeys(saved.get("sums", {}), self._n_updates))
         self._sums = {name: torch.tensor(value) for name, value in saved.get("sums", {}).items()}
@@ -535,13 +536,13 @@ class CurveWriter(TrainerCallback):
         if not state.is_world_process_zero or not self.path.is_file():
             return
         kept = []
-        for line in self.path.read_text(encoding="utf-8").splitlines():
+        for line in read_text(self.path).splitlines():
             try:
-                row = json.loads(line)
-            except json.JSONDecodeError:
+                row = parse_json(line)
+                if row["stage"] != self.stage or row["step"] <= state.global_step:
+                    kept.append(line)
+            except (UnreadableError, KeyError, TypeError):  # half a line that a kill left
                 continue
-            if row["stage"] != self.stage or row["step"] <= state.global_step:
-                kept.append(line)
         write_atomically(self.path, "".join(line + "\n" for line in kept))
 
     def on_log(

@@ -12,7 +12,6 @@ A saved model is small: it holds the updates and the heads, and names its base w
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +27,7 @@ from transformers.utils import ModelOutput
 from empatheia.dialogue import Span, Turn
 from empatheia.errors import CheckpointError, ConfigError
 from empatheia.layers.low_rank import LowRankLinear, add_low_rank, merge
+from empatheia.reading import read_record
 from empatheia.resources import load_pretrained, load_weights, resolve_model
 from empatheia.text.noise import straight
 from empatheia.understanding.classification import IGNORED, Row, Text, label_fields, pad_rows, read_tokenizer
@@ -458,7 +458,7 @@ def cause_targets(row: Row, turns: Sequence[Turn], spans: Sequence[Span]) -> lis
 def read_facts(folder: Path) -> dict[str, Any]:
     """``empatheia.json`` of a model folder, or nothing."""
     try:
-        found = json.loads((folder / "empatheia.json").read_text(encoding="utf-8"))
+        found = read_record(folder / "empatheia.json")
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}

@@ -91,7 +91,9 @@ class AffectOfTurns:
         """
         path = resolve_model(folder)
         model, reader = AffectReader.open(path)
-        return cls(model if device is None else model.to(device), reader, str(read_facts(path).get("name", path.name)))
+        if device is not None:
+            model.to(device)  # pyright: ignore[reportArgumentType]
+        return cls(model, reader, str(read_facts(path).get("name", path.name)))
 
     @torch.inference_mode()
     def read(

@@ -7,7 +7,6 @@ or is unknown.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +18,7 @@ from transformers import PreTrainedTokenizerBase
 from empatheia.analysis import TurnLabels
 from empatheia.dialogue import CauseAnnotation, Dialogue, Role
 from empatheia.errors import CheckpointError, ConfigError, DataError
+from empatheia.reading import read_record
 from empatheia.registry import nearest
 from empatheia.resources import resolve_model
 from empatheia.taxonomy import EMOTION_TO_RECCON, EMOTIONS, RECCON_EMOTIONS
@@ -271,7 +271,7 @@ def _probability(log_odds: float) -> float:
 def _load(place: str | Path, device: str | torch.device | None) -> tuple[str, Loaded, str]:
     folder = resolve_model(place)
     try:
-        kind = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("model_type")
+        kind = read_record(folder / "config.json").get("model_type")
     except (OSError, ValueError, AttributeError) as problem:
         raise CheckpointError(
             f"{folder}: no readable config.json ({problem}); give a trained model's folder."
@@ -283,7 +283,7 @@ def _load(place: str | Path, device: str | torch.device | None) -> tuple[str, Lo
     if kind == "cause_spans" and model.config.form == "paper":
         model.config.answers = "evidence"  # a span of a turn must lie in that turn
     try:
-        name = json.loads((folder / "empatheia.json").read_text(encoding="utf-8")).get("name")
+        name = read_record(folder / "empatheia.json").get("name")
     except (OSError, ValueError, AttributeError):
         name = None  # the record is a nicety: any folder that holds a model will do
     return kind, (model if device is None else model.to(device), tokenizer), str(name or folder.name)

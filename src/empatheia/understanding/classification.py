@@ -6,7 +6,6 @@ of numbers from texts; everything here works on those rows.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -22,6 +21,7 @@ from transformers.utils import ModelOutput
 
 from empatheia.dialogue import Dialogue, Turn
 from empatheia.errors import CheckpointError, ConfigError
+from empatheia.reading import read_record
 from empatheia.registry import nearest
 from empatheia.resources import load_pretrained, resolve_model
 from empatheia.text.batching import BucketBatchSampler, TokenBatchSampler
@@ -328,7 +328,7 @@ def groups_of_turns(dialogues: Sequence[Dialogue], most: int) -> Iterator[list[D
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = read_record(path)
     except (OSError, ValueError) as problem:
         reason = getattr(problem, "strerror", None) or str(problem)
         raise CheckpointError(f"{path}: {reason}; give the folder of a trained classifier.") from None

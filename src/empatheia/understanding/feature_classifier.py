@@ -20,6 +20,7 @@ from transformers import AutoConfig, AutoModel, PreTrainedConfig
 
 from empatheia.errors import ConfigError, DataError, MissingResourceError
 from empatheia.layers.aligned import AlignedModel
+from empatheia.reading import read_arrays
 from empatheia.understanding.classification import (
     LabelOutput,
     Row,
@@ -57,8 +58,7 @@ def read_features(path: str | Path) -> dict[str, np.ndarray]:
         )
     try:
         if path.suffix == ".npz":
-            with np.load(path, allow_pickle=False) as file:
-                arrays: dict[str, np.ndarray] = {name: file[name] for name in file.files}
+            arrays: dict[str, np.ndarray] = read_arrays(path)
         else:
             arrays = load_file(path)
     except (OSError, ValueError, KeyError, SafetensorError) as problem:
@@ -82,13 +82,18 @@ def write_features(path: str | Path, arrays: Mapping[str, np.ndarray]) -> None:
         DataError: The suffix is another one.
     """
     path = Path(path)
-    if path.suffix == ".npz":
-        named: Any = {name: np.asarray(array, np.float32) for name, array in arrays.items()}
-        np.savez(path, **named)
-    elif path.suffix == ".safetensors":
-        save_file({name: np.ascontiguousarray(array, np.float32) for name, array in arrays.items()}, path)
-    else:
+    if path.suffix not in SUFFIXES:
         raise DataError(f"{path}: unknown kind of feature file {path.suffix!r}; accepted: {', '.join(SUFFIXES)}.")
+    part = path.with_name(f"{path.stem}.part{path.suffix}")
+    try:
+        if path.suffix == ".npz":
+            named: Any = {name: np.asarray(array, np.float32) for name, array in arrays.items()}
+            np.savez(part, **named)
+        else:
+            save_file({name: np.ascontiguousarray(array, np.float32) for name, array in arrays.items()}, part)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 class FeatureClassifierConfig(PreTrainedConfig):

@@ -9,7 +9,6 @@ attention does not see padding (E7), labels follow the tokenizer's offsets (E2),
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +25,7 @@ from empatheia.analysis import Mechanism
 from empatheia.dialogue import Dialogue
 from empatheia.errors import CheckpointError, ConfigError
 from empatheia.layers.aligned import AlignedModel
+from empatheia.reading import read_record
 from empatheia.resources import resolve_model
 from empatheia.taxonomy import MECHANISMS
 from empatheia.text.batching import BucketBatchSampler
@@ -420,7 +420,7 @@ class MechanismsOfTurns:
         for path in map(resolve_model, folders):
             models.append(_open(path, device))
             meta = path / "empatheia.json"
-            names.append(json.loads(meta.read_text(encoding="utf-8"))["name"] if meta.is_file() else path.name)
+            names.append(read_record(meta)["name"] if meta.is_file() else path.name)
         return cls(models, " + ".join(names))
 
     def annotate(
@@ -459,7 +459,7 @@ class MechanismsOfTurns:
 def _open(path: Path, device: str | torch.device | None) -> tuple[MechanismIdentifier, PairReader]:
     """Raises CheckpointError when the folder holds another model."""
     try:
-        found = json.loads((path / "config.json").read_text(encoding="utf-8")).get("model_type")
+        found = read_record(path / "config.json").get("model_type")
     except (OSError, ValueError) as problem:
         raise CheckpointError(f"{path / 'config.json'}: {problem}; give the folder of a trained model.") from None
     if found != MechanismIdentifierConfig.model_type:

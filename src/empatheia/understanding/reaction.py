@@ -11,7 +11,6 @@ The labels of the context's turns come from a classifier (``intent``); the label
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +28,7 @@ from empatheia.dialogue import Dialogue, Turn
 from empatheia.errors import CheckpointError, ConfigError, DataError
 from empatheia.layers.aligned import AlignedModel
 from empatheia.layers.pooling import POOLINGS, Pooling
+from empatheia.reading import read_record
 from empatheia.resources import resolve_model
 from empatheia.taxonomy import LABELS_41
 from empatheia.text.batching import BucketBatchSampler
@@ -432,7 +432,7 @@ class ReactionToTurns:
         """
         path = resolve_model(folder)
         try:
-            found = json.loads((path / "config.json").read_text(encoding="utf-8")).get("model_type")
+            found = read_record(path / "config.json").get("model_type")
         except (OSError, ValueError) as problem:
             raise CheckpointError(f"{path / 'config.json'}: {problem}; give the folder of a trained model.") from None
         if found != ReactionPredictorConfig.model_type:
@@ -442,7 +442,7 @@ class ReactionToTurns:
             )
         model, reader = ReactionPredictor.open(path)
         meta = path / "empatheia.json"
-        name = json.loads(meta.read_text(encoding="utf-8"))["name"] if meta.is_file() else path.name
+        name = read_record(meta)["name"] if meta.is_file() else path.name
         if isinstance(labeller, str | Path):
             labeller = COMPONENTS.get("intent").load(labeller, **({} if device is None else {"device": device}))
         placed: Any = model

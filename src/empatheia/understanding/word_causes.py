@@ -6,7 +6,6 @@ one protocol (:mod:`empatheia.understanding.word_questions`).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import torch
 from empatheia.analysis import TurnLabels, WordScores
 from empatheia.dialogue import Dialogue, Role
 from empatheia.errors import CheckpointError, ConfigError
+from empatheia.reading import read_record
 from empatheia.registry import nearest
 from empatheia.resources import resolve_model
 from empatheia.taxonomy import EMOTIONS, RECCON_EMOTIONS
@@ -248,7 +248,7 @@ def _load_scorer(method: str, folder: str | Path | None, evidence: str | None) -
         return own, own.name
     path = resolve_model(folder)
     meta = path / "empatheia.json"
-    name = json.loads(meta.read_text(encoding="utf-8")).get("name") if meta.is_file() else None
+    name = read_record(meta).get("name") if meta.is_file() else None
     if method != "estimator":
         words = (AttentionWords if method == "attention" else GradientWords).load(path)
         return words, f"{method} of {name or path.name}"
@@ -265,7 +265,7 @@ def _load_scorer(method: str, folder: str | Path | None, evidence: str | None) -
 
 def _model_type(folder: Path) -> Any:
     try:
-        return json.loads((folder / "config.json").read_text(encoding="utf-8")).get("model_type")
+        return read_record(folder / "config.json").get("model_type")
     except (OSError, ValueError, AttributeError) as problem:
         raise CheckpointError(
             f"{folder}: no readable config.json ({problem}); give a trained model's folder."

@@ -15,6 +15,7 @@ from empatheia.errors import DataError
 from empatheia.responders.reflection import Perceived, Reflected, reflect
 from empatheia.responders.reflection.families import FAMILIES, PLEASANT, UNPLEASANT, view
 from empatheia.responders.reflection.forms import load_forms
+from empatheia.responders.reflection.talk import talk_moment
 from empatheia.taxonomy import EMOTIONS
 
 SIDES = ("pleasant", "unpleasant", "mixed")
@@ -292,3 +293,24 @@ def test_no_network_library_comes_along() -> None:
     code = "import sys, empatheia.responders.reflection; print({'torch', 'transformers'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("are you human or is this one of those bots", "question_self"),
+        ("are u real", "question_self"),
+        ("should i text my ex back yes or no", "question"),
+        ("Do you think 52 is too old to start a nursing degree? Be honest.", "question"),
+        ("is it normal to cry at work, asking for a friend", "question"),
+        ("what would you do if your best mate got engaged to someone you cant stand", "question"),
+        ("heyy whats up", "smalltalk"),
+        ("good morning from Nairobi, how are you today", "smalltalk"),
+        ("do I look like I care", "question"),
+        ("can you believe he said that", ""),
+        ("how I miss her", ""),
+        ("my boss asked what would you do and I froze", ""),
+    ],
+)
+def test_questions_and_greetings_without_their_marks(text, moment):
+    assert talk_moment([Turn("speaker", text)]) == moment

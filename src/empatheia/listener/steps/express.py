@@ -28,6 +28,10 @@ from empatheia.text.prompts import Hints
 REPLIES_OF = "replies of "
 """Begins the entries of ``missing`` that say why a responder gave none."""
 _BLANKS = re.compile(r"\s+")
+_UNFOCUSED = {
+    False: "it gives no probabilities, so it answers without focus.",
+    True: "it gives no probabilities; it says back what holds the words in place of that.",
+}
 
 
 @dataclass(slots=True)
@@ -103,7 +107,8 @@ class Expression:
             EmpatheiaError: A model the settings name cannot be used.
         """
         can_focus = any(voice.can_focus for voice in self.voices)
-        if focus.use == "on" and not can_focus:
+        takes_up = any(voice.takes_up_targets for voice in self.voices)
+        if focus.use == "on" and not can_focus and not takes_up:
             names = ", ".join(repr(voice.name) for voice in self.voices)
             raise DecodingError(
                 f"focus needs probabilities, and {names} gives none. Answer without focus, or by a local model."
@@ -183,11 +188,13 @@ class Expression:
                             _keep(drafts[i], text, voice.name, _told(decoding, rank, way, focus, contrast))
             if not voice.can_focus and focus.use != "off":
                 for own in missing:
-                    own.setdefault(f"focus of {voice.name}", "it gives no probabilities, so it answers without focus.")
+                    own.setdefault(f"focus of {voice.name}", _UNFOCUSED[voice.takes_up_targets])
         return [list(own.values()) for own in drafts]
 
     @staticmethod
     def _wants(voice: Voice, one: Asked, focus: FocusSettings, is_focused: bool) -> bool:
+        if voice.takes_up_targets:
+            return not is_focused
         can = voice.can_focus and one.contrast is not None
         if is_focused:
             return can and focus.use != "off"

@@ -18,9 +18,10 @@ from typing import Any
 
 from empatheia.dialogue import Dialogue, Explanation, Reply, Understanding
 from empatheia.errors import ConfigError, DecodingError
+from empatheia.listener.catalogue import perceiver
 from empatheia.listener.checkpoint import FORMAT, Manifest
 from empatheia.listener.inputs import ReadyInput, prepare
-from empatheia.listener.listener import Input, Inputs, Listener, chunks, perceiver
+from empatheia.listener.listener import Input, Inputs, Listener, chunks
 from empatheia.listener.steps.contrast import Contrasts
 from empatheia.listener.steps.conversing import SteeredConversation
 from empatheia.listener.steps.express import REPLIES_OF, Expressed, Expression

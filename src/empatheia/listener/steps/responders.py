@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -11,7 +12,7 @@ from transformers import LogitsProcessorList
 
 from empatheia.dialogue import Example
 from empatheia.listener.inputs import prepare
-from empatheia.listener.language_models import LanguageListener
+from empatheia.listener.language_models import DEFAULTS, LanguageListener
 from empatheia.listener.listener import Listener
 from empatheia.listener.steps.settings import REFLECTION, DecodingSettings, FocusSettings
 from empatheia.listener.steps.voices import Asked, LocalVoice, Voice, Written
@@ -91,6 +92,10 @@ class LanguageVoice(LocalVoice):
         self.shown = tuple(shown)
         self.reads_intent = "intent" in self.shown
 
+    def ways(self, ways: Sequence[DecodingSettings]) -> list[DecodingSettings]:
+        """Without repetitions, where nothing else is said."""
+        return [way if way.no_repeat_ngram_size is not None else way.model_copy(update=DEFAULTS) for way in ways]
+
     def length(self, asked: Asked) -> int:
         """See :class:`LocalVoice`."""
         return len(self._item(asked))
@@ -159,6 +164,8 @@ class OtherVoice(Voice):
                 (Example(one.dialogue.turns, None, one.dialogue.id), shown_hints(one.hints, self.shown))
                 for one in asked
             ]
+            if self.listener.network is None:  # what is not sent
+                decoding = replace(decoding, no_repeat_ngram_size=None, repetition_penalty=1.0)
             told = {name: value for name, value in decoding.to_dict().items() if name != "top_k"}  # not sent
             return [(text, told) for text in self.listener.replies_to(pairs, decoding)]
         replies = self.listener.respond([one.dialogue for one in asked], decoding=decoding)
@@ -169,6 +176,7 @@ class ReflectionVoice(Voice):
     """Says back what was perceived; see :mod:`empatheia.responders.reflection`."""
 
     name = place = REFLECTION
+    takes_up_targets = True
 
     def ways(self, ways: Sequence[DecodingSettings]) -> list[DecodingSettings]:
         """It writes in one way, whichever is asked for."""

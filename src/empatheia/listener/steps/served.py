@@ -16,6 +16,7 @@ from typing import Any, ClassVar, cast
 from empatheia.analysis import Inference, TurnLabels, WordScores
 from empatheia.dialogue import Dialogue, Span
 from empatheia.errors import ConfigError, DataError, EndpointError
+from empatheia.reading import parse_json
 from empatheia.resources.chat_endpoint import API_KEY, ChatEndpoint, Ledger, Usage, in_order
 from empatheia.taxonomy import EMOTIONS, LABELS_41, RELATIONS, canonical_emotion
 from empatheia.understanding.word_questions import is_candidate, words_of
@@ -255,8 +256,8 @@ def _object(text: str) -> Mapping[str, Any]:
     """
     found = _OBJECT.search(text)
     try:
-        record = json.loads(found.group()) if found else None
-    except (ValueError, RecursionError):
+        record = parse_json(found.group()) if found else None
+    except ValueError:
         record = None
     if not isinstance(record, dict):
         raise ValueError("there is no JSON object in it")

@@ -159,7 +159,18 @@ class DecodingSettings(Strict):
     num_beams: int = Field(4, ge=1, le=64, description="Width of `beam`.")
     top_k: int = Field(20, ge=0, description="`sample`: of the k most probable pieces; 0 = all.")
     temperature: float = Field(0.9, gt=0, le=100, description="Of `sample`.")
+    top_p: float = Field(1.0, gt=0, le=1, description="`sample`: of the most probable pieces with this share; 1 = all.")
     max_new_tokens: int = Field(60, ge=1, le=1024, description="Longest reply, in pieces.")
+    no_repeat_ngram_size: int | None = Field(
+        None,
+        ge=0,
+        le=64,
+        description="No run of so many pieces twice in a reply; 0 = no limit, None = 4 for language models in this"
+        " process, else no limit.",
+    )
+    repetition_penalty: float = Field(
+        1.0, gt=0, le=10, description="Above 1, pieces the reply already has become less probable."
+    )
     seed: int = Field(0, ge=0, description="Of the first reply of `sample`; the next ones count on.")
     n: int = Field(1, ge=1, le=64, description="Replies: best beams, or samples; `greedy` has one.")
 

@@ -161,9 +161,10 @@ class Steps:
         try:
             emotion = steering.emotion or self.settings.perceive.emotion
             with given_emotion(emotion):
-                felt = self._emotions(dialogues, emotion, notes, batch_size)
+                emotions = self._emotions(dialogues, emotion, notes, batch_size)
                 targets = self._targets(inputs, dialogues, steering, notes, batch_size)
                 marked = self._marked(dialogues, steering)
+                felt = marked if not self._perceives else self._read(dialogues)
                 inferences = self._inferences(dialogues, notes, batch_size)
                 intents, intent_from = self._intents(dialogues, steering, notes, batch_size)
             doubted = self._doubts(inputs, dialogues, batch_size)
@@ -172,7 +173,7 @@ class Steps:
         wanted = steering.intent or self.settings.react.intent
         out = []
         for i, dialogue in enumerate(dialogues):
-            (now, before, emotion_from), predicted = felt[i], None if wanted else intents[i]
+            (now, before, emotion_from), predicted = emotions[i], None if wanted else intents[i]
             out.append(
                 Understood(
                     ready=inputs[i],
@@ -188,6 +189,7 @@ class Steps:
                     missing=notes.missing[i],
                     uncertain=(*doubted[i], *notes.doubts[i]),
                     marked=marked[i],
+                    felt=felt[i],
                 )
             )
         return out
@@ -248,8 +250,14 @@ class Steps:
     def _marked(self, dialogues: Sequence[Dialogue], steering: Steering) -> list[Understanding | None]:
         """What the reasoner marks in all turns, where the targets are words of that."""
         if isinstance(self._finder(self._way(steering)), ReasonerTargets) and self.reading is not None:
-            return [list(row.values())[-1] for row in self.reading.read(dialogues, len(dialogues))]
+            return self._read(dialogues)
         return [None] * len(dialogues)
+
+    def _read(self, dialogues: Sequence[Dialogue]) -> list[Understanding | None]:
+        """What the reasoner understands at the newest turns."""
+        if self.reading is None:
+            return [None] * len(dialogues)
+        return [list(row.values())[-1] for row in self.reading.read(dialogues, len(dialogues))]
 
     def _finder(self, way: str) -> Any:
         most = self.settings.explain.most

@@ -33,6 +33,7 @@ class Understood:
         missing: Step to the reason why it has no answer.
         uncertain: Reasons to distrust all this.
         marked: What the reasoner takes for causes in all turns, where the targets are words of these; else None.
+        felt: What the perception understood (emotion, side, causes, words), where the reasoner is one; else None.
     """
 
     ready: ReadyInput
@@ -48,6 +49,7 @@ class Understood:
     missing: Mapping[str, str] = field(default_factory=dict)
     uncertain: tuple[str, ...] = ()
     marked: Understanding | None = None
+    felt: Understanding | None = None
 
     @property
     def emotion(self) -> str:
@@ -60,10 +62,12 @@ class Understood:
 
     def perceived(self, n_left_out: int = 0) -> Perceived:
         """What the reflection is told, with the first ``n_left_out`` turns of :attr:`dialogue` left out."""
-        if self.marked is not None:
-            causes, words = self.marked.causes, self.marked.words
-        else:
-            causes = words = () if self.targets is None else self.targets.spans
+        read = self.felt or self.marked
+        words = () if read is None else read.words
+        causes = () if read is None else read.causes
+        if self.targets is not None and (read is None or self.targets.source == GIVEN):
+            causes = self.targets.spans
+            words = words if read is not None else causes
         kept = (
             tuple(replace(span, turn=span.turn - n_left_out) for span in spans if span.turn >= n_left_out)
             for spans in (causes, words)
@@ -84,4 +88,4 @@ class Understood:
     @property
     def sides(self) -> Mapping[str, float]:
         """Probability of pleasant, unpleasant, mixed where the perception says; nothing where the emotion is given."""
-        return {} if self.marked is None or self.emotion_from == GIVEN else self.marked.sides
+        return {} if self.felt is None or self.emotion_from == GIVEN else self.felt.sides

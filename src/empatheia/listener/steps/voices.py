@@ -89,12 +89,14 @@ class Voice(ABC):
         place: As the settings name it.
         can_focus: It can be focused, and can score replies.
         reads_intent: The wanted intent has a say in what it writes.
+        takes_up_targets: It writes about the target words without being focused.
     """
 
     name: str
     place: str = ""
     can_focus = False
     reads_intent = False
+    takes_up_targets = False
 
     def ways(self, ways: Sequence[DecodingSettings]) -> list[DecodingSettings]:
         """The ways it can write in."""

@@ -11,6 +11,7 @@ from empatheia.dialogue import Turn
 from empatheia.errors import DataError
 from empatheia.responders.reflection.clauses import Said, is_foreign, phrase_of, sayable
 from empatheia.responders.reflection.families import View, view
+from empatheia.responders.reflection.feelings import heeded, told_feeling
 from empatheia.responders.reflection.forms import Form, capitalised, fill, flat, pool
 from empatheia.responders.reflection.lexicon import lexicon
 from empatheia.responders.reflection.perceived import Perceived, Reflected
@@ -82,7 +83,8 @@ def reflect(turns: Sequence[Turn], perceived: Perceived, n: int = 1, seed: int =
 
 def _scene(turns: tuple[Turn, ...], perceived: Perceived, seed: int) -> _Scene:
     newest, index = turns[-1].text, len(turns) - 1
-    seen = view(perceived)
+    told = told_feeling(newest)
+    seen = view(heeded(perceived, told) if told else perceived)
     listener = [turn.text for turn in turns if turn.role == "listener"]
     used = flat(listener)
     kind = talk_moment(turns)
@@ -152,7 +154,7 @@ _TALK = ("foreign", "opening", "notext", "greeting", "smalltalk", "closing")
 
 # Moments in which "So your husband hits you." would sound offhand; what is unclear may be one of them.
 _GRAVE = frozenset({"loss", "worry", "lonely", "shame", "disgust", "unclear", "unclear_unpleasant"})
-_WELCOMING = ("Feel free", "Fill me in", "I'll just listen", "Give me a bit")
+_WELCOMING = ("Tell me more whenever", "I'd like to hear", "I'll just listen", "Give me a bit")
 
 
 class _Chooser:
@@ -273,7 +275,7 @@ def _best(scene: _Scene, chooser: _Chooser) -> Said | None:
 def _say(best: Said, scene: _Scene, chooser: _Chooser) -> str:
     """What was said, by itself or inside a form."""
     end = "!" if best.excited and scene.seen.pleasant >= 0.7 and scene.seen.unpleasant < 0.2 else "."
-    if best.kind == "fragment" or not best.text[0].islower() or chooser.number("bare") % 100 < 55:
+    if best.kind == "fragment" or not best.text[0].islower() or chooser.number("bare") % 100 < 75:
         return capitalised(best.text) + end
     light = scene.seen.pleasant >= 0.5 and scene.seen.unpleasant < 0.2
     if chooser.number("so") % 100 < 35 and scene.seen.moment not in _GRAVE:
@@ -338,14 +340,14 @@ def _side(scene: _Scene, chooser: _Chooser) -> Form | None:
         return chooser.form("side", (seen.moment, *seen.wildcards))
     return (
         chooser.form("side", ("unclear",), lambda form: not _asks_again(form, scene))
-        if chooser.number("unsure") % 2
+        if not scene.said or chooser.number("unsure") % 6 == 0
         else None
     )
 
 
 def _asks_again(form: Form, scene: _Scene) -> bool:
     """Whether a form asks for other words, which only an unclear turn deserves."""
-    again = form.text.startswith(("Say it again", "A few more words", "That could mean several", "I could read that"))
+    again = form.text.startswith(("Tell me a bit more", "Can you tell me a bit", "That could go either way"))
     return again and (len(scene.turns[-1].text.split()) > _FEW_WORDS and not is_foreign(scene.turns[-1].text))
 
 

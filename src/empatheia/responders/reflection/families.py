@@ -43,7 +43,7 @@ _MILD = {
 }  # fmt: skip
 # How much of a label counts for each side where the model names no sides.
 _HALF = {"surprised": (0.5, 0.2), "nostalgic": (0.4, 0.2), "sentimental": (0.3, 0.3), "caring": (0.6, 0.2)}
-_FAMILY_SURE, _LABEL_SURE, _SIDE_SURE, _SHARE, _AGAINST = 0.50, 0.42, 0.70, 0.60, 0.35
+_FAMILY_SURE, _LABEL_SURE, _SIDE_SURE, _SHARE, _AGAINST = 0.50, 0.42, 0.64, 0.60, 0.35
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ _HOW_ARE_YOU = re.compile(
     r"(?:week|weekend|evening|morning|weather))|hows\s+(?:it\s+going|life|things|your\s+\w+)|how\s+(?:was|"
     r"is)\s+your\s+\w+|"
     r"how\s+do\s+you\s+do|how\s+have\s+you\s+been|how\s+you\s+(?:doing|been)|what's\s+new|what\s+are\s+you\s+up\s+to|"
-    r"nice\s+to\s+meet\s+you|did\s+you\s+(?:people\s+)?have\s+rain|you\s+ok)\b",
+    r"what'?s\s+up|nice\s+to\s+meet\s+you|did\s+you\s+(?:people\s+)?have\s+rain|you\s+ok)\b",
     re.IGNORECASE,
 )
 _WEATHER = re.compile(
@@ -60,6 +60,21 @@ _ASKED = re.compile(
     re.IGNORECASE,
 )
 _YOU = re.compile(r"\b(?:you|your|yours|u|ur|ya|you're|yourself|you've|you'd)\b", re.IGNORECASE)
+_UNMARKED = re.compile(
+    r"(?:(?:so|and|hey|hi|ok|okay|well|pls|please|but|also|honestly|be\s+honest)[\s,]+)*(?:"
+    r"(?:are|r|do|did|can|could|would|will|have)\s+(?:you|u|ya)\b"
+    r"|(?:what|how|where|who|when)\s+(?:would|do|does|should|can|could|are|did|will)\s+(?:you|u|i|we|one)\b"
+    r"|(?:should|shall|can|could|do|am|would|must)\s+i\b"
+    r"|(?:is|was)\s+it\s+(?:normal|ok|okay|wrong|weird|bad|too\s+(?:late|early|soon|much)|stupid|possible|just\s+me)\b"
+    r"|any\s+(?:advice|tips|ideas)\b|what\s+would\s+u\b|are\s+u\b)",
+    re.IGNORECASE,
+)
+"""How a question to the listener begins that is typed without its mark."""
+_AFTER_A_QUESTION = re.compile(
+    r"(?:(?:please|pls|plz|be\s+honest|honestly|asking\s+for\s+a\s+friend|yes\s+or\s+no|thanks?|thank\s+you|just\s+curious"
+    r"|serious(?:ly)?|genuine(?:ly)?|help|idk|lol|haha)[\s,.!?]*)+",
+    re.IGNORECASE,
+)
 _RHETORICAL = re.compile(
     r"(?:you\s+know|you\s+see|know\s+what\s+i\s+mean|right|guess\s+what|you\s+know\s+what|"
     r"can\s+you\s+(?:believe|imagine)\b.*|"
@@ -130,7 +145,7 @@ def talk_moment(turns: Sequence[Turn]) -> str:
 
 
 def _is_smalltalk(rest: str, n_rest: int) -> bool:
-    left = _HOW_ARE_YOU.sub(" ", rest)
+    left = re.sub(r"\bfrom\s+\w+", " ", _HOW_ARE_YOU.sub(" ", rest), flags=re.IGNORECASE)
     left = re.sub(
         r"\b(?:i'm|i\s+am|doing|fine|good|well|ok|okay|great|thanks|thank\s+you|and|so|today|there|here|again|"
         r"not\s+bad|it's|pretty|all|"
@@ -172,6 +187,8 @@ def _question(text: str) -> str:
     sentences = [part.strip() for part in re.split(r"(?<=[.!?…])\s+", text) if re.search(r"\w", part)]
     if not sentences:
         return ""
+    if len(sentences) > 1 and _AFTER_A_QUESTION.fullmatch(sentences[-1]):
+        sentences = sentences[:-1]
     last = sentences[-1]
     body = last.rstrip("?!. ")
     n_words = len(body.split())
@@ -181,6 +198,8 @@ def _question(text: str) -> str:
                                      r"are\s+you\s+(?:a\s+)?(?:human|real|bot|robot|ai)|"
                                      r"what\s+do\s+you\s+think)\b", body, re.IGNORECASE):  # fmt: skip
             return "question_self" if re.search(r"human|real|bot|\bai\b", body, re.IGNORECASE) else "question"
+        if n_words <= 24 and _UNMARKED.match(body) and not _RHETORICAL.fullmatch(body):
+            return "question_self" if _ABOUT_LISTENER.search(body) and not _ASKED.search(body) else "question"
         return ""
     if _RHETORICAL.fullmatch(body) or re.search(
         r",\s*(?:right|you\s+know|isn't\s+it|no|eh|huh|yeah|ok)\Z", body, re.IGNORECASE

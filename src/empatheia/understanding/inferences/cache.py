@@ -17,12 +17,13 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from empatheia.errors import CheckpointError, DataError, MissingResourceError
+from empatheia.reading import parse_json
 from empatheia.resources import hold_file
 from empatheia.taxonomy import RELATIONS
 from empatheia.understanding.inferences.heads import Asked
@@ -225,6 +226,8 @@ def fill_cache(
 ) -> FillReport:
     """Asks a provider about turns, one line a turn in their order; a kill loses at most ``provider.stride`` texts.
 
+    The lines go to ``NAME.partial``, which takes the name when all turns are in.
+
     With ``resume`` the turns that the file has are compared with it one by one and skipped, so none is lost or written
     twice, and the file is the same as that of a run that was not stopped.
 
@@ -250,11 +253,32 @@ def fill_cache(
         raise DataError(
             f"cannot write {path}: it is a folder, or its folder does not exist. Name a file, e.g. cache.jsonl."
         )
-    if path.exists() and not resume:
-        raise DataError(f"{path} is there already. Go on with it by --resume (resume=True), or name another file.")
+    partial = path.with_name(f"{path.name}.partial")
+    there = [place for place in (path, partial) if place.exists()]
+    if there and not resume:
+        raise DataError(f"{there[0]} is there already. Go on with it by --resume (resume=True), or name another file.")
+    if len(there) > 1:
+        raise DataError(f"{path} and {partial.name} are both there; delete the one that is not to be gone on with.")
     header = _header(provider, names, n, heads or {})
-    if not path.exists():
-        _start(path, header)
+    place = there[0] if there else partial
+    if not there:
+        _start(place, header)
+    return replace(_fill(provider, turns, place, path, header, names, n, batch_size, progress), path=path)
+
+
+def _fill(
+    provider: Inferences,
+    turns: Iterable[Asked],
+    path: Path,
+    target: Path,
+    header: Mapping[str, Any],
+    names: Sequence[str],
+    n: int,
+    batch_size: int,
+    progress: Progress | None,
+) -> FillReport:
+    """Checks what a file has and adds the rest; only while nothing is to be added it has its final name."""
+    partial = target.with_name(f"{target.name}.partial")
     rest = iter(turns)
     known: dict[str, int] = {}
     counts: Counter[tuple[str, str]] = Counter()
@@ -278,6 +302,8 @@ def fill_cache(
             progress(before)
         total, reused = before, 0
         while chunk := list(islice(rest, provider.stride)):
+            if path == target and not partial.exists():
+                path.replace(partial)
             keys = [cache_key(asked.heads, header["fingerprint"], n) for asked in chunk]
             new = {key: asked.heads for key, asked in zip(keys, chunk, strict=True) if key not in known}
             answers = map(_plain, infer_merged(provider, list(new.values()), names, n, batch_size))
@@ -292,6 +318,8 @@ def fill_cache(
             total += len(chunk)
             if progress is not None:
                 progress(len(chunk))
+        if partial.exists():
+            partial.replace(target)  # still held
     answered = {name: counts[name, ""] for name in names}
     absent = {name: {why: k for (r, why), k in counts.items() if r == name and why} for name in names}
     return FillReport(path, total, before, reused, answered, {name: why for name, why in absent.items() if why})
@@ -380,13 +408,33 @@ def read_header(path: Path) -> dict[str, Any]:
         _, _, header = next(_whole_lines(path), (0, 0, None))
     except CheckpointError:
         header = None
-    if not isinstance(header, dict) or header.get("kind") != KIND:
+    if not isinstance(header, dict) or header.get("kind") != KIND or not _is_header(header):
         raise CheckpointError(
             f"{path} is no cache of inferences. Make one with: empatheia infer FILE --out cache.jsonl"
         )
     if header.get("format") != FORMAT:
         raise CheckpointError(f"{path} has format {header.get('format')}; this release reads {FORMAT}. Make it again.")
     return header
+
+
+def _is_header(header: Mapping[str, Any]) -> bool:
+    """Whether a first line has all that is read of it; what it says of another format is another matter."""
+    if header.get("format") != FORMAT:
+        return True
+    texts, relations = (header.get("provider"), header.get("fingerprint")), header.get("relations")
+    named = isinstance(relations, list) and all(isinstance(name, str) for name in relations)
+    return all(isinstance(text, str) for text in texts) and named and type(header.get("n")) is int
+
+
+def _is_answer(values: Any) -> bool:
+    """Whether something is what :meth:`Tails.to_dict` gives."""
+    if not isinstance(values, dict):
+        return False
+    if "absent" in values:
+        return isinstance(values["absent"], str)
+    tails, scores = values.get("tails"), values.get("scores", [])
+    is_told = isinstance(tails, list) and all(isinstance(tail, str) for tail in tails)
+    return is_told and isinstance(scores, list) and all(isinstance(score, int | float) for score in scores)
 
 
 def _whole_lines(path: Path) -> Iterator[tuple[int, int, dict[str, Any]]]:
@@ -401,10 +449,15 @@ def _whole_lines(path: Path) -> Iterator[tuple[int, int, dict[str, Any]]]:
             if not raw.endswith(b"\n"):
                 return
             try:
-                line = json.loads(raw)
-                if place and not (isinstance(line["key"], str) and isinstance(line["inferences"], dict)):
+                line = parse_json(raw)
+                texts = [line[name] for name in ("key", "id", "text")] if place else []
+                if place and not (
+                    all(isinstance(text, str) for text in texts)
+                    and type(line["turn"]) is int
+                    and all(map(_is_answer, line["inferences"].values()))
+                ):
                     raise ValueError("another kind of line")
-            except (ValueError, KeyError, TypeError):
+            except (ValueError, KeyError, TypeError, AttributeError):
                 raise CheckpointError(
                     f"{path}:{number}: a damaged line. Delete it and what follows, then resume."
                 ) from None
@@ -439,4 +492,4 @@ def _counted(inferences: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def _stored(stream: BinaryIO, place: int) -> dict[str, Any]:
     stream.seek(place)
-    return json.loads(stream.readline())["inferences"]
+    return parse_json(stream.readline())["inferences"]

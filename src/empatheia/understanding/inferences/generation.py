@@ -8,7 +8,6 @@ checkpoint says about lengths is overridden: bart-large's stock settings forbid 
 from __future__ import annotations
 
 import copy
-import json
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -18,6 +17,7 @@ import torch
 from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from empatheia.errors import CheckpointError, ConfigError
+from empatheia.reading import read_record
 from empatheia.resources import load_pretrained, resolve_model
 from empatheia.taxonomy import RELATIONS
 from empatheia.text.batching import BucketBatchSampler
@@ -133,7 +133,7 @@ class GeneratedInferences:
         if missing := sorted(info["missing_keys"]):
             raise CheckpointError(f"{str(folder)!r} lacks {len(missing)} weights, first {missing[0]!r}.")
         try:
-            said = json.loads((path / "empatheia.json").read_text(encoding="utf-8"))
+            said = read_record(path / "empatheia.json")
         except (OSError, ValueError):
             said = {}
         settings.setdefault("source", str(said.get("source", "")))

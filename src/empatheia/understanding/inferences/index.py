@@ -28,6 +28,7 @@ import polars as pl
 
 from empatheia.corpora.atomic import AtomicTuples
 from empatheia.errors import CheckpointError, ConfigError, DataError, MissingDependencyError
+from empatheia.reading import read_array, read_record
 from empatheia.taxonomy import RELATIONS
 from empatheia.understanding.inferences.heads import FORMS, person_head, plain_head
 from empatheia.understanding.inferences.provider import fingerprint_of
@@ -72,10 +73,10 @@ class TupleIndex:
                 " Give that encoder, or build the index again."
             )
         try:
-            self.vectors = np.load(self.folder / "vectors.npy", mmap_mode="r")  # (n_heads, width)
+            self.vectors = read_array(self.folder / "vectors.npy", mmap=True)  # (n_heads, width)
             self.heads = (self.folder / "heads.txt").read_text(encoding="utf-8").split("\n")[:-1]
             starts, places, counts = (
-                np.load(self.folder / f"{name}.npy", mmap_mode="r") for name in ("starts", "places", "counts")
+                read_array(self.folder / f"{name}.npy", mmap=True) for name in ("starts", "places", "counts")
             )
             self._tails = np.memmap(self.folder / "tails.txt", np.uint8, "r")
         except (OSError, ValueError) as error:
@@ -288,7 +289,7 @@ def build_index(
 def is_index(folder: Path) -> bool:
     """Whether a folder says that it is an index."""
     try:
-        return json.loads((folder / META).read_text(encoding="utf-8")).get("kind") == KIND
+        return read_record(folder / META).get("kind") == KIND
     except (OSError, ValueError, AttributeError):
         return False
 
@@ -300,7 +301,7 @@ def read_meta(folder: Path) -> dict[str, Any]:
         CheckpointError: It is no index, or of another format.
     """
     try:
-        meta = json.loads((folder / META).read_text(encoding="utf-8"))
+        meta = read_record(folder / META)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise CheckpointError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
@@ -12,6 +11,7 @@ from typing import Any, ClassVar
 from empatheia.analysis import Inference
 from empatheia.dialogue import Dialogue
 from empatheia.errors import CheckpointError, ConfigError, MissingResourceError
+from empatheia.reading import read_record
 from empatheia.resources import installed_model, models_root, resolve_model
 from empatheia.taxonomy import RELATIONS
 from empatheia.understanding.inferences.cache import CachedInferences, infer_merged
@@ -256,6 +256,6 @@ def _made(provider: Any, path: Path, device: Any, settings: dict[str, Any]) -> I
 
 def _model_type(path: Path) -> str | None:
     try:
-        return json.loads((path / "config.json").read_text(encoding="utf-8")).get("model_type")
+        return read_record(path / "config.json").get("model_type")
     except (OSError, ValueError, AttributeError):
         return None

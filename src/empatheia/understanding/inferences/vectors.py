@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from empatheia.errors import CheckpointError, ConfigError, MissingResourceError
+from empatheia.reading import read_array
 from empatheia.resources import file_sha256, resolve_model
 from empatheia.text.batching import BucketBatchSampler
 from empatheia.understanding.inferences.provider import fingerprint_of
@@ -171,7 +172,7 @@ class WordVectors:
             CheckpointError: It is not there or damaged.
         """
         try:
-            idf = np.load(folder / _IDF_FILE, allow_pickle=False)
+            idf = read_array(folder / _IDF_FILE)
         except (OSError, ValueError) as error:
             raise CheckpointError(f"{folder / _IDF_FILE}: {error}. Build the index again.") from None
         return cls(len(idf), idf)

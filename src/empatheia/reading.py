@@ -1,0 +1,317 @@
+"""The one door to JSON, JSON lines, CSV, gzip of others: bounded in size, depth and digits, in UTF-8.
+
+Whatever is wrong with a file is an :class:`UnreadableError` that says where and what is accepted. It is a
+``DataError``, so nobody has to catch it, and a ``ValueError``, so who has another remedy may.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from empatheia.errors import DataError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+MAX_BYTES = 1 << 30
+"""Of a file that is read whole, after it is unpacked."""
+MAX_LINE = 64 << 20
+"""Characters of a line of a file that is read line by line."""
+MAX_DEPTH = 100
+"""Lists and objects of JSON within each other."""
+MAX_DIGITS = 100
+"""Of a whole number in JSON."""
+MAX_FIELD = 64 << 20
+"""Characters of a cell of CSV."""
+_BLOCK = 1 << 20
+_GZIP = b"\x1f\x8b"
+_DAMAGED = (OSError, EOFError, zlib.error)
+
+
+class UnreadableError(DataError, ValueError):
+    """A file or a text is not what its reader accepts.
+
+    Args:
+        msg: What is wrong.
+        lineno, colno: Where, from 1; 0 if it is nowhere in particular.
+    """
+
+    def __init__(self, msg: str, lineno: int = 0, colno: int = 0) -> None:
+        self.msg, self.lineno, self.colno = msg, lineno, colno
+        super().__init__(f"{msg}: line {lineno} column {colno}" if lineno else msg)
+
+
+def parse_json(text: str | bytes) -> Any:
+    """A JSON value.
+
+    Raises:
+        UnreadableError: The text is none, is not UTF-8, is nested too deep or has a number of too many digits.
+
+    >>> parse_json('{"a": [1, 2.5]}')
+    {'a': [1, 2.5]}
+    """
+    if isinstance(text, bytes):
+        text = _decoded(text)
+    try:
+        value = json.loads(text, parse_int=_whole)
+    except json.JSONDecodeError as error:
+        raise UnreadableError(error.msg, error.lineno, error.colno) from None
+    except RecursionError:
+        raise UnreadableError(_TOO_DEEP) from None
+    if text.count("[") + text.count("{") > MAX_DEPTH:
+        _check_depth(value)
+    return value
+
+
+_TOO_DEEP = f"lists and objects are nested too deep; accepted: at most {MAX_DEPTH} within each other"
+
+
+def _check_depth(value: Any) -> None:
+    level, depth = [value], 0
+    while level := [inner for outer in level for inner in _inside(outer)]:
+        depth += 1
+        if depth > MAX_DEPTH:
+            raise UnreadableError(_TOO_DEEP)
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    values = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return (inner for inner in values if isinstance(inner, dict | list))
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > MAX_DIGITS:
+        raise UnreadableError(f"a number of too many digits ({len(digits):,}); accepted: at most {MAX_DIGITS}")
+    return int(digits)
+
+
+def whole_number(text: str) -> int | None:
+    """A whole number of 0 or more in plain digits, or None: not of thousands of digits, not ``²``.
+
+    >>> whole_number(" 41 "), whole_number("-1"), whole_number("²")
+    (41, None, None)
+    """
+    digits = text.strip()
+    return int(digits) if digits.isascii() and digits.isdecimal() and len(digits) <= MAX_DIGITS else None
+
+
+def read_bytes(path: str | Path) -> bytes:
+    """What a file holds, plain or unpacked from gzip (told by its first bytes, not its name).
+
+    Raises:
+        OSError: It cannot be opened.
+        UnreadableError: It is too large, or a damaged or truncated gzip file.
+    """
+    path = Path(path)
+    with path.open("rb") as file:
+        raw = file.read(MAX_BYTES + 1)
+        if raw[:2] == _GZIP:
+            file.seek(0)
+            try:
+                with gzip.GzipFile(fileobj=file) as unpacked:
+                    raw = unpacked.read(MAX_BYTES + 1)
+            except _DAMAGED as error:
+                raise _damaged(path, error) from None
+    if len(raw) > MAX_BYTES:
+        raise UnreadableError(
+            f"{path}: holds more than {MAX_BYTES >> 20:,} MiB, unpacked; accepted: at most that. Split the file."
+        )
+    return raw
+
+
+def _damaged(path: Path, error: Exception) -> UnreadableError:
+    return UnreadableError(f"{path}: damaged or truncated gzip file ({error}). Get the file again.")
+
+
+def read_text(path: str | Path) -> str:
+    """The text of a UTF-8 file, without a byte order mark, as :func:`read_bytes` reads it.
+
+    Raises:
+        OSError: It cannot be opened.
+        UnreadableError: It is too large, not UTF-8, or a damaged or truncated gzip file.
+    """
+    return _decoded(read_bytes(path), path)
+
+
+def _decoded(raw: bytes, path: str | Path = "") -> str:
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        where = f"{path}:{line}: " if path else ""
+        raise UnreadableError(
+            f"{where}byte 0x{error.object[error.start]:02x} is not UTF-8. Convert the file to UTF-8."
+        ) from None
+
+
+def read_json(path: str | Path) -> Any:
+    """The JSON value of a file.
+
+    Raises:
+        OSError: It cannot be opened.
+        UnreadableError: It holds none, or one that :func:`parse_json` refuses.
+    """
+    text = read_text(path)
+    try:
+        return parse_json(text)
+    except UnreadableError as error:
+        raise UnreadableError(f"{path}: not JSON ({error}). Copy the file again, or make it anew.") from None
+
+
+def read_record(path: str | Path) -> dict[str, Any]:
+    """The JSON object of a file; raises as :func:`read_json`, and UnreadableError for a value of another kind."""
+    value = read_json(path)
+    if not isinstance(value, dict):
+        raise UnreadableError(f"{path}: holds a JSON {type(value).__name__}; accepted: an object. Make the file anew.")
+    return value
+
+
+def lines_of(path: str | Path, errors: str = "strict") -> Iterator[tuple[int, str]]:
+    """Lines of a plain or gzip file with their numbers from 1, one at a time; only a line feed ends one.
+
+    Args:
+        path: Of any size; one line is bounded.
+        errors: What becomes of bytes that are not UTF-8: ``strict`` or ``replace``.
+
+    Raises:
+        OSError: It cannot be opened.
+        UnreadableError: A line is too long or not UTF-8, or the gzip file is damaged or truncated.
+    """
+    path = Path(path)
+    with path.open("rb") as raw:
+        is_packed = raw.read(2) == _GZIP
+        raw.seek(0)
+        file: IO[bytes] = gzip.GzipFile(fileobj=raw) if is_packed else raw  # pyright: ignore[reportAssignmentType]
+        number = 0
+        while True:
+            number += 1
+            try:
+                line = file.readline(MAX_LINE + 1)
+            except _DAMAGED as error:
+                raise _damaged(path, error) from None
+            if not line:
+                return
+            if len(line) > MAX_LINE:
+                raise UnreadableError(f"{path}:{number}: a line of more than {MAX_LINE >> 20} MiB. Break it up.")
+            try:
+                yield number, line.decode("utf-8-sig" if number == 1 else "utf-8", errors)
+            except UnicodeDecodeError as error:
+                raise UnreadableError(
+                    f"{path}:{number}: byte 0x{error.object[error.start]:02x} is not UTF-8. Convert the file to UTF-8."
+                ) from None
+
+
+def csv_reader(lines: Iterable[str], **options: Any) -> Any:
+    """``csv.reader`` with bounded cells; see there for the options and for ``csv.Error``."""
+    csv.field_size_limit(MAX_FIELD)
+    return csv.reader(lines, **options)
+
+
+class CsvRows:
+    """Rows of a CSV text as dictionaries; a cell that a row lacks is empty, one that has no column is left out.
+
+    Args:
+        text: With a header line.
+        place: Whose it is, for messages.
+        delimiter: Between cells.
+    """
+
+    def __init__(self, text: str, place: str | Path = "", delimiter: str = ",") -> None:
+        self.place = str(place)
+        self._reader = csv_reader(io.StringIO(text, newline=""), delimiter=delimiter)
+        self.fieldnames: list[str] = next(self._cells(), [])
+
+    @property
+    def line_num(self) -> int:
+        """Line of the file at which the last row ended."""
+        return self._reader.line_num
+
+    def __iter__(self) -> Iterator[dict[str, str]]:
+        for cells in self._cells():
+            if cells:
+                cells += [""] * (len(self.fieldnames) - len(cells))
+                yield dict(zip(self.fieldnames, cells, strict=False))
+
+    def _cells(self) -> Iterator[list[str]]:
+        try:
+            yield from self._reader
+        except csv.Error as error:
+            where = f"{self.place}:{self.line_num}: " if self.place else ""
+            raise UnreadableError(f"{where}not readable as CSV: {error}. Is a quotation mark not closed?") from None
+
+
+def read_array(path: str | Path, mmap: bool = False) -> np.ndarray:
+    """The array of a ``.npy`` file; no more is taken into memory than the file is long.
+
+    Args:
+        path: Never unpickled.
+        mmap: Leave it on disk.
+
+    Raises:
+        OSError: It cannot be opened.
+        UnreadableError: It is no such file, or shorter than it says.
+    """
+    import numpy as np
+
+    try:
+        array = np.load(path, mmap_mode="r", allow_pickle=False)  # a header without its numbers maps nothing
+        if not isinstance(array, np.ndarray):
+            raise ValueError("an archive in place of one array")
+        return array if mmap else np.array(array)
+    except OSError:
+        raise
+    except Exception as error:  # numpy evaluates a header as Python, with errors of all its kinds
+        raise UnreadableError(f"{path}: no whole array ({' '.join(str(error).split())[:200]}). Make it anew.") from None
+
+
+def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
+    """The arrays of a ``.npz`` file, bounded after they are unpacked; raises as :func:`read_array`."""
+    import numpy as np
+
+    try:
+        with zipfile.ZipFile(path) as archive:
+            if (size := sum(entry.file_size for entry in archive.infolist())) > MAX_BYTES:
+                raise UnreadableError(f"{path}: unpacks to {size:,} bytes; accepted: at most {MAX_BYTES:,}.")
+            out = {}
+            for entry in archive.infolist():
+                head = io.BytesIO(archive.read(entry))  # no more than the size that was added up
+                out[entry.filename.removesuffix(".npy")] = np.lib.format.read_array(head, allow_pickle=False)
+            return out
+    except UnreadableError:
+        raise
+    except FileNotFoundError:
+        raise
+    except Exception as error:  # as above, and those of a damaged archive
+        said = " ".join(str(error).split())[:200]
+        raise UnreadableError(f"{path}: no whole arrays ({said}). Make it anew.") from None
+
+
+def read_member(path: str | Path, choose: Callable[[list[str]], str]) -> tuple[str, bytes]:
+    """A file of a ZIP archive with its name, bounded after it is unpacked.
+
+    Args:
+        path: Of the archive.
+        choose: Given the names in it, gives that of the file, or raises.
+
+    Raises:
+        UnreadableError: The archive is damaged, or the file in it too large.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            name = choose(archive.namelist())
+            if (size := archive.getinfo(name).file_size) > MAX_BYTES:
+                raise UnreadableError(f"{path}: {name} unpacks to {size:,} bytes; accepted: at most {MAX_BYTES:,}.")
+            return name, archive.read(name)
+    except DataError:
+        raise
+    except Exception as error:  # damaged archives raise errors of all kinds
+        said = " ".join(str(error).split())[:200]
+        raise UnreadableError(f"{path}: a damaged archive ({said}). Get it again.") from None

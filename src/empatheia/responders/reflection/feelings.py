@@ -1,0 +1,88 @@
+"""A feeling that the speaker names of themselves: "so chuffed with myself", "scared.", "im gutted".
+
+Perception may miss what is said outright. A word of feeling counts where the speaker says it of themselves in the
+newest turn, not negated, not of somebody else, and not of the past ("used to be").
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+
+import yaml
+
+from empatheia.responders.reflection.perceived import Perceived
+from empatheia.taxonomy import EMOTIONS
+from empatheia.text.noise import straight
+
+SHARE = 0.65
+"""How much of the probability goes to a feeling that was named."""
+_PLEASANT = frozenset(["proud", "joyful", "excited", "content", "grateful", "hopeful", "confident"])
+_EITHER = frozenset(["nostalgic", "sentimental", "surprised", "impressed"])
+_OTHERS = (
+    r"\b(?:he|she|they|he's|she's|they're|hes|shes|theyre|his|her|their|you|you're|your|who|everyone|everybody|people"
+    r"|mum|mom|dad|wife|husband|son|daughter|sister|brother|boss|friend|mother|father|gran|nan|kids?|dog|cat|it|it's"
+    r"|its)\b"
+)
+_NEGATED = re.compile(r"(?:\b(?:not|never|no|nor|hardly|without|neither|used to be|less|stop being)\b|n't\b|\baint\b)")
+_OF_OTHERS = re.compile(_OTHERS)
+_OF_SELF = re.compile(
+    r"(?:\b(?:i|i'm|im|i am|i was|i've|ive|feel|feeling|felt|me|we're|we|am|so|pretty|really|very|quite|absolutely"
+    r"|totally|just|bit|kinda|well|too|still|now|and|but|mostly|a)\s+(?:\w+\s+){0,2})\Z|(?:^|[.!?,;:\n]\s*)\Z"
+)
+_NO_FEELING = re.compile(r"\s+(?:birthday|new|christmas|anniversary|easter|hour|place|ending|face|the|my)\b")
+_DOUBLE_MEANING = frozenset(("cross", "down", "low", "blue", "broken", "mad", "touched", "crushed", "shattered"))
+_CLAUSE = re.compile(r"[.!?;\n]+|,\s|\b(?:but|because|and then|while)\b")
+
+
+@lru_cache(maxsize=1)
+def _words() -> tuple[re.Pattern[str], dict[str, str]]:
+    path = Path(__file__).with_name("feelings.yaml")
+    table: Mapping[str, list[str]] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    labels = {word: label for label, words in table.items() for word in words}
+    longest_first = sorted(labels, key=lambda word: -len(word))
+    return re.compile(r"(?<![\w'])(?:" + "|".join(map(re.escape, longest_first)) + r")(?![\w'])"), labels
+
+
+def told_feeling(text: str) -> str:
+    """The label of the last feeling that the speaker names of themselves; "" if none, or if two sides are named.
+
+    >>> told_feeling("learnt to swim at 43, so chuffed with myself")
+    'proud'
+    >>> told_feeling("she was so happy and I'm not sad"), told_feeling("scared. and relieved")
+    ('', '')
+    """
+    pattern, labels = _words()
+    found = []
+    low = straight(text).lower()
+    for match in pattern.finditer(low):
+        begin = max((cut.end() for cut in _CLAUSE.finditer(low, 0, match.start())), default=0)
+        before = low[begin : match.start()]
+        near = " ".join(before.split()[-4:])
+        if _NEGATED.search(near) or _OF_OTHERS.search(near):
+            continue
+        if _NO_FEELING.match(low, match.end()) or (match.group() in _DOUBLE_MEANING and not before.strip()):
+            continue
+        if not before.strip() or _OF_SELF.search(before):
+            found.append(labels[match.group()])
+    sides = {name in _PLEASANT for name in found if name not in _EITHER}
+    return found[-1] if found and len(sides) < 2 else ""
+
+
+def heeded(perceived: Perceived, label: str) -> Perceived:
+    """What was perceived, with most of the probability on a feeling that was named.
+
+    Args:
+        perceived: Of the newest turn.
+        label: One of the 32.
+    """
+    total = sum(perceived.emotions.values()) or 1.0
+    rest = {name: (1 - SHARE) * perceived.emotions.get(name, 0.0) / total for name in EMOTIONS}
+    emotions = {**rest, label: rest[label] + SHARE}
+    sides: Mapping[str, float] = perceived.sides
+    if sides and label not in _EITHER:
+        own = "pleasant" if label in _PLEASANT else "unpleasant"
+        sides = {name: (1 - SHARE) * p + SHARE * (name == own) for name, p in sides.items()}
+    return Perceived(emotions, sides, perceived.causes, perceived.words)

