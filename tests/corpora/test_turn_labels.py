@@ -36,7 +36,7 @@ def test_released_table(tmp_path):
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ("c1 1 sad", "2: 'c1 1 sad' is not conv_id, utterance_idx, label, tab-separated"),
+        ("c1 1 sad", "2: 'c1 1 sad' is not conv_id, utterance_idx .0 to 999., label, tab-separated"),
         ("c1\tx\tsad", "2: .* is not conv_id"),
         ("c1\t1\tgloomy", "2: unknown emotion or intent 'gloomy'"),
         ("c1\t1\tsad\nc1\t1\tangry", "3: utterance 1 of 'c1' has two labels"),
