@@ -11,6 +11,7 @@ from transformers import (
     DataCollatorForSeq2Seq,
     EncoderDecoderCache,
     GenerationConfig,
+    PreTrainedModel,
     Seq2SeqTrainer,
     Seq2SeqTrainingArguments,
     StaticCache,
@@ -166,19 +167,32 @@ def test_inner_states_are_refused_in_words(name, asked):
     assert len(said.scores) >= 1
 
 
-@pytest.mark.parametrize("system", sorted({case.system for case in CASES.values()}))
-def test_auto_classes_know_the_responders(system, tmp_path):
-    """In a new process, which has imported the responder's module and nothing else of ours."""
-    case = next(case for case in CASES.values() if case.system == system)
-    model = case.build()
-    model.save_pretrained(tmp_path)
+def test_auto_classes_know_the_responders(tmp_path):
+    """In a new process, which has imported the responders' modules and nothing else of ours."""
+    models = {case.system: case.build() for case in CASES.values()}
+    for system, model in models.items():
+        model.save_pretrained(tmp_path / system)
     code = (
-        f"import sys; import {type(model).__module__}; from transformers import AutoConfig, AutoModelForSeq2SeqLM;"
-        "print(type(AutoConfig.from_pretrained(sys.argv[1])).__name__);"
-        "print(type(AutoModelForSeq2SeqLM.from_pretrained(sys.argv[1])).__name__)"
+        f"import sys, {', '.join(sorted({type(model).__module__ for model in models.values()}))}\n"
+        "from transformers import AutoConfig, AutoModelForSeq2SeqLM\n"
+        "for folder in sys.argv[1:]:\n"
+        "    print(type(AutoConfig.from_pretrained(folder)).__name__)\n"
+        "    print(type(AutoModelForSeq2SeqLM.from_pretrained(folder)).__name__)\n"
     )
-    ran = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True)
-    assert ran.stdout.split() == [type(model.config).__name__, type(model).__name__], ran.stderr
+    command = [sys.executable, "-c", code, *(str(tmp_path / system) for system in models)]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    known = [type(part).__name__ for model in models.values() for part in (model.config, model)]
+    assert ran.stdout.split() == known, ran.stderr
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.fields.get("encoder_config")])
+def test_the_pretrained_encoder_attends_as_asked(name, tmp_path):
+    CASES[name].build().save_pretrained(tmp_path)
+    model_class = type(CASES[name].build())
+    for asked in ("eager", "sdpa"):
+        loaded = model_class.from_pretrained(tmp_path, attn_implementation=asked)
+        inner = {part.config._attn_implementation for part in loaded.modules() if isinstance(part, PreTrainedModel)}
+        assert inner == {asked}
 
 
 def test_auto_classes_know_the_retrieval_model(tmp_path):

@@ -28,13 +28,13 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModel
+from transformers import AutoModel
 from transformers import initialization as init
 from transformers.models.auto.modeling_auto import MODEL_MAPPING
 
 from empatheia.errors import DecodingError
 from empatheia.layers.post_norm import PostNormDecoder, PostNormEncoder
-from empatheia.resources import build_pretrained, load_pretrained
+from empatheia.resources import build_pretrained, described_encoder, load_pretrained
 from empatheia.responders.seq2seq import (
     IGNORED,
     ResponderEncoding,
@@ -153,8 +153,7 @@ class PretrainedContext(nn.Module):
 
     def __init__(self, config: MEED2Config) -> None:
         super().__init__()
-        settings = dict(config.encoder_config or {})
-        described = AutoConfig.for_model(settings.pop("model_type"), **settings)
+        described = described_encoder(config)
         reader = MODEL_MAPPING.get(type(described), None)
         takes = inspect.signature(reader.__init__).parameters if reader is not None else {}
         bare = {"add_pooling_layer": False} if "add_pooling_layer" in takes else {}  # a pooler would never learn

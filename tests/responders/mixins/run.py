@@ -48,7 +48,16 @@ def fetch(folder: Path) -> str:
         return ""
     folder.mkdir(parents=True, exist_ok=True)
     for arguments in (
-        ("download", "--no-binary", ":all:", "--no-deps", "--no-build-isolation", "-d", str(folder), name.replace("-", "==")),
+        (
+            "download",
+            "--no-binary",
+            ":all:",
+            "--no-deps",
+            "--no-build-isolation",
+            "-d",
+            str(folder),
+            name.replace("-", "=="),
+        ),
         ("install", "--no-deps", "--upgrade", "--target", str(folder / "packages"), NEEDS),
     ):
         ran = subprocess.run([*PIP, *arguments], capture_output=True, text=True, check=False)
@@ -77,8 +86,19 @@ def main(arguments: list[str]) -> int:
         return 0
     paths = (folder, folder / "packages", HERE.parent)
     before = f"import sys; sys.path[:0] = {[str(path.resolve()) for path in paths]!r}; import pytest;"
-    command = ["-q", "-p", "no:cacheprovider", "--noconftest", "-c", str(folder / "pytest.ini"), str(HERE / "systems.py"), *arguments]
-    return subprocess.run([sys.executable, "-c", f"{before} sys.exit(pytest.main({command!r}))"], check=False).returncode
+    command = [
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--noconftest",
+        "-c",
+        str(folder / "pytest.ini"),
+        str(HERE / "systems.py"),
+        *arguments,
+    ]
+    return subprocess.run(
+        [sys.executable, "-c", f"{before} sys.exit(pytest.main({command!r}))"], check=False
+    ).returncode
 
 
 if __name__ == "__main__":
