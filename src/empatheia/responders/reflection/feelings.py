@@ -29,10 +29,12 @@ _OTHERS = (
 _NEGATED = re.compile(r"(?:\b(?:not|never|no|nor|hardly|without|neither|used to be|less|stop being)\b|n't\b|\baint\b)")
 _OF_OTHERS = re.compile(_OTHERS)
 _OF_SELF = re.compile(
-    r"(?:\b(?:i|i'm|im|i am|i was|i've|ive|feel|feeling|felt|me|we're|we|am|so|pretty|really|very|quite|absolutely"
-    r"|totally|just|bit|kinda|well|too|still|now|and|but|mostly|a)\s+(?:\w+\s+){0,2})\Z|(?:^|[.!?,;:\n]\s*)\Z"
+    r"(?:\b(?:i|i'm|im|i am|i was|i've|ive|feel|feeling|felt|me|we're|we|am|so|pretty|really|very|quite|proper|dead"
+    r"|super|that|absolutely|totally|just|bit|kinda|well|too|still|now|and|but|mostly|a bit|a little|a)\s+"
+    r"(?:(?<!a )\w+\s+){0,2})\Z|(?:^|[.!?,;:\n]\s*)\Z"
 )
 _NO_FEELING = re.compile(r"\s+(?:birthday|new|christmas|anniversary|easter|hour|place|ending|face|the|my)\b")
+_FOR_ANOTHER = re.compile(r"\s+for\s+\w+(?:\s+\w+)?[^.!?]*\b(?:but|though|yet)\b")
 _DOUBLE_MEANING = frozenset(("cross", "down", "low", "blue", "broken", "mad", "touched", "crushed", "shattered"))
 _CLAUSE = re.compile(r"[.!?;\n]+|,\s|\b(?:but|because|and then|while)\b")
 
@@ -62,6 +64,8 @@ def told_feeling(text: str) -> str:
         before = low[begin : match.start()]
         near = " ".join(before.split()[-4:])
         if _NEGATED.search(near) or _OF_OTHERS.search(near):
+            continue
+        if _FOR_ANOTHER.match(low, match.end()):
             continue
         if _NO_FEELING.match(low, match.end()) or (match.group() in _DOUBLE_MEANING and not before.strip()):
             continue

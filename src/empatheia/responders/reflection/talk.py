@@ -85,7 +85,7 @@ _RHETORICAL = re.compile(
     re.IGNORECASE,
 )
 _ABOUT_LISTENER = re.compile(
-    r"\b(?:are|r)\s+(?:you|u)\b|\b(?:do|did|have|has|were|can|will)\s+(?:you|u)\s+(?:ever|have|got|like|love|"
+    r"\b(?:are|r|were)\s+(?:you|u)\b|\b(?:do|did|have|has|were|can|will)\s+(?:you|u)\s+(?:ever|have|got|like|love|"
     r"live|work|own|feel|know|"
     r"been|had|sleep|eat|remember|watch|play|also|even|really|still|enjoy|understand|listen|care|human|real)\b"
     r"|\b(?:what|how|where|who)(?:'s|\s+is|s)?\s+(?:about\s+)?(?:you|your|yourself)\b|\bwhere\s+(?:do|"
@@ -230,6 +230,11 @@ def _is_mash(word: str, n_words: int) -> bool:
 def is_ironic(text: str, unpleasant: float) -> bool:
     """Whether praise is said of something unpleasant: "Oh great, just what I needed."."""
     return unpleasant >= 0.5 and bool(_IRONY.search(text[:300]))
+
+
+def asks_advice(text: str) -> bool:
+    """Whether a question is one for advice: what to do, whether to do it."""
+    return bool(_ASKED.search(clean(text[-600:])))
 
 
 def wants_no_question(text: str) -> bool:
