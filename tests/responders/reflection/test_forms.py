@@ -32,7 +32,7 @@ def test_every_label_has_forms() -> None:
 
 def test_ids_and_texts_are_unique() -> None:
     assert len({form.id for form in load_forms()}) == len(load_forms())
-    assert len({(form.part, form.text, bool(form.topics)) for form in load_forms()}) == len(load_forms())
+    assert len({(form.part, form.text, form.moments, bool(form.topics)) for form in load_forms()}) == len(load_forms())
 
 
 def test_texts_are_short_and_clean() -> None:

@@ -241,7 +241,7 @@ def _is_safe(text: str, piece: _Piece, before: str) -> bool:
         patterns.GENERIC.match(text)
         or is_foreign(text)
         or _is_garbled(words)
-        or re.search(r"[{}<>\[\]\\|=_^]|https?|www\.|[\"@#]", text)
+        or re.search(r"[{}<>\[\]\\|=_^]|\.\.|https?|www\.|[\"@#]", text)
     ):
         return False
     if patterns.SUBORDINATE.match(text) and "," not in text:

@@ -16,14 +16,16 @@ from empatheia.responders.reflection.scene import Scene, content_of, scene_of
 from empatheia.responders.reflection.talk import asks_advice
 
 LONGEST_REPLY = 40
-_LONG_CLAUSE, _LONG_INSIDE, _LONG_TURN = 12, 10, 25
+_LONG_CLAUSE, _LONG_INSIDE, _SHORT_CLAUSE, _LONG_TURN = 12, 10, 8, 25
 _WHOLE = ("question", "question_self", "greeting", "smalltalk", "closing", "short", "notext", "irony")
 _GENERAL = ("at_work", "at_school", "pet", "relative", "food", "nature")
 _DOES = re.compile(r"you (?!lost|had|have|got|can't|couldn't|didn't|missed)")
+_LOOKS_BACK = re.compile(r"\b(?:did|was|were|happened|has it been|took)\b")
 _REPORTS = re.compile(r"\b(?:said|says|told|asked|thinks?|thought|knows?|wants?)\b")
 _NO_EVENT = re.compile(
     r"\A(?:you(?:'re| are| were| feel| felt| think| thought| know| want| need| hope| wish| guess| would(?:n't)?"
-    r"| might)\b|today|yesterday|tonight|last|this (?:week|morning|year|month)|when|after|now|then|sometimes|every|it's|there)",
+    r"| might)\b|today|yesterday|tonight|last|this (?:week|morning|year|month)|when|after|now|then|sometimes|every"
+    r"|it's|there)",
     re.IGNORECASE,
 )
 
@@ -104,6 +106,10 @@ class _Chooser:
         """An exclamation mark is for gladness that is likely."""
         return "!" not in form.text or (self.scene.seen.pleasant >= 0.6 and self.scene.seen.unpleasant < 0.3)
 
+    def names_feeling(self) -> bool:
+        """Whether a form that names the feeling was taken."""
+        return any(".feel." in name for name in self.ids)
+
     def take(self, form: Form) -> Form:
         """Notes that the form is used."""
         self.ids.append(form.id)
@@ -162,14 +168,17 @@ def _reflection(scene: Scene, chooser: _Chooser) -> tuple[list[str], str]:
     """What was heard, then what it must be like or one question."""
     best = _best(scene, chooser)
     topical = scene.is_news and scene.topics[0].name not in _GENERAL
-    if best is None or scene.only_stay or (topical and chooser.number("by topic") % 100 < 55):
+    if best is None or scene.only_stay or (topical and chooser.number("by topic") % 100 < 50):
         return _without_clause(scene, chooser)
     if not _worth_saying(best, scene, chooser):
         return _without_clause(scene, chooser)
-    inside = _inside(best, scene, chooser) if chooser.number("inside") % 100 < 60 else ""
+    inside = _inside(best, scene, chooser) if chooser.number("inside") % 100 < 75 else ""
     if inside:
         sentences = [inside]
         return [*sentences, *_rest(scene, chooser, sentences, 75)], best.text
+    shown = 60 if len(best.text.split()) <= _SHORT_CLAUSE else 40
+    if scene.seen.sureness != "none" and chooser.number("bare") % 100 >= shown:
+        return _without_clause(scene, chooser)
     sentences = [_bare(best, scene)]
     second = _second(scene, chooser, best)
     if second:
@@ -180,11 +189,14 @@ def _reflection(scene: Scene, chooser: _Chooser) -> tuple[list[str], str]:
 def _worth_saying(best: Said, scene: Scene, chooser: _Chooser) -> bool:
     """Whether a clause is short enough, and surely the point of what was told."""
     length = len(scene.turns[-1].text.split())
+    if best.kind == "fragment" and len(scene.turns) > 1:  # "some printer ink": an answer, no telling
+        return False
     if length <= _LONG_TURN:
         return len(best.text.split()) <= _LONG_CLAUSE
-    if not best.sure or best.kind != "clause" or len(best.text.split()) > _LONG_INSIDE:
+    unclear = scene.seen.sureness == "none"
+    if not best.sure or best.kind != "clause" or len(best.text.split()) > (_LONG_CLAUSE if unclear else _LONG_INSIDE):
         return False
-    return chooser.number("of a long turn") % 100 < 50
+    return chooser.number("of a long turn") % 100 < (85 if unclear else 50)
 
 
 def _rest(scene: Scene, chooser: _Chooser, sentences: Sequence[str], asks: int) -> list[str]:
@@ -196,8 +208,7 @@ def _rest(scene: Scene, chooser: _Chooser, sentences: Sequence[str], asks: int) 
     if draw < asks:
         tail = _tail(scene, chooser)
     elif len(sentences) == 1:
-        named = any(".feel." in name for name in chooser.ids)
-        second = _feel(scene, chooser) if not named and chooser.number("name") % 100 < 60 else ""
+        second = _feel(scene, chooser) if not chooser.names_feeling() and chooser.number("name") % 100 < 60 else ""
         tail = [second] if second else _tail(scene, chooser, asks=False)
     else:
         tail = []
@@ -272,7 +283,7 @@ def _follows(form: Form) -> bool:
 
 def _names_in(scene: Scene) -> int:
     """In how many of 100 cases a sure feeling is named: "you sound caring" is said more rarely than "you're angry"."""
-    return 15 if scene.seen.moment in ("care", "memory", "trust", "wonder") else 45
+    return {"trust": 5, "care": 15, "memory": 15, "wonder": 15}.get(scene.seen.moment, 45)
 
 
 def _feel(scene: Scene, chooser: _Chooser) -> str:
@@ -316,9 +327,11 @@ def _topical_tail(scene: Scene, chooser: _Chooser, part: str) -> str:
 
 
 def _is_new(form: Form, scene: Scene) -> bool:
-    """Whether a form is no question, or not the last ones in other words."""
+    """Whether a form is no question, or one that fits the time told of and is not the last one in other words."""
     if form.part != "ask":
         return True
+    if scene.is_ahead and _LOOKS_BACK.search(form.text):
+        return False
     content = content_of(form.text)
     return all(
         len(content & asked) <= 0.5 * min(len(content), len(asked)) or not asked or not content for asked in scene.asked
@@ -338,7 +351,13 @@ def _without_clause(scene: Scene, chooser: _Chooser) -> tuple[list[str], str]:
         form = chooser.form("side", ("unclear",))
         first = chooser.take(form).text if form is not None else ""
     sentences = [first] if first else []
-    return [*sentences, *_rest(scene, chooser, sentences, 78 if scene.seen.sureness != "none" else 100)], ""
+    if scene.seen.sureness == "name" and "?" not in first and not chooser.names_feeling():
+        feel = _feel(scene, chooser) if chooser.number("both") % 100 < _names_in(scene) * 2 // 3 else ""
+        sentences += [feel] if feel else []
+    return [
+        *sentences,
+        *_rest(scene, chooser, sentences, {"name": 70, "side": 70, "none": 90}[scene.seen.sureness]),
+    ], ""
 
 
 def _last_resort(scene: Scene, chooser: _Chooser) -> str:

@@ -32,18 +32,18 @@ UNPLEASANT = frozenset({"loss", "lonely", "worry", "anger", "letdown", "disgust"
 
 WORDS: dict[str, str] = {
     "afraid": "scared", "anticipating": "excited", "apprehensive": "nervous", "content": "happy", "faithful": "loyal",
-    "joyful": "happy", "prepared": "ready", "trusting": "safe",
+    "joyful": "happy", "prepared": "ready", "trusting": "sure",
 }  # fmt: skip
 """The plain word for a label where it is not the label itself."""
 
 _MILD = {
     "loss": "sad", "lonely": "lonely", "worry": "worried", "anger": "angry", "letdown": "let down",
     "disgust": "disgusted", "shame": "uncomfortable", "pride": "proud", "joy": "happy", "hope": "hopeful",
-    "thanks": "grateful", "trust": "safe", "care": "caring", "memory": "sentimental", "wonder": "impressed",
+    "thanks": "grateful", "trust": "sure", "care": "caring", "memory": "sentimental", "wonder": "impressed",
 }  # fmt: skip
 # How much of a label counts for each side where the model names no sides.
 _HALF = {"surprised": (0.5, 0.2), "nostalgic": (0.4, 0.2), "sentimental": (0.3, 0.3), "caring": (0.6, 0.2)}
-_FAMILY_SURE, _LABEL_SURE, _SIDE_SURE, _SHARE, _AGAINST = 0.50, 0.42, 0.64, 0.60, 0.35
+_FAMILY_SURE, _LABEL_SURE, _SIDE_SURE, _GLAD_SURE, _SHARE, _AGAINST = 0.52, 0.46, 0.66, 0.72, 0.60, 0.35
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ def view(perceived: Perceived) -> View:
             return View(family, "name", word, label if sure else "", possible, pleasant, unpleasant)
     if unpleasant >= _SIDE_SURE:
         return View("unclear_unpleasant", "side", pleasant=pleasant, unpleasant=unpleasant)
-    if pleasant >= _SIDE_SURE:
+    if pleasant >= _GLAD_SURE:
         return View("unclear_pleasant", "side", pleasant=pleasant, unpleasant=unpleasant)
     if mixed >= _SIDE_SURE:
         return View("mixed", "side", pleasant=pleasant, unpleasant=unpleasant)
@@ -110,7 +110,7 @@ def _agrees(family: str, pleasant: float, unpleasant: float) -> bool:
     if family in UNPLEASANT:
         return pleasant <= _AGAINST and unpleasant >= 0.5
     if family in PLEASANT:
-        return unpleasant <= _AGAINST and pleasant >= 0.5
+        return unpleasant <= _AGAINST and pleasant >= 0.55
     return unpleasant <= _AGAINST
 
 

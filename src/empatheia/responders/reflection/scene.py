@@ -13,7 +13,7 @@ from empatheia.responders.reflection.feelings import heeded, told_feeling
 from empatheia.responders.reflection.forms import flat
 from empatheia.responders.reflection.lexicon import lexicon
 from empatheia.responders.reflection.perceived import Perceived
-from empatheia.responders.reflection.talk import is_ironic, talk_moment, wants_no_question
+from empatheia.responders.reflection.talk import is_ironic, is_mocking, talk_moment, wants_no_question
 from empatheia.responders.reflection.topics import Topic, topics_of, weighed
 from empatheia.responders.reflection.turning import is_word, words_of
 from empatheia.taxonomy import EMOTIONS
@@ -22,6 +22,16 @@ _SHORT_TURN, _REMEMBERED = 4, 12
 _STOP = lexicon().lists["english"] | lexicon().lists["asking"]
 _SAME = {"hardest": "most", "worst": "most", "hits": "hurts", "weighs": "hurts", "stings": "hurts"}
 _TALK = ("foreign", "opening", "notext", "greeting", "smalltalk", "closing")
+_AHEAD = re.compile(
+    r"\b(?:will|'ll|going\s+to|gonna|gunna|tomorrow|tmrw|next\s+\w+|soon|tonight|can'?t\s+wait|upcoming|in\s+(?:a|two|three|\d+)"
+    r"\s+\w+|start(?:ing)?|on\s+\w+day)\b",
+    re.IGNORECASE,
+)
+_PAST = re.compile(
+    r"\b(?:was|were|did|didn'?t|had|went|got|told|said|made|came|saw|found|left|took|gave|felt|lost|ago|yesterday"
+    r"|last\s+\w+|[a-z]{3,}(?<!ne)ed)\b",
+    re.IGNORECASE,
+)
 _PRAISE = re.compile(r"\b(?:great|lovely|nice|brilliant|joy|perfect|wonderful|love)\b")
 
 
@@ -40,6 +50,7 @@ class Scene:
         asked: The content words of the listener's last questions.
         may_ask: Whether a question may be asked.
         only_stay: Whether the speaker is about to tell and only needs a word of welcome.
+        is_ahead: Whether only of what is still to come is told.
         in_danger: Whether the newest turn speaks of harming oneself.
         key: Of this conversation alone.
     """
@@ -54,6 +65,7 @@ class Scene:
     asked: tuple[frozenset[str], ...]
     may_ask: bool
     only_stay: bool
+    is_ahead: bool
     in_danger: bool
     key: bytes
 
@@ -96,6 +108,7 @@ def scene_of(turns: tuple[Turn, ...], perceived: Perceived, seed: int) -> Scene:
         asked=tuple(questions),
         may_ask=not (tired or harm or wants_no_question(newest)),
         only_stay=kind == "opening",
+        is_ahead=bool(_AHEAD.search(newest)) and not _PAST.search(newest),
         in_danger=harm,
         key=digest.encode("utf-8", "surrogatepass"),
     )
@@ -108,9 +121,10 @@ def content_of(sentence: str) -> frozenset[str]:
 
 
 def _seen(newest: str, perceived: Perceived, topics: tuple[Topic, ...]) -> View:
+    if is_mocking(newest):
+        return view(Perceived({}, {"unpleasant": 0.8, "pleasant": 0.1, "mixed": 0.1}))
     told = told_feeling(newest)
-    if told:
-        return view(heeded(perceived, told))
+    perceived = heeded(perceived, told) if told else perceived
     if not topics:
         return view(perceived)
     emotions = {name: max(0.0, float(perceived.emotions.get(name, 0.0))) for name in EMOTIONS}

@@ -227,6 +227,20 @@ def _is_mash(word: str, n_words: int) -> bool:
     return not re.search(r"[aeiouy]", word.lower())
 
 
+_MOCKING = re.compile(
+    r"\b(?:love\s+that\s+for\s+me|living\s+the\s+dream|just\s+what\s+i\s+(?:needed|wanted)|lucky\s+me|yay\s+me"
+    r"|thanks\s+a\s+(?:bunch|million)|what\s+a\s+(?:joy|treat|time\s+to\s+be\s+alive)[.]|how\s+(?:nice|lovely)\s+for"
+    r"\s+(?:him|her|them)|aren't\s+i\s+lucky|wow[.,]\s+(?:cured|thanks|great|so\s+helpful))\b(?!\s*!)",
+    re.IGNORECASE,
+)
+"""Turns of phrase that are hardly ever meant as they stand."""
+
+
+def is_mocking(text: str) -> bool:
+    """Whether praise is plainly not meant: "love that for me"."""
+    return bool(_MOCKING.search(text[-1000:]))  # of a long turn the end
+
+
 def is_ironic(text: str, unpleasant: float) -> bool:
     """Whether praise is said of something unpleasant: "Oh great, just what I needed."."""
     return unpleasant >= 0.5 and bool(_IRONY.search(text[:300]))

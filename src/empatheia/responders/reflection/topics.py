@@ -24,6 +24,9 @@ _UNREAL = re.compile(
     r"(?:\b(?:not|never|if|wish|might|would|could|hop(?:e|es|ed|ing)|want(?:s|ed)?\s+to|almost|nearly|unless|until"
     r"|before|dreamt|dreamed|imagine|think|thought|said|movie|film|book|show|game)\b|n't\b)[\s,]*(?:[\w']+\s+){0,2}\Z"
 )
+_OF_OTHERS = re.compile(
+    r"\b(?:a|the|some|any|every|other|another|his|her|their|your|whose|this|that|[\w]+'s)\s+\Z", re.IGNORECASE
+)
 _OWN = (
     r"(?:(?:own|dear|late|old|older|little|younger|big|poor|lovely|only|first|new|youngest|oldest|eldest|beautiful"
     r"|elderly|great|family|childhood|\d+[-\s]?(?:year|yr)[-\s]old)\s+)*"
@@ -116,10 +119,13 @@ def _topics_of(text: str) -> tuple[Topic, ...]:
     people: list[str] = []
 
     def kept(match: re.Match[str], kind: str) -> str:
+        if _OF_OTHERS.search(text[: match.start()]) and not re.match(r"(?:my|our|me)\b", match[0], re.IGNORECASE):
+            return match[0]
         people.append("your " + " ".join(next(group for group in match.groups() if group).lower().split()))
         return f"{kind}{len(people) - 1}q"
 
-    text = rules.people.sub(lambda match: kept(match, "kin"), clean(text))
+    text = clean(text)
+    text = rules.people.sub(lambda match: kept(match, "kin"), text)
     text = rules.pets.sub(lambda match: kept(match, "pet"), text)
     found = []
     for rule in rules.topics:
