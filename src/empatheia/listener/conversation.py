@@ -1,15 +1,25 @@
-"""A conversation with a :class:`Listener`: it remembers the turns."""
+"""A conversation with a listener: it remembers the turns."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from empatheia.dialogue import Dialogue, Reply, Turn, Understanding
+from empatheia.listener.strategies import Decoding
+from empatheia.listener.streaming import ReplyStream
 
-if TYPE_CHECKING:
-    from empatheia.listener.listener import Listener, ReplyStream
-    from empatheia.listener.strategies import Decoding
+
+class Answers(Protocol):
+    """What a conversation asks of the listener that answers."""
+
+    def respond(self, item: Dialogue, /, *, decoding: Decoding) -> Reply:
+        """One reply to a conversation that ends with the speaker."""
+        ...
+
+    def stream(self, item: Dialogue, /, *, decoding: Decoding) -> ReplyStream:
+        """The same reply piece by piece."""
+        ...
 
 
 class Conversation:
@@ -21,7 +31,7 @@ class Conversation:
         dialogue: A conversation to go on with; it must end with a listener turn, or be empty.
     """
 
-    def __init__(self, listener: Listener, decoding: Decoding, dialogue: Dialogue | None = None) -> None:
+    def __init__(self, listener: Answers, decoding: Decoding, dialogue: Dialogue | None = None) -> None:
         self.listener = listener
         self.decoding = decoding
         self.dialogue = dialogue if dialogue is not None else Dialogue("conversation", ())
