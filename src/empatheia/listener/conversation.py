@@ -1,16 +1,26 @@
-"""A conversation with a :class:`Listener`: it remembers the turns."""
+"""A conversation with a listener: it remembers the turns."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import Protocol
 
+from empatheia.care.checking import Care
 from empatheia.dialogue import Dialogue, Reply, Turn, Understanding
+from empatheia.listener.strategies import Decoding
+from empatheia.listener.streaming import ReplyStream
 
-if TYPE_CHECKING:
-    from empatheia.care.checking import Care
-    from empatheia.listener.listener import Listener, ReplyStream
-    from empatheia.listener.strategies import Decoding
+
+class Answers(Protocol):
+    """What a conversation asks of the listener that answers."""
+
+    def respond(self, item: Dialogue, /, *, decoding: Decoding, care: Care | bool) -> Reply:
+        """One reply to a conversation that ends with the speaker."""
+        ...
+
+    def stream(self, item: Dialogue, /, *, decoding: Decoding, care: Care | bool) -> ReplyStream:
+        """The same reply piece by piece."""
+        ...
 
 
 class Conversation:
@@ -24,7 +34,7 @@ class Conversation:
     """
 
     def __init__(
-        self, listener: Listener, decoding: Decoding, dialogue: Dialogue | None = None, care: Care | bool = True
+        self, listener: Answers, decoding: Decoding, dialogue: Dialogue | None = None, care: Care | bool = True
     ) -> None:
         self.listener = listener
         self.decoding = decoding
