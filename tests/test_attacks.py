@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import random
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).parent / "attacks"))
 
-from cases import DAMAGES, command_of, loud, quiet, read_damaged, run_command
+from cases import DAMAGES, bounded, command_of, loud, quiet, read_damaged, run_command
 from readers import readers
 
 N_FILES, N_COMMANDS = 1800, 200
@@ -42,13 +44,15 @@ def test_a_good_file_is_read(reader):
 @given(st.sampled_from(readers()), st.sampled_from(list(DAMAGES)), SEEDS)
 @settings(max_examples=N_FILES, **BOUNDED)
 def test_a_damaged_file_is_read_or_told(reader, damage, seed):
-    assert read_damaged(reader, damage, seed) in ("read", "told")
+    with bounded():
+        assert read_damaged(reader, damage, seed) in ("read", "told")
 
 
 @given(SEEDS)
 @settings(max_examples=N_COMMANDS, **BOUNDED)
 def test_an_odd_command_line_is_done_or_told(seed):
-    assert run_command(command_of(seed)) in ("done", "told")
+    with bounded():
+        assert run_command(command_of(seed)) in ("done", "told")
 
 
 def test_the_attack_sees_a_fault():
@@ -59,12 +63,44 @@ def test_the_attack_sees_a_fault():
         read_damaged(Reader("x", "x.txt", b"abc", lambda folder: {}["none"]), "cut", 1)
 
 
-def test_the_table_of_a_run_of_its_own(tmp_path):
+def test_a_case_that_takes_too_long_is_a_fault_and_says_where(monkeypatch):
+    import cases
+
+    monkeypatch.setattr(cases, "MOST_SECONDS", 0.05)
+    with pytest.raises(cases.FaultError, match=r"s of work or 60 s of waiting, in .*random\.py"), cases.bounded():
+        while True:
+            random.Random(1)
+    monkeypatch.setattr(cases, "MOST_SECONDS", 10.0)
+    monkeypatch.setattr(cases, "MOST_WAITED", 0.05)
+    with pytest.raises(cases.FaultError, match=r"0\.05 s of waiting"), cases.bounded():
+        time.sleep(30)
+    assert run_command(["score", "--hyp", "none.txt"]) == "told"
+
+
+def test_a_change_beside_the_folder_of_a_command_is_a_fault(monkeypatch):
+    import cases
+
+    def stray(words):
+        Path("../others/thesis.txt").write_text("gone")
+        raise SystemExit(0)
+
+    monkeypatch.setattr("empatheia.cli.main", stray)
+    with pytest.raises(cases.FaultError, match=r"have changed: .*thesis\.txt"):
+        run_command(["doctor"])
+
+
+def test_the_table_of_a_run_of_its_own(tmp_path, monkeypatch):
     spec = importlib.util.spec_from_file_location("fuzz", Path(__file__).parent / "attacks" / "fuzz.py")
     assert spec is not None and spec.loader is not None
     fuzz = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(fuzz)
+    monkeypatch.setattr(fuzz, "ROOT", tmp_path)
+    monkeypatch.setattr(fuzz, "code_mark", lambda: "x")
     out = tmp_path / "robustness.md"
-    assert fuzz.main(["--cases", "60", "--seed", "3", "--out", str(out)]) == 0
+    arguments = ["--cases", "20", "--seed", "3", "--out", str(out)]
+    assert fuzz.main(arguments) == 0
+    kept = next(tmp_path.glob("build/fuzz/x/*.json"))
+    monkeypatch.setattr(fuzz.subprocess, "run", None)  # what is done is not done again
+    assert fuzz.main(arguments) == 0 and kept.is_file()
     text = out.read_text(encoding="utf-8")
-    assert "| deep nesting |" in text and "60 cases" in text and "0 faults" in text
+    assert "| damage | cases | read or done | told | faults |" in text and "20 cases" in text and "0 faults" in text
