@@ -26,6 +26,7 @@ CHATTY = ("respond", "chat", "analyze")
 LEFT_OUT = ("demo", "judge", "reproduce")
 """Would load the bundled model whatever is given, or ask an endpoint, or take seconds over all recipes."""
 SUB = {
+    "care": ("check", "evaluate", "resources"),
     "models": ("list", "show", "remove", "pull"),
     "data": ("list", "show", "stats", "path", "licences"),
     "plot": ("curves", "confusion", "labels", "systems", "tradeoff", "focus"),
