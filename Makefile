@@ -42,8 +42,8 @@ smoke: $(MADE)dev ## every recipe trained and measured on the self-written sampl
 fuzz: $(MADE)dev ## N damaged files and odd command lines; the table goes to results/robustness.md
 	@$(OFFLINE) $(BIN)/python tests/attacks/fuzz.py --cases $(or $(N),20000) $(ARGS)
 
-kills: $(MADE)dev ## each of six commands killed N times and started again; equal ends or an error
-	@$(OFFLINE) $(BIN)/python tests/attacks/kills.py --kills $(or $(N),20) $(ARGS)
+kills: $(MADE)dev ## N kills of commands, full disks, many processes at once; equal ends or an error
+	@$(OFFLINE) $(BIN)/python tests/attacks/kills.py --kills $(or $(N),30) $(ARGS)
 
 contract: $(MADE)dev ## transformers' own model tests on every responder; fetches them once
 	@$(OFFLINE) $(BIN)/python tests/responders/mixins/run.py build/contract $(ARGS)

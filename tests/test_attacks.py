@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import multiprocessing
 import random
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -16,9 +18,10 @@ from hypothesis import strategies as st
 sys.path.insert(0, str(Path(__file__).parent / "attacks"))
 
 from cases import DAMAGES, bounded, command_of, loud, quiet, read_damaged, run_command
-from readers import readers
+from readers import ROOT, readers
 
 N_FILES, N_COMMANDS = 1800, 200
+FORKED = pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="processes are not forked")
 SEEDS = st.integers(0, 2**32)
 BOUNDED = {
     "deadline": None,
@@ -87,6 +90,49 @@ def test_a_change_beside_the_folder_of_a_command_is_a_fault(monkeypatch):
     monkeypatch.setattr("empatheia.cli.main", stray)
     with pytest.raises(cases.FaultError, match=r"have changed: .*thesis\.txt"):
         run_command(["doctor"])
+
+
+@FORKED
+def test_of_processes_that_start_at_once_one_has_the_run_folder(tmp_path):
+    from crowds import starts
+
+    from empatheia.config import load_recipe
+
+    assert starts(3, tmp_path, load_recipe(ROOT / "recipes/gao2021/soft.yaml", "smoke")) == []
+
+
+@FORKED
+@pytest.mark.parametrize("number", range(3))
+def test_a_cache_whose_writers_are_killed_is_read_afterwards(tmp_path, number):
+    from crowds import CACHES, kill_writers
+
+    n_entries, faults = kill_writers(CACHES[number], 4, tmp_path, random.Random(1))
+    assert faults == [] and n_entries > 0
+
+
+def test_a_full_disk_is_told_and_what_follows_is_equal(tmp_path):
+    import kills
+
+    write = "import sys; open('out.txt', 'w').write(300_000 * 'x')"
+    job = kills.Job("x", ("score", "none.txt"), (), ("out.txt",))
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    (whole / "out.txt").write_text(300_000 * "x")
+    ran = []
+
+    def run_once(job, folder, words, after):
+        done = subprocess.run([sys.executable, "-c", write], cwd=folder, capture_output=True, text=True, timeout=60)
+        ran.append(done.returncode)
+        return done.returncode, "error: no space left on the disk"
+
+    faults = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kills, "run_once", run_once)
+        told = kills.fill_disk(job, 0.4, whole, kills.left(whole, job), tmp_path / "disk", faults)
+    if told == "no right to mount":
+        pytest.skip(told)
+    assert told == "told, then whole" and ran == [1, 0]
+    assert faults == ["x: on a full disk it left out.txt, which is not whole"]
 
 
 def test_the_table_of_a_run_of_its_own(tmp_path, monkeypatch):
