@@ -13,7 +13,7 @@ from empatheia.errors import DataError
 from empatheia.listener.catalogue import perceiver
 from empatheia.listener.inputs import as_dialogue
 from empatheia.listener.reply_schema import UnderstandingRecord
-from empatheia.serve.chat import FAULTS, service_of
+from empatheia.serve.asking import FAULTS, service_of
 from empatheia.serve.faults import ApiError, FaultRecord, api_error
 from empatheia.serve.messages import ChatMessage, read_messages
 from empatheia.serve.requests import Body, GuardedRoute, unless_left

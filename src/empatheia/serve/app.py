@@ -6,17 +6,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 from fastapi import FastAPI
 
 from empatheia import __version__
 from empatheia.serve import analysis, chat, health
 from empatheia.serve.pages import page_routes
-from empatheia.serve.service import Service
+from empatheia.serve.service import Guarding, Service, unguarded
 from empatheia.serve.settings import ServerSettings
 from empatheia.serve.web import protect
 
@@ -27,9 +26,7 @@ _ABOUT = (
 )
 
 
-def create_app(
-    settings: ServerSettings | None = None, guard: Callable[[Any], Any] = lambda listener: listener
-) -> FastAPI:
+def create_app(settings: ServerSettings | None = None, guard: Guarding = unguarded) -> FastAPI:
     """A server's application.
 
     Args:
@@ -49,8 +46,7 @@ def create_app(
         try:
             yield
         finally:
-            service.is_ending = True
-            await service.engine.close()
+            await service.close()
 
     app = FastAPI(
         title="empatheia",

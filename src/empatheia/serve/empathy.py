@@ -10,10 +10,9 @@ from pydantic import BaseModel, Field
 from empatheia.dialogue import Reply, Span, Turn, Understanding, span_dict
 from empatheia.listener.reply_schema import CandidateRecord, InferenceRecord, SpanRecord, TurnRecord, WeightsRecord
 from empatheia.serve.messages import Conversation
+from empatheia.serve.replies import CARE
 
 VERSION = 1
-CARE = "care"
-"""Where a reply's decoding says what the check before it found and did."""
 
 
 class PlacedSpan(SpanRecord):
@@ -79,6 +78,7 @@ class Empathy(BaseModel):
     spoke: Spoke | None = Field(description="Of choice 0; null as long as nobody has spoken (first event of a stream).")
     choices: list[ChoiceMark] = Field(description="Of all choices, where there are several.")
     care: CareMark | None = Field(description="Null as long as no check stands before the answers.")
+    told: str | None = Field(description="What a language model was told beside the conversation; null for others.")
     turns: list[PlacedTurn] = Field(description="What offsets index.")
     uncertain: list[str] = Field(description="Reasons to distrust this.")
     missing: dict[str, str] = Field(description="What had no model or could not be done, to the reason.")
@@ -129,6 +129,7 @@ def empathy_of(
             if len(replies) > 1
         ],
         "care": None if first is None else first.decoding.get(CARE),
+        "told": None if first is None else first.decoding.get("told"),
         "turns": [
             {"role": turn.role, "text": turn.text, "message": place}
             for turn, place in zip(turns, asked.places, strict=True)
@@ -143,11 +144,16 @@ def empathy_of(
 
 def spoke(reply: Reply, model: str) -> dict[str, Any]:
     """Who wrote a reply and why that one was given."""
-    decoding = {name: value for name, value in reply.decoding.items() if name not in (CARE, "responder", "fallback")}
+    decoding = {
+        name: value for name, value in reply.decoding.items() if name not in (CARE, "responder", "fallback", "told")
+    }
     care: Mapping[str, Any] = reply.decoding.get(CARE) or {}
     if reply.model == CARE:
         responder, why = CARE, f"the safety check answered ({care.get('level', 'failed')}); no model was asked"
-    elif reply.explanation is not None:
+    elif reply.decoding.get("fallback"):
+        responder = str(reply.decoding.get("responder", reply.model))
+        why = f"the upstream model did not answer: {reply.decoding.get('upstream', '')}"
+    elif reply.explanation is not None and reply.explanation.candidates:
         n = len(reply.explanation.candidates)
         best = reply.explanation.candidates[0]
         responder = str(reply.decoding.get("responder", best.responder))

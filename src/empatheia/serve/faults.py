@@ -24,6 +24,7 @@ from empatheia.errors import (
     EndpointError,
     MissingResourceError,
 )
+from empatheia.resources.chat_stream import RefusedError, SlowEndpointError
 
 _LOG = logging.getLogger(__name__)
 _SHOWN = 300  # characters of a value that a message quotes
@@ -95,6 +96,10 @@ def api_error(error: BaseException) -> ApiError:
     if isinstance(error, HTTPException):
         code = {404: "not_found", 405: "method_not_allowed"}.get(error.status_code)
         return ApiError(error.status_code, str(error.detail), code=code, headers=error.headers)
+    if isinstance(error, RefusedError) and error.status == 429:
+        return ApiError(429, str(error), code="upstream_busy", headers={"Retry-After": "5"})
+    if isinstance(error, SlowEndpointError):
+        return ApiError(504, str(error), code="upstream_timeout")
     if isinstance(error, EndpointError):
         return ApiError(502, str(error), code="upstream_error")
     if isinstance(error, MissingResourceError):

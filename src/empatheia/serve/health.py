@@ -9,7 +9,7 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, Field
 
 from empatheia import __version__
-from empatheia.serve.chat import FAULTS, service_of
+from empatheia.serve.asking import FAULTS, service_of
 from empatheia.serve.shelf import Entry
 
 router = APIRouter()
@@ -87,8 +87,8 @@ async def metrics(request: Request) -> Response:
 async def models(request: Request) -> Any:
     """Every model that can be named in a request, the default first."""
     shelf = service_of(request).shelf
-    entries = sorted(shelf.entries.values(), key=lambda entry: entry.id != shelf.settings.default)
-    return {"object": "list", "data": [_model(entry, shelf.settings.default) for entry in entries]}
+    entries = sorted(shelf.entries.values(), key=lambda entry: entry.id != shelf.default)
+    return {"object": "list", "data": [_model(entry, shelf.default) for entry in entries]}
 
 
 @router.get(
@@ -97,7 +97,7 @@ async def models(request: Request) -> Any:
 async def model(model: str, request: Request) -> Any:
     """What a model is."""
     shelf = service_of(request).shelf
-    return _model(shelf.entry(model), shelf.settings.default)
+    return _model(shelf.entry(model), shelf.default)
 
 
 def _model(entry: Entry, default: str) -> dict[str, Any]:

@@ -9,13 +9,14 @@ from typing import Any
 from pydantic import Field
 
 from empatheia.dialogue import Dialogue, Turn
+from empatheia.errors import DecodingError
 from empatheia.listener import Steering
 from empatheia.listener.strategies import MAX_NEW_TOKENS_LIMIT
 from empatheia.registry import nearest
 from empatheia.serve.faults import ApiError
+from empatheia.serve.replies import Wish
 from empatheia.serve.requests import Body
 from empatheia.serve.settings import Limits
-from empatheia.serve.shelf import Wish
 from empatheia.text.readable import readable
 
 ROLES = ("user", "assistant", "system", "developer")
@@ -145,7 +146,7 @@ def wish_of(
         seed: Of the draw, and of the reflection's choice of words.
 
     Raises:
-        DecodingError: A value of ``empathy`` is unknown or out of range.
+        ApiError: A value of ``empathy`` is unknown or out of range.
     """
     writing: dict[str, Any] = {}
     if temperature and top_p != 0:
@@ -159,4 +160,8 @@ def wish_of(
     decided = {name: value for name in names if steer is not None and (value := getattr(steer, name)) is not None}
     if isinstance(decided.get("focus"), list):
         decided["focus"] = tuple(decided["focus"]) or "off"
-    return Wish(tuple(sorted(writing.items())), Steering(**decided), bool(steer is not None and steer.explain))
+    try:
+        steering = Steering(**decided)
+    except DecodingError as error:
+        raise ApiError(400, f"empathy: {error}", param="empathy", code="invalid_value") from None
+    return Wish(tuple(sorted(writing.items())), steering, bool(steer is not None and steer.explain))

@@ -4,47 +4,28 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from empatheia.dialogue import Dialogue, Reply, Understanding
 from empatheia.listener.catalogue import perceiver
-from empatheia.serve.empathy import CARE
+from empatheia.resources.chat_endpoint import ChatEndpoint
 from empatheia.serve.engine import Engine, Left
 from empatheia.serve.measures import Measures
+from empatheia.serve.proxy import Proxy
+from empatheia.serve.replies import CARE, Part, Said, Wish, cut_at, is_safe_reply
 from empatheia.serve.settings import ServerSettings
-from empatheia.serve.shelf import Entry, Served, Shelf, Wish
+from empatheia.serve.shelf import Entry, Served, Shelf
 from empatheia.text.words import tokenize_words
 
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A part of a reply that is on its way; one of the three is there.
-
-    Attributes:
-        understanding: What was perceived: the first part.
-        text: The next words.
-        reply: The whole: the last part.
-    """
-
-    understanding: Understanding | None = None
-    text: str = ""
-    reply: Reply | None = None
+Count = Callable[[str], int]
+Guarding = Callable[[Any], Any]
+"""Puts a check before whoever answers."""
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
-    """A reply as it is sent.
-
-    Attributes:
-        reply: As it was made.
-        text: Cut as the request asks.
-        finish: ``stop`` or ``length``.
-    """
-
-    reply: Reply
-    text: str
-    finish: str
+def unguarded(listener: Any) -> Any:
+    """No check."""
+    return listener
 
 
 class Service:
@@ -55,25 +36,42 @@ class Service:
         guard: Puts a check before whoever answers.
     """
 
-    def __init__(self, settings: ServerSettings, guard: Callable[[Any], Any] = lambda listener: listener) -> None:
+    def __init__(self, settings: ServerSettings, guard: Guarding = unguarded) -> None:
         self.settings = settings
         self.is_ending = False
         self.measures = Measures()
         self.shelf = Shelf(settings, guard)
         self.engine = Engine(settings.batching, self.measures)
+        self.proxy: Proxy | None = None
+        if settings.upstream is not None:
+            one = settings.upstream
+            endpoint = ChatEndpoint(one.llm, one.url, key_variable=one.key_env, timeout=one.timeout, retries=0)
+            self.proxy = Proxy(self, endpoint, guard, one.fallback)
 
     async def warm(self) -> None:
         """Loads the default model and answers once, so that the first caller does not wait for it."""
-        entry = self.shelf.entry(None)
+        entry = self.shelf.analyst if self.proxy else self.shelf.entry(None)
         greeting = Dialogue.of("Good morning, I am a little nervous today.")
         await self.engine.ask(None, [greeting], lambda items: self.shelf.open(entry).respond(items, Wish()))
 
+    async def close(self) -> None:
+        """Computes what waits, then ends."""
+        self.is_ending = True
+        await self.engine.close()
+        if self.proxy is not None:
+            self.proxy.close()
+
     async def served(self, entry: Entry) -> Served:
         """A loaded model."""
-        (served,) = await self.engine.ask(
-            ("open", entry.id), [entry], lambda items: [self.shelf.open(e) for e in items]
-        )
-        return served
+        found = self.shelf.held(entry)
+        if found is None:
+            group = ("open", entry.id)
+            (found,) = await self.engine.ask(group, [entry], lambda items: [self.shelf.open(one) for one in items])
+        return found
+
+    async def counter(self, entry: Entry) -> Count:
+        """What counts tokens: pieces of the model where it has a tokeniser of ours, else words."""
+        return count_words if entry.is_upstream else (await self.served(entry)).count
 
     async def replies(self, entry: Entry, dialogue: Dialogue, wishes: Sequence[Wish]) -> list[Reply]:
         """A reply for each wish; equal ones are computed once.
@@ -85,6 +83,9 @@ class Service:
         """
         made: dict[Wish, Reply] = {}
         for wish in dict.fromkeys(wishes):
+            if entry.is_upstream and self.proxy is not None:
+                made[wish] = await self.proxy.reply(dialogue, wish)
+                continue
 
             def work(items: Sequence[Dialogue], wish: Wish = wish) -> list[Reply]:
                 return self.shelf.open(entry).respond(items, wish)
@@ -94,6 +95,10 @@ class Service:
 
     async def stream(self, entry: Entry, dialogue: Dialogue, wish: Wish) -> AsyncIterator[Part]:
         """A reply in parts; as one piece where it cannot be had word by word."""
+        if entry.is_upstream and self.proxy is not None:
+            async for part in self.proxy.stream(dialogue, wish):
+                yield part
+            return
         if entry.is_whole(wish):
             (reply,) = await self.replies(entry, dialogue, [wish])
             yield Part(understanding=reply.understanding)
@@ -123,19 +128,6 @@ class Service:
             ("analyze", by.id), list(items), lambda some: self.shelf.open(by).analyze(some), is_bulk
         )
 
-    def said(self, reply: Reply, served: Served, stops: Sequence[str] = (), most: int | None = None) -> Said:
-        """A reply cut at the first of the stops and at most so many tokens long; a safe reply is never cut."""
-        if is_safe_reply(reply):
-            return Said(reply, reply.text, "stop")
-        text, was_stopped = cut_at(reply.text, stops)
-        limit = reply.decoding.get("max_new_tokens")
-        n = served.count(text)
-        if most is not None and n > most:
-            words = tokenize_words(text)
-            return Said(reply, text[: words[min(most, len(words)) - 1].end] if words else text, "length")
-        is_long = not was_stopped and isinstance(limit, int) and n >= limit
-        return Said(reply, text, "length" if is_long else "stop")
-
     async def _perceived(self, reply: Reply, dialogue: Dialogue) -> Reply:
         """The reply of a model that perceives nothing, with what the default perception finds."""
         if reply.understanding.names_emotion or reply.model == CARE:
@@ -144,16 +136,27 @@ class Service:
         return replace(reply, understanding=found)
 
 
-def is_safe_reply(reply: Reply) -> bool:
-    """Whether it tells of help: such a reply is sent whole."""
-    return reply.model == CARE or (reply.decoding.get(CARE) or {}).get("level") in ("crisis", "concern")
+def count_words(text: str) -> int:
+    """Words of a text."""
+    return len(tokenize_words(text))
 
 
-def cut_at(text: str, stops: Sequence[str]) -> tuple[str, bool]:
-    """The text before the first of the stops, and whether there was one.
+def said_of(reply: Reply, count: Count, stops: Sequence[str] = (), most: int | None = None) -> Said:
+    """A reply cut at the first of the stops and at most so many tokens long; a safe reply is never cut.
 
-    >>> cut_at("One. Two.", ["Two", "."])
-    ('One', True)
+    Args:
+        reply: Whole.
+        count: Counts tokens.
+        stops: Where it ends.
+        most: Tokens; None = no bound.
     """
-    places = [place for stop in stops if stop and (place := text.find(stop)) >= 0]
-    return (text[: min(places)], True) if places else (text, False)
+    if is_safe_reply(reply):
+        return Said(reply, reply.text, "stop")
+    text, was_stopped = cut_at(reply.text, stops)
+    finish = str(reply.decoding.get("finish") or "stop")
+    if most is not None and finish == "stop" and count(text) > most:
+        words = tokenize_words(text)
+        return Said(reply, text[: words[min(most, len(words)) - 1].end] if words else text, "length")
+    limit = reply.decoding.get("max_new_tokens")
+    is_long = not was_stopped and isinstance(limit, int) and count(text) >= limit
+    return Said(reply, text, "stop" if was_stopped else "length" if is_long else finish)

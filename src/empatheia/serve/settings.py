@@ -44,13 +44,26 @@ class WebSettings(Strict):
     limits: Limits = Field(default_factory=Limits)
 
 
+class Upstream(Strict):
+    """A language model that answers in the place of ours, told what ours perceive."""
+
+    url: str = Field(description="Address up to `/v1`.")
+    llm: str = Field(description="Name under which it is served.")
+    key_env: str = Field(default="EMPATHEIA_API_KEY", description="Environment variable that holds its key.")
+    timeout: float = Field(default=60, gt=0, description="Seconds without a byte before it is given up.")
+    fallback: bool = Field(default=False, description="The bundled listener answers where it does not.")
+
+
 class ServerSettings(WebSettings):
     """A server of listeners."""
 
     models: tuple[str, ...] = Field(
         default=(), description="Places served beside those installed: model folders, runs, listener files, systems."
     )
-    default: str = Field(default="empatheia", description="Who answers where a request names nobody.")
+    default: str | None = Field(
+        default=None, description="Who answers where a request names nobody; None = five steps, or the upstream model."
+    )
+    upstream: Upstream | None = None
     runs: str = Field(default="runs", description="Where runs are looked for.")
     loaded: int = Field(default=3, ge=1, description="Models held at once; the longest unused one is let go.")
     page: bool = Field(default=True, description="Whether there is a page at `/`.")

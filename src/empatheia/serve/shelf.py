@@ -5,24 +5,27 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from empatheia.dialogue import Dialogue, Reply, Understanding
 from empatheia.errors import ConfigError, EmpatheiaError
-from empatheia.listener import Decoding, FocusedListener, Listener, Steering
+from empatheia.listener import Decoding, FocusedListener, Listener
 from empatheia.listener.catalogue import describe_model, find_model, known_models
 from empatheia.listener.listener import LISTENERS, five_steps
 from empatheia.listener.systems import find_system
 from empatheia.registry import nearest
 from empatheia.responders import RESPONDERS
 from empatheia.serve.faults import ApiError
+from empatheia.serve.replies import Wish
 from empatheia.serve.settings import ServerSettings
 from empatheia.text.words import tokenize_words
 
 FIVE_STEPS = "empatheia"
 """The default listener's name."""
+UPSTREAM = "upstream"
+"""System of the language model behind an endpoint."""
 _WHOLE = ("five_steps", "affect_reader", "rashkin_retrieval")  # systems that weigh or choose whole replies
 
 
@@ -45,33 +48,18 @@ class Entry:
     place: str
 
     @property
+    def is_upstream(self) -> bool:
+        """Whether it is a language model behind an endpoint."""
+        return self.system == UPSTREAM
+
+    @property
     def streams(self) -> bool:
         """Whether its words can be sent one by one, where they are not weighed against other candidates."""
         return self.system not in _WHOLE
 
     def is_whole(self, wish: Wish) -> bool:
         """Whether such a reply comes as one piece."""
-        return not self.streams or wish.in_steps or dict(wish.writing).get("strategy") == "beam"
-
-
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """How a reply is to be made; equal wishes can be answered together.
-
-    Attributes:
-        writing: Fields of :class:`~empatheia.listener.Decoding`, as pairs.
-        steering: What the caller decides.
-        explain: Whether candidates are wanted.
-    """
-
-    writing: tuple[tuple[str, Any], ...] = ()
-    steering: Steering = field(default_factory=Steering)
-    explain: bool = False
-
-    @property
-    def in_steps(self) -> bool:
-        """Whether it takes a listener of five steps: for candidates, or for what the caller decides."""
-        return self.explain or self.steering != Steering()
+        return not self.streams or (wish.in_steps and not self.is_upstream)
 
 
 class Served:
@@ -155,10 +143,15 @@ class Shelf:
                 self._add(Entry(model.name, model.title, model.system, model.licence, model.folder))
         for place in settings.models:
             self._add(self._named(place))
-        if settings.default not in self.entries:
+        self.default = settings.default or FIVE_STEPS
+        if settings.upstream is not None:
+            llm = settings.upstream.llm
+            self._add(Entry(llm, llm, UPSTREAM, f"that of {llm}", settings.upstream.url))
+            self.default = settings.default or llm
+        if self.default not in self.entries:
             known = ", ".join(self.entries)
-            hint = nearest(settings.default, list(self.entries))
-            raise ConfigError(f"the default model {settings.default!r} is not served.{hint} Served: {known}.")
+            hint = nearest(self.default, list(self.entries))
+            raise ConfigError(f"the default model {self.default!r} is not served.{hint} Served: {known}.")
 
     def entry(self, name: str | None) -> Entry:
         """A model by the name a request gives; None = the default.
@@ -166,7 +159,7 @@ class Shelf:
         Raises:
             ApiError: None is called so.
         """
-        found = self.entries.get(name or self.settings.default)
+        found = self.entries.get(name or self.default)
         if found is None:
             names = list(self.entries)
             said = str(name)[:100]
@@ -178,6 +171,15 @@ class Shelf:
             )
         return found
 
+    @property
+    def analyst(self) -> Entry:
+        """The default listener, which perceives for those that do not."""
+        return self.entries[FIVE_STEPS]
+
+    def held(self, entry: Entry) -> Served | None:
+        """The model if it is loaded."""
+        return self._held.get(entry.id)
+
     def open(self, entry: Entry) -> Served:
         """The loaded model; takes seconds the first time."""
         with self._lock:
@@ -185,7 +187,7 @@ class Shelf:
                 self._held.move_to_end(entry.id)
                 return self._held[entry.id]
             while len(self._held) >= self.settings.loaded:
-                least = next((id for id in self._held if id != self.settings.default), None)
+                least = next((id for id in self._held if id != FIVE_STEPS), None)
                 if least is None:
                     break
                 del self._held[least]
@@ -196,7 +198,7 @@ class Shelf:
     @property
     def is_ready(self) -> bool:
         """Whether the default model is loaded."""
-        return self.settings.default in self._held
+        return (FIVE_STEPS if self.entry(None).is_upstream else self.default) in self._held
 
     def _add(self, entry: Entry) -> None:
         if entry.id in self.entries:
