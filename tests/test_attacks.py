@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).parent / "attacks"))
@@ -18,7 +18,13 @@ from readers import readers
 
 N_FILES, N_COMMANDS = 1800, 200
 SEEDS = st.integers(0, 2**32)
-BOUNDED = {"deadline": None, "derandomize": True, "database": None, "suppress_health_check": list(HealthCheck)}
+BOUNDED = {
+    "deadline": None,
+    "derandomize": True,
+    "database": None,
+    "suppress_health_check": list(HealthCheck),
+    "phases": [Phase.generate],  # a slow case is told at once: shrinking it would run it a thousand times
+}
 
 
 @pytest.fixture(autouse=True)
