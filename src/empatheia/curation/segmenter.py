@@ -20,7 +20,7 @@ from empatheia.curation.pair_features import BITS, SLOTS, pair_features, strip_m
 from empatheia.curation.records import Script, ScriptTurn, Sentence
 from empatheia.errors import CheckpointError, ConfigError
 from empatheia.reading import read_record
-from empatheia.resources import load_weights
+from empatheia.resources import load_arrays
 
 BUNDLED = "bundled"
 FORMAT = 1
@@ -87,7 +87,7 @@ class TurnSegmenter:
             raise CheckpointError(
                 f"no turn segmenter in {folder} ({said}). Make one: empatheia curate train-segmenter --out {folder}"
             ) from None
-        weights = load_weights(folder / _WEIGHTS).get("weights")
+        weights = load_arrays(folder / _WEIGHTS).get("weights")
         if facts.get("slots") != list(SLOTS) or weights is None or tuple(weights.shape) != (1 << BITS,):
             raise CheckpointError(
                 f"{folder} holds a segmenter of other features than this version reads."
@@ -98,15 +98,14 @@ class TurnSegmenter:
         except (KeyError, TypeError, ValueError):
             raise CheckpointError(f"{folder / _FACTS}: bias, slope, offset or threshold is no number.") from None
         name = str(facts.get("name", folder.name))
-        return cls(name, weights.float().numpy(), bias, slope, offset, threshold, facts)
+        return cls(name, weights.astype(np.float32), bias, slope, offset, threshold, facts)
 
     def save(self, folder: Path) -> None:
         """Writes weights (half precision) and facts; :meth:`load` reads them."""
-        import torch
-        from safetensors.torch import save_file
+        from safetensors.numpy import save_file
 
         folder.mkdir(parents=True, exist_ok=True)
-        save_file({"weights": torch.from_numpy(self.weights).half()}, folder / _WEIGHTS)
+        save_file({"weights": self.weights.astype(np.float16)}, folder / _WEIGHTS)
         record = {
             "format": FORMAT,
             "name": self.name,

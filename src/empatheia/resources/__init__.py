@@ -15,7 +15,14 @@ from empatheia.resources.lookup import (
     resolve_weights,
     shipped_path,
 )
-from empatheia.resources.pretrained import build_pretrained, check_links, load_pretrained, load_weights, model_type_of
+from empatheia.resources.pretrained import (
+    build_pretrained,
+    check_links,
+    load_arrays,
+    load_pretrained,
+    load_weights,
+    model_type_of,
+)
 
 __all__ = [
     "build_pretrained",
@@ -32,6 +39,7 @@ __all__ = [
     "installed_model",
     "is_offline",
     "is_reachable",
+    "load_arrays",
     "load_pretrained",
     "load_weights",
     "model_type_of",
