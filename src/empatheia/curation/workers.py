@@ -84,7 +84,7 @@ def started(
     Args:
         n_workers: Own processes; 0 = none, the work is done here.
         memory: Of each, such as ``2GB``; one that needs more is started again.
-        scheduler: Address of a cluster, ``tcp://host:port``; it needs this version of the package, and the same folders.
+        scheduler: Address of a cluster, ``tcp://host:port``; with this version of the package and the same folders.
         say: Told where the dashboard is.
 
     Raises:
