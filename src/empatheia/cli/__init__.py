@@ -63,6 +63,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "empatheia.cli.infer:infer",
         "Ask a commonsense provider about every speaker turn, into a file; make its index.",
     ),
+    "curate": ("empatheia.cli.curate:app", "Make dialogue corpora out of subtitles and chats."),
     "package": ("empatheia.cli.package:package", "Make a finished run into a model folder with its card."),
     "doctor": ("empatheia.cli.doctor:doctor", "Say what is installed, what is missing and how to get it."),
 }
