@@ -31,6 +31,8 @@ from empatheia.registry import nearest
 
 Size = Literal["smoke", "cpu", "full"]
 SIZES: tuple[Size, ...] = ("smoke", "cpu", "full")
+STUDIES = "studies"
+"""Folder of study files among the recipes; see :mod:`empatheia.studies.design`."""
 YAML_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """The compiled one where PyYAML has it: ten times faster."""
 _MOST_DEEP, _MOST_VALUES, _MOST_LOOKED_AT = 40, 100_000, 200
@@ -388,6 +390,11 @@ def recipes_root() -> Path:
     raise MissingResourceError(
         "this installation has no recipes. Install the package anew: pip install --upgrade empatheia"
     )
+
+
+def recipe_files(root: Path) -> list[Path]:
+    """All recipes below a folder, by path; those of studies, which train nothing, are no recipes."""
+    return sorted(file for file in root.rglob("*.yaml") if STUDIES not in file.relative_to(root).parts)
 
 
 def find_recipe(given: str | Path) -> Path:

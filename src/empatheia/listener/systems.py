@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from empatheia.config import SIZES, read_recipe_tree, recipes_root
+from empatheia.config import SIZES, read_recipe_tree, recipe_files, recipes_root
 from empatheia.corpora.licences import LICENCES
 from empatheia.errors import CheckpointError, ConfigError, EmpatheiaError, MissingResourceError
 from empatheia.listener.catalogue import ModelEntry, describe_model, known_models
@@ -187,7 +187,7 @@ def recipes_of_systems() -> Mapping[str, tuple[RecipeEntry, ...]]:
         root = recipes_root()
     except MissingResourceError:
         return {}
-    for file in sorted(root.rglob("*.yaml")):
+    for file in recipe_files(root):
         try:
             tree = read_recipe_tree(file)
         except EmpatheiaError:
