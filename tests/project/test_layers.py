@@ -23,7 +23,7 @@ NEVER = {  # layer: layers it must not import although the order would allow it
     "responders": {"understanding", "decoding"},
 }
 NEVER_FOREIGN = {"metrics": {"torch", "transformers"}}
-ON_AN_EXTRA = {"serve"}  # layers that are not there without their extra
+ON_AN_EXTRA = {"serve", "studies"}  # layers that are not there without their extra
 
 
 @dataclass(frozen=True)

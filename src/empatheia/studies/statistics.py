@@ -204,7 +204,7 @@ def share_rows(
             metric.update(table)
             intervals[answer] = metric.interval(n_resamples) if n_resamples else None
         counts = {answer: int(totals[i]) for answer, i in place.items()}
-        percent = {answer: 100 * counts[answer] / totals.sum() for answer in answers}
+        percent = {answer: 100 * counts[answer] / sum(counts.values()) for answer in answers}
         out.append(
             ShareRow(name, system, int(totals.sum()), len(items[name, system]), counts, percent, intervals)
         )
