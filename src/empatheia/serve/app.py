@@ -13,7 +13,7 @@ from pathlib import Path
 from fastapi import FastAPI
 
 from empatheia import __version__
-from empatheia.serve import analysis, chat, health
+from empatheia.serve import analysis, chat, health, ranking, responses, scores
 from empatheia.serve.pages import page_routes
 from empatheia.serve.service import Guarding, Service, unguarded
 from empatheia.serve.settings import ServerSettings
@@ -58,9 +58,9 @@ def create_app(settings: ServerSettings | None = None, guard: Guarding = unguard
         redoc_url=None,
     )
     app.state.service = service
-    for part in (chat, analysis, health):
+    for part in (chat, responses, analysis, ranking, scores, health):
         app.include_router(part.router)
     if settings.page:
         app.include_router(page_routes(STATIC))
-    protect(app, settings)
+    protect(app, settings, seen=service.measures.seen)
     return app

@@ -43,6 +43,7 @@ class Question:
         unknown: Fields that mean nothing here.
         sent_on: Fields as they came, for a language model behind an endpoint.
         name: What the field of the messages is called.
+        guidance: As system messages, before those of the conversation.
     """
 
     messages: Sequence[ChatMessage]
@@ -57,6 +58,7 @@ class Question:
     unknown: Sequence[str] = ()
     sent_on: Mapping[str, Any] = field(default_factory=dict)
     name: str = "messages"
+    guidance: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,7 @@ def checked(question: Question, service: Service) -> Asked:
     entry = service.shelf.entry(question.model)
     limits = service.settings.limits
     conversation = read_messages(question.messages, limits, question.name)
+    guidance = (*question.guidance, *conversation.guidance)
     if question.n > limits.choices:
         said = f"n is {question.n}; accepted: from 1 to {limits.choices}."
         raise ApiError(400, said, param="n", code="invalid_value")
@@ -118,9 +121,9 @@ def checked(question: Question, service: Service) -> Asked:
     ignored = [*question.unknown, *(f"empathy.{name}" for name in (steer.unknown if steer is not None else ()))]
     if entry.is_upstream:
         request = request_of(question.sent_on, _SENT_ON)
-        wish = replace(wish, request=request, guidance=conversation.guidance)
+        wish = replace(wish, request=request, guidance=guidance)
         ignored = [name for name in ignored if name not in dict(request)]
-    elif conversation.guidance:
+    elif guidance:
         ignored.append(f"{question.name}: system, developer")
     notes = []
     if question.max_tokens is not None and question.max_tokens > MAX_NEW_TOKENS_LIMIT and not entry.is_upstream:

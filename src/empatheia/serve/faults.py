@@ -6,6 +6,7 @@ Any FastAPI application of ours gets them by :func:`answer_faults`.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -27,6 +28,8 @@ from empatheia.errors import (
 from empatheia.resources.chat_stream import RefusedError, SlowEndpointError
 
 _LOG = logging.getLogger(__name__)
+_FORMS = frozenset(["body", "query", "path", "str", "bool", "int", "float", "SteerBody"])
+"""Parts of a place that name no field: where it was read, and which of several forms was tried."""
 _SHOWN = 300  # characters of a value that a message quotes
 _TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 
@@ -129,8 +132,8 @@ def fault_of(found: Sequence[Mapping[str, Any]]) -> ApiError:
     """What pydantic found, the first of it, as an error for the client."""
     if not found:
         return ApiError(400, "the request cannot be read.", code="invalid_value")
-    first = found[0]
-    place = ".".join(str(part) for part in first.get("loc", ()) if part not in ("body", "query", "path"))
+    first = max(found, key=lambda one: len(one.get("loc", ())))  # of several forms the one that went furthest
+    place = _place_of(first.get("loc", ()))
     given = first.get("input")
     if first.get("type") == "model_attributes_type" and isinstance(given, bytes):
         return ApiError(
@@ -143,6 +146,21 @@ def fault_of(found: Sequence[Mapping[str, Any]]) -> ApiError:
     shown = repr(given)
     shown = shown if len(shown) <= _SHOWN else shown[:_SHOWN] + " ..."
     return ApiError(400, f"{place or 'the body'}: {what} (found {shown}).", param=place or None, code="invalid_value")
+
+
+def _place_of(loc: Sequence[Any]) -> str:
+    """A field as a client writes it; where several forms are accepted, without their names.
+
+    >>> _place_of(("body", "input", "list[ChatMessage]", 0, "role"))
+    'input[0].role'
+    """
+    out = ""
+    for part in loc:
+        if isinstance(part, int):
+            out += f"[{part}]"
+        elif part not in _FORMS and not re.search(r"[\[(]", part):
+            out += f".{part}" if out else part
+    return out
 
 
 class Failures:

@@ -6,6 +6,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 _SECONDS = (0.01, 0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.5, 3, 6, 12, 30, 60)
 
+_METHODS = ("GET", "HEAD", "POST", "OPTIONS", "DELETE", "PUT", "PATCH")
+
 
 class Measures:
     """Counters of one process; names and labels only, never a text.
@@ -31,6 +33,11 @@ class Measures:
             registry=self.registry,
         )  # fmt: skip
         self.tokens = Counter("empatheia_tokens", "Tokens.", ["model", "direction"], registry=self.registry)
+
+    def seen(self, route: str, method: str, status: int, seconds: float) -> None:
+        """Counts an answer; 0 = the client left before there was one."""
+        self.requests.labels(route, method if method in _METHODS else "other", str(status)).inc()
+        self.seconds.labels(route).observe(seconds)
 
     def text(self) -> bytes:
         """All of it, as Prometheus reads it."""

@@ -14,6 +14,7 @@ from empatheia.errors import ConfigError, EmpatheiaError
 from empatheia.listener import Decoding, FocusedListener, Listener
 from empatheia.listener.catalogue import describe_model, find_model, known_models
 from empatheia.listener.listener import LISTENERS, five_steps
+from empatheia.listener.steps.ranking import Ranker
 from empatheia.listener.systems import find_system
 from empatheia.registry import nearest
 from empatheia.responders import RESPONDERS
@@ -137,6 +138,7 @@ class Shelf:
         self._guard = guard
         self._held: OrderedDict[str, Served] = OrderedDict()
         self._lock = threading.RLock()
+        self._ranker: Ranker | None = None
         self._add(Entry(FIVE_STEPS, "five steps", "five_steps", "that of its models", ""))
         for model in known_models():
             if not model.fault and (model.system in RESPONDERS or model.system in LISTENERS):
@@ -194,6 +196,14 @@ class Shelf:
             listener = five_steps() if not entry.place else Listener.load(entry.place)
             self._held[entry.id] = Served(entry, listener, self._guard)
             return self._held[entry.id]
+
+    @property
+    def ranker(self) -> Ranker:
+        """What weighs given replies; loaded when first needed."""
+        with self._lock:
+            if self._ranker is None:
+                self._ranker = Ranker()
+            return self._ranker
 
     @property
     def is_ready(self) -> bool:

@@ -12,7 +12,7 @@ import logging
 import re
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from fastapi import FastAPI
@@ -42,13 +42,20 @@ ID = "empatheia.id"
 _IS_ID = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
 
 
-def protect(app: FastAPI, settings: WebSettings, locked: Sequence[str] = ("/v1", "/metrics")) -> None:
+Seen = Callable[[str, str, int, float], None]
+"""Told of every answer: route, method, status, seconds."""
+
+
+def protect(
+    app: FastAPI, settings: WebSettings, locked: Sequence[str] = ("/v1", "/metrics"), seen: Seen | None = None
+) -> None:
     """Puts everything of this module before an application, and gives it our form of errors.
 
     Args:
         app: Before it has answered anything.
         settings: Of the server.
         locked: Beginnings of the paths that need a key, where there are keys.
+        seen: Told of every answer.
     """
     answer_faults(app)
     app.add_middleware(Patience, limits=settings.limits)
@@ -65,7 +72,7 @@ def protect(app: FastAPI, settings: WebSettings, locked: Sequence[str] = ("/v1",
     if settings.hosts:
         app.add_middleware(Hosts, hosts=settings.hosts)
     app.add_middleware(Failures)
-    app.add_middleware(Frame)
+    app.add_middleware(Frame, seen=seen)
 
 
 class Frame:
@@ -73,10 +80,11 @@ class Frame:
 
     Args:
         app: What is inside.
+        seen: Told of every answer.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
+    def __init__(self, app: ASGIApp, seen: Seen | None = None) -> None:
+        self.app, self.seen = app, seen
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """ASGI."""
@@ -99,9 +107,11 @@ class Frame:
         try:
             await self.app(scope, receive, told)
         finally:
-            took = 1000 * (time.monotonic() - begun)
+            took = time.monotonic() - begun
             path = scope["path"].encode("ascii", "backslashreplace").decode()[:200]
-            _LOG.info("%s %s %s %d %.0f ms", scope[ID], scope["method"], path, status, took)
+            _LOG.info("%s %s %s %d %.0f ms", scope[ID], scope["method"], path, status, 1000 * took)
+            if self.seen is not None:
+                self.seen(getattr(scope.get("route"), "path", "other"), scope["method"], status, took)
 
 
 class Hosts:
