@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -284,17 +284,27 @@ def _spread(tasks: Sequence[Task], groups: list[list[Task]], size: int) -> list[
 
 
 def _fill(groups: list[list[Task]], rest: Sequence[Task], size: int) -> int:
-    """Puts tasks where there is room and the item is not yet; says how many found none."""
-    open_groups = [(group, {task.item for task in group}) for group in groups if len(group) < size]
-    unused = 0
+    """Deals tasks out in turn to groups with room that have not their item yet; says how many found none.
+
+    Tasks of one item come one after the other, and so to different groups.
+    """
+    by_item: dict[str, list[Task]] = defaultdict(list)
     for task in rest:
-        for place, (group, seen) in enumerate(open_groups):
-            if task.item not in seen:
-                group.append(task)
-                seen.add(task.item)
-                if len(group) == size:
-                    open_groups.pop(place)
-                break
+        by_item[task.item].append(task)
+    turn = deque((group, {task.item for task in group}) for group in groups if len(group) < size)
+    unused = 0
+    for task in (task for tasks in by_item.values() for task in tasks):
+        for _ in range(len(turn)):
+            group, seen = turn[0]
+            if task.item in seen:
+                turn.rotate(-1)
+                continue
+            group.append(task)
+            seen.add(task.item)
+            turn.popleft()
+            if len(group) < size:
+                turn.append((group, seen))
+            break
         else:
             unused += 1
     return unused

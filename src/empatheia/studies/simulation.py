@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import math
 import random
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from empatheia.errors import ConfigError
@@ -21,6 +23,8 @@ from empatheia.studies.sheets import Answer, Sheet
 Shares = Mapping[tuple[str, str], Sequence[float]]
 """By test set and system: probability of each answer, in the order of the question's answers."""
 _GOLD_SHARES = (0.75, 0.22, 0.03)
+_GOLDEN = (5**0.5 - 1) / 2
+"""Multiples of it fall evenly between 0 and 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +36,15 @@ class Opinion:
         strengths: Logarithm of each system's strength, for pairs; 0 for those that are not in it.
         ties: Probability of a tie in a pair.
         item_spread: How far dialogues differ: deviation of a shift that all ratings of one dialogue share, 0 = none.
+        is_even: Each rater's answers about a system are spread evenly over its shares, not drawn by chance, so that a
+            printed table comes back as exactly as a study's size allows.
     """
 
     shares: Shares
     strengths: Mapping[str, float]
     ties: float = 0.2
     item_spread: float = 0.0
+    is_even: bool = False
 
 
 Behaviour = Callable[["Rater", Task, int, str, Sequence[str]], str]
@@ -60,7 +67,8 @@ class Rater:
             raise ConfigError(f"unknown kind of rater {kind!r}.{nearest(kind, list(KINDS))} Known: {', '.join(KINDS)}.")
         self.kind, self.opinion = kind, opinion
         self.dice = random.Random(f"{kind}/{seed}")
-        self._seed = seed
+        self._dealt: Counter[tuple[str, str]] = Counter()
+        self._start = self.dice.random()
 
     def answer(self, design: Design, item: StudyItem, task: Task, card: int, answers: Sequence[str]) -> str:
         """What they say of a card; -1 is a pair."""
@@ -88,6 +96,10 @@ class Rater:
         if self.opinion.item_spread:
             shift = random.Random(f"{design.seed}/{item.id}").gauss(0, self.opinion.item_spread)
             shares = [share * math.exp(shift * place) for place, share in enumerate(shares)]
+        if self.opinion.is_even:
+            self._dealt[item.set, system] += 1
+            place = (self._start + self._dealt[item.set, system] * _GOLDEN) % 1 * sum(shares)
+            return answers[min(sum(place >= end for end in accumulate(shares)), len(answers) - 1)]
         return self.dice.choices(list(answers), shares)[0]
 
     def minutes(self, design: Design) -> float:

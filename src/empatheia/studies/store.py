@@ -18,7 +18,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from empatheia.errors import ConfigError, DataError, EmpatheiaError
+from empatheia.errors import ConfigError, EmpatheiaError
+from empatheia.errors import DataError as UnusableError
 from empatheia.studies.design import Design, validate_design
 from empatheia.studies.extra import need
 from empatheia.studies.items import Candidate, Material, StudyItem
@@ -118,7 +119,7 @@ class Store:
 
     @contextlib.contextmanager
     def _session(self, read_only: bool = False) -> Iterator[Session]:
-        from sqlalchemy.exc import DBAPIError, OperationalError
+        from sqlalchemy.exc import DatabaseError, DBAPIError, DataError, IntegrityError, ProgrammingError
         from sqlalchemy.exc import TimeoutError as PoolTimeout
         from sqlalchemy.orm import Session
 
@@ -126,7 +127,9 @@ class Store:
         try:
             with Session(engine, expire_on_commit=False) as session, session.begin():
                 yield session
-        except (OperationalError, PoolTimeout) as error:
+        except (IntegrityError, ProgrammingError, DataError):  # mistakes of ours, not of the database's state
+            raise
+        except (DatabaseError, PoolTimeout) as error:
             said = " ".join(str(getattr(error, "orig", error)).split())[:200]
             raise StoreError(f"the store {shown_url(self.url)} cannot be used now: {said}.") from None
         except DBAPIError as error:
@@ -155,7 +158,7 @@ class Store:
         """
         from alembic import command
         from alembic.config import Config
-        from sqlalchemy.exc import OperationalError
+        from sqlalchemy.exc import DatabaseError
 
         config = Config()
         config.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
@@ -163,7 +166,7 @@ class Store:
             with self._writing, self.engine.begin() as connection:
                 config.attributes["connection"] = connection
                 command.upgrade(config, "head")
-        except OperationalError as error:
+        except DatabaseError as error:
             said = " ".join(str(error.orig).split())[:200]
             raise StoreError(f"the store {shown_url(self.url)} cannot be opened: {said}.") from None
 
@@ -194,7 +197,7 @@ class Store:
         self.migrate()
         with self.change() as session:
             if (found := self._study(session)) is not None:
-                raise DataError(
+                raise UnusableError(
                     f"{shown_url(self.url)} holds the study {found.name!r} already; name another --db, or close and"
                     " export that one."
                 )
@@ -231,7 +234,7 @@ class Store:
             DataError: The store holds none.
         """
         if not self.has_study():
-            raise DataError(f"no study in {shown_url(self.url)}; make one with: empatheia study init DESIGN --db PLACE")
+            raise UnusableError(f"no study in {shown_url(self.url)}; make one with: empatheia study init DESIGN --db PLACE")
         with self.read() as session:
             return self._study(session)
 
@@ -302,7 +305,7 @@ class Store:
         if self.file is None:
             raise ConfigError("a PostgreSQL store is copied with pg_dump.")
         if path.is_dir() or not path.absolute().parent.is_dir():
-            raise DataError(f"{path} cannot be written; name a file in a folder that exists.")
+            raise UnusableError(f"{path} cannot be written; name a file in a folder that exists.")
         part = path.with_name(f"{path.name}.part")
         part.unlink(missing_ok=True)
         with contextlib.closing(sqlite3.connect(self.file)) as ours, contextlib.closing(sqlite3.connect(part)) as copy:
