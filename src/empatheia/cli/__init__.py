@@ -55,6 +55,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "empatheia.cli.judge:judge",
         "Let a language model compare two systems' replies, in both orders.",
     ),
+    "study": (
+        "empatheia.cli.study:app",
+        "Run studies with people: ratings, comparisons, live talks, collection.",
+    ),
     "annotate": (
         "empatheia.cli.annotate:annotate",
         "Label the causes in EmpatheticDialogues with a trained annotator.",

@@ -31,6 +31,7 @@ from empatheia.registry import nearest
 
 Size = Literal["smoke", "cpu", "full"]
 SIZES: tuple[Size, ...] = ("smoke", "cpu", "full")
+"""Folder of study files among the recipes; see :mod:`empatheia.studies.design`."""
 YAML_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """The compiled one where PyYAML has it: ten times faster."""
 _MOST_DEEP, _MOST_VALUES, _MOST_LOOKED_AT = 40, 100_000, 200
@@ -375,7 +376,7 @@ def read_recipe_tree(path: str | Path) -> dict[str, Any]:
     return _read_tree(Path(path), ())
 
 
-NOT_TRAININGS = ("curation",)
+NOT_TRAININGS = ("curation", "studies")
 """Folders of recipes that other commands than ``train`` read."""
 
 
