@@ -14,12 +14,13 @@ from empatheia.responders.reflection.forms import Form, capitalised, fill, pool,
 from empatheia.responders.reflection.perceived import Perceived, Reflected
 from empatheia.responders.reflection.scene import Scene, content_of, scene_of
 from empatheia.responders.reflection.talk import asks_advice
+from empatheia.responders.reflection.topics import GENERAL
 
 LONGEST_REPLY = 40
 _LONG_CLAUSE, _LONG_INSIDE, _SHORT_CLAUSE, _LONG_TURN = 12, 10, 8, 25
 _WHOLE = ("question", "question_self", "greeting", "smalltalk", "closing", "short", "notext", "irony")
-_GENERAL = ("at_work", "at_school", "pet", "relative", "food", "nature")
-_DOES = re.compile(r"you (?!lost|had|have|got|can't|couldn't|didn't|missed)")
+_DOES = re.compile(r"you(?:'d|'ll)? (?!lost|have|got|can't|couldn't|didn't|missed)")
+_SORRY = re.compile(r"\b(?:sorry|sad that|awful that)\b")
 _LOOKS_BACK = re.compile(r"\b(?:did|was|were|happened|has it been|took)\b")
 _REPORTS = re.compile(r"\b(?:said|says|told|asked|thinks?|thought|knows?|wants?)\b")
 _NO_EVENT = re.compile(
@@ -167,7 +168,7 @@ def _to_a_short_turn(scene: Scene, chooser: _Chooser, best: Said | None) -> tupl
 def _reflection(scene: Scene, chooser: _Chooser) -> tuple[list[str], str]:
     """What was heard, then what it must be like or one question."""
     best = _best(scene, chooser)
-    topical = scene.is_news and scene.topics[0].name not in _GENERAL
+    topical = scene.is_news and scene.topics[0].name not in GENERAL
     if best is None or scene.only_stay or (topical and chooser.number("by topic") % 100 < 50):
         return _without_clause(scene, chooser)
     if not _worth_saying(best, scene, chooser):
@@ -254,7 +255,7 @@ def _inside(best: Said, scene: Scene, chooser: _Chooser) -> str:
             return False
         if form.text == "So {clause}." and scene.seen.sureness != "none":
             return False
-        if form.text.startswith("I'm") and _DOES.match(best.text):
+        if _SORRY.search(form.text) and _DOES.match(best.text):
             return False
         return event if "so {clause}." not in form.text.lower() else not best.text.startswith("so ")
 

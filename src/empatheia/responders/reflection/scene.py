@@ -128,7 +128,7 @@ def _seen(newest: str, perceived: Perceived, topics: tuple[Topic, ...]) -> View:
     if not topics:
         return view(perceived)
     emotions = {name: max(0.0, float(perceived.emotions.get(name, 0.0))) for name in EMOTIONS}
-    return view(weighed(perceived, topics, sides_of(perceived.sides, emotions)))
+    return view(weighed(perceived, topics, perceived.sides or sides_of({}, emotions)))
 
 
 def _fits(topic: Topic, seen: View) -> bool:
