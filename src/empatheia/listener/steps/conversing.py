@@ -9,6 +9,7 @@ from empatheia.listener.conversation import Conversation, ConversationStream
 from empatheia.listener.steps.steering import Steering
 
 if TYPE_CHECKING:
+    from empatheia.care.checking import Care
     from empatheia.listener.strategies import Decoding
 
 
@@ -20,6 +21,7 @@ class SteeredConversation(Conversation):
         decoding: One way of writing; None = those in its settings.
         dialogue: A conversation to go on with.
         steering: What is decided; may be set anew between turns.
+        care: As for :meth:`Listener.respond`.
         **settings: Fields of :class:`Decoding` that change those ways, or are one, if ``strategy`` is among them.
 
     Attributes:
@@ -32,9 +34,10 @@ class SteeredConversation(Conversation):
         decoding: Decoding | None,
         dialogue: Dialogue | None = None,
         steering: Steering | None = None,
+        care: Care | bool = True,
         **settings: Any,
     ) -> None:
-        super().__init__(listener, decoding, dialogue)  # pyright: ignore[reportArgumentType]
+        super().__init__(listener, decoding, dialogue, care)  # pyright: ignore[reportArgumentType]
         self.steering = steering or Steering()
         self.settings = settings
         self.last: Reply | None = None
@@ -42,7 +45,12 @@ class SteeredConversation(Conversation):
     def say(self, text: str) -> Reply:
         """Adds what the speaker says and the listener's reply; a text that is refused changes nothing."""
         reply: Reply = self.listener.respond(  # pyright: ignore
-            self._with(text), decoding=self.decoding, steering=self.steering, explain=True, **self.settings
+            self._with(text),
+            decoding=self.decoding,
+            steering=self.steering,
+            explain=True,
+            care=self.care,
+            **self.settings,
         )
         self._remember(text, reply.text)
         self.last = reply
@@ -51,7 +59,12 @@ class SteeredConversation(Conversation):
     def stream(self, text: str) -> ConversationStream:
         """As :meth:`say`; the reply comes as one piece."""
         stream = self.listener.stream(  # pyright: ignore
-            self._with(text), decoding=self.decoding, steering=self.steering, explain=True, **self.settings
+            self._with(text),
+            decoding=self.decoding,
+            steering=self.steering,
+            explain=True,
+            care=self.care,
+            **self.settings,
         )
         return _Remembering(self, text, stream)
 
