@@ -19,10 +19,10 @@ from empatheia.responders.reflection.topics import GENERAL
 LONGEST_REPLY = 40
 _LONG_CLAUSE, _LONG_INSIDE, _SHORT_CLAUSE, _LONG_TURN = 12, 10, 8, 25
 _WHOLE = ("question", "question_self", "greeting", "smalltalk", "closing", "short", "notext", "irony")
-_DOES = re.compile(r"you(?:'d|'ll)? (?!lost|have|got|can't|couldn't|didn't|missed)")
+_DOES = re.compile(r"you(?:'d|'ll|'ve been)? (?!lost|have|got|can't|couldn't|didn't|missed)")
 _SORRY = re.compile(r"\b(?:sorry|sad that|awful that|Oh no)\b")
 _LOOKS_BACK = re.compile(r"\b(?:did|was|were|happened|has it been|took)\b")
-_DOUBTED = re.compile(r"n't\b|\b(?:not|never|no|nobody|might|could|would)\b")
+_DOUBTED = re.compile(r"n't\b|\b(?:not|never|no|nobody|might|could|would|miss)\b")
 _REPORTS = re.compile(r"\b(?:said|says|told|asked|thinks?|thought|knows?|wants?)\b")
 _NO_EVENT = re.compile(
     r"\A(?:you(?:'re| are| were| feel| felt| think| thought| know| want| need| hope| wish| guess| would(?:n't)?"
@@ -248,7 +248,7 @@ def _inside(best: Said, scene: Scene, chooser: _Chooser) -> str:
         return ""
     if "," in best.text:
         return ""
-    if scene.seen.wildcards[0] == "any_pleasant" and _DOUBTED.search(best.text):
+    if (scene.seen.wildcards[0] == "any_pleasant" or scene.seen.moment == "memory") and _DOUBTED.search(best.text):
         return ""
     event = not _NO_EVENT.match(best.text) and not _REPORTS.search(best.text) and best.sure and not best.feeling
     moments = (scene.seen.moment, *scene.seen.wildcards)

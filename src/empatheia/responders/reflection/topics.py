@@ -27,6 +27,7 @@ _UNREAL = re.compile(
     r"(?:\b(?:not|never|if|wish|might|would|could|hop(?:e|es|ed|ing)|want(?:s|ed)?\s+to|almost|nearly|unless|until"
     r"|before|dreamt|dreamed|imagine|think|thought|said|movie|film|book|show|game)\b|n't\b)[\s,]*(?:[\w']+\s+){0,2}\Z"
 )
+_SUPPOSED = re.compile(r"\bwhat\s+if\b[^.!?\n]*", re.IGNORECASE)
 _OF_OTHERS = re.compile(
     r"\b(?:a|the|some|any|every|other|another|his|her|their|your|whose|this|that|[\w]+'s)\s+\Z", re.IGNORECASE
 )
@@ -129,7 +130,7 @@ def _topics_of(text: str) -> tuple[Topic, ...]:
         people.append("your " + " ".join(next(group for group in match.groups() if group).lower().split()))
         return f"{kind}{len(people) - 1}q"
 
-    text = clean(QUOTED.sub(" ", text))
+    text = clean(_SUPPOSED.sub(" ", QUOTED.sub(" ", text)))
     text = rules.people.sub(lambda match: kept(match, "kin"), text)
     text = rules.pets.sub(lambda match: kept(match, "pet"), text)
     found = []
