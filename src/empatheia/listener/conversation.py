@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol
+from typing import Any, Protocol
 
 from empatheia.dialogue import Dialogue, Reply, Turn, Understanding
 from empatheia.listener.strategies import Decoding
@@ -13,11 +13,11 @@ from empatheia.listener.streaming import ReplyStream
 class Answers(Protocol):
     """What a conversation asks of the listener that answers."""
 
-    def respond(self, item: Dialogue, /, *, decoding: Decoding) -> Reply:
+    def respond(self, item: Dialogue, /, *, decoding: Decoding | None, **settings: Any) -> Reply:
         """One reply to a conversation that ends with the speaker."""
         ...
 
-    def stream(self, item: Dialogue, /, *, decoding: Decoding) -> ReplyStream:
+    def stream(self, item: Dialogue, /, *, decoding: Decoding | None, **settings: Any) -> ReplyStream:
         """The same reply piece by piece."""
         ...
 
@@ -31,7 +31,7 @@ class Conversation:
         dialogue: A conversation to go on with; it must end with a listener turn, or be empty.
     """
 
-    def __init__(self, listener: Answers, decoding: Decoding, dialogue: Dialogue | None = None) -> None:
+    def __init__(self, listener: Answers, decoding: Decoding | None, dialogue: Dialogue | None = None) -> None:
         self.listener = listener
         self.decoding = decoding
         self.dialogue = dialogue if dialogue is not None else Dialogue("conversation", ())

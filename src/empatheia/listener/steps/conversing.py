@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from empatheia.dialogue import Dialogue, Reply
 from empatheia.listener.conversation import Conversation, ConversationStream
 from empatheia.listener.steps.steering import Steering
-
-if TYPE_CHECKING:
-    from empatheia.listener.strategies import Decoding
+from empatheia.listener.strategies import Decoding
 
 
 class SteeredConversation(Conversation):
@@ -34,14 +32,14 @@ class SteeredConversation(Conversation):
         steering: Steering | None = None,
         **settings: Any,
     ) -> None:
-        super().__init__(listener, decoding, dialogue)  # pyright: ignore[reportArgumentType]
+        super().__init__(listener, decoding, dialogue)
         self.steering = steering or Steering()
         self.settings = settings
         self.last: Reply | None = None
 
     def say(self, text: str) -> Reply:
         """Adds what the speaker says and the listener's reply; a text that is refused changes nothing."""
-        reply: Reply = self.listener.respond(  # pyright: ignore
+        reply = self.listener.respond(
             self._with(text), decoding=self.decoding, steering=self.steering, explain=True, **self.settings
         )
         self._remember(text, reply.text)
@@ -50,7 +48,7 @@ class SteeredConversation(Conversation):
 
     def stream(self, text: str) -> ConversationStream:
         """As :meth:`say`; the reply comes as one piece."""
-        stream = self.listener.stream(  # pyright: ignore
+        stream = self.listener.stream(
             self._with(text), decoding=self.decoding, steering=self.steering, explain=True, **self.settings
         )
         return _Remembering(self, text, stream)
