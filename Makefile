@@ -20,7 +20,7 @@ OFFLINE := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1
 MADE := $(VENV)/.made-
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test smoke fuzz kills lint types check bench docs leaderboard clean
+.PHONY: help install demo test smoke fuzz kills contract lint types check bench docs leaderboard clean
 .DELETE_ON_ERROR:
 
 help: ## this list
@@ -44,6 +44,9 @@ fuzz: $(MADE)dev ## N damaged files and odd command lines; the table goes to res
 
 kills: $(MADE)dev ## each of six commands killed N times and started again; equal ends or an error
 	@$(OFFLINE) $(BIN)/python tests/attacks/kills.py --kills $(or $(N),20) $(ARGS)
+
+contract: $(MADE)dev ## transformers' own model tests on every responder; fetches them once
+	@$(OFFLINE) $(BIN)/python tests/responders/mixins/run.py build/contract $(ARGS)
 
 lint: $(MADE)dev ## ruff: style, names, docstrings, complexity, format
 	@$(BIN)/ruff check .

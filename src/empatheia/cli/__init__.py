@@ -31,6 +31,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "respond": ("empatheia.cli.respond:respond", "Answer a conversation with one empathetic reply."),
     "chat": ("empatheia.cli.chat:chat", "Talk with a model, turn by turn."),
+    "care": ("empatheia.cli.care:app", "Check texts for danger, measure the check, show the help lines."),
     "demo": ("empatheia.cli.demo:demo", "Run the main job on a short conversation with the bundled model."),
     "models": ("empatheia.cli.models:app", "List models, show their cards, train or fetch more."),
     "data": ("empatheia.cli.data:app", "Get, show and count corpora."),

@@ -15,10 +15,18 @@ from empatheia.resources.lookup import (
     resolve_weights,
     shipped_path,
 )
-from empatheia.resources.pretrained import build_pretrained, check_links, load_pretrained, load_weights, model_type_of
+from empatheia.resources.pretrained import (
+    build_pretrained,
+    check_links,
+    described_encoder,
+    load_pretrained,
+    load_weights,
+    model_type_of,
+)
 
 __all__ = [
     "build_pretrained",
+    "described_encoder",
     "cache_dir",
     "check_links",
     "corpus_roots",

@@ -31,19 +31,19 @@ PLEASANT = frozenset({"pride", "joy", "hope", "thanks", "trust"})
 UNPLEASANT = frozenset({"loss", "lonely", "worry", "anger", "letdown", "disgust", "shame"})
 
 WORDS: dict[str, str] = {
-    "afraid": "scared", "anticipating": "eager", "apprehensive": "uneasy", "caring": "protective",
-    "faithful": "loyal", "joyful": "happy", "prepared": "ready", "sentimental": "wistful", "terrified": "terrified",
+    "afraid": "scared", "anticipating": "excited", "apprehensive": "nervous", "content": "happy", "faithful": "loyal",
+    "joyful": "happy", "prepared": "ready", "trusting": "sure",
 }  # fmt: skip
 """The plain word for a label where it is not the label itself."""
 
 _MILD = {
     "loss": "sad", "lonely": "lonely", "worry": "worried", "anger": "angry", "letdown": "let down",
     "disgust": "disgusted", "shame": "uncomfortable", "pride": "proud", "joy": "happy", "hope": "hopeful",
-    "thanks": "grateful", "trust": "sure", "care": "protective", "memory": "wistful", "wonder": "struck",
+    "thanks": "grateful", "trust": "sure", "care": "caring", "memory": "sentimental", "wonder": "impressed",
 }  # fmt: skip
 # How much of a label counts for each side where the model names no sides.
 _HALF = {"surprised": (0.5, 0.2), "nostalgic": (0.4, 0.2), "sentimental": (0.3, 0.3), "caring": (0.6, 0.2)}
-_FAMILY_SURE, _LABEL_SURE, _SIDE_SURE, _SHARE, _AGAINST = 0.50, 0.42, 0.64, 0.60, 0.35
+_FAMILY_SURE, _LABEL_SURE, _SIDE_SURE, _GLAD_SURE, _SHARE, _AGAINST = 0.52, 0.46, 0.66, 0.72, 0.60, 0.35
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,21 +84,21 @@ def view(perceived: Perceived) -> View:
     """What may be said of the feeling; never pleasant where the unpleasant is likely, nor the reverse."""
     emotions = {name: max(0.0, float(perceived.emotions.get(name, 0.0))) for name in EMOTIONS}
     total = sum(emotions.values())
-    sides = _sides(perceived.sides, emotions)
+    sides = sides_of(perceived.sides, emotions)
     pleasant, unpleasant, mixed = (sides[name] for name in ("pleasant", "unpleasant", "mixed"))
     if total > 0 and len(set(emotions.values())) > 1:
         weights = {family: sum(emotions[label] for label in labels) for family, labels in FAMILIES.items()}
         family = max(weights, key=lambda name: weights[name])
         label = max(FAMILIES[family], key=lambda name: emotions[name])
         likely = weights[family] >= _FAMILY_SURE or emotions[label] >= _LABEL_SURE
-        if likely and _agrees(family, pleasant, unpleasant):
+        if likely and (_agrees(family, pleasant, unpleasant) or _stands_alone(family, weights[family], unpleasant)):
             sure = emotions[label] >= _SHARE * weights[family]
             possible = tuple(name for name in FAMILIES[family] if emotions[name] >= 0.2 * weights[family])
             word = WORDS.get(label, label) if sure else _MILD[family]
             return View(family, "name", word, label if sure else "", possible, pleasant, unpleasant)
     if unpleasant >= _SIDE_SURE:
         return View("unclear_unpleasant", "side", pleasant=pleasant, unpleasant=unpleasant)
-    if pleasant >= _SIDE_SURE:
+    if pleasant >= _GLAD_SURE:
         return View("unclear_pleasant", "side", pleasant=pleasant, unpleasant=unpleasant)
     if mixed >= _SIDE_SURE:
         return View("mixed", "side", pleasant=pleasant, unpleasant=unpleasant)
@@ -110,12 +110,17 @@ def _agrees(family: str, pleasant: float, unpleasant: float) -> bool:
     if family in UNPLEASANT:
         return pleasant <= _AGAINST and unpleasant >= 0.5
     if family in PLEASANT:
-        return unpleasant <= _AGAINST and pleasant >= 0.5
+        return unpleasant <= _AGAINST and pleasant >= 0.55
     return unpleasant <= _AGAINST
 
 
-def _sides(given: Mapping[str, float], emotions: Mapping[str, float]) -> dict[str, float]:
-    """Probabilities of the three sides; out of the emotions where none are given."""
+def _stands_alone(family: str, weight: float, unpleasant: float) -> bool:
+    """Whether a family that may be of either side is so likely that the side need not be known."""
+    return family not in UNPLEASANT | PLEASANT and weight >= 0.75 and unpleasant < 0.6
+
+
+def sides_of(given: Mapping[str, float], emotions: Mapping[str, float]) -> dict[str, float]:
+    """Probabilities of ``pleasant``, ``unpleasant`` and ``mixed``; out of the emotions where none are given."""
     if given:
         return {name: max(0.0, float(given.get(name, 0.0))) for name in ("pleasant", "unpleasant", "mixed")}
     out = {"pleasant": 0.0, "unpleasant": 0.0, "mixed": 0.0}
