@@ -43,7 +43,7 @@ def measured_by_names(metrics: Mapping[str, Any]) -> Measured:
             facts[name] = {key: own for key, own in value.items() if key != "scores"}
         elif name == "tests" and isinstance(value, Mapping):
             tests += (_system_test(told, result, whose) for told, result in value.items())
-        elif isinstance(value, Mapping) and "p_value" in value and name.count(": ") == 2:
+        elif isinstance(value, Mapping) and "difference" in value and name.count(": ") == 2:
             place, pair, metric = name.split(": ")
             ours, _, other = pair.partition(" - ")
             tests.append(TestRow(metric, {"set": place, "method": ours}, other, value))
