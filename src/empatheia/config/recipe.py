@@ -31,6 +31,7 @@ from empatheia.registry import nearest
 
 Size = Literal["smoke", "cpu", "full"]
 SIZES: tuple[Size, ...] = ("smoke", "cpu", "full")
+"""Folder of study files among the recipes; see :mod:`empatheia.studies.design`."""
 YAML_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """The compiled one where PyYAML has it: ten times faster."""
 _MOST_DEEP, _MOST_VALUES, _MOST_LOOKED_AT = 40, 100_000, 200
@@ -373,6 +374,15 @@ def read_recipe_tree(path: str | Path) -> dict[str, Any]:
         ConfigError: No such file, not YAML, or ``extends`` goes round in a circle.
     """
     return _read_tree(Path(path), ())
+
+
+NOT_TRAININGS = ("curation", "studies")
+"""Folders of recipes that other commands than ``train`` read."""
+
+
+def recipe_files(root: Path) -> list[Path]:
+    """The recipes of trainings below a folder, in order."""
+    return sorted(path for path in root.rglob("*.yaml") if path.parent.name not in NOT_TRAININGS)
 
 
 def recipes_root() -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Protocol
 
 from empatheia.care.checking import Care
 from empatheia.dialogue import Dialogue, Reply, Turn, Understanding
@@ -14,13 +14,11 @@ from empatheia.listener.streaming import ReplyStream
 class Answers(Protocol):
     """What a conversation asks of the listener that answers."""
 
-    def respond(self, item: Dialogue, /, *, decoding: Decoding | None, care: Care | bool, **settings: Any) -> Reply:
+    def respond(self, item: Dialogue, /, *, decoding: Decoding | None, care: Care | bool) -> Reply:
         """One reply to a conversation that ends with the speaker."""
         ...
 
-    def stream(
-        self, item: Dialogue, /, *, decoding: Decoding | None, care: Care | bool, **settings: Any
-    ) -> ReplyStream:
+    def stream(self, item: Dialogue, /, *, decoding: Decoding | None, care: Care | bool) -> ReplyStream:
         """The same reply piece by piece."""
         ...
 

@@ -26,6 +26,8 @@ class SteeredConversation(Conversation):
         last: The newest reply with its explanation; None before the first.
     """
 
+    listener: Any
+
     def __init__(
         self,
         listener: Any,
@@ -42,7 +44,7 @@ class SteeredConversation(Conversation):
 
     def say(self, text: str) -> Reply:
         """Adds what the speaker says and the listener's reply; a text that is refused changes nothing."""
-        reply = self.listener.respond(
+        reply: Reply = self.listener.respond(
             self._with(text),
             decoding=self.decoding,
             steering=self.steering,
