@@ -89,7 +89,11 @@ def test_blank_replies_are_shown_or_left_out(tmp_path):
 
 
 def test_what_gives_systems_away_is_warned_of():
-    texts = {"A": "I am so sorry, Tom.", "B": "i am sorry . <b>", "C": "As an AI, I cannot feel, but here are many words."}
+    texts = {
+        "A": "I am so sorry, Tom.",
+        "B": "i am sorry . <b>",
+        "C": "As an AI, I cannot feel, but here are many words.",
+    }
     items = [StudyItem(str(i), "ED", ("x",), {s: Candidate(s, t) for s, t in texts.items()}) for i in range(4)]
     told = " ".join(leaks(items, ("A", "B", "C")))
     assert "C: 4 replies say what wrote them" in told and "B: 4 replies hold markup" in told

@@ -309,7 +309,9 @@ def test_withdrawal_deletes_and_frees(desk):
 def test_people_of_another_study_are_kept_out(tmp_path):
     first = fill(Store(str(tmp_path / "one.db")), meed2(*SMALL), made_items(20))
     first.enter("known")
-    second = fill(Store(str(tmp_path / "two.db")), meed2(*SMALL, f"worker.excluded_from=[{tmp_path}/one.db]"), made_items(20))
+    second = fill(
+        Store(str(tmp_path / "two.db")), meed2(*SMALL, f"worker.excluded_from=[{tmp_path}/one.db]"), made_items(20)
+    )
     with pytest.raises(Refused, match="did not take part in an earlier one"):
         second.enter("known")
     assert second.enter("new")

@@ -57,7 +57,9 @@ def test_too_few_items_of_a_set_are_told(six_thousand):
 
 def test_identical_candidates_share_a_card():
     item = StudyItem("1", "ED", ("x",), {"A": Candidate("A", "Oh no."), "B": Candidate("B", "Oh  no.")}, "", "Oh no.")
-    design = meed2("composition.items_per_hit=1", "composition.bonus={per_hit: 1, needed: 1}", "composition.strata.ED=1")
+    design = meed2(
+        "composition.items_per_hit=1", "composition.bonus={per_hit: 1, needed: 1}", "composition.strata.ED=1"
+    )
     (hit,) = compose(design, [item], ("A", "B")).hits
     assert hit.tasks[0].cards == (("A", "B", GOLD),)
 
@@ -82,11 +84,17 @@ def test_pairs_differ_change_sides_and_share_no_context():
     manifest = compose(design, [same, *made_items(40, names)], names)
     tasks = [task for hit in manifest.hits for task in hit.tasks]
     assert Counter(tuple(card[0] for card in task.cards) for task in tasks) == dict.fromkeys(combinations(names, 2), 10)
-    assert len({task.item for task in tasks}) == 30 and "same" not in {t.item for t in tasks if t.cards == (("A",), ("B",))}
+    assert len({task.item for task in tasks}) == 30 and "same" not in {
+        t.item for t in tasks if t.cards == (("A",), ("B",))
+    }
     firsts = Counter(order[0] for hit in manifest.hits for seat in hit.orders for order in seat)
     assert abs(firsts[0] - firsts[1]) <= 30  # three raters: two one way, one the other
     with pytest.raises(ConfigError, match="A and B: 30 items are asked for"):
-        compose(design.model_copy(update={"composition": design.composition.model_copy(update={"per_pair": 30})}), made_items(20, names), names)
+        compose(
+            design.model_copy(update={"composition": design.composition.model_copy(update={"per_pair": 30})}),
+            made_items(20, names),
+            names,
+        )
     against = design.composition.model_copy(update={"against": "D"})
     with pytest.raises(ConfigError, match="no system 'D'"):
         compose(design.model_copy(update={"composition": against}), made_items(40, names), names)

@@ -28,7 +28,17 @@ BOXES = ("good", "okay", "bad")
 
 def sheet(number=1, worker=1, minutes=15.0, points=3, answers=(), **more) -> Sheet:
     filled = {"is_attentive": None, "dwell": None, "n_tasks": 10, **more}
-    return Sheet(number, worker, number, minutes, points, filled["is_attentive"], filled["dwell"], tuple(answers), filled["n_tasks"])
+    return Sheet(
+        number,
+        worker,
+        number,
+        minutes,
+        points,
+        filled["is_attentive"],
+        filled["dwell"],
+        tuple(answers),
+        filled["n_tasks"],
+    )
 
 
 # the paper's study
@@ -39,7 +49,12 @@ def rebuilt():
     shares, systems, sets = published_shares()
     items = [
         StudyItem(
-            f"{name}/{i}", name, ("x",), {s: Candidate(s, f"{s} {i}", label=f"l{i % 3}") for s in systems}, "", f"gold {i}"
+            f"{name}/{i}",
+            name,
+            ("x",),
+            {s: Candidate(s, f"{s} {i}", label=f"l{i % 3}") for s in systems},
+            "",
+            f"gold {i}",
         )
         for name in sets
         for i in range(2000)
@@ -63,7 +78,11 @@ def test_the_published_study_comes_back(rebuilt):
             assert found[place].percent[answer] == pytest.approx(100 * share, abs=1.0), (place, answer)
     assert all(sum(row.percent.values()) == pytest.approx(100) for row in results.shares)
     page = report_page(results)
-    assert "meed2, Table 5, as printed" in page and "Labels of replies rated good" in page and "http" not in page.split("<body>")[1]
+    assert (
+        "meed2, Table 5, as printed" in page
+        and "Labels of replies rated good" in page
+        and "http" not in page.split("<body>")[1]
+    )
 
 
 def test_the_papers_arithmetic_of_filters():
@@ -86,7 +105,9 @@ def test_the_same_answer_almost_always():
     def worker(number, n_okay, n=40, gold="good"):
         values = ["okay"] * n_okay + ["bad"] * (n - n_okay)
         answers = [Answer(f"i{i}", "ED", ("A",), "quality", value) for i, value in enumerate(values)]
-        return sheet(number, number, answers=[*answers, *(Answer("g", "ED", ("gold",), "quality", gold) for _ in range(9))])
+        return sheet(
+            number, number, answers=[*answers, *(Answer("g", "ED", ("gold",), "quality", gold) for _ in range(9))]
+        )
 
     kept = same_answer(0.9, 10)([worker(1, 36), worker(2, 35), worker(3, 40)])
     assert [s.worker for s in kept] == [2]
@@ -110,9 +131,9 @@ def test_careless_raters_and_the_bonus():
     for kind in KINDS:
         sheets = simulated_sheets(design, items, manifest, Opinion({}, {}), {kind: 60})
         kinds[kind] = np.array([s.points for s in sheets])
-    points = simulated_sheets(
-        design, items * 1, manifest, Opinion({}, {}), {"random": 60}, seed=1
-    ) + simulated_sheets(design, items, manifest, Opinion({}, {}), {"random": 60}, seed=2)
+    points = simulated_sheets(design, items * 1, manifest, Opinion({}, {}), {"random": 60}, seed=1) + simulated_sheets(
+        design, items, manifest, Opinion({}, {}), {"random": 60}, seed=2
+    )
     drawn = np.concatenate([[s.points for s in points], kinds["random"]])
     assert abs((drawn >= 2).mean() - 20 / 27) < 0.05 and abs((drawn == 3).mean() - 8 / 27) < 0.05
     assert (kinds["okay"] == 3).all() and kinds["honest"].mean() > 2.8 and (kinds["bonus_only"] >= 2).mean() > 0.9
@@ -169,7 +190,9 @@ def test_pairs_whatever_side_they_stood_on():
     answers = judged("A", "B", 30, 10, 5, 5) + judged("B", "A", 10, 30)
     (found,) = pair_results(answers)
     assert (found.a, found.wins, found.losses, found.both, found.neither) == ("A", 60, 20, 5, 5)
-    assert found.rate == 75 and found.ratio == 3 and found.p_value < 1e-4 and found.percent()[2] == pytest.approx(100 / 9)
+    assert (
+        found.rate == 75 and found.ratio == 3 and found.p_value < 1e-4 and found.percent()[2] == pytest.approx(100 / 9)
+    )
     (none,) = pair_results(judged("A", "B", 0, 0, 3))
     assert none.p_value == 1 and none.to_dict()["ratio"] is None and none.to_dict()["rate"] is None
 
@@ -268,7 +291,8 @@ def test_agreement_of_one_rater_is_undefined_and_fleiss_is_statsmodels():
     rng = random.Random(0)
     values = {(d, w): rng.choice(["good", "okay"] if d % 2 else BOXES) for d in range(30) for w in range(4)}
     sheets = [
-        sheet(w + 1, w, answers=[Answer(f"d{d}", "ED", ("A",), "quality", values[d, w]) for d in range(30)]) for w in range(4)
+        sheet(w + 1, w, answers=[Answer(f"d{d}", "ED", ("A",), "quality", values[d, w]) for d in range(30)])
+        for w in range(4)
     ]
     (row,) = agreement_rows(sheets, design)
     table, _ = aggregate_raters([[BOXES.index(values[d, w]) for w in range(4)] for d in range(30)])
@@ -303,7 +327,12 @@ def test_plans_hold_in_simulation():
         found += abs(difference) > 1.96 * error
     assert 0.72 < found / 300 < 0.88
     assert plan_shares(0.32, 0.35).items < plan_shares(0.32, 0.34).items
-    for wrong in (lambda: plan_shares(0.3, 0.3), lambda: plan_means(0), lambda: plan_preference(0.4), lambda: plan_shares(0.1, 0.2, power=1)):
+    for wrong in (
+        lambda: plan_shares(0.3, 0.3),
+        lambda: plan_means(0),
+        lambda: plan_preference(0.4),
+        lambda: plan_shares(0.1, 0.2, power=1),
+    ):
         with pytest.raises(ConfigError, match="accepted"):
             wrong()
 

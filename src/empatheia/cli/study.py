@@ -37,7 +37,9 @@ def init(
         Optional[list[str]],  # noqa: UP045
         typer.Option(help="System of a live study: NAME=MODEL; several times."),
     ] = None,
-    db: Annotated[str, typer.Option(help="Store to make: a file, sqlite:///FILE or postgresql://HOST/NAME.")] = "study.db",
+    db: Annotated[
+        str, typer.Option(help="Store to make: a file, sqlite:///FILE or postgresql://HOST/NAME.")
+    ] = "study.db",
     settings: Annotated[
         Optional[list[str]],  # noqa: UP045
         typer.Option("--set", help="Change a value: worker.cap=20; several times."),
@@ -113,7 +115,9 @@ def _shown(store: Store) -> str:
 
 
 @app.command("status")
-def status(store: StoreArgument, as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False) -> None:
+def status(
+    store: StoreArgument, as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False
+) -> None:
     """How far a study is: seats, HITs, workers, and when seats come back.
 
     Example: empatheia study status s.db

@@ -31,8 +31,6 @@ from empatheia.registry import nearest
 
 Size = Literal["smoke", "cpu", "full"]
 SIZES: tuple[Size, ...] = ("smoke", "cpu", "full")
-STUDIES = "studies"
-"""Folder of study files among the recipes; see :mod:`empatheia.studies.design`."""
 YAML_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """The compiled one where PyYAML has it: ten times faster."""
 _MOST_DEEP, _MOST_VALUES, _MOST_LOOKED_AT = 40, 100_000, 200
@@ -377,6 +375,15 @@ def read_recipe_tree(path: str | Path) -> dict[str, Any]:
     return _read_tree(Path(path), ())
 
 
+NOT_TRAININGS = ("curation", "studies")
+"""Folders of recipes that other commands than ``train`` read."""
+
+
+def recipe_files(root: Path) -> list[Path]:
+    """The recipes of trainings below a folder, in order."""
+    return sorted(path for path in root.rglob("*.yaml") if path.parent.name not in NOT_TRAININGS)
+
+
 def recipes_root() -> Path:
     """The folder of recipes: beside the package, or in the checkout it runs from.
 
@@ -390,11 +397,6 @@ def recipes_root() -> Path:
     raise MissingResourceError(
         "this installation has no recipes. Install the package anew: pip install --upgrade empatheia"
     )
-
-
-def recipe_files(root: Path) -> list[Path]:
-    """All recipes below a folder, by path; those of studies, which train nothing, are no recipes."""
-    return sorted(file for file in root.rglob("*.yaml") if STUDIES not in file.relative_to(root).parts)
 
 
 def find_recipe(given: str | Path) -> Path:

@@ -15,11 +15,20 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from empatheia.config import SIZES, read_recipe_tree, recipe_files, recipes_root
+from empatheia.config import SIZES
 from empatheia.corpora.licences import LICENCES
 from empatheia.errors import CheckpointError, ConfigError, EmpatheiaError, MissingResourceError
 from empatheia.listener.catalogue import ModelEntry, describe_model, known_models
 from empatheia.listener.checkpoint import MANIFEST
+from empatheia.listener.system_recipes import (
+    RecipeEntry,
+    command_of,
+    command_to_make,
+    first_to_make,
+    is_lesser,
+    rank,
+    recipes_of_systems,
+)
 from empatheia.metrics.published import DEFINITIONS, Published, other_settings, published
 from empatheia.metrics.score import Score
 from empatheia.reading import parse_json, read_record
@@ -37,31 +46,6 @@ _CITATION = re.compile(
 )
 _REFERENCE = re.compile(r"(?P<first>[A-Z][^,.]*)(?P<others>, [^.]*)?\. .*?(?P<venue>[A-Z][\w -]*\b(?:19|20)\d\d)\.?\Z")
 _SENTENCE_END = re.compile(r"(?<!\bal)(?<!\be\.g)(?<!\bcf)\.(?:\s|\Z)")
-
-
-@dataclass(frozen=True, slots=True)
-class RecipeEntry:
-    """One recipe of a system.
-
-    Attributes:
-        name: E.g. ``gao2021/soft``.
-        file: Where it is.
-        corpus: What it learns from.
-        published: The row it is compared with, as the recipe names it; empty if it names none.
-        is_variant: It extends another recipe, or is the released code's form.
-        base: Pretrained model it stands on, or empty.
-        learns: Something is trained.
-        start: Where its weights come from at size cpu, e.g. another recipe's run; empty if it begins anew.
-    """
-
-    name: str
-    file: Path
-    corpus: str
-    published: Mapping[str, str]
-    is_variant: bool
-    base: str = ""
-    learns: bool = True
-    start: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,39 +163,6 @@ def results_root() -> Path | None:
     return next((place for root in (package, package.parents[1]) if (place := root / "results").is_dir()), None)
 
 
-@cache
-def recipes_of_systems() -> Mapping[str, tuple[RecipeEntry, ...]]:
-    """The recipes of each system of the registry, by name; a recipe that cannot be read is left out."""
-    found: dict[str, list[RecipeEntry]] = {}
-    try:
-        root = recipes_root()
-    except MissingResourceError:
-        return {}
-    for file in recipe_files(root):
-        try:
-            tree = read_recipe_tree(file)
-        except EmpatheiaError:
-            continue
-        name, data = str(tree.get("name", "")), tree.get("data") or {}
-        if not name or "system" not in tree:
-            continue
-        is_variant = "extends:" in file.read_text(encoding="utf-8") or name.endswith("_repo")
-        corpus = str(data.get("corpus", "empathetic_dialogues"))
-        base = str((tree.get("model") or {}).get("base") or "")
-        entry = RecipeEntry(
-            name,
-            file,
-            corpus,
-            tree.get("published") or {},
-            is_variant,
-            base,
-            learns=bool(tree.get("stages")),
-            start={"start": tree.get("start"), **((tree.get("sizes") or {}).get("cpu") or {})}["start"] or "",
-        )
-        found.setdefault(str(tree["system"]), []).append(entry)
-    return {system: tuple(rows) for system, rows in found.items()}
-
-
 def _describe(
     name: str,
     recipes: Sequence[RecipeEntry],
@@ -220,7 +171,7 @@ def _describe(
     runs: Sequence[_Checkpoint],
 ) -> SystemEntry:
     title, paper, file = _module(name)
-    ranked = sorted(recipes, key=lambda r: _rank(name, r, records))
+    ranked = sorted(recipes, key=lambda r: rank(name, r, records))
     first = ranked[0] if ranked else None
     record = records.get(first.name, {}) if first is not None else {}
     row = next((recipe.published for recipe in ranked if recipe.published), {})
@@ -247,55 +198,14 @@ def _describe(
     )
 
 
-def _rank(system: str, recipe: RecipeEntry, records: Mapping[str, Any]) -> tuple[Any, ...]:
-    """No ablation, no step on the way to another; of these first one with a record, a published row, no variant."""
-    plain = (recipe.is_variant, len(recipe.name), recipe.name)
-    is_step = any(f"/{recipe.name}/" in other.start for other in recipes_of_systems().get(system, ()))
-    return (_is_lesser(recipe.name, system), is_step, recipe.name not in records, not recipe.published, *plain)
-
-
-def _is_lesser(recipe: str, system: str) -> bool:
-    """By its name an ablation (``without_...``), a baseline of the same class (``trs...``) or ``..._repo``."""
-    row = recipe.rpartition("/")[2]
-    return row != system and re.search(r"(?:^|_)without_|^(?:trs|transformer)(?:_|$)|_repo$", row) is not None
-
-
-def _first_to_make(name: str) -> RecipeEntry | None:
-    """The recipe for who has nothing yet: it starts from no other run."""
-    recipes = recipes_of_systems().get(name) or recipes_of_systems().get(_twin(name), ())
-    return min(recipes, key=lambda r: (_is_lesser(r.name, name), bool(r.start), _rank(name, r, {})), default=None)
-
-
-def command_to_make(name: str) -> str:
-    """The command that trains a system for who has nothing yet; empty if no recipe is here."""
-    return _command(_first_to_make(name))
-
-
-def _command(recipe: RecipeEntry | None) -> str:
-    return "" if recipe is None else f"empatheia train {_shown(recipe.file)} --size cpu"
-
-
 def _remedy(name: str) -> str:
-    first = _first_to_make(name)
+    first = first_to_make(name)
     if first is None:
         return "There is no recipe for it in this installation; name a model folder with --model."
     return (
-        f"Make one with: {_command(first)} (the recipe's first lines say what that needs);"
+        f"Make one with: {command_of(first)} (the recipe's first lines say what that needs);"
         " or name a model folder with --model."
     )
-
-
-def _shown(file: Path) -> str:
-    """A recipe's file as one would type it."""
-    return f"recipes/{file.relative_to(recipes_root()).as_posix()}"
-
-
-def _twin(name: str) -> str:
-    """Another name of the same class that has recipes, or an empty text."""
-    same = [
-        other for other in RESPONDERS.names() if other != name and RESPONDERS.target(other) == RESPONDERS.target(name)
-    ]
-    return next((other for other in same if other in recipes_of_systems()), "")
 
 
 def _is_same(found: str, name: str) -> bool:
@@ -319,7 +229,7 @@ def _run_checkpoints(runs: Path) -> list[_Checkpoint]:
                 size = manifest.parent.parent.name.partition("-")[0]
                 made = _Checkpoint(entry.system, manifest.parent)
                 rank = SIZES.index(size) if size in SIZES else -1  # type: ignore[arg-type]
-                whole = not _is_lesser(entry.title, entry.system)
+                whole = not is_lesser(entry.title, entry.system)
                 found.append((rank, whole, manifest.stat().st_mtime, made))
     return [made for *_, made in sorted(found, key=lambda row: row[:3], reverse=True)]
 

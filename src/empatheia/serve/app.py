@@ -53,7 +53,6 @@ def create_app(settings: ServerSettings | None = None, guard: Guarding = unguard
         version=__version__,
         description=_ABOUT,
         lifespan=lifespan,
-        root_path=settings.root_path,
         docs_url=None,
         redoc_url=None,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -19,6 +20,7 @@ from empatheia.serve.requests import unless_left
 from empatheia.serve.service import Count, Service
 from empatheia.serve.shelf import Entry
 
+_LOG = logging.getLogger(__name__)
 FAULTS: dict[int | str, dict[str, Any]] = {
     code: {"model": FaultAnswer} for code in (400, 401, 404, 408, 413, 415, 422, 429, 500, 502, 504)
 }
@@ -157,7 +159,9 @@ def told_of(asked: Asked, replies: Sequence[Reply]) -> dict[str, Any]:
 
 
 def counted(service: Service, asked: Asked, count: Count, texts: Sequence[str]) -> tuple[int, int]:
-    """Tokens read and written, noted in the server's counters, too."""
+    """Tokens read and written, noted in the server's counters, too; the texts in its log, if it may hold them."""
+    if service.settings.log_text:
+        _LOG.info("%s: %r answered %r", asked.entry.id, asked.conversation.dialogue.turns[-1].text, list(texts))
     read = sum(count(turn.text) for turn in asked.conversation.dialogue.turns)
     written = sum(count(text) for text in texts)
     service.measures.tokens.labels(asked.entry.id, "read").inc(read)

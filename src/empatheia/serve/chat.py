@@ -254,8 +254,8 @@ async def _chunks(service: Service, asked: Asked, made: _Made, with_usage: bool)
                     more = {"empathy": told_of(asked, replies)} if is_last else {}
                     yield made.chunk(index, {}, said.finish, **more)
             texts.append(writer.sent)
+        usage = _usage(*counted(service, asked, count, texts))
         if with_usage:
-            usage = _usage(*counted(service, asked, count, texts))
             yield event({**made.head("chat.completion.chunk"), "choices": [], "usage": usage})
     except Exception as error:
         if not has_begun:

@@ -130,6 +130,7 @@ def _config(launch: Launch, app: Any) -> uvicorn.Config:
         workers=launch.workers,
         http=PatientProtocol,
         ws="none",
+        root_path=launch.server.root_path,
         log_config=None,
         access_log=False,
         server_header=False,

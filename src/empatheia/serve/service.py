@@ -154,9 +154,11 @@ def said_of(reply: Reply, count: Count, stops: Sequence[str] = (), most: int | N
         return Said(reply, reply.text, "stop")
     text, was_stopped = cut_at(reply.text, stops)
     finish = str(reply.decoding.get("finish") or "stop")
+    limit = reply.decoding.get("max_new_tokens")
+    if isinstance(limit, int) and (most is None or limit <= most):  # it was written within the bound
+        is_long = not was_stopped and count(text) >= limit
+        return Said(reply, text, "length" if is_long else "stop")
     if most is not None and finish == "stop" and count(text) > most:
         words = tokenize_words(text)
         return Said(reply, text[: words[min(most, len(words)) - 1].end] if words else text, "length")
-    limit = reply.decoding.get("max_new_tokens")
-    is_long = not was_stopped and isinstance(limit, int) and count(text) >= limit
-    return Said(reply, text, "stop" if was_stopped else "length" if is_long else finish)
+    return Said(reply, text, "stop" if was_stopped else finish)

@@ -87,7 +87,9 @@ class WorkerRules(Strict):
     assignment_field: str = Field("assignment", description="Query parameter, e.g. `SESSION_ID`, `assignmentId`.")
     cap: int = Field(50, ge=1, description="HITs a worker.")
     minutes: float = Field(15, gt=0, description="Announced for a HIT.")
-    lease_minutes: float | None = Field(None, gt=0, description="Silence after which a seat is free; None = 3 x minutes.")
+    lease_minutes: float | None = Field(
+        None, gt=0, description="Silence after which a seat is free; None = 3 x minutes."
+    )
     completion_code: str = Field("", description="The platform's one code; empty = a code of its own for every HIT.")
     completion_url: str = Field("", description="Where the last page leads, with `{code}` in it; empty = nowhere.")
     requirements: str = Field("", description="Shown; the crowd platform has to hold them.")
@@ -255,7 +257,9 @@ class Design(Strict):
         for criterion in self.criteria:
             answers = self.answers_of(criterion)
             if self.protocol in PAIRED and (extra := set(answers) - set(SIDES)):
-                raise ValueError(f"{criterion.name}: answers of a pair are {', '.join(SIDES)}; found {sorted(extra)[0]!r}")
+                raise ValueError(
+                    f"{criterion.name}: answers of a pair are {', '.join(SIDES)}; found {sorted(extra)[0]!r}"
+                )
         if self.attention and self.protocol in ("turn_annotation", "live", "collect"):
             raise ValueError(f"attention: protocol {self.protocol!r} has no checks of attention; leave it out")
         self._check_bonus()

@@ -135,7 +135,12 @@ class Desk:
             until = self.store.now() + SESSION_SECONDS
             return sign(
                 self.secret,
-                {"kind": "session", "worker": worker.id, "platform": platform.replace("\0", "")[:MAX_NAME], "until": until},
+                {
+                    "kind": "session",
+                    "worker": worker.id,
+                    "platform": platform.replace("\0", "")[:MAX_NAME],
+                    "until": until,
+                },
             )
 
     def _check_excluded(self, name: str) -> None:
@@ -292,7 +297,9 @@ class Desk:
             raise Refused("this study is closed. Thank you for coming.", 410, "closed")
         mine = select(Assignment.hit).where(Assignment.worker == worker)
         n_mine = session.scalar(
-            select(func.count()).where(Assignment.worker == worker, Assignment.state.in_(("open", "submitted", "extra")))
+            select(func.count()).where(
+                Assignment.worker == worker, Assignment.state.in_(("open", "submitted", "extra"))
+            )
         )
         if (n_mine or 0) >= self.design.worker.cap:
             raise Refused(
@@ -451,7 +458,9 @@ class Desk:
                 screen = screens[rating.task]
                 if self.design.protocol == "turn_annotation":
                     card, value = rating.card, shown_answer(screen, -1, rating.value)[1]
-                    value = shown_answer(screen, rating.card, rating.value)[1] if rating.value.startswith("[") else value
+                    value = (
+                        shown_answer(screen, rating.card, rating.value)[1] if rating.value.startswith("[") else value
+                    )
                 else:
                     card, value = shown_answer(screen, rating.card, rating.value)
                 out.append(
@@ -647,12 +656,19 @@ class Desk:
         if item is None:
             raise Refused(_FOREIGN, 404, "not_found")
         if self.design.protocol == "live":
-            return shown | {"context": list(item.context), "cards": [], "kind": "compare" if screen.is_comparison else "live"}
+            return shown | {
+                "context": list(item.context),
+                "cards": [],
+                "kind": "compare" if screen.is_comparison else "live",
+            }
         candidates = [
             item.candidates.get(screen.cards[card][0]) for card in screen.order
         ]  # None: the reply of the corpus alone
         cards = [
-            {"text": (item.reference or "").strip() if c is None else c.text, "turns": [] if c is None else list(c.turns)}
+            {
+                "text": (item.reference or "").strip() if c is None else c.text,
+                "turns": [] if c is None else list(c.turns),
+            }
             for c in candidates
         ]
         if self.design.protocol == "turn_annotation":

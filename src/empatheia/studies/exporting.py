@@ -21,7 +21,20 @@ FORMATS: tuple[Format, ...] = ("csv", "jsonl", "parquet")
 EXPORT_VERSION = 1
 """Of the columns below; it goes up when one changes its meaning or goes away."""
 RATING_COLUMNS = (
-    *("version", "study", "assignment", "state", "worker", "hit", "seat", "task", "item", "set", "is_bonus", "is_check"),
+    *(
+        "version",
+        "study",
+        "assignment",
+        "state",
+        "worker",
+        "hit",
+        "seat",
+        "task",
+        "item",
+        "set",
+        "is_bonus",
+        "is_check",
+    ),
     *("system", "other_system", "card", "place", "criterion", "value", "first_value", "changes", "at", "points"),
 )
 
@@ -50,13 +63,26 @@ def rating_rows(store: Store) -> list[dict[str, Any]]:
             item = None if task.item is None else items[task.item]
             is_pair = rating.card == PAIR
             cards: list[list[str]] = task.cards
-            behind = [cards[0][0]] if is_pair and cards[0] else cards[rating.card] if 0 <= rating.card < len(cards) else cards[0]
+            behind = (
+                [cards[0][0]]
+                if is_pair and cards[0]
+                else cards[rating.card]
+                if 0 <= rating.card < len(cards)
+                else cards[0]
+            )
             other = cards[1][0] if is_pair and len(cards) == 2 else ""
             place = order.index(0 if is_pair else rating.card) if (0 if is_pair else rating.card) in order else 0
             for system in behind or [""]:
                 values = (
                     *(EXPORT_VERSION, name, assignment.id, assignment.state, assignment.worker, task.hit),
-                    *(assignment.seat, task.place, task.key, "" if item is None else item.set, task.is_bonus, item is None),
+                    *(
+                        assignment.seat,
+                        task.place,
+                        task.key,
+                        "" if item is None else item.set,
+                        task.is_bonus,
+                        item is None,
+                    ),
                     *(system, other, rating.card, place, rating.criterion, rating.value, rating.first),
                     *(rating.version - 1, rating.at, assignment.points),
                 )

@@ -68,9 +68,7 @@ def same_answer(share: float = 0.9, tasks: int = 10) -> Filter:
 
 def hurried(minutes: float = 5, points: int = 2) -> Filter:
     """Drops sheets of less than so many minutes *and* fewer points (of a study without bonus: less minutes alone)."""
-    return _each(
-        lambda sheet: not (sheet.minutes < minutes and (sheet.points is None or sheet.points < points))
-    )
+    return _each(lambda sheet: not (sheet.minutes < minutes and (sheet.points is None or sheet.points < points)))
 
 
 def at_least_points(points: int = 2) -> Filter:

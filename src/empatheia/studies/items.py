@@ -24,7 +24,9 @@ from empatheia.studies.design import GOLD, Design
 MAX_TEXT = 20_000
 """Characters of a reply or a turn that is shown."""
 _SET_OF = {"empathetic_dialogues": "ED", "edos": "EDOS", "opensubtitles": "OS", "sample": "ED"}
-_TELLS = re.compile(r"\bas an? (ai|artificial intelligence|language model|chat ?bot|assistant)\b|\bopenai\b|\bgpt\b", re.I)
+_TELLS = re.compile(
+    r"\bas an? (ai|artificial intelligence|language model|chat ?bot|assistant)\b|\bopenai\b|\bgpt\b", re.I
+)
 _MARKUP = re.compile(r"</?[a-z][^<>]*>|\*\*|```|^#+ |\[(SEP|CLS|PAD|UNK|MASK)\]|</?s>|<unk>", re.M)
 _SPACED = re.compile(r" [.,!?]|\b\w+ n't\b| '(s|m|re|ve|ll|d)\b")
 
@@ -205,7 +207,9 @@ def _dialogues(design: Design, places: Sequence[str]) -> Material:
             speaker = system or str(row.get("system") or Path(path).stem)
             id = str(row.get("id") or f"#{number}")
             is_shown = design.protocol == "turn_annotation"
-            item = found.get(id) or StudyItem(id, name or "all", turns if is_shown else (), {}, str(row.get("emotion") or ""))
+            item = found.get(id) or StudyItem(
+                id, name or "all", turns if is_shown else (), {}, str(row.get("emotion") or "")
+            )
             if speaker in item.candidates:
                 raise DataError(f"{path}:{number}: system {speaker!r} has a second dialogue {id!r}; give each an id.")
             found[id] = replace(item, candidates={**item.candidates, speaker: Candidate(speaker, "", turns)})

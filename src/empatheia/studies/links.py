@@ -47,7 +47,9 @@ def opened(secret: str, word: str, now: float, kind: str) -> dict[str, Any]:
     """
     body, _, signature = word.partition(".")
     if not hmac.compare_digest(_signature(secret, body).encode(), signature.encode("utf-8", "surrogateescape")):
-        raise Refused("this link was not made by this study, or was changed. Use the link as you got it.", 403, "forged")
+        raise Refused(
+            "this link was not made by this study, or was changed. Use the link as you got it.", 403, "forged"
+        )
     try:
         content = parse_json(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
     except (UnreadableError, ValueError):

@@ -310,9 +310,7 @@ def _fill(groups: list[list[Task]], rest: Sequence[Task], size: int) -> int:
     return unused
 
 
-def _hit(
-    design: Design, number: int, tasks: Sequence[Task], items: Mapping[str, StudyItem], rng: random.Random
-) -> Hit:
+def _hit(design: Design, number: int, tasks: Sequence[Task], items: Mapping[str, StudyItem], rng: random.Random) -> Hit:
     chosen = list(tasks)
     if (bonus := design.composition.bonus) is not None:
         fitting = [

@@ -149,7 +149,10 @@ def sign_power(n: int, share: float, alpha: float = 0.05) -> float:
     """
     least = needed_wins(n, alpha)
     logs = [
-        math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1) + k * math.log(share)
+        math.lgamma(n + 1)
+        - math.lgamma(k + 1)
+        - math.lgamma(n - k + 1)
+        + k * math.log(share)
         + ((n - k) * math.log(1 - share) if share < 1 else (0.0 if k == n else -math.inf))
         for k in range(least, n + 1)
     ]

@@ -107,9 +107,7 @@ def study_results(store: Store, n_resamples: int = 1000) -> Results:
     return replace(results, judge=tuple(judge_agreement(verdicts, kept, design)))
 
 
-def results_of(
-    design: Design, sheets: Sequence[Sheet], items: Sequence[StudyItem], n_resamples: int = 1000
-) -> Results:
+def results_of(design: Design, sheets: Sequence[Sheet], items: Sequence[StudyItem], n_resamples: int = 1000) -> Results:
     """The results of sheets, wherever they come from; those handed in beyond the seats do not count.
 
     Args:
@@ -173,7 +171,5 @@ def _labels(
 def _printed(design: Design) -> tuple[Published, ...]:
     wanted = {(t.paper, f"Table {t.table}" if t.table.isdigit() else t.table) for t in design.published}
     return tuple(
-        number
-        for number in read_published()
-        if (number.paper, number.table) in wanted and "human" in number.setting
+        number for number in read_published() if (number.paper, number.table) in wanted and "human" in number.setting
     )

@@ -188,7 +188,9 @@ def _sheet(
     )
 
 
-def work_through(desk: Any, rater: Rater, name: str, hits: int = 1, entered: Callable[[int], None] | None = None) -> int:
+def work_through(
+    desk: Any, rater: Rater, name: str, hits: int = 1, entered: Callable[[int], None] | None = None
+) -> int:
     """A simulated worker at a real desk: comes in, answers every task, sends; says how many HITs.
 
     Args:
@@ -223,9 +225,13 @@ def work_through(desk: Any, rater: Rater, name: str, hits: int = 1, entered: Cal
                     value = right_answer(design, screen)
                 else:
                     value = rater.answer(design, screen.item, task, each.card, design.answers_of(criterion))  # pyright: ignore
-                card, shown = shown_answer(screen, each.card, value) if design.protocol != "turn_annotation" else (
-                    each.card,
-                    value,
+                card, shown = (
+                    shown_answer(screen, each.card, value)
+                    if design.protocol != "turn_annotation"
+                    else (
+                        each.card,
+                        value,
+                    )
                 )
                 client = f"{seat.assignment}-{screen.place}-{each.card}-{each.criterion}"[-64:]
                 desk.rate(worker, seat.assignment, screen.place, card, each.criterion, shown, client)

@@ -205,9 +205,7 @@ def share_rows(
             intervals[answer] = metric.interval(n_resamples) if n_resamples else None
         counts = {answer: int(totals[i]) for answer, i in place.items()}
         percent = {answer: 100 * counts[answer] / sum(counts.values()) for answer in answers}
-        out.append(
-            ShareRow(name, system, int(totals.sum()), len(items[name, system]), counts, percent, intervals)
-        )
+        out.append(ShareRow(name, system, int(totals.sum()), len(items[name, system]), counts, percent, intervals))
     return out
 
 

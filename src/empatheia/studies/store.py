@@ -214,7 +214,9 @@ class Store:
             session.add(study)
             rows = {item.id: _item_row(item) for item in material.items}
             session.add_all(rows.values())
-            session.add_all(tables.HitRow(number=h.number, orders=[list(map(list, s)) for s in h.orders]) for h in manifest.hits)
+            session.add_all(
+                tables.HitRow(number=h.number, orders=[list(map(list, s)) for s in h.orders]) for h in manifest.hits
+            )
             session.flush()
             for hit in manifest.hits:
                 for place, task in enumerate(hit.tasks):
@@ -234,7 +236,9 @@ class Store:
             DataError: The store holds none.
         """
         if not self.has_study():
-            raise UnusableError(f"no study in {shown_url(self.url)}; make one with: empatheia study init DESIGN --db PLACE")
+            raise UnusableError(
+                f"no study in {shown_url(self.url)}; make one with: empatheia study init DESIGN --db PLACE"
+            )
         with self.read() as session:
             return self._study(session)
 
