@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from empatheia.dialogue import Dialogue, Explanation, Reply, Understanding
 from empatheia.errors import EndpointError
@@ -19,16 +19,26 @@ from empatheia.resources.chat_stream import ChatStream
 from empatheia.serve.engine import Left
 from empatheia.serve.faults import ApiError
 from empatheia.serve.replies import CARE, Part, Wish
+from empatheia.serve.settings import ServerSettings
+from empatheia.serve.shelf import Entry, Shelf
 from empatheia.text.prompts import Hints, Wording, cause_texts, messages_of
-
-if TYPE_CHECKING:
-    from empatheia.serve.service import Service
 
 REACTIONS = {"unpleasant": "sympathizing", "pleasant": "acknowledging", "mixed": "questioning"}
 """The reaction that is wanted where no model names one: what listeners most often do on that side."""
 FROM_SIDE = "side"
 _THREADS = 32
 _END = object()
+
+
+class Perceives(Protocol):
+    """What a proxy asks of the service it belongs to."""
+
+    shelf: Shelf
+    settings: ServerSettings
+
+    async def replies(self, entry: Entry, dialogue: Dialogue, wishes: Sequence[Wish]) -> list[Reply]:
+        """A reply for each wish."""
+        ...
 
 
 class Proxy:
@@ -42,7 +52,7 @@ class Proxy:
     """
 
     def __init__(
-        self, service: Service, endpoint: ChatEndpoint, guard: Callable[[Any], Any], has_fallback: bool = False
+        self, service: Perceives, endpoint: ChatEndpoint, guard: Callable[[Any], Any], has_fallback: bool = False
     ) -> None:
         self.service, self.endpoint, self.has_fallback = service, endpoint, has_fallback
         self._guard = guard
