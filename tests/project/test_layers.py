@@ -26,7 +26,7 @@ UPWARD = {"empatheia.training.tasks -> empatheia.listener.measuring"}
 """The one import that goes up, a name in a registry: the task that measures a whole listener."""
 _NAMED = re.compile(r"empatheia(\.\w+)+:\w+")
 NEVER_FOREIGN = {"metrics": {"torch", "transformers"}}
-ON_AN_EXTRA = {"serve"}  # layers that are not there without their extra
+ON_AN_EXTRA = {"serve", "studies"}  # layers that are not there without their extra
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ def graver(one: Level, other: Level) -> Level:
     >>> graver("none", "concern")
     'concern'
     """
-    return max(one, other, key=LEVELS.index)
+    return one if LEVELS.index(one) >= LEVELS.index(other) else other
 
 
 def check_name(value: Any, known: Sequence[str], what: str) -> str:

@@ -232,7 +232,8 @@ class Detector:
             about: About = "fiction" if found.is_fiction else "past" if found.is_over or found.is_past else "unclear"
             return TurnJudgement("none", about, tuple(found.kinds), (), tuple(found.reasons), score, crisis)
         spans = _merged([(read.tokens[a].start, read.tokens[b].end) for a, b in found.tokens if b < len(read.tokens)])
-        kinds = found.kinds or [max(KINDS, key=lambda kind: chances[kind])]
+        likeliest: Kind = sorted(KINDS, key=lambda kind: -chances[kind])[0]
+        kinds = found.kinds or [likeliest]
         kinds += [kind for kind in KINDS if chances[kind] >= 0.5 and kind not in kinds]
         about = found.about or self._about(chances)
         if about == "other" and "third_party" not in kinds:
@@ -273,7 +274,7 @@ class Detector:
         said = ((0, len(turns[place].text)),)
         if "?" in question and _ASKED.search(question) and _YES.search(answer):
             why = "answers the question about danger with yes"
-            kinds: tuple[Kind, ...] = tuple(dict.fromkeys([*judged.kinds, "ideation"]))  # pyright: ignore
+            kinds: tuple[Kind, ...] = judged.kinds if "ideation" in judged.kinds else (*judged.kinds, "ideation")
             return replace(
                 judged,
                 level="crisis",
@@ -402,7 +403,7 @@ class Detector:
                 return said[0]
             if is_for_a_friend(read.around.joined):
                 return "unclear"
-        return max(names, key=lambda name: chances[name])
+        return sorted(names, key=lambda name: -chances[name])[0]
 
 
 @dataclass(frozen=True, slots=True)
