@@ -292,9 +292,9 @@ def test_no_large_file_and_a_small_bundled_model():
 
 @pytest.mark.parametrize("size", ["smoke", "cpu", "full"])
 def test_every_recipe_loads(size: str):
-    from empatheia.config import WITHOUT_TRAINING, load_recipe
+    from empatheia.config import WITHOUT_TRAINING, load_recipe, recipe_files
 
-    paths = sorted((ROOT / "recipes").rglob("*.yaml"))
+    paths = recipe_files(ROOT / "recipes")
     assert paths
     for path in paths:
         recipe = load_recipe(path, size=size)

@@ -14,11 +14,11 @@ from empatheia.listener.streaming import ReplyStream
 class Answers(Protocol):
     """What a conversation asks of the listener that answers."""
 
-    def respond(self, item: Dialogue, /, *, decoding: Decoding, care: Care | bool) -> Reply:
+    def respond(self, item: Dialogue, /, *, decoding: Decoding | None, care: Care | bool) -> Reply:
         """One reply to a conversation that ends with the speaker."""
         ...
 
-    def stream(self, item: Dialogue, /, *, decoding: Decoding, care: Care | bool) -> ReplyStream:
+    def stream(self, item: Dialogue, /, *, decoding: Decoding | None, care: Care | bool) -> ReplyStream:
         """The same reply piece by piece."""
         ...
 
@@ -34,7 +34,7 @@ class Conversation:
     """
 
     def __init__(
-        self, listener: Answers, decoding: Decoding, dialogue: Dialogue | None = None, care: Care | bool = True
+        self, listener: Answers, decoding: Decoding | None, dialogue: Dialogue | None = None, care: Care | bool = True
     ) -> None:
         self.listener = listener
         self.decoding = decoding

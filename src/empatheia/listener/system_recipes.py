@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from empatheia.config import read_recipe_tree, recipes_root
+from empatheia.config import read_recipe_tree, recipe_files, recipes_root
 from empatheia.errors import EmpatheiaError, MissingResourceError
 from empatheia.responders import RESPONDERS
 
@@ -47,7 +47,7 @@ def recipes_of_systems() -> Mapping[str, tuple[RecipeEntry, ...]]:
         root = recipes_root()
     except MissingResourceError:
         return {}
-    for file in sorted(root.rglob("*.yaml")):
+    for file in recipe_files(root):
         try:
             tree = read_recipe_tree(file)
         except EmpatheiaError:

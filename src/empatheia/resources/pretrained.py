@@ -74,10 +74,27 @@ def load_weights(path: Path) -> dict[str, Any]:
     try:
         return load_file(path)
     except (OSError, SafetensorError) as problem:
-        said = " ".join(str(problem).split())[:200]
-        raise CheckpointError(
-            f"{path} is missing, truncated or damaged ({said}). Train it again, or copy it anew."
-        ) from None
+        raise _damaged(path, problem) from None
+
+
+def load_arrays(path: Path) -> dict[str, Any]:
+    """Arrays of numpy by name from a safetensors file, without torch.
+
+    Raises:
+        CheckpointError: The file is missing, truncated or of another kind.
+    """
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    try:
+        return load_file(path)
+    except (OSError, SafetensorError, KeyError) as problem:
+        raise _damaged(path, problem) from None
+
+
+def _damaged(path: Path, problem: Exception) -> CheckpointError:
+    said = " ".join(str(problem).split())[:200]
+    return CheckpointError(f"{path} is missing, truncated or damaged ({said}). Train it again, or copy it anew.")
 
 
 def build_pretrained(auto: Any, config: Any, **options: Any) -> Any:

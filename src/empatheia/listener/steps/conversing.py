@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from empatheia.care.checking import Care
 from empatheia.dialogue import Dialogue, Reply
 from empatheia.listener.conversation import Conversation, ConversationStream
 from empatheia.listener.steps.steering import Steering
-
-if TYPE_CHECKING:
-    from empatheia.care.checking import Care
-    from empatheia.listener.strategies import Decoding
+from empatheia.listener.strategies import Decoding
 
 
 class SteeredConversation(Conversation):
@@ -28,6 +26,8 @@ class SteeredConversation(Conversation):
         last: The newest reply with its explanation; None before the first.
     """
 
+    listener: Any
+
     def __init__(
         self,
         listener: Any,
@@ -37,14 +37,14 @@ class SteeredConversation(Conversation):
         care: Care | bool = True,
         **settings: Any,
     ) -> None:
-        super().__init__(listener, decoding, dialogue, care)  # pyright: ignore[reportArgumentType]
+        super().__init__(listener, decoding, dialogue, care)
         self.steering = steering or Steering()
         self.settings = settings
         self.last: Reply | None = None
 
     def say(self, text: str) -> Reply:
         """Adds what the speaker says and the listener's reply; a text that is refused changes nothing."""
-        reply: Reply = self.listener.respond(  # pyright: ignore
+        reply: Reply = self.listener.respond(
             self._with(text),
             decoding=self.decoding,
             steering=self.steering,
@@ -58,7 +58,7 @@ class SteeredConversation(Conversation):
 
     def stream(self, text: str) -> ConversationStream:
         """As :meth:`say`; the reply comes as one piece."""
-        stream = self.listener.stream(  # pyright: ignore
+        stream = self.listener.stream(
             self._with(text),
             decoding=self.decoding,
             steering=self.steering,
