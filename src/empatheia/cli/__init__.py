@@ -31,6 +31,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "respond": ("empatheia.cli.respond:respond", "Answer a conversation with one empathetic reply."),
     "chat": ("empatheia.cli.chat:chat", "Talk with a model, turn by turn."),
+    "serve": ("empatheia.cli.serve:serve", "Answer over HTTP: OpenAI's protocol, analysis, a page to talk to."),
+    "care": ("empatheia.cli.care:app", "Check texts for danger, measure the check, show the help lines."),
     "demo": ("empatheia.cli.demo:demo", "Run the main job on a short conversation with the bundled model."),
     "models": ("empatheia.cli.models:app", "List models, show their cards, train or fetch more."),
     "data": ("empatheia.cli.data:app", "Get, show and count corpora."),
@@ -52,6 +54,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "judge": (
         "empatheia.cli.judge:judge",
         "Let a language model compare two systems' replies, in both orders.",
+    ),
+    "study": (
+        "empatheia.cli.study:app",
+        "Run studies with people: ratings, comparisons, live talks, collection.",
     ),
     "annotate": (
         "empatheia.cli.annotate:annotate",

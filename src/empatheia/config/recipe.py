@@ -375,7 +375,7 @@ def read_recipe_tree(path: str | Path) -> dict[str, Any]:
     return _read_tree(Path(path), ())
 
 
-NOT_TRAININGS = ("curation",)
+NOT_TRAININGS = ("curation", "studies")
 """Folders of recipes that other commands than ``train`` read."""
 
 

@@ -1,7 +1,7 @@
 """Where a corpus, a checkpoint or a remote model is: a folder, the environment, the package, a cache, an address."""
 
 from empatheia.resources.fetch import download, extract_tar, file_sha256
-from empatheia.resources.holding import hold_file, hold_folder
+from empatheia.resources.holding import append_line, hold_file, hold_folder, is_whole_line
 from empatheia.resources.lookup import (
     cache_dir,
     corpus_roots,
@@ -18,6 +18,7 @@ from empatheia.resources.lookup import (
 from empatheia.resources.pretrained import (
     build_pretrained,
     check_links,
+    described_encoder,
     load_arrays,
     load_pretrained,
     load_weights,
@@ -25,7 +26,9 @@ from empatheia.resources.pretrained import (
 )
 
 __all__ = [
+    "append_line",
     "build_pretrained",
+    "described_encoder",
     "cache_dir",
     "check_links",
     "corpus_roots",
@@ -36,6 +39,7 @@ __all__ = [
     "find_corpus_file",
     "hold_file",
     "hold_folder",
+    "is_whole_line",
     "installed_model",
     "is_offline",
     "is_reachable",

@@ -102,6 +102,21 @@ def build_pretrained(auto: Any, config: Any, **options: Any) -> Any:
     return auto.from_config(config, trust_remote_code=False, **options)
 
 
+def described_encoder(config: Any) -> Any:
+    """The configuration of the encoder of transformers that a model holds.
+
+    Args:
+        config: Of the model; its ``encoder_config`` describes the encoder. Where it asks for eager attention, so does
+            the encoder's.
+    """
+    from transformers import AutoConfig
+
+    fields = dict(config.encoder_config)
+    if config._attn_implementation == "eager":  # otherwise the best that the encoder itself can
+        fields["attn_implementation"] = "eager"
+    return AutoConfig.for_model(fields.pop("model_type"), **fields)
+
+
 def check_links(folder: Path, recursive: bool = False) -> None:
     """Whether all that lies in a folder lies in it: no link leads out, except into the store of the hub's own cache.
 

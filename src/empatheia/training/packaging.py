@@ -309,7 +309,8 @@ def card_text(card: dict[str, Any]) -> str:
         " terrified are often swapped.",
         "- Cause words follow RECCON's habits (everyday English dialogues); irony, several causes and long texts fail.",
         "- English only. Emoji, other languages and unknown words are answered but marked as uncertain.",
-        "- Not a therapist: it does not recognise a crisis. Do not use it on people in distress without supervision.",
+        "- Not a therapist: by itself it does not recognise a crisis; `empatheia.care` stands in front of its answers,"
+        " and misses some. Do not use it on people in distress without supervision.",
         "",
     ]
     return "\n".join(lines)
