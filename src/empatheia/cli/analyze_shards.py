@@ -27,7 +27,7 @@ from empatheia.reading import UnreadableError, parse_json, read_record
 
 KINDS = (*SUFFIXES, ".parquet")
 OWN = ("row", "emotion", "probability", "causes", "uncertain", "error", "analysis")
-"""Our columns, ``empatheia_NAME`` if the caller has one; ``analysis`` is what the plain command prints with ``--json``."""
+"""Our columns, ``empatheia_NAME`` if the caller has one; ``analysis`` is what ``analyze --json`` prints."""
 RESULT = "analysis.json"
 _ROWS = "rows"
 _HIDDEN = ("__number", "__item", "__error", "__id")
