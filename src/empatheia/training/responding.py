@@ -16,7 +16,7 @@ from torch import Tensor
 from transformers import AutoConfig, GenerationConfig, PreTrainedModel
 
 from empatheia.config import DataConfig, Recipe, StageConfig, stage_data_config, validate_model_fields
-from empatheia.corpora import conversations, empathetic_dialogues, lexicons, pooled, reccon, recec, sample
+from empatheia.corpora import CORPORA, conversations, lexicons, pooled, reccon, recec, sample
 from empatheia.corpora.annotations import read_annotations
 from empatheia.corpora.licences import LICENCES, licence
 from empatheia.corpora.mechanism_levels import read_levels
@@ -153,15 +153,14 @@ class RespondTask:
         if key not in self._dialogues:
             if data.corpus == pooled.NAME:
                 loaded = list(pooled.load(data.pool, split))
-            elif data.corpus not in (empathetic_dialogues.NAME, sample.NAME):
-                accepted = (empathetic_dialogues.NAME, sample.NAME, pooled.NAME)
+            elif data.corpus not in CORPORA:
+                accepted = (*CORPORA.names(), pooled.NAME)
                 raise ConfigError(
                     f"recipe {self.recipe.name!r}: data.corpus={data.corpus!r}.{nearest(data.corpus, list(accepted))}"
                     f" Accepted: {', '.join(accepted)}."
                 )
             else:
-                root = sample.root() if data.corpus == sample.NAME else None
-                loaded = list(empathetic_dialogues.load(split, root=root).dialogues)
+                loaded = list(CORPORA.get(data.corpus)(split).dialogues)
             self._dialogues[key] = loaded[:limit] if limit else loaded
         return self._dialogues[key]
 
