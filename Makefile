@@ -20,7 +20,7 @@ OFFLINE := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1
 MADE := $(VENV)/.made-
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test smoke fuzz kills contract lint types check bench docs leaderboard clean
+.PHONY: help install demo test smoke fuzz kills contract audit lint types check bench docs leaderboard clean
 .DELETE_ON_ERROR:
 
 help: ## this list
@@ -42,11 +42,14 @@ smoke: $(MADE)dev ## every recipe trained and measured on the self-written sampl
 fuzz: $(MADE)dev ## N damaged files and odd command lines; the table goes to results/robustness.md
 	@$(OFFLINE) $(BIN)/python tests/attacks/fuzz.py --cases $(or $(N),20000) $(ARGS)
 
-kills: $(MADE)dev ## each of six commands killed N times and started again; equal ends or an error
-	@$(OFFLINE) $(BIN)/python tests/attacks/kills.py --kills $(or $(N),20) $(ARGS)
+kills: $(MADE)dev ## N kills of commands, full disks, many processes at once; equal ends or an error
+	@$(OFFLINE) $(BIN)/python tests/attacks/kills.py --kills $(or $(N),30) $(ARGS)
 
 contract: $(MADE)dev ## transformers' own model tests on every responder; fetches them once
 	@$(OFFLINE) $(BIN)/python tests/responders/mixins/run.py build/contract $(ARGS)
+
+audit: $(MADE)dev ## known faults of the pinned packages, where advisories can be asked for
+	@$(BIN)/python tests/project/audit.py build/audit
 
 lint: $(MADE)dev ## ruff: style, names, docstrings, complexity, format
 	@$(BIN)/ruff check .

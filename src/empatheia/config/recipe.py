@@ -31,7 +31,6 @@ from empatheia.registry import nearest
 
 Size = Literal["smoke", "cpu", "full"]
 SIZES: tuple[Size, ...] = ("smoke", "cpu", "full")
-"""Folder of study files among the recipes; see :mod:`empatheia.studies.design`."""
 YAML_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """The compiled one where PyYAML has it: ten times faster."""
 _MOST_DEEP, _MOST_VALUES, _MOST_LOOKED_AT = 40, 100_000, 200

@@ -199,7 +199,7 @@ def test_the_wrong_side_is_never_taken() -> None:
 def test_cheering_needs_the_pleasant_side_and_a_likely_family() -> None:
     joy = {**dict.fromkeys(EMOTIONS, 0.0), "joyful": 0.9, "sad": 0.1}
     assert view(Perceived(joy, {})).sureness == "name"
-    assert view(Perceived(joy, {"pleasant": 0.55, "unpleasant": 0.4, "mixed": 0.05})).moment == "unclear"
+    assert view(Perceived(joy, {"pleasant": 0.4, "unpleasant": 0.55, "mixed": 0.05})).moment == "unclear"
     assert view(Perceived({}, {"pleasant": 0.9, "unpleasant": 0.05, "mixed": 0.05})).moment == "unclear_pleasant"
     assert view(Perceived(dict.fromkeys(EMOTIONS, 1 / 32), {})).sureness == "none"
     worry = {**dict.fromkeys(EMOTIONS, 0.0), "afraid": 0.3, "anxious": 0.3, "sad": 0.4}

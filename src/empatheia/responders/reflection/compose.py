@@ -14,18 +14,20 @@ from empatheia.responders.reflection.forms import Form, capitalised, fill, pool,
 from empatheia.responders.reflection.perceived import Perceived, Reflected
 from empatheia.responders.reflection.scene import Scene, content_of, scene_of
 from empatheia.responders.reflection.talk import asks_advice
+from empatheia.responders.reflection.topics import GENERAL
 
 LONGEST_REPLY = 40
 _LONG_CLAUSE, _LONG_INSIDE, _SHORT_CLAUSE, _LONG_TURN = 12, 10, 8, 25
 _WHOLE = ("question", "question_self", "greeting", "smalltalk", "closing", "short", "notext", "irony")
-_GENERAL = ("at_work", "at_school", "pet", "relative", "food", "nature")
-_DOES = re.compile(r"you (?!lost|had|have|got|can't|couldn't|didn't|missed)")
+_DOES = re.compile(r"you(?:'d|'ll|'ve been)? (?!lost|have|got|can't|couldn't|didn't|missed)")
+_SORRY = re.compile(r"\b(?:sorry|sad that|awful that|Oh no)\b")
 _LOOKS_BACK = re.compile(r"\b(?:did|was|were|happened|has it been|took)\b")
+_DOUBTED = re.compile(r"n't\b|\b(?:not|never|no|nobody|might|could|would|miss)\b")
 _REPORTS = re.compile(r"\b(?:said|says|told|asked|thinks?|thought|knows?|wants?)\b")
 _NO_EVENT = re.compile(
     r"\A(?:you(?:'re| are| were| feel| felt| think| thought| know| want| need| hope| wish| guess| would(?:n't)?"
     r"| might)\b|today|yesterday|tonight|last|this (?:week|morning|year|month)|when|after|now|then|sometimes|every"
-    r"|it's|there)",
+    r"|it's|there|the other|one (?:day|time|night)|once|recently|lately)",
     re.IGNORECASE,
 )
 
@@ -167,7 +169,7 @@ def _to_a_short_turn(scene: Scene, chooser: _Chooser, best: Said | None) -> tupl
 def _reflection(scene: Scene, chooser: _Chooser) -> tuple[list[str], str]:
     """What was heard, then what it must be like or one question."""
     best = _best(scene, chooser)
-    topical = scene.is_news and scene.topics[0].name not in _GENERAL
+    topical = scene.is_news and scene.topics[0].name not in GENERAL
     if best is None or scene.only_stay or (topical and chooser.number("by topic") % 100 < 50):
         return _without_clause(scene, chooser)
     if not _worth_saying(best, scene, chooser):
@@ -246,6 +248,8 @@ def _inside(best: Said, scene: Scene, chooser: _Chooser) -> str:
         return ""
     if "," in best.text:
         return ""
+    if (scene.seen.wildcards[0] == "any_pleasant" or scene.seen.moment == "memory") and _DOUBTED.search(best.text):
+        return ""
     event = not _NO_EVENT.match(best.text) and not _REPORTS.search(best.text) and best.sure and not best.feeling
     moments = (scene.seen.moment, *scene.seen.wildcards)
 
@@ -254,7 +258,7 @@ def _inside(best: Said, scene: Scene, chooser: _Chooser) -> str:
             return False
         if form.text == "So {clause}." and scene.seen.sureness != "none":
             return False
-        if form.text.startswith("I'm") and _DOES.match(best.text):
+        if scene.seen.moment != "shame" and _SORRY.search(form.text) and _DOES.match(best.text):
             return False
         return event if "so {clause}." not in form.text.lower() else not best.text.startswith("so ")
 
@@ -283,7 +287,7 @@ def _follows(form: Form) -> bool:
 
 def _names_in(scene: Scene) -> int:
     """In how many of 100 cases a sure feeling is named: "you sound caring" is said more rarely than "you're angry"."""
-    return {"trust": 5, "care": 15, "memory": 15, "wonder": 15}.get(scene.seen.moment, 45)
+    return {"trust": 0, "care": 15, "memory": 15, "wonder": 15}.get(scene.seen.moment, 45)
 
 
 def _feel(scene: Scene, chooser: _Chooser) -> str:

@@ -43,7 +43,10 @@ _MILD = {
 }  # fmt: skip
 # How much of a label counts for each side where the model names no sides.
 _HALF = {"surprised": (0.5, 0.2), "nostalgic": (0.4, 0.2), "sentimental": (0.3, 0.3), "caring": (0.6, 0.2)}
-_FAMILY_SURE, _LABEL_SURE, _SIDE_SURE, _GLAD_SURE, _SHARE, _AGAINST = 0.52, 0.46, 0.66, 0.72, 0.60, 0.35
+# Chosen on the valid part of the everyday corpus: with them in 4 of 100 texts the side shown is the opposite one.
+_FAMILY_SURE, _LABEL_SURE, _SHARE = 0.52, 0.46, 0.60
+_SIDE_SURE, _WITH, _AGAINST, _LEANS, _HARDLY, _MIXED = 0.76, 0.60, 0.30, 0.50, 0.20, 0.42
+_FROM_EMOTIONS = 0.4  # of the side; the two err on different texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +78,7 @@ class View:
             return ("any",)
         if self.moment in UNPLEASANT or self.moment == "unclear_unpleasant":
             return ("any_unpleasant", "any")
-        if self.unpleasant <= _AGAINST and (self.moment in PLEASANT or self.pleasant >= _SIDE_SURE):
+        if self.unpleasant <= _AGAINST and (self.moment in PLEASANT or self.pleasant >= _LEANS):
             return ("any_pleasant", "any")
         return ("any_unpleasant", "any") if self.unpleasant >= _SIDE_SURE else ("any",)
 
@@ -98,9 +101,9 @@ def view(perceived: Perceived) -> View:
             return View(family, "name", word, label if sure else "", possible, pleasant, unpleasant)
     if unpleasant >= _SIDE_SURE:
         return View("unclear_unpleasant", "side", pleasant=pleasant, unpleasant=unpleasant)
-    if pleasant >= _GLAD_SURE:
+    if pleasant >= _SIDE_SURE or (pleasant >= _LEANS and unpleasant <= _HARDLY):
         return View("unclear_pleasant", "side", pleasant=pleasant, unpleasant=unpleasant)
-    if mixed >= _SIDE_SURE:
+    if mixed >= _MIXED:
         return View("mixed", "side", pleasant=pleasant, unpleasant=unpleasant)
     return View("unclear", "none", pleasant=pleasant, unpleasant=unpleasant)
 
@@ -108,9 +111,9 @@ def view(perceived: Perceived) -> View:
 def _agrees(family: str, pleasant: float, unpleasant: float) -> bool:
     """Whether the side speaks for the family, or at least not against it."""
     if family in UNPLEASANT:
-        return pleasant <= _AGAINST and unpleasant >= 0.5
+        return pleasant <= _AGAINST and unpleasant >= _WITH
     if family in PLEASANT:
-        return unpleasant <= _AGAINST and pleasant >= 0.55
+        return unpleasant <= _AGAINST and pleasant >= _WITH
     return unpleasant <= _AGAINST
 
 
@@ -120,16 +123,19 @@ def _stands_alone(family: str, weight: float, unpleasant: float) -> bool:
 
 
 def sides_of(given: Mapping[str, float], emotions: Mapping[str, float]) -> dict[str, float]:
-    """Probabilities of ``pleasant``, ``unpleasant`` and ``mixed``; out of the emotions where none are given."""
-    if given:
-        return {name: max(0.0, float(given.get(name, 0.0))) for name in ("pleasant", "unpleasant", "mixed")}
-    out = {"pleasant": 0.0, "unpleasant": 0.0, "mixed": 0.0}
-    if len(set(emotions.values())) < 2:
-        return out
-    for family, labels in FAMILIES.items():
-        for label in labels:
-            good, bad = _HALF.get(label, (1.0, 0.0) if family not in UNPLEASANT else (0.0, 1.0))
-            out["pleasant"] += good * emotions[label]
-            out["unpleasant"] += bad * emotions[label]
-            out["mixed"] += (1.0 - good - bad) * emotions[label]
-    return out
+    """Probabilities of ``pleasant``, ``unpleasant`` and ``mixed``: those given, with those of the emotions."""
+    derived = {"pleasant": 0.0, "unpleasant": 0.0, "mixed": 0.0}
+    if len(set(emotions.values())) > 1:
+        total = sum(emotions.values())
+        for family, labels in FAMILIES.items():
+            for label in labels:
+                good, bad = _HALF.get(label, (1.0, 0.0) if family not in UNPLEASANT else (0.0, 1.0))
+                for name, part in (("pleasant", good), ("unpleasant", bad), ("mixed", 1.0 - good - bad)):
+                    derived[name] += part * emotions[label] / total
+    own = {name: max(0.0, float(given.get(name, 0.0))) for name in derived}
+    if not given or not sum(own.values()):
+        return derived
+    if not any(derived.values()):
+        return own
+    total = sum(own.values())
+    return {name: (1 - _FROM_EMOTIONS) * own[name] / total + _FROM_EMOTIONS * derived[name] for name in derived}

@@ -30,7 +30,7 @@ _NEGATED = re.compile(r"(?:\b(?:not|never|no|nor|hardly|without|neither|used to 
 _OF_OTHERS = re.compile(_OTHERS)
 _OF_SELF = re.compile(
     r"(?:\b(?:i|i'm|im|i am|i was|i've|ive|feel|feeling|felt|me|we're|we|am|so|pretty|really|very|quite|proper|dead"
-    r"|super|that|absolutely|totally|just|bit|kinda|well|too|still|now|and|but|mostly|a bit|a little|a)\s+"
+    r"|super|that|absolutely|totally|just|bit|kinda|well|too|still|now|and|but|mostly|a bit|a little)\s+"
     r"(?:(?<!a )\w+\s+){0,2})\Z|(?:^|[.!?,;:\n]\s*)\Z"
 )
 _NO_FEELING = re.compile(

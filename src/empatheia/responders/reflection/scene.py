@@ -32,6 +32,17 @@ _PAST = re.compile(
     r"|last\s+\w+|[a-z]{3,}(?<!ne)ed)\b",
     re.IGNORECASE,
 )
+_SUFFERED = (
+    "left_out",
+    "stolen",
+    "accident",
+    "bullied",
+    "cancelled",
+    "behind_back",
+    "broken_thing",
+    "lost_thing",
+    "cheated",
+)
 _PRAISE = re.compile(r"\b(?:great|lovely|nice|brilliant|joy|perfect|wonderful|love)\b")
 
 
@@ -128,11 +139,16 @@ def _seen(newest: str, perceived: Perceived, topics: tuple[Topic, ...]) -> View:
     if not topics:
         return view(perceived)
     emotions = {name: max(0.0, float(perceived.emotions.get(name, 0.0))) for name in EMOTIONS}
-    return view(weighed(perceived, topics, sides_of(perceived.sides, emotions)))
+    return view(weighed(perceived, topics, perceived.sides or sides_of({}, emotions)))
 
 
 def _fits(topic: Topic, seen: View) -> bool:
-    """Whether a topic may be answered to: nothing sad where gladness is likely, nor the reverse."""
+    """Whether a topic may be answered to: nothing sad where gladness is likely, nor the reverse.
+
+    Where the speaker is ashamed it was rather their own doing than what was done to them.
+    """
+    if seen.moment == "shame" and topic.name in _SUFFERED:
+        return False
     if topic.side == "unpleasant":
         return seen.pleasant < 0.5
     return topic.side != "pleasant" or seen.unpleasant < 0.4

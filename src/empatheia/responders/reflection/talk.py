@@ -90,7 +90,7 @@ _ABOUT_LISTENER = re.compile(
     r"been|had|sleep|eat|remember|watch|play|also|even|really|still|enjoy|understand|listen|care|human|real)\b"
     r"|\b(?:what|how|where|who)(?:'s|\s+is|s)?\s+(?:about\s+)?(?:you|your|yourself)\b|\bwhere\s+(?:do|"
     r"are)\s+you\b|\bwho\s+(?:are|made)\s+you\b"
-    r"|\byour\s+(?:name|age|favou?rite|job|family|mum|mom|dad)\b|\bwhat\s+(?:are|is)\s+(?:you|your)\b|\b(?:ai|"
+    r"|\byour\s+(?:name|age|favou?rite|job|family|mum|mom|dad|place|end|side|town|country|area|city)\b|\bwhat\s+(?:are|is)\s+(?:you|your)\b|\b(?:ai|"
     r"robot|bot|human|chatbot|real\s+person)\b"
     r"|\bhow\s+old\b",
     re.IGNORECASE,

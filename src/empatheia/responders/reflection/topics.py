@@ -14,16 +14,20 @@ import yaml
 
 from empatheia.dialogue import Span
 from empatheia.responders.reflection.lexicon import YAML_LOADER
+from empatheia.responders.reflection.patterns import QUOTED
 from empatheia.responders.reflection.perceived import Perceived
 from empatheia.responders.reflection.turning import clean
 
 AGREES, DISAGREES, STRONG = 0.25, 0.20, 0.40
 """How much the side of a topic counts: where perception leans the same way, where not, and where it says enough."""
+GENERAL = ("at_work", "at_school", "pet", "relative", "food", "nature")
+"""Topics that tell little by themselves; of a long turn they are not looked at."""
 _SHORT, _LONGEST_READ, _HOPELESS = 30, 2000, 0.12
 _UNREAL = re.compile(
     r"(?:\b(?:not|never|if|wish|might|would|could|hop(?:e|es|ed|ing)|want(?:s|ed)?\s+to|almost|nearly|unless|until"
     r"|before|dreamt|dreamed|imagine|think|thought|said|movie|film|book|show|game)\b|n't\b)[\s,]*(?:[\w']+\s+){0,2}\Z"
 )
+_SUPPOSED = re.compile(r"\bwhat\s+if\b[^.!?\n]*", re.IGNORECASE)
 _OF_OTHERS = re.compile(
     r"\b(?:a|the|some|any|every|other|another|his|her|their|your|whose|this|that|[\w]+'s)\s+\Z", re.IGNORECASE
 )
@@ -106,11 +110,13 @@ def topics_of(text: str, causes: Sequence[Span] = ()) -> tuple[Topic, ...]:
     >>> [topic.name for topic in topics_of("my dad lost his job")], topics_of("I didn't pass my exam")[0].side
     (['job_loss', 'relative'], 'unpleasant')
     """
-    if len(text.split()) > _SHORT and causes:
+    is_long = len(text.split()) > _SHORT
+    if is_long and causes:
         edges = [0, *(match.end() for match in re.finditer(r"[.!?\n]+(?=\s|\Z)", text)), len(text)]
         kept = [text[a:b] for a, b in pairwise(edges) if any(span.start < b and span.end > a for span in causes[:2])]
         text = " ".join(kept)
-    return _topics_of(text[-_LONGEST_READ:])
+    found = _topics_of(text[-_LONGEST_READ:])
+    return tuple(topic for topic in found if topic.name not in GENERAL) if is_long else found
 
 
 @lru_cache(maxsize=64)
@@ -124,7 +130,7 @@ def _topics_of(text: str) -> tuple[Topic, ...]:
         people.append("your " + " ".join(next(group for group in match.groups() if group).lower().split()))
         return f"{kind}{len(people) - 1}q"
 
-    text = clean(text)
+    text = clean(_SUPPOSED.sub(" ", QUOTED.sub(" ", text)))
     text = rules.people.sub(lambda match: kept(match, "kin"), text)
     text = rules.pets.sub(lambda match: kept(match, "pet"), text)
     found = []
