@@ -152,11 +152,12 @@ class Care:
             self._hand_over(found)
         if found.failed:
             return self._settled(found, self.replies.failed(found.turns), "failed")
-        if found.is_crisis and self.policy.crisis == "replace":
-            return self._settled(found, self.replies.crisis(found), "replaced")
         newest = next((turn.text for turn in reversed(found.turns) if turn.role == "speaker"), "")
-        if self.policy.tell_nature and not found.is_flagged and asks_whether_human(newest):
-            return self._settled(found, self.replies.human(found.turns), "human")
+        nature = self.replies.human(found.turns) if self.policy.tell_nature and asks_whether_human(newest) else ""
+        if found.is_crisis and self.policy.crisis == "replace":
+            return self._settled(found, f"{nature} {self.replies.crisis(found)}".strip(), "replaced")
+        if nature and not found.is_flagged:
+            return self._settled(found, nature, "human")
         return Checked(found)
 
     def finish(self, text: str, found: Assessment) -> tuple[str, list[str]]:

@@ -19,12 +19,12 @@ def licences(package: str = "empatheia") -> list[dict[str, Any]]:
         if name in found:
             continue
         try:
-            found[name] = distribution(name)
+            one = found[name] = distribution(name)
         except PackageNotFoundError:  # an extra, or for another system
             found[name] = None
             continue
         own = name == _plain(package)
-        needs = [need for need in found[name].requires or () if own or "extra ==" not in need]
+        needs = [need for need in one.requires or () if own or "extra ==" not in need]
         waiting += [match[0] for need in needs if (match := re.match(r"[\w.-]+", need))]
     return [
         {"name": name, "version": one.version, "licence": licence_of(one)}

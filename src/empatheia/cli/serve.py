@@ -7,6 +7,7 @@ from typing import Annotated, Optional
 
 import typer
 
+from empatheia.cli.guarding import CountryOption, NoCareOption, ResourcesOption
 from empatheia.errors import ConfigError, MissingDependencyError
 
 NEEDS = "empatheia serve needs the extra 'serve': pip install 'empatheia[serve]'"
@@ -53,6 +54,9 @@ def serve(
         typer.Option(metavar="NAME", help="Host name it is reached by. Repeatable. On a loopback address: its names."),
     ] = None,
     root_path: Annotated[str, typer.Option(help="What a proxy in front cuts off, e.g. /empatheia.")] = "",
+    no_care: NoCareOption = False,
+    country: CountryOption = None,
+    resources: ResourcesOption = None,
     log_text: Annotated[bool, typer.Option("--log-text", help="Log what is said; without it no text is.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Log faults only, not every request.")] = False,
     page: Annotated[bool, typer.Option("--page/--no-page", help="Whether there are pages at / and /analyze.")] = True,
@@ -62,7 +66,7 @@ def serve(
 
     POST /v1/chat/completions and /v1/responses speak OpenAI's protocol, plain and streamed; beside the answer stands
     what was perceived. /v1/analyze, /v1/rank and /v1/score analyse. See docs/howto/serve.md. Ctrl-C answers what was
-    asked, then ends.
+    asked, then ends. Every answer, the upstream model's too, goes through the check of 'empatheia care --help'.
 
     \b
     empatheia serve --open
@@ -81,6 +85,7 @@ def serve(
         import uvicorn  # noqa: F401
     except ModuleNotFoundError as error:
         raise MissingDependencyError(NEEDS) from error
+    from empatheia.cli.guarding import open_care
     from empatheia.cli.output import say, show
     from empatheia.serve.run import LOOPBACK, Launch, run
     from empatheia.serve.settings import Batching, ServerSettings, Upstream
@@ -104,6 +109,7 @@ def serve(
         say(f"listening on {host} without --api-key-env: whoever reaches it can ask.")
     if upstream is not None:
         say(f"conversations are sent to {upstream}")
+    open_care(no_care, country, resources)  # says what is wrong with them, and what is old
     _log_requests(quiet)
 
     def told(address: str) -> None:
@@ -113,7 +119,17 @@ def serve(
 
             webbrowser.open(address)
 
-    run(Launch(server=settings, host=host, port=port, workers=workers, key_env=api_key_env), told)
+    launch = Launch(
+        server=settings,
+        host=host,
+        port=port,
+        workers=workers,
+        care=not no_care,
+        country=country,
+        resources=None if resources is None else str(resources.absolute()),
+        key_env=api_key_env,
+    )
+    run(launch, told)
 
 
 def _log_requests(quiet: bool) -> None:

@@ -13,9 +13,10 @@ from pathlib import Path
 from fastapi import FastAPI
 
 from empatheia import __version__
-from empatheia.serve import analysis, chat, health, ranking, responses, scores
+from empatheia.care import Care
+from empatheia.serve import analysis, caring, chat, health, labels, ranking, responses, scores
 from empatheia.serve.pages import page_routes
-from empatheia.serve.service import Guarding, Service, unguarded
+from empatheia.serve.service import Service
 from empatheia.serve.settings import ServerSettings
 from empatheia.serve.web import protect
 
@@ -26,19 +27,19 @@ _ABOUT = (
 )
 
 
-def create_app(settings: ServerSettings | None = None, guard: Guarding = unguarded) -> FastAPI:
+def create_app(settings: ServerSettings | None = None, care: Care | bool = True) -> FastAPI:
     """A server's application.
 
     Args:
         settings: None = the defaults.
-        guard: Puts a check before whoever answers.
+        care: The check before whoever answers; False = none, which every answer says.
 
     Raises:
         ConfigError: A model of the settings cannot be served.
         MissingResourceError: It is not on this machine.
     """
     settings = settings or ServerSettings()
-    service = Service(settings, guard)
+    service = Service(settings, care)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -57,7 +58,7 @@ def create_app(settings: ServerSettings | None = None, guard: Guarding = unguard
         redoc_url=None,
     )
     app.state.service = service
-    for part in (chat, responses, analysis, ranking, scores, health):
+    for part in (chat, responses, analysis, ranking, scores, caring, health, labels):
         app.include_router(part.router)
     if settings.page:
         app.include_router(page_routes(STATIC))

@@ -77,7 +77,7 @@ class Empathy(BaseModel):
     weights: WeightsRecord | None = Field(description="What each term counts; null without `explain`.")
     spoke: Spoke | None = Field(description="Of choice 0; null as long as nobody has spoken (first event of a stream).")
     choices: list[ChoiceMark] = Field(description="Of all choices, where there are several.")
-    care: CareMark | None = Field(description="Null as long as no check stands before the answers.")
+    care: CareMark | None = Field(description="Of the check for danger; null as long as nobody has spoken.")
     told: str | None = Field(description="What a language model was told beside the conversation; null for others.")
     turns: list[PlacedTurn] = Field(description="What offsets index.")
     uncertain: list[str] = Field(description="Reasons to distrust this.")
@@ -124,11 +124,11 @@ def empathy_of(
         "weights": None if why is None else dict(why.weights),
         "spoke": None if first is None else spoke(*replies[0]),
         "choices": [
-            {"index": index, "spoke": spoke(reply, model), "care": reply.decoding.get(CARE)}
+            {"index": index, "spoke": spoke(reply, model), "care": _mark(reply)}
             for index, (reply, model) in enumerate(replies)
             if len(replies) > 1
         ],
-        "care": None if first is None else first.decoding.get(CARE),
+        "care": None if first is None else _mark(first),
         "told": None if first is None else first.decoding.get("told"),
         "turns": [
             {"role": turn.role, "text": turn.text, "message": place}
@@ -144,10 +144,8 @@ def empathy_of(
 
 def spoke(reply: Reply, model: str) -> dict[str, Any]:
     """Who wrote a reply and why that one was given."""
-    decoding = {
-        name: value for name, value in reply.decoding.items() if name not in (CARE, "responder", "fallback", "told")
-    }
-    care: Mapping[str, Any] = reply.decoding.get(CARE) or {}
+    decoding = {name: value for name, value in reply.decoding.items() if name not in ("responder", "fallback", "told")}
+    care: Mapping[str, Any] = reply.care or {}
     if reply.model == CARE:
         responder, why = CARE, f"the safety check answered ({care.get('level', 'failed')}); no model was asked"
     elif reply.decoding.get("fallback"):
@@ -163,6 +161,10 @@ def spoke(reply: Reply, model: str) -> dict[str, Any]:
         why = "the model's own reply; no candidates were compared"
     is_fallback = bool(reply.decoding.get("fallback", False))
     return {"model": model, "responder": responder, "decoding": decoding, "why": why, "fallback": is_fallback}
+
+
+def _mark(reply: Reply) -> dict[str, Any] | None:
+    return None if reply.care is None else dict(reply.care)
 
 
 def _best(shares: Mapping[str, float]) -> str | None:

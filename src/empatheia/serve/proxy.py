@@ -6,12 +6,13 @@ The analysis is that of the default listener, whose own reply stands ready in ca
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from empatheia.care import Care, guarded_stream
 from empatheia.dialogue import Dialogue, Explanation, Reply, Understanding
 from empatheia.errors import EndpointError
 from empatheia.resources.chat_endpoint import ChatEndpoint
@@ -20,9 +21,6 @@ from empatheia.serve.engine import Left
 from empatheia.serve.faults import ApiError
 from empatheia.serve.replies import CARE, Part, Wish
 from empatheia.text.prompts import Hints, Wording, cause_texts, messages_of
-
-if TYPE_CHECKING:
-    from empatheia.serve.service import Service
 
 REACTIONS = {"unpleasant": "sympathizing", "pleasant": "acknowledging", "mixed": "questioning"}
 """The reaction that is wanted where no model names one: what listeners most often do on that side."""
@@ -35,17 +33,23 @@ class Proxy:
     """A language model behind an endpoint, told what was perceived.
 
     Args:
-        service: Whose default listener perceives.
+        perceive: Gives the default listener's reply, with its explanation.
         endpoint: Who answers.
-        guard: Puts a check before and behind it.
+        care: The check before and behind it; False = none.
         has_fallback: The bundled listener answers where it does not.
+        queue: Requests that may wait for it, beside those it is answering.
     """
 
     def __init__(
-        self, service: Service, endpoint: ChatEndpoint, guard: Callable[[Any], Any], has_fallback: bool = False
+        self,
+        perceive: Callable[[Dialogue, Wish], Awaitable[Reply]],
+        endpoint: ChatEndpoint,
+        care: Care | bool = True,
+        has_fallback: bool = False,
+        queue: int = 64,
     ) -> None:
-        self.service, self.endpoint, self.has_fallback = service, endpoint, has_fallback
-        self._guard = guard
+        self.endpoint, self.has_fallback, self.queue = endpoint, has_fallback, queue
+        self._perceive, self._care = perceive, care
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="empatheia-upstream")
         self._n_open = 0
 
@@ -69,8 +73,7 @@ class Proxy:
             EndpointError: The model gave no answer, and there is no fallback or words of it were sent already.
             ApiError: Too many requests wait for the model.
         """
-        perceived = Wish(steering=wish.steering, explain=True)
-        (known,) = await self.service.replies(self.service.shelf.analyst, dialogue, [perceived])
+        known = await self._perceive(dialogue, Wish(steering=wish.steering, explain=True))
         yield Part(understanding=known.understanding)
         if known.model == CARE:
             yield Part(text=known.text)
@@ -79,7 +82,7 @@ class Proxy:
         speaker = _Upstream(self.endpoint, known, wish)
         has_spoken = False
         try:
-            async for part in self._spoken(self._guard(speaker), dialogue):
+            async for part in self._spoken(speaker, dialogue):
                 has_spoken = has_spoken or bool(part.text)
                 yield part
         except EndpointError as error:
@@ -93,9 +96,9 @@ class Proxy:
         """Ends the threads."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _spoken(self, speaker: Any, dialogue: Dialogue) -> AsyncIterator[Part]:
+    async def _spoken(self, speaker: _Upstream, dialogue: Dialogue) -> AsyncIterator[Part]:
         """The parts of an answer that a thread waits for."""
-        if self._n_open >= _THREADS + self.service.settings.batching.queue:
+        if self._n_open >= _THREADS + self.queue:
             said = f"{self._n_open} requests are under way already; try again in 5 s."
             raise ApiError(429, said, code="queue_full", headers={"Retry-After": "5"})
         loop, left = asyncio.get_running_loop(), Left()
@@ -107,7 +110,7 @@ class Proxy:
 
         def speak() -> None:
             try:
-                stream = speaker.stream(dialogue)
+                stream = speaker.stream(dialogue, care=self._care)
                 with closing(iter(stream)) as pieces:
                     for piece in pieces:
                         if left.is_set():
@@ -132,7 +135,7 @@ class Proxy:
 
 
 class _Upstream:
-    """The model as something that can be guarded.
+    """The model as a listener behind the check.
 
     Args:
         endpoint: Who answers.
@@ -144,7 +147,8 @@ class _Upstream:
         self.endpoint, self.known, self.wish = endpoint, known, wish
         self.name = endpoint.model
 
-    def stream(self, item: Dialogue, **_: Any) -> _UpstreamReply:
+    @guarded_stream
+    def stream(self, item: Dialogue) -> _UpstreamReply:
         """An answer, asked for when it is iterated."""
         why = _reaction(self.known)
         hints = Hints(

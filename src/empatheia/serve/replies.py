@@ -10,7 +10,7 @@ from empatheia.dialogue import Reply, Understanding
 from empatheia.listener import Steering
 
 CARE = "care"
-"""Where a reply's decoding says what the check before it found and did; the model's name of a safe reply."""
+"""Who answers in the place of a model: the check for danger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Said:
 
 def is_safe_reply(reply: Reply) -> bool:
     """Whether it tells of help: such a reply is sent whole."""
-    return reply.model == CARE or (reply.decoding.get(CARE) or {}).get("level") in ("crisis", "concern")
+    return reply.model == CARE or (reply.care or {}).get("level") in ("crisis", "concern")
 
 
 def cut_at(text: str, stops: Sequence[str]) -> tuple[str, bool]:

@@ -15,6 +15,7 @@ from pydantic import Field, SecretStr
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.supervisors import Multiprocess
 
+from empatheia.care import Care
 from empatheia.config import Strict
 from empatheia.errors import ConfigError, EmpatheiaError
 from empatheia.reading import parse_json
@@ -38,6 +39,9 @@ class Launch(Strict):
     host: str = "127.0.0.1"
     port: int = Field(default=8321, ge=0, le=65535)
     workers: int = Field(default=1, ge=1, le=64)
+    care: bool = Field(default=True, description="Whether a check for danger stands before the answers.")
+    country: str | None = Field(default=None, description="Whose help lines it names; None = guessed.")
+    resources: str | None = Field(default=None, description="A file of help lines; None = the shipped one.")
     key_env: str | None = Field(default=None, description="Variable that holds the bearer keys, commas between.")
 
 
@@ -72,7 +76,8 @@ def run(launch: Launch, told: Callable[[str], Any]) -> None:
 
 def application(launch: Launch) -> Any:
     """The application of one process."""
-    return create_app(launch.server.model_copy(update={"keys": keys_of(launch.key_env)}))
+    care = Care.read(resources=launch.resources, country=launch.country) if launch.care else False
+    return create_app(launch.server.model_copy(update={"keys": keys_of(launch.key_env)}), care)
 
 
 def worker() -> Any:

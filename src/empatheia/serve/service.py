@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
-from typing import Any
 
+from empatheia.care import Care
 from empatheia.dialogue import Dialogue, Reply, Understanding
 from empatheia.listener.catalogue import perceiver
 from empatheia.resources.chat_endpoint import ChatEndpoint
@@ -19,13 +19,6 @@ from empatheia.serve.shelf import Entry, Served, Shelf
 from empatheia.text.words import tokenize_words
 
 Count = Callable[[str], int]
-Guarding = Callable[[Any], Any]
-"""Puts a check before whoever answers."""
-
-
-def unguarded(listener: Any) -> Any:
-    """No check."""
-    return listener
 
 
 class Service:
@@ -33,20 +26,21 @@ class Service:
 
     Args:
         settings: Of the server.
-        guard: Puts a check before whoever answers.
+        care: The check before whoever answers; False = none.
     """
 
-    def __init__(self, settings: ServerSettings, guard: Guarding = unguarded) -> None:
+    def __init__(self, settings: ServerSettings, care: Care | bool = True) -> None:
         self.settings = settings
         self.is_ending = False
         self.measures = Measures()
-        self.shelf = Shelf(settings, guard)
+        self.shelf = Shelf(settings, care)
         self.engine = Engine(settings.batching, self.measures)
         self.proxy: Proxy | None = None
         if settings.upstream is not None:
             one = settings.upstream
             endpoint = ChatEndpoint(one.llm, one.url, key_variable=one.key_env, timeout=one.timeout, retries=0)
-            self.proxy = Proxy(self, endpoint, guard, one.fallback)
+            waiting = settings.batching.queue
+            self.proxy = Proxy(self._perceived_by_steps, endpoint, care, one.fallback, waiting)
 
     async def warm(self) -> None:
         """Loads the default model and answers once, so that the first caller does not wait for it."""
@@ -127,6 +121,11 @@ class Service:
         return await self.engine.ask(
             ("analyze", by.id), list(items), lambda some: self.shelf.open(by).analyze(some), is_bulk
         )
+
+    async def _perceived_by_steps(self, dialogue: Dialogue, wish: Wish) -> Reply:
+        """What the default listener perceives, and would say."""
+        (reply,) = await self.replies(self.shelf.analyst, dialogue, [wish])
+        return reply
 
     async def _perceived(self, reply: Reply, dialogue: Dialogue) -> Reply:
         """The reply of a model that perceives nothing, with what the default perception finds."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from empatheia.care import Care
 from empatheia.dialogue import Dialogue, Reply, Understanding
 from empatheia.errors import ConfigError, EmpatheiaError
 from empatheia.listener import Decoding, FocusedListener, Listener
@@ -69,15 +70,14 @@ class Served:
     Args:
         entry: Which.
         listener: Who answers.
-        guard: Puts a check before whoever answers.
+        care: The check before it answers; False = none.
     """
 
-    def __init__(self, entry: Entry, listener: Listener, guard: Callable[[Any], Any]) -> None:
+    def __init__(self, entry: Entry, listener: Listener, care: Care | bool) -> None:
         self.entry = entry
         self.listener = listener
-        self._guard = guard
-        self._plain = guard(listener)
-        self._steps: Any = self._plain if isinstance(listener, FocusedListener) else None
+        self.care = care
+        self._steps = listener if isinstance(listener, FocusedListener) else None
 
     @property
     def has_steps(self) -> bool:
@@ -87,12 +87,12 @@ class Served:
     def respond(self, items: Sequence[Dialogue], wish: Wish) -> list[Reply]:
         """Replies, in the order of the conversations."""
         listener, settings = self._asked(wish)
-        return listener.respond(list(items), **settings)
+        return listener.respond(list(items), care=self.care, **settings)
 
     def stream(self, item: Dialogue, wish: Wish) -> Any:
         """A reply on its way: iterate for pieces, ``understanding`` and at the end ``reply``."""
         listener, settings = self._asked(wish)
-        return listener.stream(item, **settings)
+        return listener.stream(item, care=self.care, **settings)
 
     def analyze(self, items: Sequence[Dialogue]) -> list[Understanding]:
         """What is felt and why, in the order of the conversations."""
@@ -110,13 +110,13 @@ class Served:
         writing = dict(wish.writing)
         if self.has_steps or wish.in_steps:
             return self._in_steps(), {**writing, "steering": wish.steering, "explain": True}
-        return self._plain, {"decoding": Decoding(**writing)}
+        return self.listener, {"decoding": Decoding(**writing)}
 
-    def _in_steps(self) -> Any:
+    def _in_steps(self) -> FocusedListener:
         if self._steps is None:
             own = self.listener
             reasoner = own if type(own) is Listener and own.reader.analyzes else None
-            self._steps = self._guard(FocusedListener({"name": own.name}, voices=[own], reasoner=reasoner))
+            self._steps = FocusedListener({"name": own.name}, voices=[own], reasoner=reasoner)
         return self._steps
 
 
@@ -125,17 +125,17 @@ class Shelf:
 
     Args:
         settings: Which are served and how many are held.
-        guard: Puts a check before whoever answers.
+        care: The check before whoever answers; False = none.
 
     Raises:
         ConfigError: A place that the settings name is none, or two have one name.
         MissingResourceError: It is not on this machine.
     """
 
-    def __init__(self, settings: ServerSettings, guard: Callable[[Any], Any] = lambda listener: listener) -> None:
+    def __init__(self, settings: ServerSettings, care: Care | bool = True) -> None:
         self.settings = settings
         self.entries: dict[str, Entry] = {}
-        self._guard = guard
+        self.care = care
         self._held: OrderedDict[str, Served] = OrderedDict()
         self._lock = threading.RLock()
         self._ranker: Ranker | None = None
@@ -194,7 +194,7 @@ class Shelf:
                     break
                 del self._held[least]
             listener = five_steps() if not entry.place else Listener.load(entry.place)
-            self._held[entry.id] = Served(entry, listener, self._guard)
+            self._held[entry.id] = Served(entry, listener, self.care)
             return self._held[entry.id]
 
     @property

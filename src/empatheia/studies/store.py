@@ -119,7 +119,7 @@ class Store:
 
     @contextlib.contextmanager
     def _session(self, read_only: bool = False) -> Iterator[Session]:
-        from sqlalchemy.exc import DatabaseError, DBAPIError, DataError, IntegrityError, ProgrammingError
+        from sqlalchemy.exc import DatabaseError, DataError, DBAPIError, IntegrityError, ProgrammingError
         from sqlalchemy.exc import TimeoutError as PoolTimeout
         from sqlalchemy.orm import Session
 
