@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from empatheia.cli.analyze import ROWS_PER_CHUNK, analyzed, plain_record
+from empatheia.cli.analyzed_rows import ROWS_PER_CHUNK, analyzed, plain_record
 from empatheia.cli.conversations import conversation_of
 from empatheia.cli.results import flat, model_mark
 from empatheia.cli.rows import SUFFIXES, Row, read_rows
@@ -27,7 +27,7 @@ from empatheia.reading import UnreadableError, parse_json, read_record
 
 KINDS = (*SUFFIXES, ".parquet")
 OWN = ("row", "emotion", "probability", "causes", "uncertain", "error", "analysis")
-"""Our columns, ``empatheia_NAME`` if the caller has one; ``analysis`` is what the plain command prints with ``--json``."""
+"""Our columns, ``empatheia_NAME`` if the caller has one; ``analysis`` is what ``analyze --json`` prints."""
 RESULT = "analysis.json"
 _ROWS = "rows"
 _HIDDEN = ("__number", "__item", "__error", "__id")
