@@ -150,7 +150,9 @@ class Collection:
             self.store.lock(session)
             row = self._mine(session, worker, "offered")
             if label not in row.offered:
-                raise Refused(f"the label {label[:60]!r} was not offered; choose one of {', '.join(row.offered)}.", 422, "label")
+                raise Refused(
+                    f"the label {label[:60]!r} was not offered; choose one of {', '.join(row.offered)}.", 422, "label"
+                )
             row.label, row.situation = label, situation
             row.flags = self._flags(session, row)
             self.store.event(session, "situation", worker, data={"round": row.id, "label": label})
@@ -229,7 +231,9 @@ class Collection:
 
         text = text.replace("\0", "").strip()
         if not 0 < len(text) <= self.setup.characters:
-            raise Refused(f"a message has 1 to {self.setup.characters:,} characters; this one has {len(text):,}.", 422, "text")
+            raise Refused(
+                f"a message has 1 to {self.setup.characters:,} characters; this one has {len(text):,}.", 422, "text"
+            )
         if not 0 < len(client) <= 64:
             raise Refused("`client` has 1 to 64 characters.", 422, "client")
         with self.store.change() as session:
@@ -285,7 +289,9 @@ class Collection:
             pair = self._pair_of(session, row)
             n = len(self._messages(session, pair))
             if n < self.setup.min_turns:
-                raise Refused(f"the conversation has {n} messages; it can end from {self.setup.min_turns} on.", 409, "short")
+                raise Refused(
+                    f"the conversation has {n} messages; it can end from {self.setup.min_turns} on.", 409, "short"
+                )
             return self._next_chat(session, pair)
 
     def leave(self, worker: int) -> Change:
@@ -392,7 +398,10 @@ class Collection:
             self.store.lock(session)
             for row in session.scalars(select(Participant).where(Participant.state.in_(("waiting", "chat")))).all():
                 if row.state == "waiting" and now - row.since > 60 * self.setup.waiting_minutes:
-                    row.state, row.code = "left", self.desk.design.worker.completion_code or secrets.token_hex(5).upper()
+                    row.state, row.code = (
+                        "left",
+                        self.desk.design.worker.completion_code or secrets.token_hex(5).upper(),
+                    )
                     self.store.event(session, "waited_in_vain", row.worker, data={"round": row.id})
                     change.touched.add(row.worker)
                 elif row.state == "chat" and now - row.seen > self.setup.silent_seconds:
