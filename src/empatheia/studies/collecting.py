@@ -1,8 +1,8 @@
 """Collection of two-person dialogues (Rashkin et al. 2019, section 2 and appendix A.2): every act is one transaction.
 
 A round of a worker: three labels are offered, one is chosen, a situation written; two who have one are paired and talk
-twice, each as the speaker once. Nothing of the partner's label or situation is ever in a snapshot. States are rows, so a
-server that was killed goes on where it stood.
+twice, each as the speaker once. Nothing of the partner's label or situation is ever in a snapshot. States are rows:
+a server that was killed goes on where it stood.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class Collection:
         mine = session.scalar(done.where(Participant.worker == worker, Participant.state == "done")) or 0
         if 2 * n_pairs >= self.setup.cap_after and 2 * mine >= self.setup.cap:
             raise Refused(
-                f"you have had {2 * mine} conversations, which is the most for one person ({self.setup.cap}). Thank you.",
+                f"you have had {2 * mine} conversations, the most for one person ({self.setup.cap}). Thank you.",
                 403,
                 "cap",
             )
@@ -122,7 +122,7 @@ class Collection:
         from empatheia.studies.tables import Pair, Participant
 
         taken = Participant.state.in_(("waiting", "chat", "done"))
-        counts: Counter[str] = Counter(session.scalars(select(Participant.label).where(taken)).all())
+        counts = Counter(session.scalars(select(Participant.label).where(taken)).all())
         n_rounds = session.scalar(select(func.count()).select_from(Participant)) or 0
         dice = random.Random(f"{self.desk.design.seed}/{n_rounds}")
         labels = list(self.setup.labels)
@@ -373,9 +373,12 @@ class Collection:
             row = None if id is None else session.get(Participant, id)
             if row is not None:
                 row.state = "done"
-                row.code = self.desk.design.worker.completion_code or secrets.token_hex(5).upper()
+                row.code = self._code()
         self.store.event(session, "pair_done", data={"pair": pair.id})
         return change
+
+    def _code(self) -> str:
+        return self.desk.design.worker.completion_code or secrets.token_hex(5).upper()
 
     def _workers(self, session: Session, pair: Pair) -> set[int]:
         from sqlalchemy import select
