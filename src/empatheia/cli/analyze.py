@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from itertools import chain, islice
 from pathlib import Path
@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
+from empatheia.cli.analyzed_rows import ROWS_PER_CHUNK, analyzed, plain_record
 from empatheia.cli.conversations import conversation_of, read_texts
 from empatheia.cli.rows import (
     Row,
-    answer_each,
     check_output,
     columns_given,
     count_lines,
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from empatheia.dialogue import Understanding
     from empatheia.listener import Listener
 
-ROWS_PER_CHUNK = 2048
 WITH_HELP = "Ask for emotion, intent, causes, words, mechanisms, inferences, reaction (comma-separated) or all."
 ENGINE_HELP = "dask: a folder or file of any size, in several processes, into Parquet files in the folder --out."
 FORMULAS_HELP = "In CSV, leave cells that a spreadsheet would compute; else an apostrophe goes before = + - @."
@@ -231,37 +230,6 @@ def _run(
         say(f"{n_before + n_good + len(bad):,} rows, {len(bad):,} bad{f' ({listed})' if bad else ''}{where}")
     if bad and not n_good and not n_before:
         raise DataError("no row could be used; see the messages above.")
-
-
-def analyzed(
-    listener: Listener, chunk: list[Row], batch_size: int, advance: Callable[[int], None] = lambda n: None
-) -> Iterator[tuple[Row, Understanding | str]]:
-    """Each row of a chunk with its understanding, or with what is wrong with it."""
-    from empatheia.listener import as_dialogue
-
-    faults: dict[int, str] = {}
-    good: list[Any] = []
-    for row in chunk:
-        try:
-            if row.error is not None or row.item is None:
-                raise DataError(row.error or "is empty.")
-            good.append(as_dialogue(row.item))
-        except DataError as error:
-            faults[row.number] = str(error)
-    advance(len(faults))
-    results = iter(
-        answer_each(lambda items, moved: listener.analyze(items, batch_size=batch_size, progress=moved), good, advance)
-    )
-    for row in chunk:
-        yield row, faults[row.number] if row.number in faults else next(results)
-
-
-def plain_record(row: Row, result: Understanding | str, given: Sequence[str] = ()) -> dict[str, Any]:
-    """A row's result as it is written; ``given`` are the caller's columns that are kept."""
-    identity = {} if row.id is None else {"id": row.id}
-    identity |= {"cells": [dict(cells) for cells in row.cells]} if given else {}
-    content = {"error": result} if isinstance(result, str) else result.to_dict()
-    return {"row": row.number, **identity, **content}
 
 
 def _check_made(file: ResultFile, model: str) -> None:

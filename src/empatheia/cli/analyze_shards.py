@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from empatheia.cli.analyze import ROWS_PER_CHUNK, analyzed, plain_record
+from empatheia.cli.analyzed_rows import ROWS_PER_CHUNK, analyzed, plain_record
 from empatheia.cli.conversations import conversation_of
 from empatheia.cli.results import flat, model_mark
 from empatheia.cli.rows import SUFFIXES, Row, read_rows

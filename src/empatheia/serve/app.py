@@ -14,7 +14,7 @@ from fastapi import FastAPI
 
 from empatheia import __version__
 from empatheia.care import Care
-from empatheia.serve import analysis, caring, chat, health, ranking, responses, scores
+from empatheia.serve import analysis, caring, chat, health, labels, ranking, responses, scores
 from empatheia.serve.pages import page_routes
 from empatheia.serve.service import Service
 from empatheia.serve.settings import ServerSettings
@@ -58,7 +58,7 @@ def create_app(settings: ServerSettings | None = None, care: Care | bool = True)
         redoc_url=None,
     )
     app.state.service = service
-    for part in (chat, responses, analysis, ranking, scores, caring, health):
+    for part in (chat, responses, analysis, ranking, scores, caring, health, labels):
         app.include_router(part.router)
     if settings.page:
         app.include_router(page_routes(STATIC))

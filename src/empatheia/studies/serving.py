@@ -363,15 +363,14 @@ def run(
         root_path: What a proxy in front cuts off.
         told: Is given the address.
     """
-    import socket
-
     import uvicorn
 
+    from empatheia.serve.run import _bound, address_of
+
     app = study_app(store, WebSettings(hosts=hosts, root_path=root_path))
-    listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listening.bind((host, port))
-    shown = f"[{host}]" if ":" in host else host
-    told(f"http://{shown}:{listening.getsockname()[1]}/")
-    config = uvicorn.Config(app, log_level="warning", access_log=False, ws_max_size=1 << 16, timeout_graceful_shutdown=5)
+    listening = _bound(host, port)
+    told(address_of(host, listening.getsockname()[1]) + root_path + "/")
+    config = uvicorn.Config(
+        app, log_level="warning", access_log=False, server_header=False, ws_max_size=1 << 16, timeout_graceful_shutdown=5
+    )
     uvicorn.Server(config).run(sockets=[listening])

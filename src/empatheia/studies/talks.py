@@ -65,8 +65,8 @@ class Talks:
         """A system's reply to a conversation whose last turn is the person's, and what its check said."""
         dialogue = Dialogue("live", tuple(Turn(ROLES[i % 2], text) for i, text in enumerate(turns)))
         answer = self.responder(name, place).respond(dialogue)
-        care = (getattr(answer, "decoding", None) or {}).get("care")
-        return answer.text.replace("\0", ""), {"care": care} if care else {}
+        care = getattr(answer, "care", None)
+        return answer.text.replace("\0", ""), {"care": dict(care)} if care else {}
 
     def messages(self, assignment: int, task: int) -> list[dict[str, Any]]:
         """A conversation as the page shows it."""

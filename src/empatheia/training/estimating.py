@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from empatheia.config import EstimateData, Recipe, StageConfig, stage_data_config, validate_model_fields
-from empatheia.corpora import emocause, empathetic_dialogues, reccon, sample
+from empatheia.corpora import CORPORA, emocause, empathetic_dialogues, reccon, sample
 from empatheia.corpora.licences import LICENCES
 from empatheia.corpora.loading import canonical_split
 from empatheia.dialogue import Dialogue
@@ -129,7 +129,7 @@ class EstimateTask:
 
     def _conversations(self, split: str, data: EstimateData) -> tuple[Dialogue, ...]:
         if split not in self._dialogues:
-            self._dialogues[split] = empathetic_dialogues.load(split, root=self._root()).dialogues
+            self._dialogues[split] = CORPORA.get(self.data.corpus)(split).dialogues
         return self._dialogues[split][: getattr(data, f"{split}_limit")]
 
     def pairs(self, split: str, data: EstimateData | None = None) -> list[tuple[str, str]]:

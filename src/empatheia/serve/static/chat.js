@@ -26,7 +26,8 @@ const state = {
 const titleOf = (id) => {
   const model = state.models.find((one) => one.id === id);
   const isOnly = state.models.filter((one) => one.empathy?.title === model?.empathy?.title).length === 1;
-  return model?.empathy && isOnly ? model.empathy.title : id;
+  if (!model?.empathy || !isOnly) return id;
+  return model.empathy.system === "five_steps" ? `${id} (${model.empathy.title})` : model.empathy.title;
 };
 
 const turns = new Turns(byId("turns"), {
@@ -153,7 +154,7 @@ async function write(turn, answer, messages, signal) {
         signal,
         onReading: (empathy) => {
           answer.empathy = empathy;
-          if ((!turn.reading && !isSteered) || (!isSteered && empathy.candidates.length)) turn.reading = empathy;
+          if (!turn.reading || (!isSteered && !turn.isPair)) turn.reading = empathy;
           look(turn);
         },
         onText: (text) => {
@@ -192,8 +193,9 @@ function setPair(isPair) {
 
 async function start() {
   try {
-    const [models] = await Promise.all([askJson("v1/models"), readLabels()]);
+    const [models, care] = await Promise.all([askJson("v1/models"), askJson("v1/care"), readLabels()]);
     state.models = models.data;
+    if (care.notice) byId("notice").textContent = care.notice;
   } catch (error) {
     if (error.status === 401) askForKey();
     else fill(byId("empty"), make("p.fault", { role: "alert" }, error.message));

@@ -30,7 +30,7 @@ export class Panel {
       this.chosenWords.clear();
       this.feeling = this.intent = "";
     }
-    const reading = turn?.reading;
+    const reading = (turn?.isPair && turn.answers[turn.chosen]?.empathy) || turn?.reading;
     if (!turn || !reading) {
       fill(this.place, make("h2.away", {}, "What was understood"), make("p.quiet-start", {}, this.#waiting(turn)));
       return;
@@ -94,7 +94,7 @@ export class Panel {
     });
     this.#showAbout(turn, about);
     const hint = ofTurn(reading.words, last).length
-      ? "The darker a word, the likelier it caused the feeling. Choose words to get a reply about them."
+      ? "The stronger its shade, the likelier a word caused the feeling. Choose words to get a reply about them."
       : "No word of it was named as a cause.";
     box.append(words, make("p.note", {}, hint), about);
     return box;
