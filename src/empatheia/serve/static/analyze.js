@@ -122,9 +122,9 @@ function lost() {
 
 function showJob(job) {
   const isOver = ENDED.includes(job.status);
-  const name = job.name ? `${job.name}: ` : "";
-  const titles = { done: "read", cancelled: "stopped", failed: "stopped by an error" };
-  byId("found-title").textContent = `${name}${titles[job.status] ?? "reading …"}`.replace(/^./u, (first) => first.toUpperCase());
+  const name = job.name || "your texts";
+  const titles = { done: `Read ${name}`, cancelled: `Stopped reading ${name}`, failed: `Could not go on with ${name}` };
+  byId("found-title").textContent = titles[job.status] ?? `Reading ${name} …`;
   const unread = job.failed ? `, ${job.failed.toLocaleString("en")} of them could not be read` : "";
   const until = job.expires ? ` Deleted at ${new Date(1000 * job.expires).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" })}.` : "";
   byId("how-far").textContent = `${job.done.toLocaleString("en")} of ${job.total.toLocaleString("en")} rows${unread}.${until}`;
@@ -147,14 +147,14 @@ function showJob(job) {
 /** Bars in SVG, the longest first; what they say is in their text. */
 function chart(counts, n, sideFor) {
   if (!counts.length) return make("p.note", {}, "Nothing yet.");
-  const [width, step, left, right] = [460, 27, 150, 92];
+  const [width, step, left, right] = [460, 27, 178, 88];
   const shown = counts.slice(0, N_BARS);
   const scale = (width - left - right) / shown[0][1];
   const label = shown.map(([name, rows]) => `${name} ${rows}`).join(", ");
   const picture = draw("svg", { viewBox: `0 0 ${width} ${step * shown.length}`, role: "img", "aria-label": label });
   shown.forEach(([name, rows], place) => {
     const y = step * place;
-    const short = Array.from(name).length > 19 ? `${Array.from(name).slice(0, 18).join("")}…` : name;
+    const short = Array.from(name).length > 23 ? `${Array.from(name).slice(0, 22).join("")}…` : name;
     picture.append(
       draw("text", { x: 0, y: y + 18 }, short),
       draw("rect", { class: "track", x: left, y: y + 8, width: width - left - right, height: 11, rx: 5.5 }),
