@@ -12,6 +12,14 @@ from empatheia.serve import ServerSettings, create_app
 from empatheia.serve.run import Launch
 
 
+@pytest.fixture(scope="package", autouse=True)
+def no_corpora() -> Iterator[None]:
+    """Distractors come from the sample, which is read in no time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("EMPATHEIA_DATA", raising=False)
+        yield
+
+
 @pytest.fixture(scope="session")
 def app(tiny_model):
     """The application with the bundled models and the tiny one."""

@@ -121,9 +121,41 @@ def test_a_stream_says_what_a_plain_answer_says(client, model, stop):
     assert len({one["id"] for one in chunks}) == 1
 
 
-def test_a_small_model_speaks_word_by_word(client):
-    chunks = events_of(client.post(CHAT, json={"model": "tiny", "messages": DOG, "stream": True}).text)
-    assert sum("content" in one["choices"][0]["delta"] for one in chunks[1:-2]) >= 2
+def test_a_small_model_speaks_sentence_by_sentence(client):
+    chunks = events_of(client.post(CHAT, json={"model": "default", "messages": DOG, "stream": True}).text)
+    said = [text for one in chunks[:-1] if (text := one["choices"][0]["delta"].get("content"))]
+    assert len(said) >= 2 and all(text.rstrip()[-1] in ".!?" for text in said)
+
+
+CRISIS = [{"role": "user", "content": "I want to kill myself tonight."}]
+
+
+@pytest.mark.parametrize("model", ["empatheia", "default", "tiny"])
+@pytest.mark.parametrize("fields", [{}, {"stop": ["."], "max_tokens": 2}, {"empathy": {"explain": True}}])
+def test_a_crisis_gets_the_safe_reply_whole_whoever_is_asked(client, model, fields):
+    answer = ask(client, model=model, messages=CRISIS, **fields)
+    text = answer["choices"][0]["message"]["content"]
+    assert text == empatheia.respond(CRISIS[0]["content"]).text
+    assert answer["choices"][0]["finish_reason"] == "stop"
+    told = answer["empathy"]
+    assert (told["care"]["level"], told["care"]["done"]) == ("crisis", ["replaced"])
+    assert told["spoke"]["responder"] == "care" and "no model was asked" in told["spoke"]["why"]
+    assert told["emotion"] is None
+    streamed = client.post(CHAT, json={"model": model, "messages": CRISIS, "stream": True, **fields}).text
+    deltas = [one["choices"][0]["delta"].get("content", "") for one in events_of(streamed)[:-1]]
+    assert "".join(deltas) == text
+
+
+def test_the_check_alone(client):
+    from empatheia.care import assess
+
+    found = client.post("/v1/care", json={"input": CRISIS}).json()
+    assert found == assess(empatheia.Dialogue.of(CRISIS[0]["content"])).to_dict()
+    assert client.post("/v1/care", json={"input": "My cat is asleep."}).json()["level"] == "none"
+    notice = client.get("/v1/care").json()
+    assert notice["care"] == "on" and "not a person" in notice["notice"]
+    for wrong in ("", [], 5, [{"role": "assistant", "content": "x"}]):
+        assert client.post("/v1/care", json={"input": wrong}).status_code == 400
 
 
 def test_a_stream_of_several_choices(client):

@@ -19,7 +19,8 @@ from empatheia.serve.settings import Upstream
 
 CHAT = "/v1/chat/completions"
 KEY = "sk-very-secret"
-WORDS = ["Oh no, ", "your dog ", "ran away. ", "Where was that?"]
+WORDS = ["Oh no! ", "Your dog ", "ran away. ", "Where was that?"]
+SENTENCES = ["Oh no! ", "Your dog ran away. ", "Where was that?"]
 
 
 class Model:
@@ -63,7 +64,8 @@ class Model:
 
     def play_stalls(self, handler) -> None:
         self.begin(handler)
-        self.tell(handler, {"content": WORDS[0]})
+        for word in WORDS[:3]:
+            self.tell(handler, {"content": word})
         handler.wfile.flush()
         time.sleep(3)
 
@@ -72,7 +74,8 @@ class Model:
 
     def play_closes(self, handler) -> None:
         self.begin(handler)
-        self.tell(handler, {"content": WORDS[0]})
+        for word in WORDS[:3]:
+            self.tell(handler, {"content": word})
 
     def play_errs(self, handler) -> None:
         self.begin(handler, "application/json", 500)
@@ -98,11 +101,15 @@ class Model:
         self.begin(handler)
         self.tell(handler, {}, "stop")
 
+    def play_claims(self, handler) -> None:
+        self.begin(handler)
+        self.tell(handler, {"content": "Oh no. When I was young I had a dog too."}, "stop")
+
     def play_endless(self, handler) -> None:
         self.begin(handler)
         try:
             for _ in range(2000):
-                self.tell(handler, {"content": "and so on "})
+                self.tell(handler, {"content": "And so on. "})
                 time.sleep(0.005)
         except OSError:
             self.was_left.set()
@@ -190,7 +197,7 @@ def test_it_streams_on(plain):
     *chunks, done = events_of(plain.post(CHAT, json={"messages": DOG, "stream": True}).text)
     assert done == "[DONE]"
     deltas = [one["choices"][0]["delta"].get("content") for one in chunks]
-    assert [text for text in deltas if text] == WORDS
+    assert [text for text in deltas if text] == SENTENCES  # each leaves when it has passed the check
     assert chunks[0]["empathy"]["emotion"] == chunks[-1]["empathy"]["emotion"] is not None
     assert chunks[-1]["choices"][0]["finish_reason"] == "stop"
     answer = plain.post("/v1/responses", json={"input": "My dog ran away.", "stream": True}).text
@@ -258,6 +265,21 @@ def test_a_client_that_leaves_is_left_by_the_model_too(model, monkeypatch):
     with running(Launch(server=settings), create_app(settings)) as where:
         with httpx2.stream("POST", where + CHAT, json={"messages": DOG, "stream": True}, timeout=60) as answer:
             lines = answer.iter_lines()
-            while "and so on" not in next(lines):
+            while "And so on" not in next(lines):
                 pass
         assert model.was_left.wait(10)
+
+
+def test_the_upstream_model_is_not_asked_about_a_crisis_and_its_words_are_checked(plain, model):
+    crisis = [{"role": "user", "content": "I want to kill myself tonight."}]
+    answer = plain.post(CHAT, json={"messages": crisis}).json()
+    assert model.requests == []
+    assert answer["empathy"]["care"]["level"] == "crisis" and answer["empathy"]["spoke"]["responder"] == "care"
+    streamed = events_of(plain.post(CHAT, json={"messages": crisis, "stream": True}).text)[:-1]
+    text = "".join(one["choices"][0]["delta"].get("content", "") for one in streamed)
+    assert text == answer["choices"][0]["message"]["content"]
+    assert model.requests == []
+    model.plays = "claims"
+    answer = plain.post(CHAT, json={"messages": DOG}).json()
+    assert answer["choices"][0]["message"]["content"] == "Oh no."
+    assert answer["empathy"]["care"]["done"]
