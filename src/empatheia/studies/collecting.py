@@ -1,8 +1,8 @@
 """Collection of two-person dialogues (Rashkin et al. 2019, section 2 and appendix A.2): every act is one transaction.
 
 A round of a worker: three labels are offered, one is chosen, a situation written; two who have one are paired and talk
-twice, each as the speaker once. Nothing of the partner's label or situation is ever in a snapshot. States are rows, so a
-server that was killed goes on where it stood.
+twice, each as the speaker once. Nothing of the partner's label or situation is ever in a snapshot. States are rows:
+a server that was killed goes on where it stood.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class Collection:
         mine = session.scalar(done.where(Participant.worker == worker, Participant.state == "done")) or 0
         if 2 * n_pairs >= self.setup.cap_after and 2 * mine >= self.setup.cap:
             raise Refused(
-                f"you have had {2 * mine} conversations, which is the most for one person ({self.setup.cap}). Thank you.",
+                f"you have had {2 * mine} conversations, the most for one person ({self.setup.cap}). Thank you.",
                 403,
                 "cap",
             )
@@ -122,7 +122,7 @@ class Collection:
         from empatheia.studies.tables import Pair, Participant
 
         taken = Participant.state.in_(("waiting", "chat", "done"))
-        counts: Counter[str] = Counter(session.scalars(select(Participant.label).where(taken)).all())
+        counts = Counter(session.scalars(select(Participant.label).where(taken)).all())
         n_rounds = session.scalar(select(func.count()).select_from(Participant)) or 0
         dice = random.Random(f"{self.desk.design.seed}/{n_rounds}")
         labels = list(self.setup.labels)
@@ -150,7 +150,9 @@ class Collection:
             self.store.lock(session)
             row = self._mine(session, worker, "offered")
             if label not in row.offered:
-                raise Refused(f"the label {label[:60]!r} was not offered; choose one of {', '.join(row.offered)}.", 422, "label")
+                raise Refused(
+                    f"the label {label[:60]!r} was not offered; choose one of {', '.join(row.offered)}.", 422, "label"
+                )
             row.label, row.situation = label, situation
             row.flags = self._flags(session, row)
             self.store.event(session, "situation", worker, data={"round": row.id, "label": label})
@@ -229,7 +231,9 @@ class Collection:
 
         text = text.replace("\0", "").strip()
         if not 0 < len(text) <= self.setup.characters:
-            raise Refused(f"a message has 1 to {self.setup.characters:,} characters; this one has {len(text):,}.", 422, "text")
+            raise Refused(
+                f"a message has 1 to {self.setup.characters:,} characters; this one has {len(text):,}.", 422, "text"
+            )
         if not 0 < len(client) <= 64:
             raise Refused("`client` has 1 to 64 characters.", 422, "client")
         with self.store.change() as session:
@@ -285,7 +289,9 @@ class Collection:
             pair = self._pair_of(session, row)
             n = len(self._messages(session, pair))
             if n < self.setup.min_turns:
-                raise Refused(f"the conversation has {n} messages; it can end from {self.setup.min_turns} on.", 409, "short")
+                raise Refused(
+                    f"the conversation has {n} messages; it can end from {self.setup.min_turns} on.", 409, "short"
+                )
             return self._next_chat(session, pair)
 
     def leave(self, worker: int) -> Change:
@@ -367,9 +373,12 @@ class Collection:
             row = None if id is None else session.get(Participant, id)
             if row is not None:
                 row.state = "done"
-                row.code = self.desk.design.worker.completion_code or secrets.token_hex(5).upper()
+                row.code = self._code()
         self.store.event(session, "pair_done", data={"pair": pair.id})
         return change
+
+    def _code(self) -> str:
+        return self.desk.design.worker.completion_code or secrets.token_hex(5).upper()
 
     def _workers(self, session: Session, pair: Pair) -> set[int]:
         from sqlalchemy import select
@@ -392,7 +401,10 @@ class Collection:
             self.store.lock(session)
             for row in session.scalars(select(Participant).where(Participant.state.in_(("waiting", "chat")))).all():
                 if row.state == "waiting" and now - row.since > 60 * self.setup.waiting_minutes:
-                    row.state, row.code = "left", self.desk.design.worker.completion_code or secrets.token_hex(5).upper()
+                    row.state, row.code = (
+                        "left",
+                        self.desk.design.worker.completion_code or secrets.token_hex(5).upper(),
+                    )
                     self.store.event(session, "waited_in_vain", row.worker, data={"round": row.id})
                     change.touched.add(row.worker)
                 elif row.state == "chat" and now - row.seen > self.setup.silent_seconds:

@@ -227,7 +227,9 @@ def take(worker: Who, desk: AtDesk, request: Request) -> dict[str, Any]:
         for screen in desk.screens(seat.hit, seat.seat)
     }
     for task in page["tasks"]:
-        task["needed"] = needed[task["place"]] if desk.design.protocol == "turn_annotation" else len(needed[task["place"]])
+        task["needed"] = (
+            needed[task["place"]] if desk.design.protocol == "turn_annotation" else len(needed[task["place"]])
+        )
     if desk.design.protocol == "live":
         talks: Talks = request.app.state.talks
         for task in page["tasks"]:
@@ -371,6 +373,11 @@ def run(
     listening = _bound(host, port)
     told(address_of(host, listening.getsockname()[1]) + root_path + "/")
     config = uvicorn.Config(
-        app, log_level="warning", access_log=False, server_header=False, ws_max_size=1 << 16, timeout_graceful_shutdown=5
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        ws_max_size=1 << 16,
+        timeout_graceful_shutdown=5,
     )
     uvicorn.Server(config).run(sockets=[listening])

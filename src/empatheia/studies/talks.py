@@ -70,7 +70,10 @@ class Talks:
 
     def messages(self, assignment: int, task: int) -> list[dict[str, Any]]:
         """A conversation as the page shows it."""
-        return [{"who": SYSTEM if row.data.get("system") else PERSON, "text": row.text} for row in self._rows(assignment, task)]
+        return [
+            {"who": SYSTEM if row.data.get("system") else PERSON, "text": row.text}
+            for row in self._rows(assignment, task)
+        ]
 
     def _rows(self, assignment: int, task: int) -> list[Any]:
         from sqlalchemy import select
@@ -93,7 +96,9 @@ class Talks:
         live = self.desk.design.live
         text = text.strip().replace("\0", "")
         if not 0 < len(text) <= live.characters:
-            raise Refused(f"a message has 1 to {live.characters:,} characters; this one has {len(text):,}.", 422, "text")
+            raise Refused(
+                f"a message has 1 to {live.characters:,} characters; this one has {len(text):,}.", 422, "text"
+            )
         seat_hit, seat = self._seat(worker, assignment)
         screens = self.desk.screens(seat_hit, seat)
         if not 0 <= task < len(screens) or screens[task].is_comparison or self.desk.design.protocol != "live":
@@ -104,7 +109,9 @@ class Talks:
         rows = self._rows(assignment, task)
         if all(row.client != client for row in rows):
             if sum(not row.data.get("system") for row in rows) >= live.max_turns:
-                raise Refused(f"this conversation has its {live.max_turns} messages; please answer the questions.", 409, "full")
+                raise Refused(
+                    f"this conversation has its {live.max_turns} messages; please answer the questions.", 409, "full"
+                )
             if rows and not rows[-1].data.get("system"):
                 raise Refused("your last message is still being answered.", 409, "turn")
             self._keep(worker, assignment, task, len(rows), text, client, {})
@@ -130,12 +137,13 @@ class Talks:
         room = room_of(assignment, task)
         with self.desk.store.change() as session:
             self.desk.store.lock(session)
-            if session.scalars(select(Message.id).where(Message.room == room, Message.place == place)).first() is not None:
+            if (
+                session.scalars(select(Message.id).where(Message.room == room, Message.place == place)).first()
+                is not None
+            ):
                 return  # another tab was quicker
             at = self.desk.store.now()
-            session.add(
-                Message(room=room, place=place, worker=worker, text=text, client=client, at=at, data=data)
-            )
+            session.add(Message(room=room, place=place, worker=worker, text=text, client=client, at=at, data=data))
 
 
 def room_of(assignment: int, task: int) -> str:
