@@ -298,11 +298,7 @@ class Detector:
         if self.encoder is not None:
             asked = sorted(range(len(places)), key=lambda i: -chances[i][RISK])[:MOST_WINDOWS]
             words = [[token.text for token in read.tokens[slice(*places[i])]] for i in asked]
-            better = self.encoder.probabilities(words).tolist()
-            places = [places[i] for i in asked]
-            chances = [
-                {**chances[i], RISK: risk, CRISIS: crisis} for i, (risk, crisis) in zip(asked, better, strict=True)
-            ]
+            places, chances = [places[i] for i in asked], self.encoder.refined([chances[i] for i in asked], words)
         top = max(range(len(places)), key=lambda i: chances[i][RISK])
         return {**chances[top], CRISIS: max(one[CRISIS] for one in chances)}, places[top]
 

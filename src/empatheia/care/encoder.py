@@ -1,8 +1,9 @@
-"""A better classifier, where the sentence encoder is installed: low-rank updates of it and two heads, one small file.
+"""A second classifier, where the sentence encoder is installed: low-rank updates of it and two heads, one small file.
 
-It reads the normalised words of a text, so no spelling hides them, and says how probable a risk and a crisis are; all
-else is said by the small classifier. Trained by ``python -m empatheia.care.encoder`` on the texts of
-:mod:`empatheia.care.training`; needs the extra ``encoder``.
+It reads the normalised words of a text, so no spelling hides them, and says how probable a risk and a crisis are; the
+mean of its logits and those of the small classifier decides, which says all else. ``python -m empatheia.care.encoder``
+trains it on the texts of :mod:`empatheia.care.training` and writes ``data/encoder.safetensors``; it needs the extra
+``encoder``. Without that file the small classifier decides alone.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import json
 import logging
 import random
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -33,8 +34,8 @@ BASE = "minilm"
 RANK, SCALE = 8, 16.0
 MAX_PIECES = 96
 EPOCHS, BATCH, RATE = 3, 32, 1e-3
-EVERYDAY, LEFT_OUT = 3000, 2000
-"""Everyday turns in training, drawn once, and others that measure false alarms."""
+CORPUS_TURNS, LEFT_OUT = 3000, 2500
+"""Turns of the everyday corpus in training, and as many of EmpatheticDialogues; others of both measure false alarms."""
 PART = 0
 """Of the parts, the one that is left out of training, on which the limits are chosen."""
 TYPO_SHARE = 0.4
@@ -85,6 +86,19 @@ class EncoderClassifier(nn.Module):
             Shape: ``(len(windows), 2)``.
         """
         return torch.sigmoid(self([_joined(words) for words in windows])).numpy()
+
+    def refined(
+        self, chances: Sequence[Mapping[str, float]], windows: Sequence[Sequence[str]]
+    ) -> list[dict[str, float]]:
+        """What the small classifier says of windows, with risk and crisis as both see them.
+
+        Args:
+            chances: By the small classifier.
+            windows: Normalised tokens of each.
+        """
+        small = np.asarray([[one[RISK], one[CRISIS]] for one in chances])
+        both = joint(small, self.probabilities(windows)).tolist()
+        return [{**one, RISK: risk, CRISIS: crisis} for one, (risk, crisis) in zip(chances, both, strict=True)]
 
     @classmethod
     def begin(cls) -> EncoderClassifier:
@@ -156,7 +170,9 @@ def _joined(words: Sequence[str]) -> str:
 
 @lru_cache(maxsize=1)
 def shipped_encoder() -> EncoderClassifier | None:
-    """The updates of the package on the installed encoder; None where it is not installed."""
+    """The updates of the package on the installed encoder; None where either is not there."""
+    if not UPDATES.is_file():
+        return None
     try:
         return EncoderClassifier.load()
     except EmpatheiaError as error:
@@ -211,63 +227,74 @@ def scored(model: EncoderClassifier, texts: Sequence[LabelledText]) -> Tensor:
     return torch.cat(out)
 
 
-def parts(texts: Sequence[LabelledText], everyday: Sequence[LabelledText]) -> tuple[list[LabelledText], ...]:
-    """Texts to train on, and those left out on which the limits are chosen.
+def joint(small: np.ndarray, better: np.ndarray) -> np.ndarray:
+    """Probabilities by both classifiers: the mean of their logits. The mean errs less than either.
 
     Args:
-        texts: Our own.
-        everyday: Turns of the everyday corpus.
+        small: By the small one, in [0, 1].
+        better: By the encoder. Shape of both: any, the same.
+
+    >>> joint(np.array([0.5]), np.array([0.5])).tolist()
+    [0.5]
     """
-    from empatheia.care.training import parts_of
-
-    numbers = parts_of(texts)
-    turns = list(everyday)
-    random.Random(1).shuffle(turns)
-    trained = [text for text, number in zip(texts, numbers, strict=True) if number != PART]
-    left_out = [text for text, number in zip(texts, numbers, strict=True) if number == PART]
-    return [*trained, *turns[:EVERYDAY]], [*left_out, *turns[EVERYDAY : EVERYDAY + LEFT_OUT]]
+    logits = [np.log(p / (1.0 - p)) for p in (np.clip(one, 1e-6, 1.0 - 1e-6) for one in (small, better))]
+    return 1.0 / (1.0 + np.exp(-0.5 * (logits[0] + logits[1])))
 
 
-def choose_limits(model: EncoderClassifier, texts: Sequence[LabelledText]) -> None:
-    """Sets the limits of a model, and notes what they reach on texts that it never saw.
+def choose_limits(model: EncoderClassifier, texts: Sequence[LabelledText], small: np.ndarray) -> None:
+    """Sets the limits of both classifiers together, and notes what they reach on texts that neither saw.
 
     Args:
         model: Trained.
-        texts: Left out.
+        texts: Left out of its training.
+        small: Probabilities of risk and crisis by small classifiers that did not see them. Shape: ``(len(texts), 2)``.
     """
-    from empatheia.care.training import FALSE_ALARMS, FALSE_CRISES, limit_for
+    from empatheia.care.training import EVERYDAY, FALSE_ALARMS, FALSE_CRISES, TOLD, limit_for
 
-    chances = scored(model, texts).numpy()
+    chances = joint(small, scored(model, texts).numpy())
     risk = np.asarray([text.level != "none" for text in texts])
     crisis = np.asarray([text.level == "crisis" for text in texts])
-    everyday = np.asarray([text.voice.startswith("everyday/") for text in texts])
+    corpora = {
+        name: np.asarray([text.voice.startswith(voice) for text in texts])
+        for name, voice in (("everyday", EVERYDAY), ("told", TOLD))
+    }
     model.thresholds = {
-        RISK: limit_for(chances[:, 0], everyday, FALSE_ALARMS),
-        CRISIS: limit_for(chances[:, 1], everyday, FALSE_CRISES),
+        RISK: max(limit_for(chances[:, 0], part, FALSE_ALARMS) for part in corpora.values()),
+        CRISIS: max(limit_for(chances[:, 1], part, FALSE_CRISES) for part in corpora.values()),
     }
     flagged = chances[:, 0] >= model.thresholds[RISK]
     grave = flagged & (chances[:, 1] >= model.thresholds[CRISIS])
-    near = ~risk & ~everyday
     model.notes = {
         "left_out": len(texts),
         "validation_recall": round(float(flagged[risk].mean()), 4),
         "validation_recall_of_crises": round(float(grave[crisis].mean()), 4),
-        "validation_false_alarms_near_misses": round(float(flagged[near].mean()), 4),
-        "validation_false_alarms_everyday": round(float(flagged[everyday].mean()), 4),
-        "validation_false_crises_everyday": round(float(grave[everyday].mean()), 4),
     }
+    near = ~risk & ~corpora["everyday"] & ~corpora["told"]
+    for name, part in {**corpora, "near_misses": near}.items():
+        model.notes["validation_false_alarms_" + name] = round(float(flagged[part].mean()), 4)
+        model.notes["validation_false_crises_" + name] = round(float(grave[part].mean()), 4)
 
 
 def main() -> None:
     """Trains, chooses the limits, writes, and prints what was reached."""
-    from empatheia.care.labelled import read_texts
-    from empatheia.care.training import TURN_WEIGHTS, everyday_texts
+    from empatheia.care import training
 
     logging.basicConfig(level=logging.INFO, format="%(message)s")
-    turns = [text for text in everyday_texts() if text.weight == TURN_WEIGHTS["speaker"]]
-    trained, left_out = parts(read_texts(), turns)
-    model = train(trained)
-    choose_limits(model, left_out)
+    texts, lexicon = training.all_texts()
+    _, small = training.train(texts, lexicon)
+    by_text = {text: row for text, row in zip(texts, small, strict=True)}
+    own = [text for text in texts if not text.voice.startswith((training.EVERYDAY, training.TOLD))]
+    numbers = training.parts_of(own)
+    speakers = training.TURN_WEIGHTS["speaker"]
+    turns = [text for text in texts if text.voice.startswith(training.EVERYDAY) and text.weight == speakers]
+    random.Random(1).shuffle(turns)
+    told = [text for text in texts if text.voice.startswith(training.TOLD)]
+    ours = [text for text, n in zip(own, numbers, strict=True) if n != PART]
+    model = train([*ours, *turns[:CORPUS_TURNS], *told[:CORPUS_TURNS]])
+    left_out = [text for text, n in zip(own, numbers, strict=True) if n == PART]
+    for corpus in (turns, told):
+        left_out += corpus[CORPUS_TURNS : CORPUS_TURNS + LEFT_OUT]
+    choose_limits(model, left_out, np.stack([by_text[text] for text in left_out]))
     model.save()
     sys.stdout.write(json.dumps({"thresholds": model.thresholds, **model.notes}, indent=1) + "\n")
 

@@ -320,11 +320,16 @@ def write_measures(measures: dict[int, tuple[int, int, int]], path: Path = LEXIC
     path.write_text("\n".join(rows) + "\n", encoding="utf-8")
 
 
-def main() -> None:
-    """Trains, measures, writes, and prints what was reached."""
+def all_texts() -> tuple[list[LabelledText], Lexicon]:
+    """Own, everyday and told texts, and the shipped lexicon."""
     lexicon = Lexicon.read()
     reader = Detector(lexicon, LinearClassifier.blank(), encoder=False)
-    texts = [*read_texts(), *everyday_texts(), *told_texts(reader)]
+    return [*read_texts(), *everyday_texts(), *told_texts(reader)], lexicon
+
+
+def main() -> None:
+    """Trains, measures, writes, and prints what was reached."""
+    texts, lexicon = all_texts()
     write_measures(measure_lines(texts, lexicon))
     classifier, _ = train(texts, lexicon)
     classifier.save(WEIGHTS)
