@@ -1,4 +1,4 @@
-"""The tables of a study's store; versions of them are in ``migrations``."""
+"""The tables of a study's store; versions of them are in ``versions``."""
 
 from __future__ import annotations
 
