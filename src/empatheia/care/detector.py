@@ -196,8 +196,9 @@ class Detector:
             about: About = "fiction" if found.is_fiction else "past" if found.is_over or found.is_past else "unclear"
             return TurnJudgement("none", about, tuple(found.kinds), (), tuple(found.reasons), score, crisis)
         spans = _merged([(read.tokens[a].start, read.tokens[b].end) for a, b in found.tokens if b < len(read.tokens)])
-        likeliest: Kind = sorted(KINDS, key=lambda kind: -chances[kind])[0]
-        kinds = found.kinds or [likeliest]
+        likeliest: list[Kind] = list(KINDS)
+        likeliest.sort(key=lambda kind: -chances[kind])
+        kinds: list[Kind] = [*found.kinds] or likeliest[:1]
         kinds += [kind for kind in KINDS if chances[kind] >= 0.5 and kind not in kinds]
         about = found.about or self._about(chances)
         if about == "other" and "third_party" not in kinds:
@@ -331,12 +332,14 @@ class Detector:
     def _about(self, chances: dict[str, float], read: TextRead | None = None) -> About:
         names: list[About] = ["self", "other", "past"]
         if read is not None:
-            said = [reading.about for reading in read.readings if reading.about in names]
-            if said and all(one == said[0] for one in said):
-                return said[0]
+            said = {reading.about for reading in read.readings}
+            agreed: list[About] = [name for name in names if said.intersection(names) == {name}]
+            if agreed:
+                return agreed[0]
             if is_for_a_friend(read.around.joined):
                 return "unclear"
-        return sorted(names, key=lambda name: -chances[name])[0]
+        names.sort(key=lambda name: -chances[name])
+        return names[0]
 
 
 def assess(item: Any) -> Assessment:
