@@ -62,7 +62,15 @@ def enter(client, **query) -> dict[str, str]:
 
 
 def rating(page, **over):
-    return {"assignment": page["assignment"], "task": 0, "card": 0, "criterion": "quality", "value": "good", "client": "c", **over}
+    return {
+        "assignment": page["assignment"],
+        "task": 0,
+        "card": 0,
+        "criterion": "quality",
+        "value": "good",
+        "client": "c",
+        **over,
+    }
 
 
 # HTTP
@@ -71,15 +79,24 @@ def rating(page, **over):
 def test_a_hit_over_http_and_what_it_must_not_show(client):
     head = enter(client)
     taken = client.post("/api/take", headers=head)
-    assert taken.headers["content-security-policy"].startswith("default-src 'none'") and taken.headers["cache-control"] == "no-store"
+    assert (
+        taken.headers["content-security-policy"].startswith("default-src 'none'")
+        and taken.headers["cache-control"] == "no-store"
+    )
     page = taken.json()
     seen = json.dumps([page, client.get("/api/study").json()]).lower()
-    assert "is_gold" not in seen and '"right"' not in seen and "needed\": 3" in seen and '"systems"' not in seen
+    assert "is_gold" not in seen and '"right"' not in seen and 'needed": 3' in seen and '"systems"' not in seen
     for task in page["tasks"]:
         for card in range(len(task["cards"])):
-            sent = client.put("/api/rating", headers=head, json=rating(page, task=task["place"], card=card, client=f"{task['place']}{card}"))
+            sent = client.put(
+                "/api/rating",
+                headers=head,
+                json=rating(page, task=task["place"], card=card, client=f"{task['place']}{card}"),
+            )
             assert sent.json() == {"version": 1, "other": False}
-    assert client.post("/api/validate", headers=head, json={"assignment": page["assignment"], "task": 0}).json() == {"won": True}
+    assert client.post("/api/validate", headers=head, json={"assignment": page["assignment"], "task": 0}).json() == {
+        "won": True
+    }
     done = client.post("/api/submit", headers=head, json={"assignment": page["assignment"]}).json()
     assert done["points"] == 3 and done["paid_bonus"]
     late = client.put("/api/rating", headers=head, json=rating(page, client="late"))
@@ -92,7 +109,9 @@ def test_a_hit_over_http_and_what_it_must_not_show(client):
 def test_no_session_no_answer(client, token):
     for method, path in (("GET", "/api/me"), ("POST", "/api/take"), ("POST", "/api/withdraw")):
         answer = client.request(method, path, headers={"authorization": token})
-        assert answer.status_code in (401, 403) and "Use the link" in answer.text.replace("open the link", "Use the link")
+        assert answer.status_code in (401, 403) and "Use the link" in answer.text.replace(
+            "open the link", "Use the link"
+        )
 
 
 def test_bad_requests_are_told(client):
@@ -109,12 +128,22 @@ def test_bad_requests_are_told(client):
         answer = client.put("/api/rating", headers=head, json=rating(page, **over))
         assert answer.status_code == status, answer.text
         assert len(answer.json()["error"]["message"]) < 600
-    assert client.put("/api/rating", headers=head, content=b"{" * 10, ).status_code in (400, 415)
+    assert client.put(
+        "/api/rating",
+        headers=head,
+        content=b"{" * 10,
+    ).status_code in (400, 415)
     assert client.put("/api/rating", headers=head, json=rating(page, value="x" * 2_000_000)).status_code == 413
     other = enter(client, worker="w2")
     assert client.put("/api/rating", headers=other, json=rating(page)).status_code == 404
-    assert client.post("/api/enter", json={"query": {}}).json()["error"]["message"].startswith("the link lacks your worker id")
-    assert client.post("/api/enter", json={"query": {"worker": "w", "assignment": "ASSIGNMENT_ID_NOT_AVAILABLE"}}).json()["preview"]
+    assert (
+        client.post("/api/enter", json={"query": {}})
+        .json()["error"]["message"]
+        .startswith("the link lacks your worker id")
+    )
+    assert client.post(
+        "/api/enter", json={"query": {"worker": "w", "assignment": "ASSIGNMENT_ID_NOT_AVAILABLE"}}
+    ).json()["preview"]
     assert client.get("/../s.db").status_code == 404 and client.get("/api/export").status_code == 404
 
 
@@ -136,6 +165,7 @@ def test_a_store_that_is_gone_is_said_and_nothing_of_it(store, client, monkeypat
     head = enter(client)
     page = client.post("/api/take", headers=head).json()
     with monkeypatch.context() as broken:
+
         def gone(*_, **__):
             raise StoreError("postgresql://secret-host cannot be used")
 
@@ -154,7 +184,8 @@ def test_pages_load_nothing_from_elsewhere():
 
 def test_live_talks_are_kept_answered_once_and_bounded(tmp_path):
     design = read_design(
-        RECIPES / "live.yaml", ["live.systems={one: a, two: b}", "composition.hits=2", "live.min_turns=2", "live.max_turns=2"]
+        RECIPES / "live.yaml",
+        ["live.systems={one: a, two: b}", "composition.hits=2", "live.min_turns=2", "live.max_turns=2"],
     )
     made = make_study(design)
     store = Store(str(tmp_path / "s.db"))
@@ -169,21 +200,30 @@ def test_live_talks_are_kept_answered_once_and_bounded(tmp_path):
             message = {"assignment": page["assignment"], "task": task, "text": text, "client": client_word}
             return client.post("/api/say", headers=head, json=message)
 
+        whole = {"assignment": page["assignment"]}
         for task in (0, 1):
             say(task, "I lost my dog.", "a")
             told = say(task, "I lost my dog.", "a").json()["messages"]
             assert len(told) == 2 and told[1]["text"].endswith("heard: I lost my dog.")
             if task == 0:
                 client.put("/api/rating", headers=head, json=rating(page, criterion="empathy", value="4", client="e"))
-                assert client.post("/api/submit", headers=head, json={"assignment": page["assignment"]}).status_code == 409
+                assert client.post("/api/submit", headers=head, json=whole).status_code == 409
             say(task, "It was <b>yesterday</b>.", "b")
             assert say(task, "More", "c").status_code == 409
             for criterion in ("empathy", "relevance", "fluency"):
                 over = {"task": task, "criterion": criterion, "value": "4", "client": f"{task}{criterion}"}
                 client.put("/api/rating", headers=head, json=rating(page, **over))
-        assert say(0, "", "d").status_code == 422 and say(0, "x" * 1001, "d").status_code == 422 and say(2, "x", "d").status_code == 404
-        client.put("/api/rating", headers=head, json=rating(page, task=2, card=-1, criterion="compare", value="second", client="cmp"))
-        assert client.post("/api/submit", headers=head, json={"assignment": page["assignment"]}).status_code == 200
+        assert (
+            say(0, "", "d").status_code == 422
+            and say(0, "x" * 1001, "d").status_code == 422
+            and say(2, "x", "d").status_code == 404
+        )
+        client.put(
+            "/api/rating",
+            headers=head,
+            json=rating(page, task=2, card=-1, criterion="compare", value="second", client="cmp"),
+        )
+        assert client.post("/api/submit", headers=head, json=whole).status_code == 200
         (sheet,) = read_sheets(Store(str(tmp_path / "s.db")), design)
         compared = next(answer for answer in sheet.answers if answer.criterion == "compare")
         assert compared.is_pair and set(compared.systems) == {"one", "two"} and len(sheet.answers) == 7
@@ -228,7 +268,7 @@ def test_a_whole_hit_by_mouse_with_a_reload(store, browser):
                 all_saved(page)
                 page.reload()
                 page.wait_for_selector("text=Conversation 2/3")
-                assert page.locator("[data-box=bad] .card").count() == 1  # there again, and the others in the same order
+                assert page.locator("[data-box=bad] .card").count() == 1  # there again
                 assert sorted(page.locator(".card .text").all_inner_texts()) == sorted(texts)
                 assert page.locator(".pool .card .text").all_inner_texts() == texts[1:]
             assert page.get_by_role("button", name="Next" if number < 3 else "Send").is_disabled()
@@ -383,5 +423,5 @@ def test_turns_are_annotated_and_words_marked(tmp_path, browser):
         context.close()
     (sheet,) = read_sheets(Store(store.url), design)
     found = {answer.criterion: answer.value for answer in sheet.answers}
-    assert found["emotion"] == "sad" and json.loads(found["causes"]) == [[7, 10], [11, 15]] or found["causes"] == "[[7, 15]]"
+    assert found["emotion"] == "sad" and json.loads(found["causes"]) == [[7, 15]]
     assert Desk(Store(store.url)).answers(1, sheet.assignment)

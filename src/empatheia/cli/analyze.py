@@ -193,8 +193,9 @@ def _run(
     """Analyses rows chunk by chunk, in constant memory."""
     from empatheia.cli.output import print_json, print_lines, row_line, say
     from empatheia.cli.progress import progress_bar
-    from empatheia.cli.results import CSV_COLUMNS, ResultFile, beside_given, flat, model_mark
+    from empatheia.cli.results import ResultFile, model_mark
     from empatheia.listener.inputs import as_dialogue
+    from empatheia.listener.tables import CSV_COLUMNS, beside_given, flat
 
     bad: list[int] = []
     n_good = n_before = 0

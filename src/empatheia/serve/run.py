@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 from collections.abc import Callable
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import uvicorn
@@ -66,8 +67,11 @@ def run(launch: Launch, told: Callable[[str], Any]) -> None:
         if launch.workers == 1:
             _Telling(_config(launch, application(launch)), lambda: told(address)).run([listening])
         else:
-            os.environ[HANDED_ON] = launch.model_dump_json(exclude={"server": {"keys"}})
-            _TellingProcesses(_config(launch, f"{__name__}:worker"), [listening], lambda: told(address)).run()
+            with TemporaryDirectory(prefix="empatheia-jobs-") as jobs:  # one for all: a job is asked of any of them
+                shared = launch.server.model_copy(update={"jobs": launch.server.jobs or jobs})
+                handed = launch.model_copy(update={"server": shared})
+                os.environ[HANDED_ON] = handed.model_dump_json(exclude={"server": {"keys"}})
+                _TellingProcesses(_config(launch, f"{__name__}:worker"), [listening], lambda: told(address)).run()
     except SystemExit as error:
         raise EmpatheiaError("the server could not start; the lines above say why.") from error
     finally:

@@ -27,7 +27,7 @@ const titleOf = (id) => {
   const model = state.models.find((one) => one.id === id);
   const isOnly = state.models.filter((one) => one.empathy?.title === model?.empathy?.title).length === 1;
   if (!model?.empathy || !isOnly) return id;
-  return model.empathy.system === "five_steps" ? `${id} (${model.empathy.title})` : model.empathy.title;
+  return model.empathy.system === "five_steps" ? id : model.empathy.title;
 };
 
 const turns = new Turns(byId("turns"), {
@@ -208,7 +208,7 @@ async function start() {
   byId("compare").hidden = state.models.length < 2;
   turns.showAll(state.conversation, null, titleOf);
   look(state.conversation.turns.at(-1) ?? null);
-  toEnd();
+  if (state.chosen) toEnd();
   document.body.dataset.ready = "true";
 }
 
