@@ -23,7 +23,7 @@ def browser():
 
 @pytest.fixture
 def visiting(browser, address):
-    """Opens the page, with options of the browser; afterwards nothing was asked of any other host, nothing went wrong."""
+    """Opens the page, with options of the browser; at the end no other host was asked and nothing went wrong."""
     visits: list[Visit] = []
 
     def visit(place: str = "/", **options):
@@ -217,12 +217,8 @@ def test_markup_in_answers_is_shown_as_text(visiting):
     def answer(route) -> None:
         empathy = route.fetch(timeout=60_000).text().split("data: ")[1]
         first = json.loads(empathy)
-        first["empathy"] |= {
-            "emotion": MARKUP,
-            "emotions": {MARKUP: 1.0},
-            "notes": [MARKUP],
-            "missing": {MARKUP: MARKUP},
-        }
+        told = {"emotion": MARKUP, "emotions": {MARKUP: 1.0}, "notes": [MARKUP], "missing": {MARKUP: MARKUP}}
+        first["empathy"] |= told
         first["choices"] = [{"index": 0, "delta": {"content": MARKUP}, "finish_reason": "stop"}]
         route.fulfill(body=f"data: {json.dumps(first)}\n\ndata: [DONE]\n\n", content_type="text/event-stream")
 

@@ -32,6 +32,15 @@ def small():
         yield client
 
 
+def nearly(value):
+    """The same with numbers to five places: rows are read in other batches than those of a list."""
+    if isinstance(value, dict):
+        return {name: nearly(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [nearly(one) for one in value]
+    return round(value, 5) if isinstance(value, float) else value
+
+
 def test_results_are_those_of_analyze(client):
     rows = [{"input": text, "id": f"r{place}", "cells": {"who": "me"}} for place, text in enumerate(TEXTS)]
     made = client.post("/v1/jobs", json={"rows": rows[:2], "last": False, "name": "a.csv", "columns": ["who"]})
@@ -44,7 +53,7 @@ def test_results_are_those_of_analyze(client):
     data = client.get(f"/v1/jobs/{id}/rows").json()["data"]
     for place, (row, item) in enumerate(zip(data, told, strict=True)):
         assert (row.pop("row"), row.pop("id"), row.pop("cells")) == (place + 1, f"r{place}", [{"who": "me"}])
-        assert row == (item["understanding"] or {"error": item["error"]["message"]})
+        assert nearly(row) == nearly(item["understanding"] or {"error": item["error"]["message"]})
     counted = {item["understanding"]["emotion"] for item in told if item["understanding"]}
     assert set(job["emotions"]) == counted
     assert sum(job["sides"].values()) == 3

@@ -89,7 +89,7 @@ def _show_pay(design: Design) -> None:
     pay, worker = design.payment, design.worker
     bonus = f", {design.hourly_rate_with_bonus:.2f} with every bonus" if pay.bonus else ""
     say(
-        f"pay: {pay.base:.2f} {pay.currency} for {worker.minutes:g} minutes are {design.hourly_rate:.2f} an hour{bonus};"
+        f"pay: {pay.base:.2f} {pay.currency} for {worker.minutes:g} min are {design.hourly_rate:.2f} an hour{bonus};"
         " see the minimum wages of those you ask (--set payment.base=...)"
     )
 
