@@ -57,7 +57,7 @@ class Visit:
         self.page = self.context.new_page()
         self.page.on("console", lambda line: self.faults.append(line.text) if line.type == "error" else None)
         self.page.on("pageerror", lambda error: self.faults.append(str(error)))
-        self.page.on("request", lambda request: self.sent.append(request))
+        self.page.on("request", self.sent.append)
 
     def _pass(self, route) -> None:
         if urlsplit(route.request.url).hostname in ("127.0.0.1", None):
