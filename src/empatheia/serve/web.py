@@ -1,6 +1,6 @@
 """What stands in front of any server of ours: request ids, security headers, host names, keys, limits of size and time.
 
-Plain ASGI, so that streams pass through; :func:`protect` puts it all before a FastAPI application.
+Plain ASGI, so that streams pass through; :func:`protect` puts it all before an application.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fastapi import FastAPI
+from starlette.applications import Starlette
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -47,7 +47,7 @@ Seen = Callable[[str, str, int, float], None]
 
 
 def protect(
-    app: FastAPI, settings: WebSettings, locked: Sequence[str] = ("/v1", "/metrics"), seen: Seen | None = None
+    app: Starlette, settings: WebSettings, locked: Sequence[str] = ("/v1", "/metrics"), seen: Seen | None = None
 ) -> None:
     """Puts everything of this module before an application, and gives it our form of errors.
 
