@@ -54,7 +54,7 @@ def mcp(
     settings = ServerSettings(models=() if model is None else (model,), page=False)
     app = create_app(settings, care)
     if model is not None:
-        app.state.service.shelf.default = list(app.state.service.shelf.entries)[-1]
+        app.state.service.shelf.default = app.state.service.shelf.named[0]
     server = create_tools(app)
     if not http:
         server.run("stdio")
