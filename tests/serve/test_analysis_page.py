@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 
-import httpx
+import httpx2 as httpx
 import pytest
 from browsing import Visit, chromium
 
