@@ -196,10 +196,12 @@ class Detector:
             about: About = "fiction" if found.is_fiction else "past" if found.is_over or found.is_past else "unclear"
             return TurnJudgement("none", about, tuple(found.kinds), (), tuple(found.reasons), score, crisis)
         spans = _merged([(read.tokens[a].start, read.tokens[b].end) for a, b in found.tokens if b < len(read.tokens)])
-        likeliest: list[Kind] = list(KINDS)
+        likeliest: list[Kind] = [*KINDS]
         likeliest.sort(key=lambda kind: -chances[kind])
-        kinds: list[Kind] = [*found.kinds] or likeliest[:1]
-        kinds += [kind for kind in KINDS if chances[kind] >= 0.5 and kind not in kinds]
+        kinds: list[Kind] = found.kinds
+        if not kinds:
+            kinds.append(likeliest[0])
+        kinds.extend(kind for kind in KINDS if chances[kind] >= 0.5 and kind not in kinds)
         about = found.about or self._about(chances)
         if about == "other" and "third_party" not in kinds:
             kinds.append("third_party")
@@ -322,10 +324,10 @@ class Detector:
         if not found.tokens:
             soft = [(r.hit.first, r.hit.last) for r in read.readings if window[0] <= r.hit.first < window[1]]
             found.tokens = soft or [(window[0], window[1] - 1)]
-            found.kinds += [
-                kind for r in read.readings if (kind := r.hit.line.kind) is not None and chances[kind] >= 0.3
-            ]
-            found.kinds = list(dict.fromkeys(found.kinds))
+            for reading in read.readings:
+                kind = reading.hit.line.kind
+                if kind is not None and chances[kind] >= 0.3 and kind not in found.kinds:
+                    found.kinds.append(kind)
         found.level = level
         found.reasons.append(f"the classifier finds a risk, probability {chances[RISK]:.2f}, limit {limit:.2f}")
 

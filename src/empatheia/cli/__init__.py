@@ -32,6 +32,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "respond": ("empatheia.cli.respond:respond", "Answer a conversation with one empathetic reply."),
     "chat": ("empatheia.cli.chat:chat", "Talk with a model, turn by turn."),
     "serve": ("empatheia.cli.serve:serve", "Answer over HTTP: OpenAI's protocol, analysis, a page to talk to."),
+    "mcp": ("empatheia.cli.mcp:mcp", "Offer analysis and replies to assistants as tools."),
     "care": ("empatheia.cli.care:app", "Check texts for danger, measure the check, show the help lines."),
     "demo": ("empatheia.cli.demo:demo", "Run the main job on a short conversation with the bundled model."),
     "models": ("empatheia.cli.models:app", "List models, show their cards, train or fetch more."),

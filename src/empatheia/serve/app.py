@@ -65,5 +65,5 @@ def create_app(settings: ServerSettings | None = None, care: Care | bool = True)
         app.include_router(part.router)
     if settings.page:
         app.include_router(page_routes(STATIC))
-    protect(app, settings, seen=service.measures.seen)
+    protect(app, settings, counts=service.measures)
     return app

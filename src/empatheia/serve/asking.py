@@ -24,6 +24,9 @@ _LOG = logging.getLogger(__name__)
 FAULTS: dict[int | str, dict[str, Any]] = {
     code: {"model": FaultAnswer} for code in (400, 401, 404, 408, 413, 415, 422, 429, 500, 502, 504)
 }
+STREAMED: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"text/event-stream": {}}, "description": "Whole, or as server-sent events."}
+}
 MOST_STOPS = 4
 _SENT_ON = (
     "temperature", "top_p", "max_tokens", "max_completion_tokens", "seed", "stop", "frequency_penalty",

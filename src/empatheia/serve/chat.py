@@ -13,7 +13,7 @@ from pydantic import Field
 
 from empatheia import __version__
 from empatheia.dialogue import Reply
-from empatheia.serve.asking import FAULTS, Asked, Question, begun, checked, counted, service_of, told_of
+from empatheia.serve.asking import FAULTS, STREAMED, Asked, Question, begun, checked, counted, service_of, told_of
 from empatheia.serve.empathy import Empathy, empathy_of
 from empatheia.serve.events import DONE, EventStream, event
 from empatheia.serve.faults import ApiError, api_error
@@ -163,7 +163,7 @@ EXAMPLES = {
 @router.post(
     "/chat/completions",
     response_model=ChatAnswer,
-    responses=FAULTS,
+    responses={**STREAMED, **FAULTS},
     summary="Answer a conversation",
     openapi_extra={"requestBody": {"content": {"application/json": {"examples": EXAMPLES}}}},
 )

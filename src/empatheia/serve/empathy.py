@@ -27,6 +27,12 @@ class PlacedTurn(TurnRecord):
     message: int = Field(ge=0, description="Index of the message in the request.")
 
 
+class ToldCandidate(CandidateRecord):
+    """A reply that might have been given, with the settings of its writing as they are."""
+
+    decoding: dict[str, Any]  # pyright: ignore[reportIncompatibleVariableOverride]
+
+
 class Spoke(BaseModel):
     """Who wrote the reply, and why that one."""
 
@@ -73,7 +79,7 @@ class Empathy(BaseModel):
     intent: str | None = Field(description="Wanted of the reply, one of the 41; null if nothing named one.")
     intent_from: str
     intents: dict[str, float]
-    candidates: list[CandidateRecord] = Field(description="Best first, with their terms; empty without `explain`.")
+    candidates: list[ToldCandidate] = Field(description="Best first, with their terms; empty without `explain`.")
     weights: WeightsRecord | None = Field(description="What each term counts; null without `explain`.")
     spoke: Spoke | None = Field(description="Of choice 0; null as long as nobody has spoken (first event of a stream).")
     choices: list[ChoiceMark] = Field(description="Of all choices, where there are several.")

@@ -1,6 +1,6 @@
 """Errors in the form of OpenAI's API, ``{"error": {"message", "type", "param", "code"}}``, with its status codes.
 
-Any FastAPI application of ours gets them by :func:`answer_faults`.
+Any application of ours gets them by :func:`answer_faults`.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -85,7 +86,7 @@ class ApiError(HTTPException):
         return JSONResponse(self.body, self.status_code, self.headers)
 
 
-def answer_faults(app: FastAPI) -> None:
+def answer_faults(app: Starlette) -> None:
     """Gives an application our form of errors."""
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(RequestValidationError, _invalid)

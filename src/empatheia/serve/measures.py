@@ -15,7 +15,8 @@ class Measures:
     Attributes:
         requests: Answers by route, method and status.
         seconds: How long they took, by route.
-        queue: Requests that wait.
+        open: Requests that are being answered.
+        queue: Requests that wait for the models.
         batch: Conversations computed together.
         tokens: Read and written, by model.
     """
@@ -27,6 +28,7 @@ class Measures:
             "empatheia_request_seconds", "From the first byte in to the last byte out.", ["route"],
             buckets=_SECONDS, registry=self.registry,
         )  # fmt: skip
+        self.open = Gauge("empatheia_open", "Requests that are being answered.", registry=self.registry)
         self.queue = Gauge("empatheia_queue", "Requests that wait.", registry=self.registry)
         self.batch = Histogram(
             "empatheia_batch_size", "Conversations computed together.", buckets=(1, 2, 4, 8, 16, 32, 64),
@@ -34,8 +36,13 @@ class Measures:
         )  # fmt: skip
         self.tokens = Counter("empatheia_tokens", "Tokens.", ["model", "direction"], registry=self.registry)
 
+    def begun(self) -> None:
+        """Counts a request that has come."""
+        self.open.inc()
+
     def seen(self, route: str, method: str, status: int, seconds: float) -> None:
         """Counts an answer; 0 = the client left before there was one."""
+        self.open.dec()
         self.requests.labels(route, method if method in _METHODS else "other", str(status)).inc()
         self.seconds.labels(route).observe(seconds)
 

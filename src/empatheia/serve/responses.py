@@ -12,7 +12,7 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import Field
 
 from empatheia.dialogue import Reply
-from empatheia.serve.asking import FAULTS, Asked, Question, begun, checked, counted, service_of, told_of
+from empatheia.serve.asking import FAULTS, STREAMED, Asked, Question, begun, checked, counted, service_of, told_of
 from empatheia.serve.chat import Writer
 from empatheia.serve.empathy import Empathy, empathy_of
 from empatheia.serve.events import EventStream, event
@@ -142,7 +142,7 @@ def read_responses(body: ResponsesBody, service: Service) -> Asked:
 @router.post(
     "/responses",
     response_model=ResponsesAnswer,
-    responses=FAULTS,
+    responses={**STREAMED, **FAULTS},
     summary="Answer a text or a conversation",
     openapi_extra={"requestBody": {"content": {"application/json": {"examples": EXAMPLES}}}},
 )

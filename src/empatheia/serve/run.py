@@ -7,7 +7,8 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -57,13 +58,7 @@ def run(launch: Launch, told: Callable[[str], Any]) -> None:
         EmpatheiaError: The address cannot be used, or the server cannot start; ConfigError: there are no keys.
     """
     keys_of(launch.key_env)
-    listening = _bound(launch.host, launch.port)
-    address = address_of(launch.host, listening.getsockname()[1]) + launch.server.root_path
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(
-            number, lambda *_: None
-        )  # uvicorn raises it again when all is drained: then nothing is to be done
-    try:
+    with _listening(launch.host, launch.port, launch.server.root_path) as (listening, address):
         if launch.workers == 1:
             _Telling(_config(launch, application(launch)), lambda: told(address)).run([listening])
         else:
@@ -72,10 +67,40 @@ def run(launch: Launch, told: Callable[[str], Any]) -> None:
                 handed = launch.model_copy(update={"server": shared})
                 os.environ[HANDED_ON] = handed.model_dump_json(exclude={"server": {"keys"}})
                 _TellingProcesses(_config(launch, f"{__name__}:worker"), [listening], lambda: told(address)).run()
+
+
+def run_app(app: Any, host: str, port: int, told: Callable[[str], Any]) -> None:
+    """Serves any application in this process, as :func:`run` does.
+
+    Args:
+        app: An ASGI application.
+        host: Address to listen on.
+        port: 0 = any that is free.
+        told: Called with the address, once it answers.
+
+    Raises:
+        EmpatheiaError: The address cannot be used, or the server cannot start.
+    """
+    with _listening(host, port) as (listening, address):
+        _Telling(_config(Launch(host=host, port=port), app), lambda: told(address)).run([listening])
+
+
+@contextmanager
+def _listening(host: str, port: int, root_path: str = "") -> Iterator[tuple[socket.socket, str]]:
+    """A socket and its address; a signal within ends the server, and does nothing else."""
+    listening = _bound(host, port)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _drained)
+    try:
+        yield listening, address_of(host, listening.getsockname()[1]) + root_path
     except SystemExit as error:
         raise EmpatheiaError("the server could not start; the lines above say why.") from error
     finally:
         listening.close()
+
+
+def _drained(*_: Any) -> None:
+    """Uvicorn raises the signal that ended it once more when all is answered: then nothing is left to be done."""
 
 
 def application(launch: Launch) -> Any:

@@ -127,6 +127,11 @@ class Shelf:
         settings: Which are served and how many are held.
         care: The check before whoever answers; False = none.
 
+    Attributes:
+        entries: All models, by name.
+        named: Names of those that the settings name.
+        default: Who answers where nobody is named.
+
     Raises:
         ConfigError: A place that the settings name is none, or two have one name.
         MissingResourceError: It is not on this machine.
@@ -143,8 +148,11 @@ class Shelf:
         for model in known_models():
             if not model.fault and (model.system in RESPONDERS or model.system in LISTENERS):
                 self._add(Entry(model.name, model.title, model.system, model.licence, model.folder))
-        for place in settings.models:
-            self._add(self._named(place))
+        named = [self._named(place) for place in settings.models]
+        for entry in named:
+            if entry != self.entries.get(entry.id):  # an installed model is served anyway
+                self._add(entry)
+        self.named = tuple(entry.id for entry in named)
         self.default = settings.default or FIVE_STEPS
         if settings.upstream is not None:
             llm = settings.upstream.llm

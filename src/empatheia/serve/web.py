@@ -1,6 +1,6 @@
 """What stands in front of any server of ours: request ids, security headers, host names, keys, limits of size and time.
 
-Plain ASGI, so that streams pass through; :func:`protect` puts it all before a FastAPI application.
+Plain ASGI, so that streams pass through; :func:`protect` puts it all before an application.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import logging
 import re
 import secrets
 import time
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
-from fastapi import FastAPI
+from starlette.applications import Starlette
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -42,12 +42,18 @@ ID = "empatheia.id"
 _IS_ID = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
 
 
-Seen = Callable[[str, str, int, float], None]
-"""Told of every answer: route, method, status, seconds."""
+class Counts(Protocol):
+    """Who counts answers."""
+
+    def begun(self) -> None:
+        """A request has come."""
+
+    def seen(self, route: str, method: str, status: int, seconds: float) -> None:
+        """It was answered, or its client left."""
 
 
 def protect(
-    app: FastAPI, settings: WebSettings, locked: Sequence[str] = ("/v1", "/metrics"), seen: Seen | None = None
+    app: Starlette, settings: WebSettings, locked: Sequence[str] = ("/v1", "/metrics"), counts: Counts | None = None
 ) -> None:
     """Puts everything of this module before an application, and gives it our form of errors.
 
@@ -55,7 +61,7 @@ def protect(
         app: Before it has answered anything.
         settings: Of the server.
         locked: Beginnings of the paths that need a key, where there are keys.
-        seen: Told of every answer.
+        counts: Told of every answer.
     """
     answer_faults(app)
     app.add_middleware(Patience, limits=settings.limits)
@@ -72,7 +78,7 @@ def protect(
     if settings.hosts:
         app.add_middleware(Hosts, hosts=settings.hosts)
     app.add_middleware(Failures)
-    app.add_middleware(Frame, seen=seen)
+    app.add_middleware(Frame, counts=counts)
 
 
 class Frame:
@@ -80,11 +86,11 @@ class Frame:
 
     Args:
         app: What is inside.
-        seen: Told of every answer.
+        counts: Told of every answer.
     """
 
-    def __init__(self, app: ASGIApp, seen: Seen | None = None) -> None:
-        self.app, self.seen = app, seen
+    def __init__(self, app: ASGIApp, counts: Counts | None = None) -> None:
+        self.app, self.counts = app, counts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """ASGI."""
@@ -94,6 +100,8 @@ class Frame:
         given = Headers(scope=scope).get("x-request-id", "")
         scope[ID] = given if _IS_ID.match(given) else f"req-{secrets.token_hex(8)}"
         begun, status = time.monotonic(), 0
+        if self.counts is not None:
+            self.counts.begun()
 
         async def told(message: Message) -> None:
             nonlocal status
@@ -110,8 +118,8 @@ class Frame:
             took = time.monotonic() - begun
             path = scope["path"].encode("ascii", "backslashreplace").decode()[:200]
             _LOG.info("%s %s %s %d %.0f ms", scope[ID], scope["method"], path, status, 1000 * took)
-            if self.seen is not None:
-                self.seen(getattr(scope.get("route"), "path", "other"), scope["method"], status, took)
+            if self.counts is not None:
+                self.counts.seen(getattr(scope.get("route"), "path", "other"), scope["method"], status, took)
 
 
 class Hosts:

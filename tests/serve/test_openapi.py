@@ -1,0 +1,58 @@
+"""The OpenAPI document: complete, its examples work, and requests made from it never break the server."""
+
+from __future__ import annotations
+
+import hypothesis
+import pytest
+import schemathesis
+from hypothesis import HealthCheck
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
+
+
+@pytest.fixture(scope="module")
+def schema(address):
+    return schemathesis.openapi.from_url(f"{address}/openapi.json")
+
+
+def operations() -> list[tuple[str, str]]:
+    """Path and method of every route."""
+    from empatheia.serve import ServerSettings, create_app
+
+    paths = create_app(ServerSettings(page=False)).openapi()["paths"]
+    return [(path, method) for path, methods in paths.items() for method in methods]
+
+
+@pytest.mark.parametrize(("path", "method"), operations())
+def test_requests_made_from_the_document(schema, path, method):
+    @hypothesis.given(case=schema[path][method].as_strategy())
+    @hypothesis.settings(
+        max_examples=20, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+    )
+    def holds(case):
+        case.call_and_validate(checks=CHECKS)
+
+    holds()
+
+
+def test_every_route_is_described_and_every_example_works(client, app):
+    document = app.openapi()
+    n_examples = 0
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            assert operation["summary"] and operation["description"], path
+            if method != "post":
+                continue
+            media = operation["requestBody"]["content"]["application/json"]
+            for example in media["examples"].values():
+                answer = client.post(path, json=example["value"])
+                assert answer.status_code == 200, (path, example, answer.text)
+                n_examples += 1
+            assert {"400", "413", "422", "429"} <= set(operation["responses"])
+    assert n_examples >= 8
