@@ -21,7 +21,7 @@ from readers import Reader
 
 from empatheia.errors import EmpatheiaError
 
-CHATTY = ("respond", "chat", "analyze", "serve")
+CHATTY = ("respond", "chat", "analyze", "serve", "mcp")
 """Commands that would load the bundled model (and listen for ever); they get one that is not there."""
 LEFT_OUT = ("demo", "judge", "reproduce")
 """Would load the bundled model whatever is given, or ask an endpoint, or take seconds over all recipes."""
