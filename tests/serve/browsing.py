@@ -57,7 +57,10 @@ class Visit:
         self.page = self.context.new_page()
         self.page.on("console", lambda line: self.faults.append(line.text) if line.type == "error" else None)
         self.page.on("pageerror", lambda error: self.faults.append(str(error)))
-        self.page.on("request", self.sent.append)
+        self.page.on("request", self._note)
+
+    def _note(self, request) -> None:
+        self.sent.append(request)
 
     def _pass(self, route) -> None:
         if urlsplit(route.request.url).hostname in ("127.0.0.1", None):

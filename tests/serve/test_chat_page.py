@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-import httpx
+import httpx2 as httpx
 import pytest
 from browsing import AXE, Visit, chromium
 
@@ -341,6 +341,7 @@ def test_axe_finds_no_serious_fault(browser, address, scheme):
 def serious(page) -> list[str]:
     page.wait_for_timeout(500)  # colours fade in
     result = page.evaluate("() => axe.run(document, {resultTypes: ['violations']})")
+    assert result["passes"]
     return [
         f"{one['id']}: {node['html'][:160]} {node['any'][0]['message'] if node['any'] else ''}"
         for one in result["violations"]

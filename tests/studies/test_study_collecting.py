@@ -312,6 +312,30 @@ def test_words_on_the_wire_that_are_none(tmp_path):
             assert any("unknown act 'dance'" in str(socket.receive_json()) for _ in range(4))
 
 
+def test_who_writes_of_danger_is_shown_help_and_marked(tmp_path):
+    store = Store(str(tmp_path / "s.db"))
+    rooms = collecting(store, "worker.entry=open")
+    waiting = come(rooms, "first")
+    with TestClient(study_app(store)) as client:
+        token = client.post("/api/enter", json={"query": {"visitor": "v"}}).json()["token"]
+        client.post("/api/consent", headers={"authorization": f"Bearer {token}"})
+        with client.websocket_connect("/api/room") as socket:
+            socket.send_json({"token": token})
+            label = pages(socket, "offered")["offered"][0]
+            written = {"do": "write", "label": label, "situation": "I want to kill myself tonight.", "client": "w"}
+            socket.send_json(written)
+            shown = next(told["care"] for told in (socket.receive_json() for _ in range(6)) if "care" in told)
+            assert len(shown) > 40
+    assert Collection(Desk(Store(store.url))).snapshot(waiting)["state"] == "chat"  # nothing is blocked
+    from sqlalchemy import select
+
+    from empatheia.studies.tables import Participant
+
+    with Store(store.url).read() as session:
+        flags = list(session.scalars(select(Participant.flags).order_by(Participant.id)))
+    assert flags == [[], ["care"]]
+
+
 def test_two_browsers_collect_a_pair(tmp_path):
     store = Store(str(tmp_path / "s.db"))
     collecting(store)

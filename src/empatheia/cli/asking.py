@@ -128,8 +128,9 @@ def _run(
     """Analyses conversations chunk by chunk, in constant memory."""
     from empatheia.cli.findings import TABLE_COLUMNS, table_rows
     from empatheia.cli.progress import progress_bar
-    from empatheia.cli.results import ResultFile, beside_given
+    from empatheia.cli.results import ResultFile
     from empatheia.listener.inputs import as_conversation
+    from empatheia.listener.tables import beside_given
 
     first = next(rows)
     rows, given = chain([first], rows), columns_given(first, out)

@@ -215,7 +215,7 @@ def backup(store: StoreArgument, out: Annotated[Path, typer.Option(help="File to
 @app.command("invite")
 def invite(
     store: StoreArgument,
-    n: Annotated[int, typer.Option(help="How many links.", min=1, max=10_000)] = 1,
+    n: Annotated[int, typer.Option("-n", "--number", help="How many links.", min=1, max=10_000)] = 1,
     first: Annotated[int, typer.Option(help="Number of the first; each number is a person.", min=1)] = 1,
     days: Annotated[float, typer.Option(help="For how long they work.")] = 30,
     base: Annotated[str, typer.Option(help="Address of the server.")] = "http://127.0.0.1:8000",

@@ -175,6 +175,8 @@ def _connected(distributed: Any, scheduler: str) -> Any:
 
 
 def _check_workers(client: Any, scheduler: str) -> None:
+    with contextlib.suppress(TimeoutError):  # one that has died may be on its way back
+        client.wait_for_workers(1, timeout=CONNECT_SECONDS)
     try:
         codes = client.run(code_hash)
     except Exception as error:  # whatever a worker without this package raises

@@ -307,6 +307,14 @@ class Collection:
             if (row := self._round(session, worker)) is not None:
                 row.seen = self.store.now()
 
+    def mark(self, worker: int, level: str) -> None:
+        """Marks the worker's round for whoever reviews the conversations."""
+        with self.store.change() as session:
+            row = self._round(session, worker)
+            if row is not None and "care" not in row.flags:
+                row.flags = [*row.flags, "care"]
+                self.store.event(session, "care", worker, data={"round": row.id, "level": level})
+
     def _drop(self, session: Session, row: Participant, reason: str) -> Change:
         change = Change({row.worker})
         pair_id, row.state = row.pair, "left"

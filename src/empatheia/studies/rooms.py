@@ -9,6 +9,7 @@ import anyio
 from anyio import to_thread
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from empatheia.care import Care
 from empatheia.errors import EmpatheiaError
 from empatheia.reading import UnreadableError, parse_json
 from empatheia.studies.collecting import Change, Collection
@@ -35,6 +36,7 @@ class Rooms:
         self.desk, self.talks = desk, talks
         self.collection = Collection(desk)
         self._sockets: dict[int, WebSocket] = {}
+        self._care = Care() if desk.design.protocol == "collect" and self.collection.setup.care else None
 
     async def attend(self, socket: WebSocket) -> None:
         """One connection, from its token to its end; a worker's newer page takes over from an older one."""
@@ -51,15 +53,20 @@ class Rooms:
         self._sockets[worker] = socket
         try:
             await self._act(worker, {"do": "join", "platform": platform})
-            while True:
-                await self._act(worker, self._read(await socket.receive_text()))
-        except (WebSocketDisconnect, RuntimeError):
-            pass
+            while (text := await self._received(socket)) is not None:
+                await self._act(worker, self._read(text))
         except UnreadableError as error:
             await self._end(socket, REFUSED, str(error))
         finally:
             if self._sockets.get(worker) is socket:
                 del self._sockets[worker]
+
+    async def _received(self, socket: WebSocket) -> str | None:
+        """The next message; None once the page is gone, or another one has taken over."""
+        try:
+            return await socket.receive_text()
+        except (WebSocketDisconnect, RuntimeError, KeyError):  # the last for bytes in place of text
+            return None
 
     def _read(self, text: str) -> dict[str, Any]:
         if len(text) > MAX_FRAME:
@@ -79,11 +86,27 @@ class Rooms:
             answer |= {"error": str(error), "code": error.code}
         except StoreError:
             answer |= {"error": "the study's store cannot be reached now; it is tried again.", "code": "store"}
+        except Exception as error:  # a mistake of ours ends nobody's conversation
+            _LOG.error("%s in %s", type(error).__name__, str(asked.get("do"))[:40])
+            answer |= {"error": "the server made a mistake; try again.", "code": "internal_error"}
         await self._send(worker, answer)
         if answer.get("code") != "store":
             await self._show(change.touched | {worker})
+        if "error" not in answer and (help_text := await to_thread.run_sync(self._watch, worker, asked)):
+            await self._send(worker, {"care": help_text})
         for pair in change.asked:
             await self._ask_system(pair)
+
+    def _watch(self, worker: int, asked: dict[str, Any]) -> str:
+        """Where help is, if what was written tells of danger; the message goes to the partner all the same."""
+        written = {"say": "text", "write": "situation"}.get(str(asked.get("do")))
+        if self._care is None or written is None:
+            return ""
+        found = self._care.assess(str(asked.get(written, "")))
+        if found.failed or not found.is_crisis:
+            return ""
+        self.collection.mark(worker, found.level)
+        return self._care.resources.block(found.kinds)
 
     def _do(self, worker: int, asked: dict[str, Any]) -> Change:
         do, collection = str(asked.get("do")), self.collection

@@ -367,11 +367,11 @@ def run(
     """
     import uvicorn
 
-    from empatheia.serve.run import _bound, address_of
+    from empatheia.serve.run import _bound, _Telling, address_of
 
     app = study_app(store, WebSettings(hosts=hosts, root_path=root_path))
     listening = _bound(host, port)
-    told(address_of(host, listening.getsockname()[1]) + root_path + "/")
+    address = address_of(host, listening.getsockname()[1]) + root_path + "/"
     config = uvicorn.Config(
         app,
         log_level="warning",
@@ -380,4 +380,4 @@ def run(
         ws_max_size=1 << 16,
         timeout_graceful_shutdown=5,
     )
-    uvicorn.Server(config).run(sockets=[listening])
+    _Telling(config, lambda: told(address)).run(sockets=[listening])

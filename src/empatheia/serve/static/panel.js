@@ -117,7 +117,7 @@ export class Panel {
       return box;
     }
     box.append(
-      make("p.feeling", {}, emotion, make("span.share", {}, percent(emotions[emotion]))),
+      make("p.feeling", {}, emotion, " ", make("span.share", {}, percent(emotions[emotion]))),
       ...(Object.keys(sides).length ? sideBar(sides) : []),
     );
     const list = make("div", { id: "emotions" });

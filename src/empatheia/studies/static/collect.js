@@ -1,7 +1,7 @@
 // A collection: a label, a situation, a partner, two conversations. The server shows the page anew after every act.
 
 import { socketAddress, tokenNow } from "./api.js";
-import { button, el, saved, show, trouble } from "./dom.js";
+import { button, careShown, el, saved, show, trouble } from "./dom.js";
 
 const BEAT = 10_000;
 
@@ -39,6 +39,7 @@ export class Collecting {
     if (told.error) trouble(told.error);
     if (told.ack && told.code !== "store") this.waiting.delete(told.ack);
     if (told.error && told.code !== "store" && !told.ack && this.page.state === "none") return show(el("h1", {}, "Not now"), el("p", {}, told.error));
+    if (told.care) careShown(told.care);
     if (told.page) this.draw(told.page);
   }
 

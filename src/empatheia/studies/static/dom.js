@@ -34,6 +34,14 @@ export function trouble(text) {
   place.hidden = !text;
 }
 
+// where help is: stays until it is put away
+export function careShown(text) {
+  const place = document.getElementById("care");
+  const away = button("Put away", () => { place.hidden = true; });
+  place.replaceChildren(el("p", {}, "What you wrote sounds as if somebody is in danger. People who can help:"), ...String(text).split("\n").map((line) => el("p", {}, line)), away);
+  place.hidden = false;
+}
+
 export function saved(text) {
   document.getElementById("saved").textContent = text;
 }
