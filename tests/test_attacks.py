@@ -135,18 +135,30 @@ def test_a_full_disk_is_told_and_what_follows_is_equal(tmp_path):
     assert faults == ["x: on a full disk it left out.txt, which is not whole"]
 
 
-def test_the_table_of_a_run_of_its_own(tmp_path, monkeypatch):
+def test_the_table_of_an_attack_whose_process_dies_and_which_goes_on(tmp_path, monkeypatch):
     spec = importlib.util.spec_from_file_location("fuzz", Path(__file__).parent / "attacks" / "fuzz.py")
     assert spec is not None and spec.loader is not None
     fuzz = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(fuzz)
+    ran = []
+
+    def run_here(command, **options):
+        assert options["timeout"] and options["stdin"] == subprocess.DEVNULL
+        ran.append(command)
+        if len(ran) == 1:  # in the middle of its third case
+            Path(command[command.index("--told") + 1]).write_text('[2, "cut", "EDOS", 7]')
+            return subprocess.CompletedProcess(command, -9)
+        return subprocess.CompletedProcess(command, fuzz.main(command[2:]))
+
+    monkeypatch.setattr(fuzz.subprocess, "run", run_here)
     monkeypatch.setattr(fuzz, "ROOT", tmp_path)
     monkeypatch.setattr(fuzz, "code_mark", lambda: "x")
     out = tmp_path / "robustness.md"
-    arguments = ["--cases", "20", "--seed", "3", "--out", str(out)]
-    assert fuzz.main(arguments) == 0
-    kept = next(tmp_path.glob("build/fuzz/x/*.json"))
-    monkeypatch.setattr(fuzz.subprocess, "run", None)  # what is done is not done again
-    assert fuzz.main(arguments) == 0 and kept.is_file()
+    arguments = ["--cases", "20", "--seed", "3", "--out", str(out), "--jobs", "1"]
+    assert fuzz.main(arguments) == 1
     text = out.read_text(encoding="utf-8")
-    assert "| damage | cases | read or done | told | faults |" in text and "20 cases" in text and "0 faults" in text
+    assert "| damage | cases | read or done | told | faults |" in text and "18 cases (seed 3), 1 faults" in text
+    assert "- EDOS, cut, 7: the process ended with -9; the 2 cases before are not counted" in text
+    assert ran[1][ran[1].index("--first") + 1] == "3" and len(ran) == 2
+    assert fuzz.main(arguments) == 1 and len(ran) == 2  # what is done is not done again
+    assert out.read_text(encoding="utf-8") == text

@@ -149,7 +149,7 @@ def attack_in_slices(n_cases: int, seed: int, jobs: int, place: Path) -> tuple[C
     faults: list[str] = []
     sizes = [min(SLICE, n_cases - start) for start in range(0, n_cases, SLICE)]
     with ThreadPoolExecutor(jobs) as pool:
-        done = pool.map(
+        done = (map if jobs == 1 else pool.map)(
             lambda i: watched(sizes[i], seed * 100_000 + i, place / f"{seed}-{i}-{sizes[i]}.json"), range(len(sizes))
         )
         for i, (damages, found, told) in enumerate(done):
