@@ -20,7 +20,7 @@ OFFLINE := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1
 MADE := $(VENV)/.made-
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test smoke fuzz kills contract lint types check bench docs leaderboard clean
+.PHONY: help install demo test smoke fuzz kills contract audit lint types check bench docs leaderboard clean
 .DELETE_ON_ERROR:
 
 help: ## this list
@@ -47,6 +47,9 @@ kills: $(MADE)dev ## N kills of commands, full disks, many processes at once; eq
 
 contract: $(MADE)dev ## transformers' own model tests on every responder; fetches them once
 	@$(OFFLINE) $(BIN)/python tests/responders/mixins/run.py build/contract $(ARGS)
+
+audit: $(MADE)dev ## known faults of the pinned packages, where advisories can be asked for
+	@$(BIN)/python tests/project/audit.py build/audit
 
 lint: $(MADE)dev ## ruff: style, names, docstrings, complexity, format
 	@$(BIN)/ruff check .

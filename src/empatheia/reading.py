@@ -103,18 +103,18 @@ def whole_number(text: str) -> int | None:
     return int(digits) if digits.isascii() and digits.isdecimal() and len(digits) <= MAX_DIGITS else None
 
 
-def read_bytes(path: str | Path, most: int = MAX_BYTES) -> bytes:
+def read_bytes(path: str | Path, most: int | None = None) -> bytes:
     """What a file holds, plain or unpacked from gzip (told by its first bytes, not its name).
 
     Args:
         path: Of the file.
-        most: Bytes, after it is unpacked.
+        most: Bytes, after it is unpacked; None = :data:`MAX_BYTES`.
 
     Raises:
         OSError: It cannot be opened.
         UnreadableError: It is too large, or a damaged or truncated gzip file.
     """
-    path = Path(path)
+    path, most = Path(path), MAX_BYTES if most is None else most
     with path.open("rb") as file:
         raw = file.read(most + 1)
         if raw[:2] == _GZIP:

@@ -21,11 +21,13 @@ from readers import Reader
 
 from empatheia.errors import EmpatheiaError
 
-CHATTY = ("respond", "chat", "analyze")
-"""Commands that would load the bundled model; they get one that is not there."""
+CHATTY = ("respond", "chat", "analyze", "serve", "mcp")
+"""Commands that would load the bundled model (and listen for ever); they get one that is not there."""
 LEFT_OUT = ("demo", "judge", "reproduce")
 """Would load the bundled model whatever is given, or ask an endpoint, or take seconds over all recipes."""
 SUB = {
+    "curate": ("run", "resume", "status", "report", "sample", "train-segmenter"),
+    "study": ("init", "status", "export", "report", "close", "backup", "invite", "plan", "simulate"),  # not serve
     "care": ("check", "evaluate", "resources"),
     "models": ("list", "show", "remove", "pull"),
     "data": ("list", "show", "stats", "path", "licences"),

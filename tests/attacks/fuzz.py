@@ -210,7 +210,7 @@ def main(arguments: list[str] | None = None) -> int:
         f"`make fuzz N={given.cases}`: {n:,} cases (seed {given.seed}), {len(faults):,} faults. A case is a good file",
         "with a damage, given to its reader, or a command line by chance. It is read, or told on one line; a fault is",
         "any other exception, a message that says nothing, an escape on the terminal, more than 10 seconds of work or",
-        "300 of waiting, 2 GB of memory, or a change in a folder beside that in which the command runs.",
+        "300 of waiting, more than 2 GB of memory, or a change in a folder beside that in which the command runs.",
         "",
         *table("damage", by_damage),
         "",

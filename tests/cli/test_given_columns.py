@@ -7,9 +7,9 @@ import json
 
 import pytest
 
-from empatheia.cli.results import CSV_COLUMNS, beside_given, flat
 from empatheia.cli.rows import read_rows
 from empatheia.errors import DataError
+from empatheia.listener.tables import CSV_COLUMNS, beside_given, flat
 from empatheia.taxonomy import EMOTIONS
 
 GIVEN = 'id,day,text,emotion,note,note\n7,Monday,I lost my dog.,sad,"a, b",x\n8,Tuesday,,glad,c,y\n9,Sunday,I won!,,,\n'

@@ -54,7 +54,7 @@ def test_every_route_is_described_and_every_example_works(client, app):
             media = operation["requestBody"]["content"]["application/json"]
             for example in media["examples"].values():
                 answer = client.post(path, json=example["value"])
-                assert answer.status_code == 200, (path, example, answer.text)
+                assert answer.status_code in (200, 202), (path, example, answer.text)
                 n_examples += 1
             assert {"400", "413", "422", "429"} <= set(operation["responses"])
     assert n_examples >= 8

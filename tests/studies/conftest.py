@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-
 from made_studies import Clock
 
 from empatheia.studies.store import Store

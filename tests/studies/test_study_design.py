@@ -42,7 +42,7 @@ def test_meed2_has_the_papers_numbers():
     ],
 )
 def test_wrong_settings_are_told(override, told):
-    with pytest.raises(ConfigError, match="meed2.yaml") as caught:
+    with pytest.raises(ConfigError, match=r"meed2\.yaml") as caught:
         meed2(override)
     assert told in str(caught.value)
 

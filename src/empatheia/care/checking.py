@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from empatheia.care.assessment import Assessment
 from empatheia.care.counting import Counter
-from empatheia.care.detector import Detector, turns_of
+from empatheia.care.detector import shipped_detector, turns_of
 from empatheia.care.policy import Policy
 from empatheia.care.replies import Replies, Wording
 from empatheia.care.reply_check import asks_whether_human, check_reply, without_claims
@@ -80,7 +80,7 @@ class Care:
         self.policy = policy or Policy()
         self.resources = resources or Resources.read()
         self.replies = Replies(wording or Wording.read(), self.resources, self.policy)
-        self.detector = detector or Detector()
+        self.detector = detector or shipped_detector()
         self.counter = counter or (Counter() if self.policy.count else None)
         self.hand_over = hand_over
 
@@ -122,7 +122,7 @@ class Care:
         return responder if isinstance(responder, Guard) and responder.care is self else Guard(responder, self)
 
     def assess(self, item: Any) -> Assessment:
-        """As :meth:`Detector.assess`; where that fails, an assessment that asks for the safe reply.
+        """As :meth:`~empatheia.care.Detector.assess`; where that fails, an assessment that asks for the safe reply.
 
         Args:
             item: A text or a conversation.
@@ -152,11 +152,12 @@ class Care:
             self._hand_over(found)
         if found.failed:
             return self._settled(found, self.replies.failed(found.turns), "failed")
-        if found.is_crisis and self.policy.crisis == "replace":
-            return self._settled(found, self.replies.crisis(found), "replaced")
         newest = next((turn.text for turn in reversed(found.turns) if turn.role == "speaker"), "")
-        if self.policy.tell_nature and not found.is_flagged and asks_whether_human(newest):
-            return self._settled(found, self.replies.human(found.turns), "human")
+        nature = self.replies.human(found.turns) if self.policy.tell_nature and asks_whether_human(newest) else ""
+        if found.is_crisis and self.policy.crisis == "replace":
+            return self._settled(found, f"{nature} {self.replies.crisis(found)}".strip(), "replaced")
+        if nature and not found.is_flagged:
+            return self._settled(found, nature, "human")
         return Checked(found)
 
     def finish(self, text: str, found: Assessment) -> tuple[str, list[str]]:

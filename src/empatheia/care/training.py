@@ -2,16 +2,17 @@
 
 ``python -m empatheia.care.training`` writes ``data/classifier.safetensors`` and the measured columns of
 ``data/lexicon.tsv`` anew, always the same. Texts with a risk and their near misses are ``data/texts_train.jsonl``,
-written for this project; the everyday corpus of the package (CC BY 4.0) is more of the harmless class. Nothing else
-is read, so the weights carry the licence of these two. Needs scikit-learn; using the weights does not.
+written for this project; the everyday corpus of the package (CC BY 4.0) and EmpatheticDialogues (CC BY-NC 4.0) are more
+of the harmless class, so the weights carry the licence of the latter. Needs scipy; using the weights does not.
 
-The limits are chosen on texts that were left out of training (five parts in turn): the highest probability at which
-lexicon and classifier together still find the wanted share of risks.
+The limits are chosen on texts that were left out of training (five parts in turn): the lowest at which lexicon and
+classifier together flag no more than a wanted share of harmless talk.
 """
 
 from __future__ import annotations
 
 import json
+import random
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -37,8 +38,14 @@ STRENGTH = 6.0
 STEPS = 80
 TURN_WEIGHTS = {"speaker": 0.6, "listener": 0.3}
 """Of the everyday corpus, in training."""
-RECALL = 0.88
-CRISIS_RECALL = 0.72
+EVERYDAY, TOLD = "everyday/", "told/"
+"""Beginnings of the voices of harmless corpora: the everyday corpus, EmpatheticDialogues."""
+TOLD_TURNS = 12_000
+FALSE_ALARMS = 0.02
+"""Of everyday turns, and of those of EmpatheticDialogues: the limit of a risk is the lowest, so finds the most, that
+keeps below this share of both."""
+FALSE_CRISES = 0.003
+"""The same for the limit of a crisis, which replaces the reply."""
 SEED = 7
 
 
@@ -51,11 +58,34 @@ def everyday_texts() -> list[LabelledText]:
 
     left_out = set(read_json(TRAINING_TEXTS.parent / "everyday_left_out.json"))
     return [
-        LabelledText(turn.text, "none", "unclear", (), "everyday/" + item.writer, TURN_WEIGHTS[turn.role])
+        LabelledText(turn.text, "none", "unclear", (), EVERYDAY + item.writer, TURN_WEIGHTS[turn.role])
         for item in items("train")
         if item.dialogue.id not in left_out
         for turn in item.dialogue.turns
     ]
+
+
+def told_texts(reader: Detector) -> list[LabelledText]:
+    """Speaker turns of EmpatheticDialogues' training part, drawn once, as harmless.
+
+    Turns in which a line of the lexicon flags are left out: read one by one, most of them do tell of danger.
+
+    Args:
+        reader: Finds these lines.
+
+    Raises:
+        MissingResourceError: The corpus is not on this machine.
+    """
+    from empatheia.corpora.empathetic_dialogues import load
+
+    turns = [
+        LabelledText(turn.text, "none", "unclear", (), f"{TOLD}{dialogue.id}", TURN_WEIGHTS["speaker"])
+        for dialogue in load("train").dialogues
+        for turn in dialogue.turns
+        if turn.role == "speaker"
+    ]
+    random.Random(SEED).shuffle(turns)
+    return [text for text in turns[:TOLD_TURNS] if reader.by_lines(reader.read(text.text)).level == "none"]
 
 
 def targets(texts: Sequence[LabelledText]) -> np.ndarray:
@@ -147,43 +177,54 @@ def parts_of(texts: Sequence[LabelledText]) -> np.ndarray:
     return np.asarray(out)
 
 
-def threshold_for(chances: np.ndarray, is_risk: np.ndarray, recall: float) -> float:
-    """The highest probability at which this share of the risks is found.
+def limit_for(chances: np.ndarray, is_harmless: np.ndarray, share: float) -> float:
+    """The lowest limit, to four places, that at most this share of harmless texts reach.
 
     Args:
         chances: Probabilities. Shape: ``(n,)``.
-        is_risk: Labels. Shape: ``(n,)``.
-        recall: Wanted.
+        is_harmless: Labels. Shape: ``(n,)``.
+        share: Wanted.
 
-    >>> threshold_for(np.array([0.1, 0.6, 0.9]), np.array([0, 1, 1]), 1.0)
-    0.6
+    >>> limit_for(np.array([0.1, 0.2, 0.3, 0.4]), np.array([True] * 4), 0.25)
+    0.3001
     """
-    found = np.sort(chances[is_risk.astype(bool)])
-    return float(found[int(np.floor((1.0 - recall) * len(found)))])
+    highest = np.sort(chances[is_harmless.astype(bool)])[::-1]
+    return min(1.0, float(np.floor(highest[int(share * len(highest))] * 10_000) + 1) / 10_000)
 
 
-def held_out(texts: Sequence[LabelledText], reads: Sequence[TextRead], noisy: Sequence[TextRead]) -> np.ndarray:
-    """Probabilities of a risk and of a crisis by weights that never saw the voice. Shape: ``(len(texts), 2)``."""
-    features, noisy_features = matrix(reads), matrix(noisy)
-    labels = targets(texts)[:, :2]
+def held_out(texts: Sequence[LabelledText], features: Any, noisy: Any, is_own: np.ndarray) -> np.ndarray:
+    """Probabilities of a risk and of a crisis by weights that never saw the voice.
+
+    Args:
+        texts: All.
+        features: Of all.
+        noisy: Of those of our own, with slips.
+        is_own: Which these are. Shape: ``(len(texts),)``.
+
+    Returns:
+        Shape: ``(len(texts), 2)``.
+    """
+    labels = targets(texts)[:, :N_WIDE]
     weights = np.asarray([text.weight for text in texts], dtype=np.float32)
     parts = parts_of(texts)
-    out = np.zeros((len(texts), 2), dtype=np.float32)
+    out = np.zeros((len(texts), N_WIDE), dtype=np.float32)
     for part in range(PARTS):
         kept = parts != part
-        rows, bias = fit(_stack(features[kept], noisy_features[kept]), *_doubled(labels[kept], weights[kept]))
+        own = kept & is_own
+        rows, bias = fit(
+            stacked(features[kept], noisy[kept[is_own]]),
+            np.concatenate([labels[kept], labels[own]]),
+            np.concatenate([weights[kept], 0.5 * weights[own]]),
+        )
         out[~kept] = 1.0 / (1.0 + np.exp(-(features[~kept] @ rows.T + bias)))
     return out
 
 
-def _stack(one: Any, other: Any) -> Any:
+def stacked(one: Any, other: Any) -> Any:
+    """Rows of one sparse matrix above those of another."""
     from scipy.sparse import vstack
 
     return vstack([one, other]).tocsr()
-
-
-def _doubled(labels: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return np.concatenate([labels, labels]), np.concatenate([weights, 0.5 * weights])
 
 
 def train(texts: Sequence[LabelledText], lexicon: Lexicon) -> tuple[LinearClassifier, np.ndarray]:
@@ -193,26 +234,36 @@ def train(texts: Sequence[LabelledText], lexicon: Lexicon) -> tuple[LinearClassi
         texts: Own ones and everyday ones.
         lexicon: Whose hits are features.
     """
-    reader = Detector(lexicon, LinearClassifier.blank())
+    reader = Detector(lexicon, LinearClassifier.blank(), encoder=False)
     reads = [reader.read(text.text) for text in texts]
-    noisy = [reader.read(with_typos(text.text, 0.12, SEED)) for text in texts]
-    chances = held_out(texts, reads, noisy)
+    own = np.asarray([not text.voice.startswith((EVERYDAY, TOLD)) for text in texts])
+    ours = [text.text for text in texts if not text.voice.startswith((EVERYDAY, TOLD))]
+    noisy = matrix([reader.read(with_typos(text, 0.12, SEED)) for text in ours])
+    features, labels = matrix(reads), targets(texts)
+    chances = held_out(texts, features, noisy, own)
     by_lines = [reader.by_lines(read).level for read in reads]
-    labels = targets(texts)
-    own = np.asarray([not text.voice.startswith("everyday/") for text in texts])
-    is_risk, is_crisis = labels[:, 0] == 1, labels[:, 1] == 1
+    is_risk = labels[:, 0] == 1
+    speakers = np.asarray([text.weight == TURN_WEIGHTS["speaker"] for text in texts])
     found = np.maximum(chances[:, 0], [float(level != "none") for level in by_lines])
     grave = np.maximum(chances[:, 1], [float(level == "crisis") for level in by_lines])
+    parts = {
+        "everyday": speakers & np.asarray([text.voice.startswith(EVERYDAY) for text in texts]),
+        "told": speakers & np.asarray([text.voice.startswith(TOLD) for text in texts]),
+        "near_misses": own & ~is_risk,
+    }
+    parts = {name: part for name, part in parts.items() if part.any()}
+    judges = [part for name, part in parts.items() if name != "near_misses"] or [parts["near_misses"]]
     limits = {
-        RISK: round(threshold_for(found, is_risk, RECALL), 4),
-        CRISIS: round(threshold_for(grave, is_crisis, CRISIS_RECALL), 4),
+        RISK: max(limit_for(found, part, FALSE_ALARMS) for part in judges),
+        CRISIS: max(limit_for(grave, part, FALSE_CRISES) for part in judges),
     }
     weights = np.asarray([text.weight for text in texts], dtype=np.float32)
-    features, (doubled, all_weights) = _stack(matrix(reads), matrix(noisy)), _doubled(labels, weights)
-    wide, wide_bias = fit(features, doubled[:, :N_WIDE], all_weights)
-    narrow, narrow_bias = fit(folded(features), doubled[:, N_WIDE:], all_weights)
-    speakers = np.asarray([text.weight == TURN_WEIGHTS["speaker"] for text in texts])
-    parts = {"near_misses": own & ~is_risk, "everyday": ~own & speakers}
+    wide, wide_bias = fit(
+        stacked(features, noisy),
+        np.concatenate([labels, labels[own]])[:, :N_WIDE],
+        np.concatenate([weights, 0.5 * weights[own]]),
+    )
+    narrow, narrow_bias = fit(folded(features[own]), labels[own, N_WIDE:], weights[own])
     flagged = found >= limits[RISK]
     notes: dict[str, object] = {
         "texts": int(own.sum()),
@@ -221,8 +272,6 @@ def train(texts: Sequence[LabelledText], lexicon: Lexicon) -> tuple[LinearClassi
         "validation_recall_of_lines": round(float((found[is_risk] == 1.0).mean()), 4),
     }
     for name, part in parts.items():
-        if not part.any():
-            continue
         notes[name] = int(part.sum())
         notes["validation_false_alarms_" + name] = round(float(flagged[part].mean()), 4)
         notes["validation_false_crises_" + name] = round(float((flagged & (grave >= limits[CRISIS]))[part].mean()), 4)
@@ -271,10 +320,16 @@ def write_measures(measures: dict[int, tuple[int, int, int]], path: Path = LEXIC
     path.write_text("\n".join(rows) + "\n", encoding="utf-8")
 
 
+def all_texts() -> tuple[list[LabelledText], Lexicon]:
+    """Own, everyday and told texts, and the shipped lexicon."""
+    lexicon = Lexicon.read()
+    reader = Detector(lexicon, LinearClassifier.blank(), encoder=False)
+    return [*read_texts(), *everyday_texts(), *told_texts(reader)], lexicon
+
+
 def main() -> None:
     """Trains, measures, writes, and prints what was reached."""
-    texts = [*read_texts(), *everyday_texts()]
-    lexicon = Lexicon.read()
+    texts, lexicon = all_texts()
     write_measures(measure_lines(texts, lexicon))
     classifier, _ = train(texts, lexicon)
     classifier.save(WEIGHTS)

@@ -85,6 +85,7 @@ def evaluate(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="JSON lines: text (or turns), level, kind.")],
     typos: Annotated[float, typer.Option(help="Share of words that get a slip.")] = 0.0,
     before: Annotated[int, typer.Option(help="Turns of other talk in front: 0, 2, ... 10.")] = 0,
+    small: Annotated[bool, typer.Option("--small", help="By the small classifier, as without the encoder.")] = False,
     show_all: Annotated[bool, typer.Option("--all", help="List every miss and every false alarm.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -96,11 +97,12 @@ def evaluate(
     empatheia care evaluate held_out.jsonl
     empatheia care evaluate held_out.jsonl --typos 0.05 --before 10 --json
     """
+    from empatheia.care import Detector
     from empatheia.care.evaluating import evaluate as measure
     from empatheia.care.evaluating import read_items
     from empatheia.cli.output import print_json, print_lines
 
-    report = measure(read_items(file), typos=typos, n_before=before)
+    report = measure(read_items(file), Detector(encoder=not small), typos=typos, n_before=before)
     if as_json:
         print_json(report.to_dict())
         return

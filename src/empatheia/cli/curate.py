@@ -139,6 +139,7 @@ def show_sample(
 
 
 def _run(settings: Any, only: str | None, as_json: bool) -> None:
+    from empatheia.cli.progress import told_shards
     from empatheia.curation.report import write_page
     from empatheia.curation.run import STAGES, Curation
     from empatheia.errors import ConfigError
@@ -148,7 +149,7 @@ def _run(settings: Any, only: str | None, as_json: bool) -> None:
         raise ConfigError(f"unknown stage {only!r}.{nearest(only, list(STAGES))} Accepted: {', '.join(STAGES)}.")
     folder = settings.folder
     try:
-        record = Curation(settings, say, _Told()).run(only)
+        record = Curation(settings, say, told_shards()).run(only)
     except (Exception, KeyboardInterrupt):
         if (folder / "curation.yaml").is_file():
             say(f"what was done is kept in {folder}; go on with: empatheia curate resume {folder}")
@@ -169,26 +170,6 @@ def _funnel(record: dict[str, Any]) -> list[tuple[str, int]]:
     from empatheia.curation.report import funnel
 
     return [(step.name, step.n) for step in funnel(record)]
-
-
-class _Told:
-    """Lines on stderr: a stage's first and last, and one now and then."""
-
-    def __init__(self) -> None:
-        self._told = 0.0
-
-    def __call__(self, progress: Any) -> None:
-        import time
-
-        from empatheia.cli.progress import SECONDS_BETWEEN
-
-        now = time.monotonic()
-        is_end = progress.done == progress.total
-        if not is_end and now - self._told < SECONDS_BETWEEN:
-            return
-        self._told = now
-        left = "" if is_end or progress.seconds_left is None else f", about {progress.seconds_left / 60:.0f} min left"
-        say(f"{progress.stage}: {progress.done:,} of {progress.total:,} shards{left}")
 
 
 @app.command("train-segmenter")

@@ -89,7 +89,7 @@ def _show_pay(design: Design) -> None:
     pay, worker = design.payment, design.worker
     bonus = f", {design.hourly_rate_with_bonus:.2f} with every bonus" if pay.bonus else ""
     say(
-        f"pay: {pay.base:.2f} {pay.currency} for {worker.minutes:g} minutes are {design.hourly_rate:.2f} an hour{bonus};"
+        f"pay: {pay.base:.2f} {pay.currency} for {worker.minutes:g} min are {design.hourly_rate:.2f} an hour{bonus};"
         " see the minimum wages of those you ask (--set payment.base=...)"
     )
 
@@ -215,7 +215,7 @@ def backup(store: StoreArgument, out: Annotated[Path, typer.Option(help="File to
 @app.command("invite")
 def invite(
     store: StoreArgument,
-    n: Annotated[int, typer.Option(help="How many links.", min=1, max=10_000)] = 1,
+    n: Annotated[int, typer.Option("-n", "--number", help="How many links.", min=1, max=10_000)] = 1,
     first: Annotated[int, typer.Option(help="Number of the first; each number is a person.", min=1)] = 1,
     days: Annotated[float, typer.Option(help="For how long they work.")] = 30,
     base: Annotated[str, typer.Option(help="Address of the server.")] = "http://127.0.0.1:8000",

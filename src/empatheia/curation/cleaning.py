@@ -37,12 +37,16 @@ _MOST_REMEMBERED = 2000
 
 def normalise(text: str) -> str:
     """NFC, straight quotes, single blanks, no control characters."""
+    if text.isascii() and text.isprintable() and "`" not in text:
+        return " ".join(text.split())
     plain = unicodedata.normalize("NFC", text).translate(_QUOTES)
     return " ".join("".join(c if c.isprintable() else " " for c in plain).split())
 
 
 def drop_brackets(text: str) -> str:
     """Without ``(...)``, ``[...]``, ``{...}``, ``<...>`` (sounds, markup), and without halves of them."""
+    if not any(c in text for c in "()[]{}<>"):
+        return " ".join(text.split())
     while (plain := _BRACKETS.sub(" ", text)) != text:
         text = plain
     return " ".join(_OPEN_ENDS.sub(" ", text).split()) if any(c in text for c in "()[]{}") else " ".join(text.split())
@@ -55,12 +59,15 @@ def drop_speaker(text: str) -> str:
     'Get out !'
     """
     found = _SPEAKER.match(text)
-    return text[found.end() :] if found else strip_marks(text)[0] if strip_marks(text)[2] else text
+    if found:
+        return text[found.end() :]
+    plain, _, name = strip_marks(text) if ":" in text else (text, False, "")
+    return plain if name else text
 
 
 def is_music(text: str) -> bool:
     """Whether it has a note or the sign subtitles have for one."""
-    return _MUSIC.search(text) is not None
+    return ("#" in text or not text.isascii()) and _MUSIC.search(text) is not None
 
 
 def is_address(text: str) -> bool:
@@ -80,6 +87,8 @@ def has_no_letter(text: str) -> bool:
 
 def is_foreign(text: str) -> bool:
     """Whether most of its letters are outside of ASCII."""
+    if text.isascii():
+        return False
     letters = [c for c in text if c.isalpha()]
     return bool(letters) and sum(not c.isascii() for c in letters) * 2 > len(letters)
 
@@ -181,10 +190,11 @@ class Cleaner:
         for step in STEPS:
             if step not in self.steps:
                 continue
-            if step in REWRITES:
-                plain = REWRITES[step](text)
-                counts.changed[step] += plain != text
-                text = plain
+            if (rewrite := REWRITES.get(step)) is not None:
+                plain = rewrite(text)
+                if plain != text:
+                    counts.changed[step] += 1
+                    text = plain
             elif self._is_dropped(step, text):
                 counts.drop("brackets" if not text and "brackets" in self.steps else step, given)
                 return None
@@ -195,7 +205,8 @@ class Cleaner:
             return len(text.split()) < self.min_tokens
         if step == "long":
             return len(text.split()) > self.max_tokens
-        return step in DROPS and DROPS[step](text)
+        drops = DROPS.get(step)
+        return drops is not None and drops(text)
 
     def dialogue(self, dialogue: ScriptDialogue, counts: CleaningCounts | None = None) -> list[ScriptDialogue]:
         """What remains of a dialogue: none, one, or several parts.

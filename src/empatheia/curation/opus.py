@@ -15,6 +15,7 @@ from empatheia.curation.records import Script, Sentence
 from empatheia.reading import UnreadableError
 
 _TIME = re.compile(r"\s*(\d{1,4})\s*:\s*(\d{1,2})\s*:\s*(\d{1,2})\s*(?:[,.]\s*(\d{1,3})\d*)?\s*")
+_TOKEN_TAGS = re.compile(rb"</w>|<w(?:\s[^<>]*)?>")
 _TAIL = 1 << 14
 _META = re.compile(rb"<(confidence|sentences)>\s*([^<]{0,40}?)\s*</")
 _DECLARED = re.compile(rb'<\?xml[^>]*encoding\s*=\s*["\']([\w.-]{1,40})')
@@ -109,14 +110,18 @@ def _refused(*_: object) -> None:
 
 
 def _parsed(raw: bytes, encoding: str | None, recase: bool) -> list[Sentence]:
-    """Sentences of a file."""
+    """Sentences of a file.
+
+    The tags of tokens, nine of ten elements, become blanks before the parser sees them; their attributes are needed for
+    re-casing alone.
+    """
     collector = _Collector(recase)
     parser = expat.ParserCreate(encoding)
     parser.buffer_text = True
     parser.StartElementHandler, parser.EndElementHandler = collector.start, collector.end
     parser.CharacterDataHandler = collector.text
     parser.StartDoctypeDeclHandler = parser.EntityDeclHandler = _refused  # pyright: ignore[reportAttributeAccessIssue]
-    parser.Parse(raw, True)
+    parser.Parse(raw if recase else _TOKEN_TAGS.sub(b" ", raw), True)
     if recase and _share_upper(collector.sentences) > MOST_UPPER:
         return [one._replace(text=text) for one, text in zip(collector.sentences, collector.recased, strict=True)]
     return collector.sentences

@@ -11,6 +11,7 @@ What gives a label away has to be kept out: leading dashes and speaker names are
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from zlib import crc32
@@ -21,6 +22,7 @@ from empatheia.curation.records import Sentence
 
 _TOKEN = re.compile(r"[^\W_]+|\.\.\.|[^\w\s]|_")
 _LEAD = re.compile(r"^\s*(?:[-\u2010-\u2015]+\s*)+")
+_DASHES = frozenset("-\u2010\u2011\u2012\u2013\u2014\u2015 \t")
 _NAME = re.compile(r"^\s*([A-Z][\w.' ]{0,24}?)\s*:\s+(?=\S)")
 _ENDS = {".": 1, "!": 2, "?": 3, "...": 4, ",": 5, ":": 6, ";": 7, "-": 8, "\u2026": 4, "\u2014": 8, "\u2013": 8}
 _QUOTES = "\"'\u201c\u201d\u2018\u2019"
@@ -79,9 +81,9 @@ def strip_marks(text: str) -> tuple[str, bool, str]:
     >>> strip_marks("- JOHN : Get out !")
     ('Get out !', True, 'JOHN')
     """
-    lead = _LEAD.match(text)
+    lead = _LEAD.match(text) if text[:1] in _DASHES else None
     rest = text[lead.end() :] if lead else text
-    name = _NAME.match(rest)
+    name = _NAME.match(rest) if ":" in rest[:30] else None
     if name and (name[1].isupper() or " " not in name[1]):
         return rest[name.end() :], lead is not None, name[1]
     return rest, lead is not None, ""
@@ -121,7 +123,7 @@ class _Columns:
 
     words: np.ndarray  # (n, 6) hashes: first three, last three (the last first)
     classes: np.ndarray  # (n, 4) word classes: first two, last two (the last first)
-    facts: np.ndarray  # (n, 12) see _facts
+    facts: np.ndarray  # (n, 11) see _facts
     content: list[frozenset[str]]
     names: list[frozenset[str]]
 
@@ -130,35 +132,32 @@ _END, _START, _SIZE, _OPEN, _CAPS, _QUESTION, _PERSON, _VOCATIVE, _EMPHASIS, _CH
 
 
 def _columns(sentences: Sequence[Sentence], texts: Sequence[str]) -> _Columns:
-    n = len(texts)
-    words, classes = np.zeros((n, 6), np.uint64), np.zeros((n, 4), np.uint64)
-    facts = np.zeros((n, 11), np.int64)
-    content, names = [], []
-    for i, text in enumerate(texts):
+    words, classes, facts, content, names = [], [], [], [], []
+    for one, text in zip(sentences, texts, strict=True):
         tokens = words_of(text)
-        row, hashed = facts[i], [_hash(token) for token in tokens]
-        plain = [pair for pair, token in zip(hashed, tokens, strict=True) if token[0].isalnum()]
-        for k, (value, _) in enumerate(plain[:3]):
-            words[i, k] = value
-        for k, (value, _) in enumerate(plain[:-4:-1]):
-            words[i, 3 + k] = value
-        ends = [pair[1] for pair in plain]
-        for k, kind in enumerate((*ends[:2], *[0] * (2 - len(ends)), *ends[:-3:-1])):
-            classes[i, k] = kind
-        row[: len(_NO_FACTS)] = _facts(text, tokens, ends)
-        row[_EMPHASIS] = sentences[i].is_emphasised
-        content.append(frozenset(token.lower() for token in tokens if len(token) > 3))
-        names.append(frozenset(token for token in tokens[1:] if len(token) > 2 and token[0].isupper()))
-    return _Columns(words, classes, facts, content, names)
+        plain = [_hash(token) for token in tokens if token[0].isalnum()]
+        kinds = [kind for _, kind in plain]
+        own = [value for value, _ in plain]
+        words.append((*_three(own[:3]), *_three(own[:-4:-1])))
+        classes.append((*_three(kinds[:2])[:2], *_three(kinds[:-3:-1])[:2]))
+        facts.append(_facts(text, tokens, kinds, one.is_emphasised))
+        content.append(frozenset([token.lower() for token in tokens if len(token) > 3]))
+        names.append(frozenset([token for token in tokens[1:] if len(token) > 2 and token[0].isupper()]))
+    return _Columns(np.array(words, np.uint64), np.array(classes, np.uint64), np.array(facts, np.int64), content, names)
+
+
+def _three(values: list[int]) -> tuple[int, int, int]:
+    n = len(values)
+    return (values[0] if n else 0, values[1] if n > 1 else 0, values[2] if n > 2 else 0)
 
 
 _NO_FACTS = (0,) * 11
 
 
-def _facts(text: str, tokens: list[str], classes: list[int]) -> tuple[int, ...]:
+def _facts(text: str, tokens: list[str], classes: list[int], emphasis: bool) -> tuple[int, ...]:
     """Of one sentence, in the order of ``_END`` and so on."""
     if not tokens:
-        return _NO_FACTS
+        return (*_NO_FACTS[:_EMPHASIS], int(emphasis), *_NO_FACTS[_EMPHASIS + 1 :])
     last, first = tokens[-1], text.lstrip()[:1]
     end = _ENDS.get(last, 9 if last in _QUOTES or last in ")]" else 0)
     if end == 9 and len(tokens) > 1:
@@ -167,16 +166,18 @@ def _facts(text: str, tokens: list[str], classes: list[int]) -> tuple[int, ...]:
     if tokens[0] in ("...", "\u2026"):
         start = 6
     n = len(classes)
-    letters = [c for c in text if c.isalpha()] if text.isupper() else ()
-    opened = (text.count("(") > text.count(")")) + 2 * (text.count('"') % 2)
+    is_loud = text.isupper() and sum(map(str.isalpha, text)) > 2
+    opened = 0
+    if "(" in text or '"' in text:
+        opened = (text.count("(") > text.count(")")) + 2 * (text.count('"') % 2)
     question = 0
     if end == 3:
         question = 2 if _WH in classes[:2] else 3 if classes[:1] == [_AUX] else 4 if n <= 2 else 1
     persons = (_FIRST_PERSON in classes) + 2 * (_SECOND_PERSON in classes)
     vocative = len(tokens) > 3 and tokens[-3] == "," and tokens[-2][:1].isalpha()
     yes_no = 1 if classes[:1] == [_YES] else 2 if classes[:1] == [_NO] else 3 if classes[:1] == [_OH] else 0
-    size = int(np.searchsorted(_SIZES, n))
-    return end, start, size, opened, len(letters) > 2, question, persons, vocative, 0, len(text), yes_no
+    size = bisect_left(_SIZES, n)
+    return end, start, size, opened, int(is_loud), question, persons, vocative, int(emphasis), len(text), yes_no
 
 
 def _mixed(slot: int, code: np.ndarray) -> np.ndarray:

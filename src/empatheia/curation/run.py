@@ -89,6 +89,8 @@ class Curation:
         check_room(self.folder, _LEAST_ROOM)
         with ExitStack() as stack:
             stack.enter_context(_held(self.folder))
+            for half in self.folder.rglob("shard-*.part"):  # of a run that was killed
+                half.unlink(missing_ok=True)
             self._note_settings()
             found = find_sources(map(shipped_path, self.settings.inputs))
             self._note_inventory(found)

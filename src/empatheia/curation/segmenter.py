@@ -217,13 +217,10 @@ def new_turns(
     limit = model.threshold if threshold is None else threshold
     is_new = np.concatenate([[True], model.same_turn_probability(sentences) < limit])
     if use_marks:
-        names = [one.speaker for one in sentences]
-        marks = [strip_marks(one.text) for one in sentences]
-        for i in range(1, len(sentences)):
-            before, after = names[i - 1], names[i]
-            if before and after:
-                is_new[i] = before != after
-            elif marks[i][1] or marks[i][2]:
+        for i, (one, after) in enumerate(pairwise(sentences), 1):
+            if one.speaker and after.speaker:
+                is_new[i] = one.speaker != after.speaker
+            elif any(strip_marks(after.text)[1:]):
                 is_new[i] = True
     if longest_pause_ms is not None:
         for i, (one, after) in enumerate(pairwise(sentences), 1):
@@ -239,15 +236,12 @@ def join_turns(sentences: Sequence[Sentence], is_new: Sequence[bool] | np.ndarra
         sentences: Of one file.
         is_new: Whether each begins a turn; the first always does.
     """
+    begins = [i for i, new in enumerate(is_new) if new or i == 0]
     out: list[ScriptTurn] = []
-    for one, new in zip(sentences, is_new, strict=True):
-        text = strip_dashes(one.text)
-        if out and not new:
-            last = out[-1]
-            joined = f"{last.text} {text}".strip()
-            out[-1] = last._replace(text=joined, end=one.end, n_sentences=last.n_sentences + 1)
-        else:
-            out.append(ScriptTurn(text, one.start, one.end, one.speaker, one.dialogue))
+    for begin, end in pairwise([*begins, len(sentences)]):
+        first = sentences[begin]
+        text = " ".join([strip_dashes(one.text) for one in sentences[begin:end]]).strip()
+        out.append(ScriptTurn(text, first.start, sentences[end - 1].end, first.speaker, first.dialogue, end - begin))
     return out
 
 

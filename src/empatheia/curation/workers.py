@@ -56,19 +56,37 @@ class OnDask:
 
     def results(self, function: Callable[[Any], Any], tasks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
         """See :class:`Workers`."""
+        from distributed import KilledWorker
+
+        suspects = []
+        for place, found in self._run(function, tasks):
+            if isinstance(found, KilledWorker):
+                suspects.append(place)
+            else:
+                yield place, found
+        for place in suspects:  # Dask blames all that a dead worker held: alone, only the one that kills dies again
+            for _, found in self._run(function, [tasks[place]]):
+                is_killed = isinstance(found, KilledWorker)
+                yield (
+                    place,
+                    DiedError("its worker died of it alone, of too little memory as a rule") if is_killed else found,
+                )
+
+    def _run(self, function: Callable[[Any], Any], tasks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+        """Place of each task and its result, or that its workers died."""
         from distributed import CancelledError, KilledWorker, as_completed
 
         futures = self._client.map(function, list(tasks), pure=False, batch_size=512)
         places = {future.key: place for place, future in enumerate(futures)}
         try:
             for future in as_completed(futures):
-                place = places[future.key]
                 try:
-                    yield place, future.result()
-                except KilledWorker:
-                    yield place, DiedError(f"its worker died {TRIES + 1} times, of too little memory as a rule")
+                    found = future.result()
+                except KilledWorker as died:
+                    found = died
                 except CancelledError:
                     raise DataError("the connection to the Dask scheduler was lost.") from None
+                yield places[future.key], found
                 future.release()
         finally:
             with contextlib.suppress(Exception):
@@ -157,6 +175,8 @@ def _connected(distributed: Any, scheduler: str) -> Any:
 
 
 def _check_workers(client: Any, scheduler: str) -> None:
+    with contextlib.suppress(TimeoutError):  # one that has died may be on its way back
+        client.wait_for_workers(1, timeout=CONNECT_SECONDS)
     try:
         codes = client.run(code_hash)
     except Exception as error:  # whatever a worker without this package raises

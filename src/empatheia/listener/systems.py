@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -35,7 +36,7 @@ from empatheia.reading import parse_json, read_record
 from empatheia.registry import nearest
 from empatheia.resources import cache_dir
 from empatheia.responders import RESPONDERS
-from empatheia.training.records import check_record
+from empatheia.training.records import check_record, measured_of
 
 TOLD = ("accuracy", "ppl_word", "ppl_item", "ppl_token", "bleu_nltk_4", "bleu_avg", "p_at_1_100")
 """Scores a line of the table may show."""
@@ -176,7 +177,8 @@ def _describe(
     record = records.get(first.name, {}) if first is not None else {}
     row = next((recipe.published for recipe in ranked if recipe.published), {})
     own = first.published if first is not None and record else row  # nothing beside a number that is not its own
-    scores = {key: score for key, score in record.get("metrics", {}).items() if _is_score(score)}
+    rows = measured_of(record).rows if record else ()
+    scores = {row.name: row.score for row in rows if math.isfinite(row.score.value)}
     folder = _best(name, models, runs)
     return SystemEntry(
         name=name,
@@ -188,8 +190,8 @@ def _describe(
         size=record.get("size"),
         seed=record.get("seed"),
         parameters=record.get("parameters") or (_n_parameters(folder) if folder else None),
-        ours={key: float(score["value"]) for key, score in scores.items()},
-        unit={key: str(score.get("unit", "")) for key, score in scores.items()},
+        ours={key: float(score.value) for key, score in scores.items()},
+        unit={key: score.unit for key, score in scores.items()},
         published=_printed(own, scores),
         published_row=", ".join(str(value) for value in own.values()),
         licence=_licence(folder, first),
@@ -280,11 +282,7 @@ def _records(results: Path | None) -> dict[str, dict[str, Any]]:
     return {name: record for name, (_, record) in best.items()}
 
 
-def _is_score(score: Any) -> bool:
-    return isinstance(score, dict) and isinstance(score.get("value"), int | float)
-
-
-def _printed(row: Mapping[str, str], scores: Mapping[str, Any]) -> dict[str, float]:
+def _printed(row: Mapping[str, str], scores: Mapping[str, Score]) -> dict[str, float]:
     """The printed numbers of a row under our scores' names, in our units where they are one of percent and fraction.
 
     A number is left out where ours was measured in another way (over other words, by another protocol).
@@ -307,14 +305,9 @@ def _printed(row: Mapping[str, str], scores: Mapping[str, Any]) -> dict[str, flo
     return out
 
 
-def _is_other(ours: Any, number: Published) -> bool:
-    """Whether ours is no number to set beside the printed one; half a score of an old record is none either."""
-    if ours is None:
-        return False
-    try:
-        return bool(other_settings(Score.from_dict(ours), number))
-    except EmpatheiaError:
-        return True
+def _is_other(ours: Score | None, number: Published) -> bool:
+    """Whether ours is no number to set beside the printed one."""
+    return ours is not None and bool(other_settings(ours, number))
 
 
 def _licence(folder: Path | None, recipe: RecipeEntry | None) -> str:

@@ -17,6 +17,7 @@ from empatheia.serve.asking import FAULTS, service_of
 from empatheia.serve.faults import ApiError, FaultRecord, api_error
 from empatheia.serve.messages import ChatMessage, read_messages
 from empatheia.serve.requests import Body, GuardedRoute, unless_left
+from empatheia.serve.settings import Limits
 
 router = APIRouter(prefix="/v1", route_class=GuardedRoute, tags=["analysis"])
 
@@ -90,7 +91,7 @@ async def analyze(body: AnalyzeBody, request: Request) -> Response:
     return JSONResponse({"object": "list", "model": entry.id, "data": data, "ignored": body.unknown})
 
 
-def _read(body: AnalyzeBody, limits: Any) -> list[Dialogue | ApiError]:
+def _read(body: AnalyzeBody, limits: Limits) -> list[Dialogue | ApiError]:
     """Conversations, each alone or what is wrong with it."""
     given = body.input
     items = given if isinstance(given, list) and not (given and isinstance(given[0], ChatMessage)) else [given]
@@ -103,13 +104,27 @@ def _read(body: AnalyzeBody, limits: Any) -> list[Dialogue | ApiError]:
     for number, item in enumerate(items):
         name = f"input[{number}]" if len(items) > 1 else "input"
         try:
-            if isinstance(item, str):
-                if len(item) > limits.characters:
-                    said = f"{name} holds more than {limits.characters:,} characters."
-                    raise ApiError(422, said, param=name, code="too_long")
-                out.append(as_dialogue(item))
-            else:
-                out.append(read_messages(item, limits, name).dialogue)  # pyright: ignore[reportArgumentType]
+            out.append(read_item(item, limits, name))  # pyright: ignore[reportArgumentType]
         except (ApiError, DataError) as error:
             out.append(api_error(error))
     return out
+
+
+def read_item(item: str | list[ChatMessage], limits: Limits, name: str = "input") -> Dialogue:
+    """A text or a conversation that is to be analysed.
+
+    Args:
+        item: As sent.
+        limits: How long it may be.
+        name: Of the request's field.
+
+    Raises:
+        ApiError: It is too long, or no conversation.
+        DataError: There is nothing to read in it.
+    """
+    if not isinstance(item, str):
+        return read_messages(item, limits, name).dialogue
+    if len(item) > limits.characters:
+        said = f"{name} holds more than {limits.characters:,} characters."
+        raise ApiError(422, said, param=name, code="too_long")
+    return as_dialogue(item)

@@ -14,7 +14,8 @@ from fastapi import FastAPI
 
 from empatheia import __version__
 from empatheia.care import Care
-from empatheia.serve import analysis, caring, chat, health, ranking, responses, scores
+from empatheia.serve import analysis, caring, chat, health, job_routes, labels, ranking, responses, scores
+from empatheia.serve.jobs import Jobs
 from empatheia.serve.pages import page_routes
 from empatheia.serve.service import Service
 from empatheia.serve.settings import ServerSettings
@@ -40,6 +41,7 @@ def create_app(settings: ServerSettings | None = None, care: Care | bool = True)
     """
     settings = settings or ServerSettings()
     service = Service(settings, care)
+    jobs = Jobs(service)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -47,6 +49,7 @@ def create_app(settings: ServerSettings | None = None, care: Care | bool = True)
         try:
             yield
         finally:
+            await jobs.close()
             await service.close()
 
     app = FastAPI(
@@ -57,8 +60,8 @@ def create_app(settings: ServerSettings | None = None, care: Care | bool = True)
         docs_url=None,
         redoc_url=None,
     )
-    app.state.service = service
-    for part in (chat, responses, analysis, ranking, scores, caring, health):
+    app.state.service, app.state.jobs = service, jobs
+    for part in (chat, responses, analysis, ranking, scores, caring, health, labels, job_routes):
         app.include_router(part.router)
     if settings.page:
         app.include_router(page_routes(STATIC))

@@ -9,6 +9,7 @@ import signal
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import uvicorn
@@ -61,8 +62,11 @@ def run(launch: Launch, told: Callable[[str], Any]) -> None:
         if launch.workers == 1:
             _Telling(_config(launch, application(launch)), lambda: told(address)).run([listening])
         else:
-            os.environ[HANDED_ON] = launch.model_dump_json(exclude={"server": {"keys"}})
-            _TellingProcesses(_config(launch, f"{__name__}:worker"), [listening], lambda: told(address)).run()
+            with TemporaryDirectory(prefix="empatheia-jobs-") as jobs:  # one for all: a job is asked of any of them
+                shared = launch.server.model_copy(update={"jobs": launch.server.jobs or jobs})
+                handed = launch.model_copy(update={"server": shared})
+                os.environ[HANDED_ON] = handed.model_dump_json(exclude={"server": {"keys"}})
+                _TellingProcesses(_config(launch, f"{__name__}:worker"), [listening], lambda: told(address)).run()
 
 
 def run_app(app: Any, host: str, port: int, told: Callable[[str], Any]) -> None:

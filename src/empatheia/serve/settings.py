@@ -16,6 +16,10 @@ class Limits(Strict):
     messages: int = Field(default=1000, ge=1, description="Messages of a conversation; more is answered with 422.")
     characters: int = Field(default=200_000, ge=1, description="Characters of a conversation; more: 422.")
     texts: int = Field(default=256, ge=1, description="Texts or conversations of one analysis; more: 422.")
+    rows: int = Field(default=20_000, ge=1, description="Rows of an analysis in the background; more: 422.")
+    row_bytes: int = Field(default=32 * MEGABYTE, ge=1024, description="Of such rows together; more: 413.")
+    jobs: int = Field(default=8, ge=1, description="Such analyses held at once; more: 429.")
+    job_seconds: float = Field(default=3600, gt=0, description="After which one that is done is deleted.")
     candidates: int = Field(default=64, ge=1, description="Replies that are ranked at once; more: 422.")
     choices: int = Field(default=8, ge=1, description="Largest `n`.")
     body_seconds: float = Field(default=15, gt=0, description="For a whole request to arrive; more: 408.")
@@ -66,5 +70,8 @@ class ServerSettings(WebSettings):
     upstream: Upstream | None = None
     runs: str = Field(default="runs", description="Where runs are looked for.")
     loaded: int = Field(default=3, ge=1, description="Models held at once; the longest unused one is let go.")
+    jobs: str | None = Field(
+        default=None, description="Folder of analyses in the background; None = a temporary one, deleted at the end."
+    )
     page: bool = Field(default=True, description="Whether there is a page at `/`.")
     batching: Batching = Field(default_factory=Batching)

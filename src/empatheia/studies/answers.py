@@ -1,4 +1,4 @@
-"""From what a page sends to what is kept: every answer is checked against its task, and sides become systems' places."""
+"""From what a page sends to what is kept: answers are checked against their task, sides become systems."""
 
 from __future__ import annotations
 

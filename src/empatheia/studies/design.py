@@ -192,6 +192,7 @@ class Collect(Strict):
     silent_seconds: float = Field(90, gt=0, description="Without a sign somebody counts as gone.")
     partner: str | None = Field(None, description="A system that answers in place of the second person.")
     keep_incomplete: bool = False
+    care: bool = Field(True, description="Who writes of danger is shown where help is; the conversation is marked.")
     split: tuple[float, float, float] = Field((0.8, 0.1, 0.1), description="train, valid, test; by author.")
 
     @model_validator(mode="after")

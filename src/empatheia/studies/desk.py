@@ -209,8 +209,8 @@ class Desk:
             if row.passed is None:
                 if row.attempts >= self.design.onboarding.attempts:
                     raise Refused(
-                        f"the questions were not answered rightly in {self.design.onboarding.attempts} attempts, so this"
-                        " study cannot go on for you. Please return the task on the platform.",
+                        f"the questions were not answered rightly in {self.design.onboarding.attempts} attempts, so"
+                        " this study cannot go on for you. Please return the task on the platform.",
                         403,
                         "failed",
                     )

@@ -43,8 +43,8 @@ def rating_rows(store: Store) -> list[dict[str, Any]]:
     """One row for each answer and system behind its card.
 
     ``system`` is the one rated, or the first of a pair with ``other_system`` the second: ``value`` is then ``first``,
-    ``second``, ``both`` or ``neither`` of these two. ``place`` is where the card stood on the screen, from 0; of a pair,
-    where its first system stood. Times are seconds since 1970.
+    ``second``, ``both`` or ``neither`` of these two. ``place`` is where the card stood on the screen, from 0;
+    of a pair, where its first system stood. Times are seconds since 1970.
     """
     from sqlalchemy import select
 

@@ -60,7 +60,8 @@ def plan_shares(
     """Dialogues for a difference between two shares, e.g. of replies rated good.
 
     Args:
-        first, second: Shares between 0 and 1.
+        first: A share between 0 and 1.
+        second: The other.
         raters: People a dialogue.
         correlation: Of ratings within a dialogue.
         power: Wanted chance to find the difference.

@@ -201,7 +201,7 @@ def share_rows(
         intervals: dict[str, tuple[float, float] | None] = {}
         for answer in answers:
             metric = RatedShare(answer, answers, cluster)
-            metric.update(table)
+            metric.update(table.tolist())
             intervals[answer] = metric.interval(n_resamples) if n_resamples else None
         counts = {answer: int(totals[i]) for answer, i in place.items()}
         percent = {answer: 100 * counts[answer] / sum(counts.values()) for answer in answers}

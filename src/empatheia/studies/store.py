@@ -119,7 +119,7 @@ class Store:
 
     @contextlib.contextmanager
     def _session(self, read_only: bool = False) -> Iterator[Session]:
-        from sqlalchemy.exc import DatabaseError, DBAPIError, DataError, IntegrityError, ProgrammingError
+        from sqlalchemy.exc import DatabaseError, DataError, DBAPIError, IntegrityError, ProgrammingError
         from sqlalchemy.exc import TimeoutError as PoolTimeout
         from sqlalchemy.orm import Session
 
@@ -161,7 +161,8 @@ class Store:
         from sqlalchemy.exc import DatabaseError
 
         config = Config()
-        config.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
+        for option, folder in (("script_location", "migrations"), ("version_locations", "versions")):
+            config.set_main_option(option, str(Path(__file__).with_name(folder)))
         try:
             with self._writing, self.engine.begin() as connection:
                 config.attributes["connection"] = connection

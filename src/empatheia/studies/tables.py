@@ -1,4 +1,4 @@
-"""The tables of a study's store; versions of them are in ``migrations``."""
+"""The tables of a study's store; versions of them are in ``versions``."""
 
 from __future__ import annotations
 
@@ -101,8 +101,8 @@ class Worker(Base):
 class Assignment(Base):
     """A seat of a HIT in a worker's hands.
 
-    ``state``: ``open``, ``submitted``, ``returned`` (given back or run out), ``extra`` (submitted after the seat had gone
-    to somebody else).
+    ``state``: ``open``, ``submitted``, ``returned`` (given back or run out), ``extra`` (submitted after the seat
+    had gone to somebody else).
     """
 
     __tablename__ = "assignment"
