@@ -61,7 +61,7 @@ types: $(MADE)dev ## pyright
 check: lint types test smoke ## all of CI
 
 bench: $(MADE)core ## speed beside a naive loop
-	@for file in startup generation_speed analyze_speed score_speed words_speed training_overhead; do $(BIN)/python benchmarks/$$file.py $(ARGS) || exit 1; done
+	@for file in startup generation_speed analyze_speed score_speed words_speed training_overhead serve_speed; do $(BIN)/python benchmarks/$$file.py $(ARGS) || exit 1; done
 
 docs: $(MADE)docs ## the documentation as a website in build/site
 	@$(BIN)/python docs/generate_cli.py
