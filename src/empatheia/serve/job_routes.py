@@ -6,7 +6,7 @@ import asyncio
 from typing import Any, Literal
 
 from fastapi import APIRouter, Query, Request
-from fastapi.responses import FileResponse, JSONResponse, Response, StreamingResponse
+from fastapi.responses import JSONResponse, Response, StreamingResponse
 from pydantic import BaseModel, Field
 
 from empatheia.listener.catalogue import perceiver
@@ -171,6 +171,8 @@ async def result(id: str, form: Literal["csv", "jsonl"], request: Request) -> Re
     """Those that are there by now; the same columns and lines as of `empatheia analyze --out`."""
     jobs = _jobs(request)
     if form == "jsonl":
-        return FileResponse(jobs.lines(id), media_type="application/jsonl", filename="emotions.jsonl")
-    headers = {"content-disposition": 'attachment; filename="emotions.csv"'}
-    return StreamingResponse(jobs.table(id), media_type="text/csv; charset=utf-8", headers=headers)
+        parts, kind = jobs.lines(id), "application/jsonl"
+    else:
+        parts, kind = jobs.table(id), "text/csv; charset=utf-8"
+    headers = {"content-disposition": f'attachment; filename="emotions.{form}"'}
+    return StreamingResponse(parts, media_type=kind, headers=headers)

@@ -18,8 +18,9 @@ import shutil
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,7 @@ _POLL = 0.2  # seconds between two looks for further rows
 _PATIENCE = 600.0  # seconds to wait for further rows
 _STALE = 900.0  # seconds without a sign of the process that works
 _N_CAUSES = 40
+_GONE = "there is no such analysis; it may have expired."
 ENDED = ("done", "cancelled", "failed")
 
 
@@ -127,7 +129,7 @@ class Jobs:
         head = {"id": id, "name": name, "model": entry.id, "columns": list(columns), "created": int(time.time())}
         _write(place / "head.json", head)
         _write(place / "given.json", {"rows": 0, "closed": False})
-        _write(place / "state.json", {"status": "waiting", "error": None, "expires": None, **Tally().to_dict()})
+        _note(place, "waiting", Tally())
         task = asyncio.get_running_loop().create_task(self._run(place, entry))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -140,8 +142,8 @@ class Jobs:
             ApiError: There is no such job, it takes no more, or they are too many.
         """
         place = self._place(id)
-        given = read_record(place / "given.json")
-        if given["closed"] or self._state(place)["status"] in ENDED:
+        given = self._record(id, "given")
+        if given["closed"] or self._record(id, "state")["status"] in ENDED:
             raise ApiError(409, "this analysis takes no further rows; start another.", code="job_closed")
         if given["rows"] + len(rows) > self.limits.rows:
             said = f"an analysis takes at most {self.limits.rows:,} rows; split the file."
@@ -157,13 +159,11 @@ class Jobs:
 
     def tell(self, id: str) -> dict[str, Any]:
         """How far a job is, and what was counted."""
-        place = self._place(id)
-        state = self._state(place)
-        given = read_record(place / "given.json")
-        is_stale = state["status"] not in ENDED and time.time() - (place / "state.json").stat().st_mtime > _STALE
-        if is_stale:
+        state, given = self._record(id, "state"), self._record(id, "given")
+        if state["status"] not in ENDED and time.time() - state.pop("seen") > _STALE:
             state |= {"status": "failed", "error": "the process that did it has ended; start it again."}
-        return {**read_record(place / "head.json"), "total": given["rows"], "closed": given["closed"], **state}
+        state.pop("seen", None)
+        return {**self._record(id, "head"), "total": given["rows"], "closed": given["closed"], **state}
 
     def cancel(self, id: str) -> None:
         """Ends a job; what is done stays."""
@@ -184,7 +184,7 @@ class Jobs:
         """
         found: list[dict[str, Any]] = []
         n = 0
-        for record in _records(self._place(id) / "rows.jsonl"):
+        for record in map(parse_json, self._lines(id)):
             if _is_wanted(record, wanted):
                 if start <= n < start + count:
                     found.append(record)
@@ -193,16 +193,15 @@ class Jobs:
 
     def table(self, id: str) -> Iterator[str]:
         """The results as CSV, piece by piece; the caller's columns stand in front of ours."""
-        place = self._place(id)
-        given = read_record(place / "head.json")["columns"]
+        given = self._record(id, "head")["columns"]
         columns, cells = list(CSV_COLUMNS), (lambda record: [flat(record)])
         if given:
             columns, cells = beside_given(given, CSV_COLUMNS, cells)
-        return _csv(place / "rows.jsonl", columns, cells)
+        return _csv(map(parse_json, self._lines(id)), columns, cells)
 
-    def lines(self, id: str) -> Path:
+    def lines(self, id: str) -> Iterator[str]:
         """The results as JSON lines."""
-        return self._place(id) / "rows.jsonl"
+        return self._lines(id)
 
     async def close(self) -> None:
         """Ends all and deletes the folder, if it is our own."""
@@ -228,8 +227,7 @@ class Jobs:
             _LOG.error("a job failed: %s", type(problem).__name__)
             status, error = "failed", api_error(problem).body["error"]["message"]
         try:
-            expires = int(time.time() + self.limits.job_seconds)
-            _write(place / "state.json", {"status": status, "error": error, "expires": expires, **tally.to_dict()})
+            _note(place, status, tally, error, int(time.time() + self.limits.job_seconds))
             (place / "given.jsonl").unlink()
         except FileNotFoundError:
             return
@@ -245,7 +243,7 @@ class Jobs:
         waited = 0.0
         with (place / "given.jsonl").open("rb") as source:
             while not (place / "cancel").exists() and waited < _PATIENCE:
-                is_closed = read_record_if_there(place / "given.json")["closed"]
+                is_closed = read_record(place / "given.json")["closed"]
                 piece = _next_rows(source)
                 if piece:
                     waited = 0.0
@@ -279,7 +277,7 @@ class Jobs:
             raise FileNotFoundError(place)
         with (place / "rows.jsonl").open("a", encoding="utf-8") as stream:
             stream.write("".join(records))
-        _write(place / "state.json", {"status": "running", "error": None, "expires": None, **tally.to_dict()})
+        _note(place, "running", tally)
 
     async def _patiently(self, items: Sequence[Dialogue], entry: Entry) -> list[Any]:
         """Analyses; waits where the queue is full, because nobody waits for this one."""
@@ -302,23 +300,24 @@ class Jobs:
     def _place(self, id: str) -> Path:
         place = self._home() / id if _IS_ID.match(id) else None
         if place is None or not place.is_dir():
-            raise ApiError(404, "there is no such analysis; it may have expired.", code="not_found")
+            raise ApiError(404, _GONE, code="not_found")
         return place
 
-    @staticmethod
-    def _state(place: Path) -> dict[str, Any]:
-        return read_record(place / "state.json")
+    def _record(self, id: str, name: str) -> dict[str, Any]:
+        try:
+            return read_record(self._place(id) / f"{name}.json")
+        except OSError:  # it was deleted just now
+            raise ApiError(404, _GONE, code="not_found") from None
+
+    def _lines(self, id: str) -> Iterator[str]:
+        """The results that are whole: a row may be on its way to the file."""
+        done = self._record(id, "state")["done"]
+        return (line for _, line in islice(lines_of(self._place(id) / "rows.jsonl"), done))
 
 
-def read_record_if_there(path: Path) -> dict[str, Any]:
-    """A record.
-
-    Raises:
-        FileNotFoundError: The job was deleted meanwhile.
-    """
-    if not path.exists():
-        raise FileNotFoundError(path)
-    return read_record(path)
+def _note(place: Path, status: str, tally: Tally, error: str | None = None, expires: int | None = None) -> None:
+    told = {"status": status, "error": error, "expires": expires, "seen": time.time()}
+    _write(place / "state.json", {**told, **tally.to_dict()})
 
 
 def _write(path: Path, record: Mapping[str, Any]) -> None:
@@ -345,12 +344,6 @@ def _next_rows(source: Any) -> list[dict[str, Any]]:
     return rows
 
 
-def _records(path: Path) -> Iterator[dict[str, Any]]:
-    for _, line in lines_of(path):
-        if line.strip():
-            yield parse_json(line)
-
-
 def _is_wanted(record: Mapping[str, Any], wanted: Mapping[str, str]) -> bool:
     if "error" in record:
         return not (set(wanted) - {"error"})
@@ -364,11 +357,11 @@ def _is_wanted(record: Mapping[str, Any], wanted: Mapping[str, str]) -> bool:
     return not search or any(search in turn["text"].casefold() for turn in record["turns"])
 
 
-def _csv(path: Path, columns: Sequence[str], cells: Any) -> Iterator[str]:
+def _csv(records: Iterable[dict[str, Any]], columns: Sequence[str], cells: Any) -> Iterator[str]:
     stream = io.StringIO()
     writer: csv.DictWriter[str] = csv.DictWriter(stream, columns)
     writer.writeheader()
-    for record in _records(path):
+    for record in records:
         for row in cells(record):
             writer.writerow({name: as_text(value) for name, value in row.items()})
         if stream.tell() > 1 << 16:

@@ -18,7 +18,7 @@ class Limits(Strict):
     texts: int = Field(default=256, ge=1, description="Texts or conversations of one analysis; more: 422.")
     rows: int = Field(default=20_000, ge=1, description="Rows of an analysis in the background; more: 422.")
     row_bytes: int = Field(default=32 * MEGABYTE, ge=1024, description="Of such rows together; more: 413.")
-    jobs: int = Field(default=8, ge=1, description="Such analyses held at once; more: 429.")
+    jobs: int = Field(default=32, ge=1, description="Such analyses held at once; more: 429.")
     job_seconds: float = Field(default=3600, gt=0, description="After which one that is done is deleted.")
     candidates: int = Field(default=64, ge=1, description="Replies that are ranked at once; more: 422.")
     choices: int = Field(default=8, ge=1, description="Largest `n`.")

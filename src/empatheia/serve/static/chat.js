@@ -40,7 +40,7 @@ const turns = new Turns(byId("turns"), {
     turn.chosen += by;
     look(turn);
   },
-  reword: (turn) => again(turn, { seed: 1 + Math.max(0, ...turn.answers.map((one) => one.asked.seed ?? 0)) }),
+  reword,
   retry: (turn, answer) => run(turn, [answer]),
   vote: (turn, vote) => {
     turn.vote = vote;
@@ -56,7 +56,8 @@ const panel = new Panel(byId("insight"), {
     turns.items.get(state.chosen)?.scrollIntoView({ block: "nearest", behavior: "smooth" });
     byId("insight").querySelector('.course [aria-pressed="true"]')?.focus();
   },
-  again: (turn, wish) => again(turn, wish),
+  again,
+  reword,
   explain: (turn) => again(turn, { empathy: { explain: true } }),
 });
 
@@ -92,6 +93,12 @@ function setView(view) {
 function toEnd() {
   const log = byId("log");
   log.scrollTop = log.scrollHeight;
+}
+
+/** The same wishes, another seed. */
+function reword(turn) {
+  const seed = 1 + Math.max(0, ...turn.answers.map((answer) => answer.asked.seed ?? 0));
+  again(turn, { ...turn.answers[turn.chosen].asked, seed });
 }
 
 // -- asking ------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ const SHOWN = 6;
 export class Panel {
   /**
    * @param {HTMLElement} place
-   * @param {Object} on choose(index), again(turn, wish), explain(turn).
+   * @param {Object} on choose(index), again(turn, wish), reword(turn), explain(turn).
    */
   constructor(place, on) {
     this.place = place;
@@ -208,7 +208,7 @@ export class Panel {
         make("button.button.main", { type: "button", id: "again", onclick: () => this.#ask(turn) }, "Reply again"),
         make(
           "button.button",
-          { type: "button", id: "reword", onclick: () => this.on.again(turn, { seed: nextSeed(turn) }) },
+          { type: "button", id: "reword", onclick: () => this.on.reword(turn) },
           "Other words",
         ),
       ),
@@ -221,8 +221,8 @@ export class Panel {
     if (this.feeling) empathy.emotion = this.feeling;
     if (this.intent) empathy.intent = this.intent;
     if (this.chosenWords.size) empathy.focus = [...this.chosenWords.values()];
-    const isAsked = Object.keys(empathy).length > 0;
-    this.on.again(turn, isAsked ? { empathy } : { seed: nextSeed(turn) });
+    if (Object.keys(empathy).length) this.on.again(turn, { empathy });
+    else this.on.reword(turn);
   }
 
   #besides(empathy) {
@@ -259,9 +259,6 @@ export class Panel {
     return box;
   }
 }
-
-/** The seed of another wording. */
-const nextSeed = (turn) => Math.max(0, ...turn.answers.map((answer) => answer.asked?.seed ?? 0)) + 1;
 
 function section(title, ...inside) {
   return make("section.card", { "aria-label": title }, make("h2", {}, title), ...inside);

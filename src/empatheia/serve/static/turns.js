@@ -7,7 +7,7 @@ import { marked, ofTurn } from "./sentence.js";
 export class Turns {
   /**
    * @param {HTMLElement} place
-   * @param {Object} on choose(turn, answer), step(turn, by), again(turn, wish), retry(turn), vote(turn, vote).
+   * @param {Object} on choose(turn, index), step(turn, by), reword(turn), retry(turn, answer), vote(turn, vote).
    */
   constructor(place, on) {
     this.place = place;
