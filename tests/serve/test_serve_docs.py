@@ -53,9 +53,14 @@ def test_commands_and_options_are_there():
     from empatheia.cli import load_command
 
     for line in re.findall(r"^(?:\w+=\S+ )*empatheia (serve|mcp)(.*)$", PAGE, re.MULTILINE):
-        known = {option for one in load_command(line[0]).params for option in one.opts}
+        known = {option for one in load_command(line[0]).params for option in one.opts + one.secondary_opts}
         assert set(re.findall(r"--[a-z-]+", line[1])) <= known
-    known = {option for name in ("serve", "mcp") for one in load_command(name).params for option in one.opts}
+    known = {
+        option
+        for name in ("serve", "mcp")
+        for one in load_command(name).params
+        for option in one.opts + one.secondary_opts
+    }
     assert set(re.findall(r"`(--[a-z-]+)", PAGE)) <= known
 
 

@@ -114,7 +114,21 @@ async def create(body: JobBody, request: Request) -> Any:
     return JSONResponse(jobs.tell(id), 202)
 
 
-@router.post("/{id}", response_model=JobAnswer, responses=_FAULTS, summary="Add rows to it")
+MORE = {
+    "last": {
+        "summary": "One more text, the last",
+        "value": {"rows": [{"input": "I failed my driving test again."}], "last": True},
+    }
+}
+
+
+@router.post(
+    "/{id}",
+    response_model=JobAnswer,
+    responses=_FAULTS,
+    summary="Add rows to it",
+    openapi_extra={"requestBody": {"content": {"application/json": {"examples": MORE}}}},
+)
 async def add(id: str, body: MoreBody, request: Request) -> Any:
     """Further rows, in order."""
     jobs = _jobs(request)
