@@ -20,7 +20,7 @@ OFFLINE := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1
 MADE := $(VENV)/.made-
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test smoke fuzz kills lint types check bench docs leaderboard clean
+.PHONY: help install demo test smoke fuzz kills contract audit lint types check bench docs leaderboard clean
 .DELETE_ON_ERROR:
 
 help: ## this list
@@ -36,14 +36,20 @@ test: $(MADE)dev ## the whole suite; real corpora too where EMPATHEIA_DATA names
 
 smoke: $(MADE)dev ## every recipe trained and measured on the self-written sample, in build/smoke
 	@rm -rf build/smoke
-	@ls recipes/*/*.yaml | $(OFFLINE) xargs -P $(WORKERS) -n 22 $(BIN)/empatheia train --size smoke --quiet --out build/smoke $(ARGS)
-	@echo "$$(ls recipes/*/*.yaml | wc -l) recipes trained at smoke size"
+	@ls recipes/*/*.yaml | grep -Ev '^recipes/(curation|studies)/' | $(OFFLINE) xargs -P $(WORKERS) -n 22 $(BIN)/empatheia train --size smoke --quiet --out build/smoke $(ARGS)
+	@echo "$$(ls recipes/*/*.yaml | grep -Evc '^recipes/(curation|studies)/') recipes trained at smoke size"
 
 fuzz: $(MADE)dev ## N damaged files and odd command lines; the table goes to results/robustness.md
 	@$(OFFLINE) $(BIN)/python tests/attacks/fuzz.py --cases $(or $(N),20000) $(ARGS)
 
-kills: $(MADE)dev ## each of six commands killed N times and started again; equal ends or an error
-	@$(OFFLINE) $(BIN)/python tests/attacks/kills.py --kills $(or $(N),20) $(ARGS)
+kills: $(MADE)dev ## N kills of commands, full disks, many processes at once; equal ends or an error
+	@$(OFFLINE) $(BIN)/python tests/attacks/kills.py --kills $(or $(N),30) $(ARGS)
+
+contract: $(MADE)dev ## transformers' own model tests on every responder; fetches them once
+	@$(OFFLINE) $(BIN)/python tests/responders/mixins/run.py build/contract $(ARGS)
+
+audit: $(MADE)dev ## known faults of the pinned packages, where advisories can be asked for
+	@$(BIN)/python tests/project/audit.py build/audit
 
 lint: $(MADE)dev ## ruff: style, names, docstrings, complexity, format
 	@$(BIN)/ruff check .
@@ -55,7 +61,7 @@ types: $(MADE)dev ## pyright
 check: lint types test smoke ## all of CI
 
 bench: $(MADE)core ## speed beside a naive loop
-	@for file in startup generation_speed analyze_speed score_speed words_speed training_overhead; do $(BIN)/python benchmarks/$$file.py $(ARGS) || exit 1; done
+	@for file in startup generation_speed analyze_speed score_speed words_speed training_overhead serve_speed; do $(BIN)/python benchmarks/$$file.py $(ARGS) || exit 1; done
 
 docs: $(MADE)docs ## the documentation as a website in build/site
 	@$(BIN)/python docs/generate_cli.py

@@ -15,12 +15,17 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+import limits
+from limits import pytest_runtest_protocol as pytest_runtest_protocol
+from limits import pytest_sessionfinish as pytest_sessionfinish
+
 hypothesis.settings.register_profile("empatheia", deadline=None)  # no test may fail because a machine is slow
 hypothesis.settings.load_profile("empatheia")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """What the developer has installed answers no test: the cache is an empty folder, shared by the test processes."""
+    limits.keep_error_output()
     os.environ.pop("EMPATHEIA_MODELS", None)
     if not hasattr(config, "workerinput"):
         os.environ["EMPATHEIA_CACHE"] = tempfile.mkdtemp(prefix="empatheia-cache-")

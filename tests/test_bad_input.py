@@ -148,6 +148,7 @@ def test_a_vocabulary_of_another_model(tiny_copy):
         ({"temperature": 0}, "temperature 0; it must be above 0"),
         ({"layout": {"max_sauce": 3}}, "layout this release cannot read"),
         ({"name": None, "system": None}, "has system None; a string"),
+        ({"weights": "9" * 400, "system": None}, "has system None; a string"),
         ({"emotions": None}, "has emotions None; a list is expected"),
         ({"emotions": 5}, "has emotions 5; a list is expected"),
         ({"layout": None}, "has layout None; an object is expected"),

@@ -139,11 +139,11 @@ def test_wrong_settings(listener, settings, message):
 
 @pytest.mark.parametrize("strategy", ["greedy", "sample", "beam"])
 def test_a_stream_gives_the_reply_piece_by_piece(listener, strategy):
-    stream = listener.stream(TEXT, strategy=strategy, max_new_tokens=20)
+    stream = listener.stream(TEXT, strategy=strategy, max_new_tokens=20, care=False)  # with care: by sentences
     assert stream.understanding.emotions == pytest.approx(listener.analyze(TEXT).emotions, abs=1e-5)
     assert stream.reply is None
     pieces = list(stream)
-    whole = listener.respond(TEXT, strategy=strategy, max_new_tokens=20)
+    whole = listener.respond(TEXT, strategy=strategy, max_new_tokens=20, care=False)
     assert stream.reply.text == whole.text and stream.reply.decoding == whole.decoding
     assert "".join(pieces) == whole.text
     assert (len(pieces) == 1) == (strategy == "beam" or " " not in whole.text.strip())

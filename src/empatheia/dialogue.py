@@ -327,6 +327,7 @@ class Reply:
         model: Name of the model.
         decoding: The generation settings that made it (strategy, seed, limits).
         explanation: Why this reply, from a listener of five steps that was asked; else None.
+        care: What the check in front of the answer found and did, see :mod:`empatheia.care`; None = there was none.
     """
 
     text: str
@@ -334,16 +335,19 @@ class Reply:
     model: str = ""
     decoding: Mapping[str, Any] = field(default_factory=dict)
     explanation: Explanation | None = None
+    care: Mapping[str, Any] | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON-ready data, as ``listener/reply.schema.json`` says; ``explanation`` only if there is one."""
-        out = {
+        """Plain JSON-ready data, as ``listener/reply.schema.json`` says; ``explanation`` and ``care`` if there."""
+        out: dict[str, Any] = {
             "reply": self.text,
             "understanding": self.understanding.to_dict(),
             "model": self.model,
             "decoding": dict(self.decoding),
         }
-        return out if self.explanation is None else {**out, "explanation": self.explanation.to_dict()}
+        if self.explanation is not None:
+            out["explanation"] = self.explanation.to_dict()
+        return out if self.care is None else {**out, "care": dict(self.care)}
 
 
 def span_dict(span: Span, turns: Sequence[Turn]) -> dict[str, Any]:

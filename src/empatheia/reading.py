@@ -14,7 +14,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from empatheia.errors import DataError
 
@@ -103,27 +103,38 @@ def whole_number(text: str) -> int | None:
     return int(digits) if digits.isascii() and digits.isdecimal() and len(digits) <= MAX_DIGITS else None
 
 
-def read_bytes(path: str | Path) -> bytes:
+def read_bytes(path: str | Path, most: int | None = None) -> bytes:
     """What a file holds, plain or unpacked from gzip (told by its first bytes, not its name).
+
+    Args:
+        path: Of the file.
+        most: Bytes, after it is unpacked; None = :data:`MAX_BYTES`.
 
     Raises:
         OSError: It cannot be opened.
         UnreadableError: It is too large, or a damaged or truncated gzip file.
     """
-    path = Path(path)
+    path, most = Path(path), MAX_BYTES if most is None else most
     with path.open("rb") as file:
-        raw = file.read(MAX_BYTES + 1)
+        raw = file.read(most + 1)
         if raw[:2] == _GZIP:
             file.seek(0)
-            try:
-                with gzip.GzipFile(fileobj=file) as unpacked:
-                    raw = unpacked.read(MAX_BYTES + 1)
-            except _DAMAGED as error:
-                raise _damaged(path, error) from None
-    if len(raw) > MAX_BYTES:
-        raise UnreadableError(
-            f"{path}: holds more than {MAX_BYTES >> 20:,} MiB, unpacked; accepted: at most that. Split the file."
-        )
+            raw = _gunzipped(file, path, most)
+    return _bounded(raw, path, most)
+
+
+def _gunzipped(file: IO[bytes], place: str | Path, most: int) -> bytes:
+    try:
+        with gzip.GzipFile(fileobj=file) as unpacked:
+            return unpacked.read(most + 1)
+    except _DAMAGED as error:
+        raise _damaged(Path(place), error) from None
+
+
+def _bounded(raw: bytes, place: str | Path, most: int) -> bytes:
+    if len(raw) > most:
+        size = f"{most >> 20:,} MiB" if most >= 1 << 20 else f"{most:,} bytes"
+        raise UnreadableError(f"{place}: holds more than {size}, unpacked; accepted: at most that. Split the file.")
     return raw
 
 
@@ -292,6 +303,80 @@ def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
     except Exception as error:  # as above, and those of a damaged archive
         said = " ".join(str(error).split())[:200]
         raise UnreadableError(f"{path}: no whole arrays ({said}). Make it anew.") from None
+
+
+class Member(NamedTuple):
+    """Where a file lies in a ZIP archive, so that it can be read without the archive's table of contents.
+
+    Attributes:
+        name: As the archive has it; a name only, nothing is ever unpacked to a path.
+        offset: Of its header in the archive.
+        packed: Bytes in the archive.
+        size: Bytes after it is unpacked, as the archive says.
+        method: 0 stored, 8 deflated.
+        crc: CRC-32 of what it holds.
+    """
+
+    name: str
+    offset: int
+    packed: int
+    size: int
+    method: int
+    crc: int
+
+
+def members_of(path: str | Path) -> list[Member]:
+    """The files of a ZIP archive, in its order.
+
+    Raises:
+        OSError: It cannot be opened.
+        UnreadableError: It is no archive, truncated or damaged.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return [
+                Member(one.filename, one.header_offset, one.compress_size, one.file_size, one.compress_type, one.CRC)
+                for one in archive.infolist()
+                if not one.is_dir() and not one.flag_bits & 1
+            ]
+    except OSError:
+        raise
+    except Exception as error:  # damaged archives raise errors of all kinds
+        said = " ".join(str(error).split())[:200]
+        raise UnreadableError(f"{path}: a damaged or truncated ZIP archive ({said}). Get it again.") from None
+
+
+def read_member_at(path: str | Path, member: Member, most: int = MAX_BYTES) -> bytes:
+    """What a file of a ZIP archive holds, unpacked from gzip too where it is packed twice.
+
+    Args:
+        path: Of the archive.
+        member: One of :func:`members_of`.
+        most: Bytes, after it is unpacked, whatever the archive says of its size.
+
+    Raises:
+        OSError: The archive cannot be opened.
+        UnreadableError: It is damaged, packed by another method, or larger than ``most``.
+    """
+    place = f"{path}:{member.name}"
+    if member.method not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise UnreadableError(f"{place}: packed by method {member.method}; accepted: 0 (stored) and 8 (deflated).")
+    with Path(path).open("rb") as file:
+        file.seek(member.offset)
+        head = file.read(30)
+        if len(head) < 30 or head[:4] != b"PK\x03\x04":
+            raise UnreadableError(f"{place}: no file where the archive says there is one. Get it again.")
+        file.seek(int.from_bytes(head[26:28], "little") + int.from_bytes(head[28:30], "little"), io.SEEK_CUR)
+        raw = file.read(min(member.packed, most + 1))
+    if member.method == zipfile.ZIP_DEFLATED:
+        try:
+            raw = zlib.decompressobj(-zlib.MAX_WBITS).decompress(raw, most + 1)
+        except zlib.error as error:
+            raise UnreadableError(f"{place}: damaged ({error}). Get the archive again.") from None
+    _bounded(raw, place, most)
+    if zlib.crc32(raw) != member.crc:
+        raise UnreadableError(f"{place}: damaged (its checksum differs). Get the archive again.")
+    return _bounded(_gunzipped(io.BytesIO(raw), place, most), place, most) if raw[:2] == _GZIP else raw
 
 
 def read_member(path: str | Path, choose: Callable[[list[str]], str]) -> tuple[str, bytes]:

@@ -6,9 +6,12 @@ import contextlib
 import io
 import logging
 import os
+import resource
 import shutil
+import signal
 import sys
 import tempfile
+import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
@@ -18,11 +21,14 @@ from readers import Reader
 
 from empatheia.errors import EmpatheiaError
 
-CHATTY = ("respond", "chat", "analyze")
-"""Commands that would load the bundled model; they get one that is not there."""
+CHATTY = ("respond", "chat", "analyze", "serve", "mcp")
+"""Commands that would load the bundled model (and listen for ever); they get one that is not there."""
 LEFT_OUT = ("demo", "judge", "reproduce")
 """Would load the bundled model whatever is given, or ask an endpoint, or take seconds over all recipes."""
 SUB = {
+    "curate": ("run", "resume", "status", "report", "sample", "train-segmenter"),
+    "study": ("init", "status", "export", "report", "close", "backup", "invite", "plan", "simulate"),  # not serve
+    "care": ("check", "evaluate", "resources"),
     "models": ("list", "show", "remove", "pull"),
     "data": ("list", "show", "stats", "path", "licences"),
     "plot": ("curves", "confusion", "labels", "systems", "tradeoff", "focus"),
@@ -62,8 +68,58 @@ OPTIONS = (
 )
 
 
+MOST_SECONDS = 10.0
+"""Of processor time."""
+MOST_WAITED = 300.0
+"""Seconds on the wall; a machine may be busy with other things."""
+MOST_BYTES = 2 << 30
+"""Of memory."""
+
+
 class FaultError(AssertionError):
     """Something that should have been told was not."""
+
+
+class TooLongError(BaseException):
+    """A case takes longer than any may; nobody catches it by chance."""
+
+
+@contextlib.contextmanager
+def bounded() -> Iterator[None]:
+    """A case within :data:`MOST_SECONDS`, :data:`MOST_WAITED` and :data:`MOST_BYTES`; in the main thread only.
+
+    Raises:
+        FaultError: It went beyond, or ended with something else than an ``Exception``.
+    """
+
+    def end(*_: object) -> None:
+        raise TooLongError
+
+    before, limits = _peak(), ((signal.ITIMER_PROF, MOST_SECONDS), (signal.ITIMER_REAL, MOST_WAITED))
+    earlier = [(sign, signal.signal(sign, end)) for sign in (signal.SIGPROF, signal.SIGALRM)]
+    try:
+        # again and again, as one may be lost in a callback; whose timer ran before (a test's limit) goes on afterwards
+        left = [(timer, signal.setitimer(timer, seconds, 1.0)) for timer, seconds in limits]
+        try:
+            yield
+        finally:
+            for timer, _ in limits:
+                signal.setitimer(timer, 0)
+    except TooLongError as error:
+        where = [frame for frame in traceback.extract_tb(error.__traceback__) if "attacks" not in frame.filename][-1:]
+        place = f"{where[0].filename}:{where[0].lineno}" if where else "nowhere in particular"
+        raise FaultError(f"more than {MOST_SECONDS:g} s of work or {MOST_WAITED:g} s of waiting, in {place}") from None
+    finally:
+        for sign, handler in earlier:
+            signal.signal(sign, handler)
+        for timer, times in left:
+            signal.setitimer(timer, *times)
+    if before < MOST_BYTES < _peak():
+        raise FaultError(f"more than {MOST_BYTES >> 30} GB of memory")
+
+
+def _peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def read_damaged(reader: Reader, damage: str, seed: int) -> str:
@@ -123,7 +179,7 @@ def run_command(words: Sequence[str]) -> str:
             main([word.replace("\0", "?") for word in words])
         except SystemExit as end:
             code = end.code if isinstance(end.code, int) else 0
-        except BaseException as error:
+        except Exception as error:
             raise FaultError(f"{words}: {type(error).__name__}: {error!s:.200}") from error
     said = err.getvalue()
     if "(EMPATHEIA_DEBUG=1" in said or "Traceback" in said:
@@ -139,7 +195,11 @@ def run_command(words: Sequence[str]) -> str:
 
 @contextlib.contextmanager
 def _alone() -> Iterator[None]:
-    """An empty folder, empty caches, no network, no input."""
+    """An empty folder, empty caches, no network, no input; beside it things that nobody named.
+
+    Raises:
+        FaultError: They have changed.
+    """
     before, environment, stdin = Path.cwd(), dict(os.environ), sys.stdin
     with tempfile.TemporaryDirectory(prefix="attack") as folder:
         os.environ |= {
@@ -151,6 +211,7 @@ def _alone() -> Iterator[None]:
         os.environ.pop("EMPATHEIA_DEBUG", None)
         inner = Path(folder) / "here"
         inner.mkdir()
+        sentinel = _sentinel(Path(folder) / "others")
         os.chdir(inner)
         sys.stdin = io.TextIOWrapper(io.BytesIO(b""))
         try:
@@ -160,6 +221,21 @@ def _alone() -> Iterator[None]:
             sys.stdin = stdin
             os.environ.clear()
             os.environ.update(environment)
+        if (found := _listed(Path(folder) / "others")) != sentinel:
+            raise FaultError(f"files beside its folder have changed: {sorted({*found} ^ {*sentinel})[:5]}")
+
+
+def _sentinel(folder: Path) -> list[tuple[str, bytes]]:
+    """Makes a tree that looks like what commands write, and gives its list."""
+    for name in ("thesis.txt", "runs/x/metrics.json", "model/config.json", "r.csv", "cache/vectors.sqlite"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("{}", encoding="utf-8")
+    return _listed(folder)
+
+
+def _listed(folder: Path) -> list[tuple[str, bytes]]:
+    files = sorted(folder.rglob("*"))
+    return [(str(path.relative_to(folder)), path.read_bytes() if path.is_file() else b"") for path in files]
 
 
 def quiet() -> None:
@@ -172,4 +248,4 @@ def loud() -> None:
     logging.getLogger("empatheia").setLevel(logging.NOTSET)
 
 
-__all__ = ["DAMAGES", "FaultError", "command_of", "loud", "quiet", "read_damaged", "run_command"]
+__all__ = ["DAMAGES", "FaultError", "bounded", "command_of", "loud", "quiet", "read_damaged", "run_command"]

@@ -284,6 +284,12 @@ def _gguf(folder: Path) -> None:
     check_gguf(folder / "x.gguf")
 
 
+def _where_help_is() -> bytes:
+    from empatheia.care.resources import RESOURCES
+
+    return RESOURCES.read_bytes()
+
+
 def _gguf_file() -> bytes:
     import struct
 
@@ -332,6 +338,9 @@ def _tar() -> bytes:
 @cache
 def readers() -> tuple[Reader, ...]:
     """All of them."""
+    from empatheia.care.evaluating import read_items
+    from empatheia.care.lexicon import LEXICON, Lexicon
+    from empatheia.care.resources import Resources
     from empatheia.corpora import (
         atomic,
         conceptnet,
@@ -584,6 +593,19 @@ def readers() -> tuple[Reader, ...]:
         Reader("configuration", "config.json", json.dumps({"model_type": "bert", "hidden_size": 8}).encode(), _config),
         Reader("any object", "x.json", json.dumps(RECORD).encode(), lambda f: read_record(f / "x.json")),
         Reader("recipe", "recipe.yaml", (ROOT / "recipes/rashkin2018/fasttext.yaml").read_bytes(), _recipe),
+        Reader(
+            "care, texts",
+            "t.jsonl",
+            (ROOT / "tests/data/care_texts.jsonl").read_bytes()[:700].rpartition(b"\n")[0],
+            lambda f: read_items(f / "t.jsonl"),
+        ),
+        Reader(
+            "care, lexicon",
+            "l.tsv",
+            b"".join(LEXICON.read_bytes().splitlines(keepends=True)[:60]),
+            lambda f: Lexicon.read(f / "l.tsv"),
+        ),
+        Reader("care, where help is", "r.yaml", _where_help_is(), lambda f: Resources.read(f / "r.yaml").block()),
         Reader("GGUF header", "x.gguf", _gguf_file(), _gguf),
     ]
     return tuple(made)

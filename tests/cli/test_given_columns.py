@@ -7,7 +7,9 @@ import json
 
 import pytest
 
-from empatheia.cli.results import CSV_COLUMNS, beside_given, flat
+from empatheia.cli.rows import read_rows
+from empatheia.errors import DataError
+from empatheia.listener.tables import CSV_COLUMNS, beside_given, flat
 from empatheia.taxonomy import EMOTIONS
 
 GIVEN = 'id,day,text,emotion,note,note\n7,Monday,I lost my dog.,sad,"a, b",x\n8,Tuesday,,glad,c,y\n9,Sunday,I won!,,,\n'
@@ -114,3 +116,17 @@ def test_a_page_needs_no_parts(analyze, tmp_path):
     done = analyze("in.txt", "I lost my dog.\n", "--html", str(page))
     assert done.code == 0, done.err
     assert "I lost my dog." in page.read_text(encoding="utf-8")
+
+
+def test_a_table_of_too_many_columns_is_told_and_not_worked_through(tmp_path):
+    table = tmp_path / "wide.csv"
+    table.write_text("text" + "," * 200_000 + "\nI lost my job.\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"names 200,001 columns; at most 5,000"):
+        list(read_rows(table))
+
+
+def test_many_columns_of_one_name_are_numbered_each(tmp_path):
+    table = tmp_path / "same.csv"
+    table.write_text("text" + ",a" * 4_000 + "\nx" + ",1" * 4_000 + "\n", encoding="utf-8")
+    (row,) = read_rows(table)
+    assert list(row.cells[0])[:4] == ["text", "a", "a (2)", "a (3)"] and len(row.cells[0]) == 4_001

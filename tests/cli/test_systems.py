@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from empatheia.config import load_recipe
-from empatheia.listener import systems
-from empatheia.listener.systems import find_system, known_systems, recipes_of_systems
+from empatheia.listener import system_recipes, systems
+from empatheia.listener.system_recipes import recipes_of_systems
+from empatheia.listener.systems import find_system, known_systems
 from empatheia.responders import RESPONDERS
 from tiny_language_models import make_folder
 
@@ -186,7 +187,7 @@ def test_a_new_system_shows_up_with_its_recipe_record_and_published_row(cli, tmp
     (results / "toy" / "smoke-seed7.json").write_text(json.dumps(record | {"size": "smoke", "parameters": 1}))
     monkeypatch.syspath_prepend(str(package))
     monkeypatch.setattr(RESPONDERS, "_entries", {**RESPONDERS._entries, "toy": "toy_system:Toy"})
-    monkeypatch.setattr(systems, "recipes_root", lambda: recipes)
+    monkeypatch.setattr(system_recipes, "recipes_root", lambda: recipes)
     recipes_of_systems.cache_clear()
     try:
         (toy,) = (entry for entry in known_systems(results, tmp_path / "runs") if entry.name == "toy")

@@ -181,7 +181,12 @@ def _check_command(words: list[str], line: str) -> None:
     assert used <= known | {"--help", "-h"}, line
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "python")], ids=page_name)
+WITH_A_SERVER = {"docs/howto/serve.md"}  # run by tests/serve/test_serve_docs.py
+
+
+@pytest.mark.parametrize(
+    "page", [p for p in PAGES if blocks(p, "python") and page_name(p) not in WITH_A_SERVER], ids=page_name
+)
 def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     module = types.ModuleType("documentation_page")
@@ -292,9 +297,9 @@ def test_no_large_file_and_a_small_bundled_model():
 
 @pytest.mark.parametrize("size", ["smoke", "cpu", "full"])
 def test_every_recipe_loads(size: str):
-    from empatheia.config import WITHOUT_TRAINING, load_recipe
+    from empatheia.config import WITHOUT_TRAINING, load_recipe, recipe_files
 
-    paths = sorted((ROOT / "recipes").rglob("*.yaml"))
+    paths = recipe_files(ROOT / "recipes")
     assert paths
     for path in paths:
         recipe = load_recipe(path, size=size)

@@ -17,8 +17,9 @@ from empatheia.corpora.loading import sample_root
 from empatheia.errors import DataError
 from empatheia.reports.leaderboard import leaderboard_html, reply_data, write_leaderboard
 from empatheia.reports.page import write_whole
-from empatheia.reports.record_tables import in_unit, scores_of, tables
+from empatheia.reports.record_tables import in_unit, tables
 from empatheia.side_by_side import align, read_answers
+from empatheia.training.records import measured_of
 
 ROOT = Path(__file__).resolve().parents[2]
 REPLIES = sample_root() / "replies"
@@ -94,7 +95,7 @@ def test_tables_by_task():
     value = tuned.values["entailment_f1_positive"]
     assert (value.value, value.interval) == (pytest.approx(65), pytest.approx((60, 70)))
     assert found["turns"].rows[0].values["entailment_f1_positive"].n == 7
-    assert list(scores_of(RECORDS[-1]["metrics"])) == [("deep: inside", RECORDS[-1]["metrics"]["deep"]["inside"])]
+    assert [(row.name, row.score.value) for row in measured_of(RECORDS[-1]).rows] == [("deep: inside", 1.0)]
     assert in_unit(0.5, "fraction", "percent") == 50 and in_unit(7, "perplexity", "perplexity") == 7
 
 

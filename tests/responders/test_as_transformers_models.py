@@ -1,13 +1,27 @@
 """What transformers promises of a model holds for every responder: caches, resizing, half precision, Auto classes."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 from contract import all_cases
-from transformers import EncoderDecoderCache, StaticCache
+from transformers import (
+    AutoModel,
+    DataCollatorForSeq2Seq,
+    EncoderDecoderCache,
+    GenerationConfig,
+    PreTrainedModel,
+    Seq2SeqTrainer,
+    Seq2SeqTrainingArguments,
+    StaticCache,
+)
 
 from empatheia.layers.attention import Attention
 from empatheia.layers.copy import copy_mixture
 from empatheia.responders.rashkin_retrieval import RashkinRetrieval, RetrievalConfig
+from empatheia.text.auto_tokenizer import EmpatheiaTokenizer
+from empatheia.text.tokenizer import DialogueTokenizer
 
 CASES = all_cases()
 
@@ -133,3 +147,126 @@ def test_half_precision_gates_may_all_be_closed(gate_form, openness):
         return module(x, *module.project(x), None, gates.to(dtype)).float()
 
     torch.testing.assert_close(attend(torch.half), attend(torch.float32), atol=5e-3, rtol=5e-3)
+
+
+@pytest.mark.parametrize("asked", ["output_attentions", "output_hidden_states"])
+@pytest.mark.parametrize("name", ["soft", "meed2", "moel", "empdg"])
+def test_inner_states_are_refused_in_words(name, asked):
+    case = CASES[name]
+    model = case.build().eval()
+    known = case.inputs(case.batch())
+    refused = pytest.raises(ValueError, match=f"{asked}: {type(model).__name__} does not give it")
+    with refused:
+        model.generate(**known, return_dict_in_generate=True, **{asked: True})
+    with refused:
+        settings = GenerationConfig(return_dict_in_generate=True, max_new_tokens=3, **{asked: True})
+        model.generate(**known, generation_config=settings)
+    with refused:
+        model(**case.batch(), **{asked: True})
+    said = model.generate(**known, return_dict_in_generate=True, output_scores=True, max_new_tokens=3, **{asked: False})
+    assert len(said.scores) >= 1
+
+
+def test_auto_classes_know_the_responders(tmp_path):
+    """In a new process, which has imported the responders' modules and nothing else of ours."""
+    models = {case.system: case.build() for case in CASES.values()}
+    for system, model in models.items():
+        model.save_pretrained(tmp_path / system)
+    code = (
+        f"import sys, {', '.join(sorted({type(model).__module__ for model in models.values()}))}\n"
+        "from transformers import AutoConfig, AutoModelForSeq2SeqLM\n"
+        "for folder in sys.argv[1:]:\n"
+        "    print(type(AutoConfig.from_pretrained(folder)).__name__)\n"
+        "    print(type(AutoModelForSeq2SeqLM.from_pretrained(folder)).__name__)\n"
+    )
+    command = [sys.executable, "-c", code, *(str(tmp_path / system) for system in models)]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    known = [type(part).__name__ for model in models.values() for part in (model.config, model)]
+    assert ran.stdout.split() == known, ran.stderr
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.fields.get("encoder_config")])
+def test_the_pretrained_encoder_attends_as_asked(name, tmp_path):
+    CASES[name].build().save_pretrained(tmp_path)
+    model_class = type(CASES[name].build())
+    for asked in ("eager", "sdpa"):
+        loaded = model_class.from_pretrained(tmp_path, attn_implementation=asked)
+        inner = {part.config._attn_implementation for part in loaded.modules() if isinstance(part, PreTrainedModel)}
+        assert inner == {asked}
+
+
+def test_auto_classes_know_the_retrieval_model(tmp_path):
+    RashkinRetrieval(RetrievalConfig(vocab_size=60, width=16, n_layers=1, n_heads=2, ffn_width=32)).save_pretrained(
+        tmp_path
+    )
+    assert isinstance(AutoModel.from_pretrained(tmp_path), RashkinRetrieval)
+
+
+@pytest.mark.parametrize("name", ["transformer", "soft", "trs", "empdg w/o G"])
+def test_transformers_trainer_smooths_labels(name, tmp_path):
+    case = CASES[name]
+    model = case.build()
+    tokenizer = EmpatheiaTokenizer(DialogueTokenizer.train_words([" ".join(f"w{i}" for i in range(54))]))
+    rows = [{"input_ids": [2, 7 + i, 9, 3], "labels": [8 + i, 9, 5][: 2 + i % 2]} for i in range(8)]
+    settings = Seq2SeqTrainingArguments(
+        output_dir=str(tmp_path), label_smoothing_factor=0.1, max_steps=3, per_device_train_batch_size=4, use_cpu=True,
+        report_to="none", save_strategy="no", disable_tqdm=True, eval_strategy="steps", eval_steps=3,
+    )  # fmt: skip
+    collator = DataCollatorForSeq2Seq(tokenizer, model=model)
+    trainer = Seq2SeqTrainer(model, settings, train_dataset=rows, eval_dataset=rows, data_collator=collator)
+    before = trainer.evaluate()["eval_loss"]
+    trainer.train()
+    assert trainer.evaluate()["eval_loss"] < before
+    with pytest.raises(KeyError, match="no word scores: give decoder_input_ids"):
+        model(input_ids=torch.tensor([[2, 7]]))["logits"]
+
+
+def test_decoder_inputs_are_made_of_labels():
+    model = CASES["transformer"].build()
+    made = model.prepare_decoder_input_ids_from_labels(labels=torch.tensor([[8, 9, 5], [8, 5, -100]]))
+    assert made.tolist() == [[4, 8, 9], [4, 8, 5]]
+
+
+@pytest.mark.parametrize("system", sorted({case.system for case in CASES.values()}))
+def test_sdpa_is_accepted(system, tmp_path):
+    case = next(case for case in CASES.values() if case.system == system)
+    model = case.build_steady()
+    model.save_pretrained(tmp_path)
+    loaded = type(model).from_pretrained(tmp_path, attn_implementation="sdpa").eval()
+    if case.steady is not None:
+        case.steady(loaded)
+    with torch.no_grad():
+        assert torch.equal(loaded(**case.batch()).logits, model(**case.batch()).logits)
+
+
+@pytest.mark.parametrize("name", ["transformer", "moel", "empdg"])
+def test_the_configuration_says_whether_a_cache_is_kept(name):
+    case = CASES[name]
+    model = case.build().eval()
+    asked = {**case.inputs(case.batch()), "decoder_input_ids": torch.full((3, 2), 4)}
+    for told, kept in ((True, True), (False, False)):
+        model.config.use_cache = told
+        assert (model(**asked).past_key_values is not None) == kept
+        assert model(**asked, use_cache=not told).past_key_values is None or not kept
+    model.config.use_cache = True
+    assert model(**case.batch()).past_key_values is None  # labels: nothing will be continued
+    assert model.train()(**asked).past_key_values is None
+
+
+def test_a_decoding_step_gets_all_that_generate_was_given():
+    model = CASES["meed2"].build().eval()
+    given = {"role_ids": torch.ones(1, 3), "decoder_attention_mask": torch.ones(1, 2), "labels": torch.ones(1, 2)}
+    step = model.prepare_inputs_for_generation(torch.tensor([[4, 7]]), is_first_iteration=True, **given)
+    assert step["role_ids"] is given["role_ids"]
+    assert step["decoder_attention_mask"] is given["decoder_attention_mask"]
+    assert "labels" not in step and "is_first_iteration" not in step
+
+
+def test_a_decoder_mask_with_holes_is_refused():
+    case = CASES["transformer"]
+    model, known = case.build_steady(), case.inputs(case.batch())
+    ids = torch.tensor([[4, 7, 8]] * 3)
+    right = torch.tensor([[1, 1, 1], [1, 1, 0], [1, 0, 0]])
+    model(**known, decoder_input_ids=ids, decoder_attention_mask=right)
+    with pytest.raises(ValueError, match="pad replies on the right"):
+        model(**known, decoder_input_ids=ids, decoder_attention_mask=right.flip(1))

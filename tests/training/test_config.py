@@ -11,6 +11,7 @@ from empatheia.config import (
     apply_override,
     load_recipe,
     merge,
+    recipe_files,
     recipes_root,
     stage_data_config,
     validate_model_fields,
@@ -19,7 +20,7 @@ from empatheia.errors import ConfigError
 from empatheia.responders import RESPONDERS
 from empatheia.training.responding import accepted_fields
 
-RECIPES = sorted((Path(__file__).resolve().parents[2] / "recipes").rglob("*.yaml"))
+RECIPES = recipe_files(Path(__file__).resolve().parents[2] / "recipes")
 TEXT = """
 name: x
 system: cause_gated
@@ -293,7 +294,7 @@ def test_a_note_tells_what_the_recipe_does(size):
         "One layer each": lambda r: (r.model["n_encoder_layers"], r.model["n_decoder_layers"]) == (1, 1),
     }
     found = dict.fromkeys(claims, 0)
-    for file in sorted(recipes_root().rglob("*.yaml")):
+    for file in recipe_files(recipes_root()):
         recipe = load_recipe(file, size)
         for words, holds in claims.items():
             if words in recipe.note:

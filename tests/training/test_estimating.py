@@ -15,6 +15,7 @@ from empatheia.config import load_recipe
 from empatheia.corpora import sample
 from empatheia.errors import ConfigError
 from empatheia.reports.results_page import keep
+from empatheia.training.earlier_records import measured_by_names
 from empatheia.training.estimating import EstimateTask, comparisons, recall_metrics
 from empatheia.training.runner import run
 from empatheia.training.word_chart import methods_of, word_chart, word_table
@@ -88,7 +89,7 @@ def test_a_small_run(tmp_path):
     assert all(row and row[0].words for row in words.annotate(dialogues[:2]))
     lines = [json.loads(line) for line in (status.folder / "outputs.jsonl").read_text().splitlines()]
     assert {"set", "method", "id", "gold", "ranked"} == set(lines[0])
-    assert (status.folder / "words.md").read_text(encoding="utf-8") == word_table(scores)
+    assert (status.folder / "words.md").read_text(encoding="utf-8") == word_table(measured_by_names(scores))
     charts = sorted(path.name for path in status.folder.glob("words-*.svg"))
     assert len(charts) == 5 and charts[0] == "words-emocause.svg"
     kept = keep(status.folder, tmp_path / "results")
@@ -163,19 +164,20 @@ def test_table_and_chart():
         metrics = recall_metrics([item] * 4, rows)
         scores |= {f"some words: {name}: {key}": m.compute(200).to_dict() for key, m in metrics.items()}
     scores["some words: estimator a<b - rake: cause_recall_top1"] = {"difference": 0}
-    assert methods_of(scores, "some words") == ["rake", "random", "estimator a<b", "rake, gold emotion"]
-    lines = word_table(scores).splitlines()
+    measured = measured_by_names(scores)
+    assert methods_of(measured, "some words") == ["rake", "random", "estimator a<b", "rake, gold emotion"]
+    lines = word_table(measured).splitlines()
     assert lines[0] == "## some words, 4 texts"
     assert lines[4] == "| rake | 50.00 [50.00, 50.00] | 100.00 [100.00, 100.00] | 100.00 [100.00, 100.00] |"
     assert lines[5].startswith("| random | 12.50 [") and lines[8] == "| ceiling | 50.00 | 100.00 | 100.00 |"
-    chart = ElementTree.fromstring(word_chart(scores, "some words"))
+    chart = ElementTree.fromstring(word_chart(measured, "some words"))
     svg = "{http://www.w3.org/2000/svg}"
     dots = chart.findall(f"{svg}g/{svg}circle")
     assert len(dots) == 12
     for panel in range(3):
         own = [float(dot.get("cx")) for dot in dots[4 * panel : 4 * panel + 4]]
         values = [scores[f"some words: {n}: cause_recall_top{(1, 3, 5)[panel]}"]["value"] for n in
-                  methods_of(scores, "some words")]  # fmt: skip
+                  methods_of(measured, "some words")]  # fmt: skip
         assert sorted(range(4), key=own.__getitem__) == sorted(range(4), key=values.__getitem__)
     assert "estimator a<b: 0.00 [0.00, 0.00]" in [t.text for t in chart.iter(f"{svg}title")]
 

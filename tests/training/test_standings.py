@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from empatheia.cli import main
-from empatheia.config import load_recipe
+from empatheia.config import load_recipe, recipe_files
 from empatheia.errors import DataError
 from empatheia.metrics.published import published
 from empatheia.training.standings import parts, standings, to_text
@@ -32,7 +32,7 @@ def test_every_recipe_exists_and_published_figures_are_read():
     assert printed["meed2/response_labels", "weighted F1"] == 28.64
 
 
-RECIPES = sorted((Path(__file__).parents[2] / "recipes").rglob("*.yaml"))
+RECIPES = recipe_files(Path(__file__).parents[2] / "recipes")
 
 
 @pytest.mark.parametrize("file", RECIPES, ids=lambda file: f"{file.parent.name}/{file.stem}")

@@ -31,6 +31,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "respond": ("empatheia.cli.respond:respond", "Answer a conversation with one empathetic reply."),
     "chat": ("empatheia.cli.chat:chat", "Talk with a model, turn by turn."),
+    "serve": ("empatheia.cli.serve:serve", "Answer over HTTP: OpenAI's protocol, analysis, a page to talk to."),
+    "mcp": ("empatheia.cli.mcp:mcp", "Offer analysis and replies to assistants as tools."),
+    "care": ("empatheia.cli.care:app", "Check texts for danger, measure the check, show the help lines."),
     "demo": ("empatheia.cli.demo:demo", "Run the main job on a short conversation with the bundled model."),
     "models": ("empatheia.cli.models:app", "List models, show their cards, train or fetch more."),
     "data": ("empatheia.cli.data:app", "Get, show and count corpora."),
@@ -53,6 +56,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "empatheia.cli.judge:judge",
         "Let a language model compare two systems' replies, in both orders.",
     ),
+    "study": (
+        "empatheia.cli.study:app",
+        "Run studies with people: ratings, comparisons, live talks, collection.",
+    ),
     "annotate": (
         "empatheia.cli.annotate:annotate",
         "Label the causes in EmpatheticDialogues with a trained annotator.",
@@ -61,6 +68,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "empatheia.cli.infer:infer",
         "Ask a commonsense provider about every speaker turn, into a file; make its index.",
     ),
+    "curate": ("empatheia.cli.curate:app", "Make dialogue corpora out of subtitles and chats."),
     "package": ("empatheia.cli.package:package", "Make a finished run into a model folder with its card."),
     "doctor": ("empatheia.cli.doctor:doctor", "Say what is installed, what is missing and how to get it."),
 }

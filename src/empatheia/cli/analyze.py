@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from itertools import chain, islice
 from pathlib import Path
@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
+from empatheia.cli.analyzed_rows import ROWS_PER_CHUNK, analyzed, plain_record
 from empatheia.cli.conversations import conversation_of, read_texts
 from empatheia.cli.rows import (
     Row,
-    answer_each,
     check_output,
     columns_given,
     count_lines,
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from empatheia.dialogue import Understanding
     from empatheia.listener import Listener
 
-ROWS_PER_CHUNK = 2048
 WITH_HELP = "Ask for emotion, intent, causes, words, mechanisms, inferences, reaction (comma-separated) or all."
+ENGINE_HELP = "dask: a folder or file of any size, in several processes, into Parquet files in the folder --out."
 FORMULAS_HELP = "In CSV, leave cells that a spreadsheet would compute; else an apostrophe goes before = + - @."
 PAGE_PARTS = "emotion,causes"
 """What ``--html`` shows if ``--with`` does not say."""
@@ -54,6 +54,9 @@ def analyze(
     ] = None,
     speaker: Annotated[str | None, typer.Option(help="With --with: who is the speaker in a chat.")] = None,
     formulas: Annotated[bool, typer.Option("--formulas", help=FORMULAS_HELP)] = False,
+    engine: Annotated[str, typer.Option(metavar="plain|dask", help=ENGINE_HELP)] = "plain",
+    workers: Annotated[int, typer.Option(min=0, help="With --engine dask: processes; 0 = this one.")] = 2,
+    scheduler: Annotated[str | None, typer.Option(help="With --engine dask: a cluster, tcp://HOST:PORT.")] = None,
 ) -> None:
     r"""Say what is felt and which words caused it.
 
@@ -68,7 +71,12 @@ def analyze(
     printf 'I passed!\n' | empatheia analyze --json -
     empatheia analyze posts.csv --column body --out posts.emotions.csv --resume
     empatheia analyze chat.txt --with emotion,causes,words --html report.html
+    empatheia analyze posts/ --engine dask --workers 8 --out posts.emotions
     """
+    if engine != "plain" or scheduler is not None:
+        unused = {"--with": with_, "--html": html, "--json": as_json, "--model-for": model_for, "--speaker": speaker}
+        _by_shards(texts, engine, out, model, column, batch_size, workers, scheduler, unused)
+        return
     if resume and out is None:
         raise ConfigError("--resume needs --out FILE: without a file there is nothing to go on from.")
     path = file_given(texts)
@@ -115,6 +123,42 @@ def analyze(
     _run(_loaded(model), chain(first, rows), total, as_json, batch_size, out, resume, model, formulas)
 
 
+def _by_shards(
+    texts: list[str],
+    engine: str,
+    out: Path | None,
+    model: str,
+    column: str | None,
+    batch_size: int,
+    workers: int,
+    scheduler: str | None,
+    unused: dict[str, Any],
+) -> None:
+    """``--engine dask``; raises ConfigError for what does not go with it."""
+    from empatheia.cli.opening import check_who
+    from empatheia.cli.output import say
+    from empatheia.cli.progress import told_shards
+
+    if engine not in ("plain", "dask"):
+        raise ConfigError(f"--engine is {engine!r}; accepted: plain, dask.")
+    if engine == "plain":
+        raise ConfigError("--scheduler needs --engine dask.")
+    if given := [name for name, value in unused.items() if value]:
+        raise ConfigError(f"--engine dask has no {', '.join(given)}; its result is Parquet with every answer.")
+    if len(texts) != 1 or not Path(texts[0]).exists():
+        raise ConfigError(f"--engine dask takes one folder or file that is there; found {', '.join(texts)[:200]!r}.")
+    if out is None or out.is_file():
+        raise ConfigError("--engine dask needs --out FOLDER, which may be there or not.")
+    check_who(model)
+    from empatheia.cli.analyze_shards import analyze_files
+
+    options = {"model": model, "column": column, "batch_size": batch_size, "workers": workers, "scheduler": scheduler}
+    found = analyze_files(Path(texts[0]), out, **options, say=say, tell=told_shards())
+    for problem in found["problems"][:10]:
+        say(problem)
+    say(f"{found['rows']:,} rows of {found['files']:,} files, {found['bad']:,} bad; written to {out}")
+
+
 def _loaded(model: str) -> Listener:
     """The listener; a name that is none is told before anything heavy is imported."""
     from empatheia.cli.opening import check_who
@@ -149,8 +193,9 @@ def _run(
     """Analyses rows chunk by chunk, in constant memory."""
     from empatheia.cli.output import print_json, print_lines, row_line, say
     from empatheia.cli.progress import progress_bar
-    from empatheia.cli.results import CSV_COLUMNS, ResultFile, beside_given, flat, model_mark
+    from empatheia.cli.results import ResultFile, model_mark
     from empatheia.listener.inputs import as_dialogue
+    from empatheia.listener.tables import CSV_COLUMNS, beside_given, flat
 
     bad: list[int] = []
     n_good = n_before = 0
@@ -168,14 +213,14 @@ def _run(
             say(f"going on after row {file.n_done:,} of {file.partial}")
         advance = stack.enter_context(progress_bar(total, file.n_done if file else 0))
         while chunk := list(islice(rows, ROWS_PER_CHUNK)):
-            for row, result in _analyzed(listener, chunk, batch_size, advance):
+            for row, result in analyzed(listener, chunk, batch_size, advance):
                 if isinstance(result, str):
                     bad.append(row.number)
                     say(f"row {row.number}: {result}")
                 else:
                     n_good += 1
                 if file is not None or as_json:
-                    (file.write if file is not None else print_json)(_record(row, result, given))
+                    (file.write if file is not None else print_json)(plain_record(row, result, given))
                 elif not isinstance(result, str):
                     print_lines([row_line(row.number, result)])
             if file is not None:
@@ -186,36 +231,6 @@ def _run(
         say(f"{n_before + n_good + len(bad):,} rows, {len(bad):,} bad{f' ({listed})' if bad else ''}{where}")
     if bad and not n_good and not n_before:
         raise DataError("no row could be used; see the messages above.")
-
-
-def _analyzed(
-    listener: Listener, chunk: list[Row], batch_size: int, advance: Callable[[int], None]
-) -> Iterator[tuple[Row, Understanding | str]]:
-    """Each row of a chunk with its understanding, or with what is wrong with it."""
-    from empatheia.listener import as_dialogue
-
-    faults: dict[int, str] = {}
-    good: list[Any] = []
-    for row in chunk:
-        try:
-            if row.error is not None or row.item is None:
-                raise DataError(row.error or "is empty.")
-            good.append(as_dialogue(row.item))
-        except DataError as error:
-            faults[row.number] = str(error)
-    advance(len(faults))
-    results = iter(
-        answer_each(lambda items, moved: listener.analyze(items, batch_size=batch_size, progress=moved), good, advance)
-    )
-    for row in chunk:
-        yield row, faults[row.number] if row.number in faults else next(results)
-
-
-def _record(row: Row, result: Understanding | str, given: Sequence[str] = ()) -> dict[str, Any]:
-    identity = {} if row.id is None else {"id": row.id}
-    identity |= {"cells": [dict(cells) for cells in row.cells]} if given else {}
-    content = {"error": result} if isinstance(result, str) else result.to_dict()
-    return {"row": row.number, **identity, **content}
 
 
 def _check_made(file: ResultFile, model: str) -> None:

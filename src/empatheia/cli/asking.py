@@ -128,18 +128,19 @@ def _run(
     """Analyses conversations chunk by chunk, in constant memory."""
     from empatheia.cli.findings import TABLE_COLUMNS, table_rows
     from empatheia.cli.progress import progress_bar
-    from empatheia.cli.results import ResultFile, beside_given
+    from empatheia.cli.results import ResultFile
     from empatheia.listener.inputs import as_conversation
+    from empatheia.listener.tables import beside_given
 
     first = next(rows)
     rows, given = chain([first], rows), columns_given(first, out)
-    table = beside_given(given, TABLE_COLUMNS, table_rows)
+    columns, cells = beside_given(given, TABLE_COLUMNS, table_rows)
     show = _shower(as_json, is_quiet=out is not None or (html is not None and not as_json))
     report = _report(html, out, source)
     bad: list[int] = []
     n_bad = n_good = 0
     with ExitStack() as stack:
-        made = None if out is None else ResultFile(out, resume, *table, keeps_formulas)
+        made = None if out is None else ResultFile(out, resume, columns, cells, keeps_formulas)
         file = None if made is None else stack.enter_context(made)
         if file is not None:
             _check_made(file, analyzer)

@@ -1,4 +1,4 @@
-"""``empatheia chat``: a conversation, turn by turn; words as they come where one model is named."""
+"""``empatheia chat``: a conversation, turn by turn; sentences as they come where one model is named."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from empatheia.cli.guarding import CountryOption, NoCareOption, ResourcesOption
 from empatheia.cli.opening import (
     ConditionOption,
     EndpointOption,
@@ -72,11 +73,15 @@ def chat(
     key_env: KeyOption = "EMPATHEIA_API_KEY",
     price_in: PriceInOption = None,
     price_out: PriceOutOption = None,
+    no_care: NoCareOption = False,
+    country: CountryOption = None,
+    resources: ResourcesOption = None,
 ) -> None:
     r"""Talk with a model.
 
     Without --model or --system the replies come of five steps, ranked, so each is shown when it is whole;
-    otherwise words are shown as they come, unless by a beam. --strategy makes it one way of writing.
+    otherwise sentences are shown as they come, unless by a beam. --strategy makes it one way of writing. A text that
+    tells of danger gets a reply built from parts and help lines; see 'empatheia care --help'.
 
     Reads stdin to its end when that is not a terminal: one line in, one reply out. Commands inside: /quit,
     /reset, /help; /focus, /alpha, /emotion, /intent steer the next replies, /why explains the last. Named words
@@ -87,6 +92,7 @@ def chat(
     empatheia chat --focus auto --alpha 4
     printf 'I failed my exam.\nI studied for weeks.\n' | empatheia chat
     """
+    from empatheia.cli.guarding import open_care, tell_notice
     from empatheia.cli.opening import check_who, open_listener, usage_line
     from empatheia.cli.output import say
     from empatheia.cli.steering import given_decoding, in_five_steps, read_listener, steering_of
@@ -106,6 +112,7 @@ def chat(
     )
     given = given_decoding(context)
     steering = steering_of(focus, alpha, beta, worlds, distractors)
+    care = open_care(no_care, country, resources)
     if listener_file is not None:
         listener = read_listener(context, listener_file)
     else:
@@ -123,9 +130,10 @@ def chat(
         )
     has_steps = isinstance(listener, FocusedListener)
     if steering is not None or has_steps:
-        conversation = in_five_steps(listener, condition).converse(steering=steering, **given)
+        conversation = in_five_steps(listener, condition).converse(steering=steering, care=care, **given)
     else:
-        conversation = listener.converse(decoding=settings)
+        conversation = listener.converse(decoding=settings, care=care)
+    tell_notice(care)
     try:
         _converse(conversation, show, condition, given)
     finally:
@@ -187,7 +195,7 @@ def _answer(conversation: Conversation, text: str, with_analysis: bool, is_termi
         if is_terminal or with_analysis:
             show_piece("listener  ")
         for piece in pieces:
-            show_piece(piece)
+            show_piece(piece, keeps_lines=is_terminal)
     except KeyboardInterrupt:
         say("(stopped)")
     show("")

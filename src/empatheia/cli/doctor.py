@@ -13,6 +13,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from empatheia.cli.licences import licences
+
 State = Literal["ok", "missing", "optional"]
 CORE = (
     "torch",
@@ -47,13 +49,26 @@ class Check:
     remedy: str = ""
 
 
-def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    with_licences: Annotated[
+        bool, typer.Option("--licences", help="List the licences of all packages needed, in place of the rest.")
+    ] = False,
+) -> None:
     """Say what is installed, where each part comes from, what is missing and how to get it.
 
     Never uses the network. The exit code is 3 when a needed part is missing.
     """
     from empatheia.cli.output import print_json, print_lines
 
+    if with_licences:
+        rows = licences()
+        widest = max(len(row["name"]) for row in rows) + 2
+        if as_json:
+            print_json(rows)
+        else:
+            print_lines([[(f"{row['name']:<{widest}}{row['version']:<16}{row['licence']}", "")] for row in rows])
+        return
     checks = [*_packages(), *_models(), *_corpora(), *_other_data(), *_places()]
     if as_json:
         print_json([asdict(check) for check in checks])

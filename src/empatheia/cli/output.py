@@ -45,9 +45,9 @@ def show(text: str) -> None:
     sys.stdout.write(visible_lines(text) + "\n")
 
 
-def show_piece(text: str) -> None:
-    """A piece of a line on stdout, at once."""
-    sys.stdout.write(visible(text))
+def show_piece(text: str, keeps_lines: bool = False) -> None:
+    """A piece of a text on stdout, at once; in one line unless its own are kept."""
+    sys.stdout.write(visible_lines(text) if keeps_lines else visible(text))
     sys.stdout.flush()
 
 
@@ -133,8 +133,9 @@ def understanding_lines(
 
 
 def reply_lines(reply: Reply) -> list[Line]:
-    """The answer itself."""
-    return [[_label("listener"), (visible(reply.text), "bold green")]]
+    """The answer itself, with its own lines."""
+    first, *others = visible_lines(reply.text).split("\n")
+    return [[_label("listener"), (first, "bold green")], *([(line, "bold green")] for line in others)]
 
 
 def row_line(number: int, understanding: Understanding) -> Line:

@@ -39,6 +39,25 @@ def progress_bar(total: int | None, done: int) -> Iterator[Callable[[int], None]
         yield lambda n: progress.advance(task, n)
 
 
+def told_shards() -> Callable[[Any], None]:
+    """Tells on stderr how far work in shards is: each stage's first and last line, and one now and then."""
+    from empatheia.cli.output import say
+
+    told = 0.0
+
+    def tell(progress: Any) -> None:
+        nonlocal told
+        now = time.monotonic()
+        is_end = progress.done == progress.total
+        if not is_end and now - told < SECONDS_BETWEEN:
+            return
+        told = now
+        left = "" if is_end or progress.seconds_left is None else f", {_duration(progress.seconds_left)} left"
+        say(f"{progress.stage}: {progress.done:,} of {progress.total:,} shards{left}")
+
+    return tell
+
+
 def _lines(total: int | None, done: int) -> Callable[[int], None]:
     from empatheia.cli.output import say
 

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from empatheia.cli.guarding import CountryOption, NoCareOption, ResourcesOption
 from empatheia.cli.opening import (
     ConditionOption,
     EndpointOption,
@@ -74,6 +75,9 @@ def respond(
     key_env: KeyOption = "EMPATHEIA_API_KEY",
     price_in: PriceInOption = None,
     price_out: PriceOutOption = None,
+    no_care: NoCareOption = False,
+    country: CountryOption = None,
+    resources: ResourcesOption = None,
 ) -> None:
     r"""Answer a conversation.
 
@@ -84,6 +88,9 @@ def respond(
     written greedily and by a beam, plain and focused, and ranked. --strategy makes it one way of writing; the other
     options change both.
 
+    A text that tells of danger gets a reply built from parts and help lines in place of the model's; see
+    'empatheia care --help'.
+
     \b
     empatheia respond "I finally got the job!"
     empatheia respond "My dog died." "I am so sorry." "He was fourteen." --strategy beam --show analysis
@@ -93,8 +100,10 @@ def respond(
     empatheia respond "My dog ate the cake." --listener listener.yaml --explain
     """
     from empatheia.cli.explaining import explanation_lines
+    from empatheia.cli.guarding import open_care, tell_guesses
     from empatheia.cli.opening import check_who, open_listener, usage_line
-    from empatheia.cli.output import print_json, print_lines, reply_lines, say, understanding_lines, visible
+    from empatheia.cli.output import print_json, print_lines, reply_lines, say, understanding_lines
+    from empatheia.cli.output import show as show_lines
     from empatheia.cli.steering import given_decoding, in_five_steps, read_listener, steering_of
     from empatheia.dialogue import Dialogue
 
@@ -120,6 +129,7 @@ def respond(
     )
     steering = steering_of(focus, alpha, beta, worlds, distractors)
     dialogue = Dialogue.of(*texts)
+    care = open_care(no_care, country, resources)
     if listener_file is not None:
         listener = read_listener(context, listener_file)
     else:
@@ -138,9 +148,9 @@ def respond(
     has_steps = isinstance(listener, FocusedListener)
     if explain or steering is not None or has_steps:
         five_steps = in_five_steps(listener, condition)
-        reply = five_steps.respond(dialogue, steering=steering, explain=explain, **given_decoding(context))
+        reply = five_steps.respond(dialogue, steering=steering, explain=explain, care=care, **given_decoding(context))
     else:
-        reply = listener.respond(dialogue, decoding=settings)
+        reply = listener.respond(dialogue, decoding=settings, care=care)
     if not reply.text:
         say(f"the reply is empty (finish: {reply.decoding.get('finish', 'none')}); try a larger --max-new-tokens.")
     if as_json:
@@ -150,8 +160,9 @@ def respond(
     elif show is Shown.analysis:
         print_lines([*understanding_lines(reply.understanding), *reply_lines(reply)])
     else:
-        print_lines([[(visible(reply.text), "")]])
+        show_lines(reply.text)
         if reply.understanding.uncertain:
             say(f"uncertain: {'; '.join(reply.understanding.uncertain)}")
+    tell_guesses(care, reply)
     if told := usage_line(listener):
         say(told)

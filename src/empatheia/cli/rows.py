@@ -33,6 +33,7 @@ TEXT_COLUMNS = (
 _MAX_ID_CHARACTERS = 1000
 _PROBE_BYTES = 1 << 16
 _MAX_LINES_PER_ROW = 200  # beyond it a quotation mark was opened and never closed
+_MAX_COLUMNS = 5_000
 _FOREIGN_STARTS = {b"PK\x03\x04": "a ZIP or spreadsheet file", b"\x1f\x8b": "a gzip file", b"%PDF": "a PDF"}
 
 
@@ -233,6 +234,11 @@ def _csv_rows(stream: BinaryIO, path: Path, column: str | None, with_fields: boo
         header = [name.strip() for name in next(csv_reader([header_line], delimiter=delimiter))]
     except csv.Error as error:
         raise DataError(f"{path}: its first line must name the columns, and is not readable as CSV: {error}.") from None
+    if len(header) > _MAX_COLUMNS:
+        raise DataError(
+            f"{path}: its first line names {len(header):,} columns; at most {_MAX_COLUMNS:,} are read."
+            " Keep the column of texts and those you need."
+        )
     name = _choose_column(header, column, where=f"{path} ")
     index, id_index = header.index(name), header.index("id") if "id" in header else None
     reader = csv_reader(lines, delimiter=delimiter)
@@ -274,13 +280,15 @@ def _csv_rows(stream: BinaryIO, path: Path, column: str | None, with_fields: boo
 
 def _own_names(header: Sequence[str]) -> list[str]:
     """The columns, those of the same name numbered: ``note``, ``note (2)``."""
-    names: list[str] = []
+    names: dict[str, None] = {}
+    counts: dict[str, int] = {}
     for name in header:
-        number, own = 2, name
+        own = name
         while own in names:
-            own, number = f"{name} ({number})", number + 1
-        names.append(own)
-    return names
+            counts[name] = counts.get(name, 1) + 1
+            own = f"{name} ({counts[name]})"
+        names[own] = None
+    return list(names)
 
 
 def _has_old_line_ends(stream: BinaryIO) -> bool:

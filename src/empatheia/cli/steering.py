@@ -159,7 +159,11 @@ def steer(
 
     if not isinstance(conversation, SteeredConversation):
         conversation = SteeredConversation(
-            in_five_steps(conversation.listener, condition), None, conversation.dialogue, **(given or {})
+            in_five_steps(conversation.listener, condition),
+            None,
+            conversation.dialogue,
+            care=conversation.care,
+            **(given or {}),
         )
     command, _, value = line.partition(" ")
     value = value.strip()

@@ -38,6 +38,9 @@ class DataConfig(TaskData):
     situations: bool = Field(False, description="Also learn the emotion from the situation texts (no reply).")
     extra: tuple[str, ...] = Field((), description="Dialogue corpora added to the training replies.")
     pool: tuple[str, ...] = Field((), description="Dialogue corpora of `corpus: pooled`, split 80/10/10.")
+    curated: str | None = Field(
+        None, description="Folder of a run of `empatheia curate` for `corpus: curated`; its parts go into `pool`."
+    )
     causes: Literal["none", "annotator", "recec", "lexicon", "sample"] = Field(
         "none", description="Origin of the cause labels."
     )

@@ -375,6 +375,15 @@ def read_recipe_tree(path: str | Path) -> dict[str, Any]:
     return _read_tree(Path(path), ())
 
 
+NOT_TRAININGS = ("curation", "studies")
+"""Folders of recipes that other commands than ``train`` read."""
+
+
+def recipe_files(root: Path) -> list[Path]:
+    """The recipes of trainings below a folder, in order."""
+    return sorted(path for path in root.rglob("*.yaml") if path.parent.name not in NOT_TRAININGS)
+
+
 def recipes_root() -> Path:
     """The folder of recipes: beside the package, or in the checkout it runs from.
 

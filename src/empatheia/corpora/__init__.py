@@ -13,6 +13,7 @@ CORPORA = Registry(
     {
         "empathetic_dialogues": "empatheia.corpora.empathetic_dialogues:load",
         "everyday": "empatheia.corpora.everyday:load",
+        "curated": "empatheia.corpora.curated:load",
         "sample": "empatheia.corpora.sample:load",
         "recec": "empatheia.corpora.recec:load",
         "reccon": "empatheia.corpora.reccon:load",
@@ -46,12 +47,14 @@ CORPORA_FILES = {
     "epitome": "epitome/interpretations-reddit.csv",
     "emocause": "emocause/test.json",
     "dailydialog": "dailydialog/train_partial.jsonl",
+    "curated": "curated/corpus.json",
 }
 """A file that shows a corpus is there; the others are ``dialogue_corpora/<name>.jsonl``."""
 
 _OFFICIAL_SPLITS = {
     "empathetic_dialogues": ("train", "valid", "test"),
     "everyday": ("train", "valid", "test"),
+    "curated": ("train", "valid", "test"),
     "sample": ("train", "valid", "test"),
     "reccon": ("train", "valid", "test"),
     "dailydialog": ("train", "valid", "test"),

@@ -41,6 +41,12 @@ LICENCES: dict[str, Licence] = {
         "Rashkin et al. 2019, Meta",
     ),
     "everyday": Licence("CC BY 4.0", True, "Written for this project; the project is named.", "bundled"),
+    "curated": Licence(
+        "of the films or chats it was made from",
+        False,
+        "Whoever made it knows what it may be used for; OpenSubtitles asks for a link and states no licence.",
+        "empatheia curate",
+    ),
     "sample": Licence("MIT", True, "Written for this package.", "bundled"),
     "recec": Licence(
         "none stated; text CC BY-NC 4.0",

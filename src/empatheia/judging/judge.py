@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
@@ -26,6 +25,7 @@ from empatheia.judging.verdicts import (
 )
 from empatheia.reading import parse_json
 from empatheia.registry import nearest
+from empatheia.resources import append_line, is_whole_line
 from empatheia.resources.chat_endpoint import ChatAnswer
 from empatheia.side_by_side import AnswerFile, align, text_key
 
@@ -244,13 +244,12 @@ def judge(
         (pair, order) for pair in asked for order in ORDERS if (pair.id, order) not in rows
     ]
     if todo:
-        with path.open("a", encoding="utf-8", errors="replace") as file:  # an answer may hold half surrogates
-            for row in _ask_all(todo, endpoint, criteria, prompt, workers, max_tokens, path):
-                file.write(json.dumps(row, ensure_ascii=False) + "\n")
-                file.flush()
-                rows[row["pair"], row["order"]] = row
-                if progress is not None:
-                    progress(len(rows), 2 * len(asked))
+        path.open("ab").close()  # where it cannot be written, nothing is asked
+        for row in _ask_all(todo, endpoint, criteria, prompt, workers, max_tokens, path):
+            append_line(path, json.dumps(row, ensure_ascii=False))
+            rows[row["pair"], row["order"]] = row
+            if progress is not None:
+                progress(len(rows), 2 * len(asked))
     return _summed_up(pairs, names, endpoint.model, prompt, rows, criteria, prices, ratings)
 
 
@@ -316,7 +315,7 @@ def _ask(
 
 
 def _kept(path: Path, pairs: Mapping[str, Pair], model: str, prompt: str) -> dict[tuple[str, Order], dict[str, Any]]:
-    """Answers an earlier call left, checked; a last line that a kill cut short is taken off the file."""
+    """Answers an earlier call left, checked; a last line that a kill cut short counts as none."""
     if path.is_dir():
         raise DataError(f"{path} is a folder; name a file, e.g. {path / 'judged.jsonl'}.")
     if not path.absolute().parent.is_dir():
@@ -324,12 +323,10 @@ def _kept(path: Path, pairs: Mapping[str, Pair], model: str, prompt: str) -> dic
     if not path.is_file():
         return {}
     found: dict[tuple[str, Order], dict[str, Any]] = {}
-    whole = 0
     with path.open("rb") as stream:
         for number, line in enumerate(stream, 1):
-            if not line.endswith(b"\n"):
+            if not line.endswith(b"\n") and not is_whole_line(line, path):
                 break
-            whole += len(line)
             try:
                 row = parse_json(line)
                 key, made = (str(row["pair"]), row["order"]), (row["model"], row["prompt"])
@@ -348,7 +345,6 @@ def _kept(path: Path, pairs: Mapping[str, Pair], model: str, prompt: str) -> dic
             if pair.fingerprint != fingerprint:
                 raise DataError(f"{path}:{number}: pair {key[0]} had other replies; name another file with --out.")
             found.setdefault(key, row | {"choices": choices} | tokens)
-    os.truncate(path, whole)
     return found
 
 

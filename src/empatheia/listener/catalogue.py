@@ -91,7 +91,7 @@ def find_model(name: str | Path) -> Path:
                 " with --model (in Python: Listener.load(folder))."
             )
     if not path.is_dir() and str(name) in RESPONDERS and installed_model(str(name)) is None:
-        from empatheia.listener.systems import command_to_make
+        from empatheia.listener.system_recipes import command_to_make
 
         raise MissingResourceError(
             f"{str(name)!r} is a system, and no model of this name is on this machine. Its best checkpoint answers with"

@@ -22,6 +22,7 @@ from empatheia.taxonomy import EMOTIONS
 MANIFEST = "empatheia.json"
 WEIGHTS = "model.safetensors"
 FORMAT = 1
+_LONGEST_NAME = 100
 _REMEDY = "Give a folder that 'empatheia train' wrote, or a name from 'empatheia models list'."
 
 
@@ -66,7 +67,8 @@ def read_manifest(folder: Path) -> Manifest:
         raise CheckpointError(f"no model folder at {folder}. {_REMEDY}")
     path = folder / MANIFEST
     weights = read_json(path).get("weights", WEIGHTS) if path.is_file() else WEIGHTS
-    weights = weights if isinstance(weights, str) and Path(weights).name == weights else WEIGHTS
+    is_name = isinstance(weights, str) and Path(weights).name == weights and len(weights) <= _LONGEST_NAME
+    weights = weights if is_name else WEIGHTS
     for name in (MANIFEST, "config.json", *([weights] if weights else [])):
         if not (folder / name).is_file():
             raise CheckpointError(f"{folder} has no {name}, so it is not a whole model folder. {_REMEDY}")

@@ -1,15 +1,26 @@
-"""A conversation with a :class:`Listener`: it remembers the turns."""
+"""A conversation with a listener: it remembers the turns."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import Protocol
 
+from empatheia.care.checking import Care
 from empatheia.dialogue import Dialogue, Reply, Turn, Understanding
+from empatheia.listener.strategies import Decoding
+from empatheia.listener.streaming import ReplyStream
 
-if TYPE_CHECKING:
-    from empatheia.listener.listener import Listener, ReplyStream
-    from empatheia.listener.strategies import Decoding
+
+class Answers(Protocol):
+    """What a conversation asks of the listener that answers."""
+
+    def respond(self, item: Dialogue, /, *, decoding: Decoding | None, care: Care | bool) -> Reply:
+        """One reply to a conversation that ends with the speaker."""
+        ...
+
+    def stream(self, item: Dialogue, /, *, decoding: Decoding | None, care: Care | bool) -> ReplyStream:
+        """The same reply piece by piece."""
+        ...
 
 
 class Conversation:
@@ -19,22 +30,28 @@ class Conversation:
         listener: Who answers.
         decoding: How replies are chosen.
         dialogue: A conversation to go on with; it must end with a listener turn, or be empty.
+        care: As for :meth:`Listener.respond`.
     """
 
-    def __init__(self, listener: Listener, decoding: Decoding, dialogue: Dialogue | None = None) -> None:
+    def __init__(
+        self, listener: Answers, decoding: Decoding | None, dialogue: Dialogue | None = None, care: Care | bool = True
+    ) -> None:
         self.listener = listener
         self.decoding = decoding
+        self.care = care
         self.dialogue = dialogue if dialogue is not None else Dialogue("conversation", ())
 
     def say(self, text: str) -> Reply:
         """Adds what the speaker says and the listener's reply; a text that is refused changes nothing."""
-        reply = self.listener.respond(self._with(text), decoding=self.decoding)
+        reply = self.listener.respond(self._with(text), decoding=self.decoding, care=self.care)
         self._remember(text, reply.text)
         return reply
 
     def stream(self, text: str) -> ConversationStream:
-        """As :meth:`say`, word by word: iterate over the result; the turns are added as far as it is read."""
-        return ConversationStream(self, text, self.listener.stream(self._with(text), decoding=self.decoding))
+        """As :meth:`say`, piece by piece: iterate over the result; the turns are added as far as it is read."""
+        return ConversationStream(
+            self, text, self.listener.stream(self._with(text), decoding=self.decoding, care=self.care)
+        )
 
     def reset(self) -> None:
         """Forgets all turns."""

@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from empatheia.care.guard import guarded_stream
 from empatheia.dialogue import Dialogue, Example, Reply, Understanding
 from empatheia.errors import DecodingError
 from empatheia.listener.catalogue import DEFAULT, find_model
@@ -345,6 +346,7 @@ class LanguageListener(Listener):
         messages = messages_of(one.example.context, one.hints, self.answers.wording)
         return "\n\n".join(f"[{message['role']}]\n{message['content']}" for message in messages)
 
+    @guarded_stream
     def stream(self, item: Input, *, decoding: Decoding | None = None, **settings: Any) -> ReplyStream:
         """As :meth:`Listener.stream`; a served model gives its reply as one piece.
 

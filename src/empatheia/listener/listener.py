@@ -16,6 +16,8 @@ import torch
 from torch import Tensor
 from transformers import LogitsProcessorList
 
+from empatheia.care.checking import Care
+from empatheia.care.guard import guarded, guarded_stream
 from empatheia.dialogue import Dialogue, Reply, Turn, Understanding
 from empatheia.errors import CheckpointError, ConfigError, DataError, DecodingError
 from empatheia.listener.catalogue import DEFAULT, find_model, perceiver
@@ -140,17 +142,19 @@ class Listener:
     @overload
     def respond(self, item: Inputs, *, decoding: Decoding | None = ..., **settings: Any) -> list[Reply]: ...
 
+    @guarded
     def respond(
         self, item: Input | Inputs, *, decoding: Decoding | None = None, **settings: Any
     ) -> Reply | list[Reply]:
-        """Answers; a conversation gets the same reply alone or in a list.
+        """Answers, behind the check of :mod:`empatheia.care`; a conversation gets the same reply alone or in a list.
 
         Args:
             item: As for :meth:`analyze`.
             decoding: How replies are chosen.
             **settings: Fields of :class:`Decoding` in its place: ``strategy``, ``num_beams``, ``top_k``,
                 ``top_p``, ``temperature``, ``max_new_tokens``, ``no_repeat_ngram_size``,
-                ``repetition_penalty``, ``seed``, ``label``.
+                ``repetition_penalty``, ``seed``, ``label``. And ``care``: True, a
+                :class:`~empatheia.care.Care`, or False = nobody checks for danger.
 
         Returns:
             One reply, or a list in the order of the inputs.
@@ -171,15 +175,17 @@ class Listener:
             results += [replies[i] for i in range(len(encoded))]
         return results
 
+    @guarded_stream
     def stream(self, item: Input, *, decoding: Decoding | None = None, **settings: Any) -> ReplyStream:
-        """Answers word by word: iterate over the result for pieces of text; ``reply`` is there at the end.
+        """Answers piece by piece: iterate over the result for pieces of text; ``reply`` is there at the end.
 
-        Beams are compared only at their end, so ``beam`` gives the reply as one piece.
+        A piece is a sentence, which has passed the check; without it, a word. Beams are compared only at their end,
+        so ``beam`` gives the reply as one piece.
 
         Args:
             item: A text or a conversation.
             decoding: How the reply is chosen.
-            **settings: Fields of :class:`Decoding` in its place.
+            **settings: Fields of :class:`Decoding` in its place, and ``care`` as for :meth:`respond`.
 
         Raises:
             DataError: As for :meth:`analyze`.
@@ -202,16 +208,22 @@ class Listener:
         return ReplyStream(understanding, start, self.tokenizer.decode, finish, is_whole=decoding.strategy == "beam")
 
     def converse(
-        self, dialogue: Dialogue | None = None, *, decoding: Decoding | None = None, **settings: Any
+        self,
+        dialogue: Dialogue | None = None,
+        *,
+        decoding: Decoding | None = None,
+        care: Care | bool = True,
+        **settings: Any,
     ) -> Conversation:
         """Begins a conversation that remembers its turns.
 
         Args:
             dialogue: One to go on with.
             decoding: How replies are chosen.
+            care: As for :meth:`respond`.
             **settings: Fields of :class:`Decoding` in its place.
         """
-        return Conversation(self, _decoding(decoding, settings), dialogue)
+        return Conversation(self, _decoding(decoding, settings), dialogue, care)
 
     def _respond_batch(self, inputs: Sequence[EncodedInput], decoding: Decoding) -> list[Reply]:
         tensors = self.reader.tensors(inputs)
@@ -290,6 +302,7 @@ def respond(
     *,
     system: str | None = None,
     column: str | None = None,
+    care: Care | bool = True,
     **settings: Any,
 ) -> Any:
     """:meth:`Listener.respond` with a model that is loaded once.
@@ -299,6 +312,8 @@ def respond(
         model: Name or folder, e.g. ``default`` for the small bundled responder alone; None = :func:`five_steps`.
         system: Answer by the best checkpoint of this system in ``runs``, e.g. ``moel``, in place of a model.
         column: Of a frame: where the texts are.
+        care: The check in front of the answer: True = as shipped, a :class:`~empatheia.care.Care` of your own, or
+            False = none, which the reply's ``care`` says.
         **settings: Of the listener's own ``respond``.
 
     Raises:
@@ -314,7 +329,7 @@ def respond(
             raise ConfigError(f"model={model!r} and system={system!r} are both given; give one of them.")
         check_system(system)
         model = find_system(system, Path("runs"))
-    return (five_steps() if model is None else _shared(str(model))).respond(read, **settings)
+    return (five_steps() if model is None else _shared(str(model))).respond(read, care=care, **settings)
 
 
 def up_to(item: Input, target: int) -> Dialogue:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from empatheia.care.guard import guarded, guarded_stream
 from empatheia.dialogue import Dialogue, Reply, Understanding
 from empatheia.listener.catalogue import find_model
 from empatheia.listener.checkpoint import Manifest, read_manifest
@@ -68,6 +69,7 @@ class PerceivingListener(Listener):
             out += self._understood(chunk, progress)
         return out
 
+    @guarded
     def respond(  # pyright: ignore
         self, item: Input | Inputs, *, decoding: Decoding | None = None, **settings: Any
     ) -> Any:
@@ -76,7 +78,7 @@ class PerceivingListener(Listener):
         Args:
             item: As for :meth:`analyze`.
             decoding: Its ``seed`` chooses among equally fitting forms.
-            **settings: Fields of :class:`Decoding` in its place.
+            **settings: Fields of :class:`Decoding` in its place, and ``care`` as for :meth:`Listener.respond`.
 
         Raises:
             DataError: As for :meth:`analyze`.
@@ -87,9 +89,10 @@ class PerceivingListener(Listener):
             return self._replies([prepare(item)], seed)[0]
         return [reply for chunk in chunks(item) for reply in self._replies(chunk, seed)]
 
+    @guarded_stream
     def stream(self, item: Input, *, decoding: Decoding | None = None, **settings: Any) -> ReplyStream:
         """As :meth:`respond`; the reply comes as one piece."""
-        reply = self.respond(item, decoding=decoding, **settings)
+        reply = self.respond(item, decoding=decoding, care=False, **settings)
 
         def start(source: PieceQueue, cancelled: Cancelled) -> None:
             return None

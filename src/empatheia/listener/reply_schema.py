@@ -144,6 +144,18 @@ class ExplanationRecord(Strict):
     missing: dict[str, str] = Field(description="What could not be done, to the reason and the remedy.")
 
 
+class CareRecord(Strict):
+    """What the check in front of the answer found and did; only `care` with `--no-care`."""
+
+    care: Literal["on", "off"]
+    level: Literal["none", "concern", "crisis"] | None = None
+    about: str | None = Field(None, description="`self`, `other`, `past`, `fiction` or `unclear`.")
+    kinds: list[str] = Field(default_factory=list, description="Of danger, the surest first.")
+    uncertain: list[str] = Field(default_factory=list, description="Why the check may have misread.")
+    failed: bool = Field(False, description="The detector failed, so the safe reply was given.")
+    done: list[str] = Field(default_factory=list, description="E.g. `replaced`, `followed`.")
+
+
 class ReplyRecord(Strict):
     """A reply of `empatheia respond --json`; `explanation` is there with `--explain` alone."""
 
@@ -154,6 +166,7 @@ class ReplyRecord(Strict):
     model: str
     decoding: dict[str, Any] = Field(description="Settings of the writing, and what the responder adds.")
     explanation: ExplanationRecord | None = None
+    care: CareRecord | None = None
 
 
 def schema() -> dict[str, Any]:

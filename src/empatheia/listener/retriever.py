@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from empatheia.care.guard import guarded_stream
 from empatheia.decoding.reply_index import ReplyIndex
 from empatheia.decoding.retrieving import PairReader, vectors_of
 from empatheia.dialogue import Reply, Understanding
@@ -148,6 +149,7 @@ class Retriever(Listener):
             raise DataError(f"k is {k}; accepted: 1 or more replies.")
         return self._matches(self.reader.vectors([prepare(item)]), k)[0]
 
+    @guarded_stream
     def stream(self, item: Input, *, decoding: Decoding | None = None, **settings: Any) -> ReplyStream:
         """As :meth:`Listener.stream`; the reply comes as one piece."""
         [reply] = self._respond_batch([prepare(item)], _decoding(decoding, settings))  # pyright: ignore

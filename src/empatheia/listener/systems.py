@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -15,18 +16,27 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from empatheia.config import SIZES, read_recipe_tree, recipes_root
+from empatheia.config import SIZES
 from empatheia.corpora.licences import LICENCES
 from empatheia.errors import CheckpointError, ConfigError, EmpatheiaError, MissingResourceError
 from empatheia.listener.catalogue import ModelEntry, describe_model, known_models
 from empatheia.listener.checkpoint import MANIFEST
+from empatheia.listener.system_recipes import (
+    RecipeEntry,
+    command_of,
+    command_to_make,
+    first_to_make,
+    is_lesser,
+    rank,
+    recipes_of_systems,
+)
 from empatheia.metrics.published import DEFINITIONS, Published, other_settings, published
 from empatheia.metrics.score import Score
 from empatheia.reading import parse_json, read_record
 from empatheia.registry import nearest
 from empatheia.resources import cache_dir
 from empatheia.responders import RESPONDERS
-from empatheia.training.records import check_record
+from empatheia.training.records import check_record, measured_of
 
 TOLD = ("accuracy", "ppl_word", "ppl_item", "ppl_token", "bleu_nltk_4", "bleu_avg", "p_at_1_100")
 """Scores a line of the table may show."""
@@ -37,31 +47,6 @@ _CITATION = re.compile(
 )
 _REFERENCE = re.compile(r"(?P<first>[A-Z][^,.]*)(?P<others>, [^.]*)?\. .*?(?P<venue>[A-Z][\w -]*\b(?:19|20)\d\d)\.?\Z")
 _SENTENCE_END = re.compile(r"(?<!\bal)(?<!\be\.g)(?<!\bcf)\.(?:\s|\Z)")
-
-
-@dataclass(frozen=True, slots=True)
-class RecipeEntry:
-    """One recipe of a system.
-
-    Attributes:
-        name: E.g. ``gao2021/soft``.
-        file: Where it is.
-        corpus: What it learns from.
-        published: The row it is compared with, as the recipe names it; empty if it names none.
-        is_variant: It extends another recipe, or is the released code's form.
-        base: Pretrained model it stands on, or empty.
-        learns: Something is trained.
-        start: Where its weights come from at size cpu, e.g. another recipe's run; empty if it begins anew.
-    """
-
-    name: str
-    file: Path
-    corpus: str
-    published: Mapping[str, str]
-    is_variant: bool
-    base: str = ""
-    learns: bool = True
-    start: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,39 +164,6 @@ def results_root() -> Path | None:
     return next((place for root in (package, package.parents[1]) if (place := root / "results").is_dir()), None)
 
 
-@cache
-def recipes_of_systems() -> Mapping[str, tuple[RecipeEntry, ...]]:
-    """The recipes of each system of the registry, by name; a recipe that cannot be read is left out."""
-    found: dict[str, list[RecipeEntry]] = {}
-    try:
-        root = recipes_root()
-    except MissingResourceError:
-        return {}
-    for file in sorted(root.rglob("*.yaml")):
-        try:
-            tree = read_recipe_tree(file)
-        except EmpatheiaError:
-            continue
-        name, data = str(tree.get("name", "")), tree.get("data") or {}
-        if not name or "system" not in tree:
-            continue
-        is_variant = "extends:" in file.read_text(encoding="utf-8") or name.endswith("_repo")
-        corpus = str(data.get("corpus", "empathetic_dialogues"))
-        base = str((tree.get("model") or {}).get("base") or "")
-        entry = RecipeEntry(
-            name,
-            file,
-            corpus,
-            tree.get("published") or {},
-            is_variant,
-            base,
-            learns=bool(tree.get("stages")),
-            start={"start": tree.get("start"), **((tree.get("sizes") or {}).get("cpu") or {})}["start"] or "",
-        )
-        found.setdefault(str(tree["system"]), []).append(entry)
-    return {system: tuple(rows) for system, rows in found.items()}
-
-
 def _describe(
     name: str,
     recipes: Sequence[RecipeEntry],
@@ -220,12 +172,13 @@ def _describe(
     runs: Sequence[_Checkpoint],
 ) -> SystemEntry:
     title, paper, file = _module(name)
-    ranked = sorted(recipes, key=lambda r: _rank(name, r, records))
+    ranked = sorted(recipes, key=lambda r: rank(name, r, records))
     first = ranked[0] if ranked else None
     record = records.get(first.name, {}) if first is not None else {}
     row = next((recipe.published for recipe in ranked if recipe.published), {})
     own = first.published if first is not None and record else row  # nothing beside a number that is not its own
-    scores = {key: score for key, score in record.get("metrics", {}).items() if _is_score(score)}
+    rows = measured_of(record).rows if record else ()
+    scores = {row.name: row.score for row in rows if math.isfinite(row.score.value)}
     folder = _best(name, models, runs)
     return SystemEntry(
         name=name,
@@ -237,8 +190,8 @@ def _describe(
         size=record.get("size"),
         seed=record.get("seed"),
         parameters=record.get("parameters") or (_n_parameters(folder) if folder else None),
-        ours={key: float(score["value"]) for key, score in scores.items()},
-        unit={key: str(score.get("unit", "")) for key, score in scores.items()},
+        ours={key: float(score.value) for key, score in scores.items()},
+        unit={key: score.unit for key, score in scores.items()},
         published=_printed(own, scores),
         published_row=", ".join(str(value) for value in own.values()),
         licence=_licence(folder, first),
@@ -247,55 +200,14 @@ def _describe(
     )
 
 
-def _rank(system: str, recipe: RecipeEntry, records: Mapping[str, Any]) -> tuple[Any, ...]:
-    """No ablation, no step on the way to another; of these first one with a record, a published row, no variant."""
-    plain = (recipe.is_variant, len(recipe.name), recipe.name)
-    is_step = any(f"/{recipe.name}/" in other.start for other in recipes_of_systems().get(system, ()))
-    return (_is_lesser(recipe.name, system), is_step, recipe.name not in records, not recipe.published, *plain)
-
-
-def _is_lesser(recipe: str, system: str) -> bool:
-    """By its name an ablation (``without_...``), a baseline of the same class (``trs...``) or ``..._repo``."""
-    row = recipe.rpartition("/")[2]
-    return row != system and re.search(r"(?:^|_)without_|^(?:trs|transformer)(?:_|$)|_repo$", row) is not None
-
-
-def _first_to_make(name: str) -> RecipeEntry | None:
-    """The recipe for who has nothing yet: it starts from no other run."""
-    recipes = recipes_of_systems().get(name) or recipes_of_systems().get(_twin(name), ())
-    return min(recipes, key=lambda r: (_is_lesser(r.name, name), bool(r.start), _rank(name, r, {})), default=None)
-
-
-def command_to_make(name: str) -> str:
-    """The command that trains a system for who has nothing yet; empty if no recipe is here."""
-    return _command(_first_to_make(name))
-
-
-def _command(recipe: RecipeEntry | None) -> str:
-    return "" if recipe is None else f"empatheia train {_shown(recipe.file)} --size cpu"
-
-
 def _remedy(name: str) -> str:
-    first = _first_to_make(name)
+    first = first_to_make(name)
     if first is None:
         return "There is no recipe for it in this installation; name a model folder with --model."
     return (
-        f"Make one with: {_command(first)} (the recipe's first lines say what that needs);"
+        f"Make one with: {command_of(first)} (the recipe's first lines say what that needs);"
         " or name a model folder with --model."
     )
-
-
-def _shown(file: Path) -> str:
-    """A recipe's file as one would type it."""
-    return f"recipes/{file.relative_to(recipes_root()).as_posix()}"
-
-
-def _twin(name: str) -> str:
-    """Another name of the same class that has recipes, or an empty text."""
-    same = [
-        other for other in RESPONDERS.names() if other != name and RESPONDERS.target(other) == RESPONDERS.target(name)
-    ]
-    return next((other for other in same if other in recipes_of_systems()), "")
 
 
 def _is_same(found: str, name: str) -> bool:
@@ -319,7 +231,7 @@ def _run_checkpoints(runs: Path) -> list[_Checkpoint]:
                 size = manifest.parent.parent.name.partition("-")[0]
                 made = _Checkpoint(entry.system, manifest.parent)
                 rank = SIZES.index(size) if size in SIZES else -1  # type: ignore[arg-type]
-                whole = not _is_lesser(entry.title, entry.system)
+                whole = not is_lesser(entry.title, entry.system)
                 found.append((rank, whole, manifest.stat().st_mtime, made))
     return [made for *_, made in sorted(found, key=lambda row: row[:3], reverse=True)]
 
@@ -370,11 +282,7 @@ def _records(results: Path | None) -> dict[str, dict[str, Any]]:
     return {name: record for name, (_, record) in best.items()}
 
 
-def _is_score(score: Any) -> bool:
-    return isinstance(score, dict) and isinstance(score.get("value"), int | float)
-
-
-def _printed(row: Mapping[str, str], scores: Mapping[str, Any]) -> dict[str, float]:
+def _printed(row: Mapping[str, str], scores: Mapping[str, Score]) -> dict[str, float]:
     """The printed numbers of a row under our scores' names, in our units where they are one of percent and fraction.
 
     A number is left out where ours was measured in another way (over other words, by another protocol).
@@ -397,14 +305,9 @@ def _printed(row: Mapping[str, str], scores: Mapping[str, Any]) -> dict[str, flo
     return out
 
 
-def _is_other(ours: Any, number: Published) -> bool:
-    """Whether ours is no number to set beside the printed one; half a score of an old record is none either."""
-    if ours is None:
-        return False
-    try:
-        return bool(other_settings(Score.from_dict(ours), number))
-    except EmpatheiaError:
-        return True
+def _is_other(ours: Score | None, number: Published) -> bool:
+    """Whether ours is no number to set beside the printed one."""
+    return ours is not None and bool(other_settings(ours, number))
 
 
 def _licence(folder: Path | None, recipe: RecipeEntry | None) -> str:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from empatheia.errors import DataError
+from empatheia.metrics.rows import Measured
+from empatheia.metrics.score import Score
 from empatheia.reading import read_record
 from empatheia.reports.charts import COLOURS, INK, MARKERS, SOFT, chart, legend_above, new_figure
+from empatheia.training.records import measured_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,8 +24,8 @@ _PLAIN, _GOLD = "S0", "gold"
 
 def is_focus_record(record: Mapping[str, Any]) -> bool:
     """Whether a run record is one of task ``focus``."""
-    metrics = record.get("metrics", {})
-    return isinstance(metrics.get("systems"), Mapping) and f"{_PLAIN}: {UPWARDS}" in metrics
+    measured = measured_of(record)
+    return isinstance(measured.facts.get("systems"), Mapping) and measured.score(UPWARDS, system=_PLAIN) is not None
 
 
 def read_focus_record(place: Path) -> dict[str, Any]:
@@ -70,7 +73,7 @@ def focus_chart(records: Mapping[str, Mapping[str, Any]], x: str = ACROSS, y: st
         if not is_focus_record(record):
             raise DataError(f"{name} is no measured run of task focus; those of recipes/kim2021/focus_*.yaml are.")
         try:
-            _panel(axes, name, record["metrics"], x, y)
+            _panel(axes, name, measured_of(record), x, y)
         except (LookupError, TypeError, ValueError, AttributeError) as problem:
             raise DataError(f"{name} is no whole record ({problem!r:.100}); make the run anew.") from None
     return figure
@@ -80,17 +83,17 @@ def _grid(n: int) -> dict[str, int]:
     return {"nrows": math.ceil(n / 2), "ncols": min(2, n)}
 
 
-def _panel(axes: Axes, name: str, metrics: Mapping[str, Any], x: str, y: str) -> None:
+def _panel(axes: Axes, name: str, measured: Measured, x: str, y: str) -> None:
     lines: dict[tuple[str, float], list[tuple[float, str]]] = {}
-    for system, facts in metrics["systems"].items():
+    for system, facts in measured.facts["systems"].items():
         if "alpha" in facts:
             lines.setdefault((facts["kind"], facts["beta"]), []).append((facts["alpha"], system))
-    start = _place(metrics, _PLAIN, x, y)
+    start = _place(measured, _PLAIN, x, y)
     kinds = list(dict.fromkeys(kind for kind, _ in lines))
     betas = sorted({beta for _, beta in lines}, reverse=True)
     n_drawn = 0
     for (kind, beta), systems in lines.items():
-        found = [(alpha, place) for alpha, own in sorted(systems) if (place := _place(metrics, own, x, y)) is not None]
+        found = [(alpha, place) for alpha, own in sorted(systems) if (place := _place(measured, own, x, y)) is not None]
         n_drawn += len(found)
         places = [*([start] if start is not None else []), *(place for _, place in found)]
         colour, marker = COLOURS[kinds.index(kind) % len(COLOURS)], MARKERS[betas.index(beta) % len(MARKERS)]
@@ -105,25 +108,25 @@ def _panel(axes: Axes, name: str, metrics: Mapping[str, Any], x: str, y: str) ->
         raise DataError(f"{name} has no focused system with both {x} and {y}.")
     if start is not None:
         axes.plot(start[0], start[1], "D", color=INK, markersize=6, zorder=3, label="S0")
-    if _is_number(gold := metrics.get(f"{_GOLD}: {y}")):
-        axes.axhline(gold["value"], color=SOFT, linewidth=1, linestyle=(0, (5, 3)), label="gold replies")
+    if _is_number(gold := measured.by_key(system=_GOLD).get(y)):
+        axes.axhline(gold.value, color=SOFT, linewidth=1, linestyle=(0, (5, 3)), label="gold replies")
     axes.set_title(f"{name}; numbers are alpha", pad=34, fontsize=9)
     axes.set_xlabel(f"{x} of the gold replies" if x.startswith("ppl") else x)
-    axes.set_ylabel(f"{y} ({metrics[f'{_PLAIN}: {y}']['unit']})" if f"{_PLAIN}: {y}" in metrics else y)
+    plain = measured.by_key(system=_PLAIN).get(y)
+    axes.set_ylabel(y if plain is None else f"{y} ({plain.unit})")
     axes.margins(0.1)
     legend_above(axes, 3)
 
 
-def _place(
-    metrics: Mapping[str, Any], system: str, x: str, y: str
-) -> tuple[float, float, Sequence[float] | None] | None:
+def _place(measured: Measured, system: str, x: str, y: str) -> tuple[float, float, tuple[float, float] | None] | None:
     """Across, upwards, and the interval upwards; None where one is missing."""
-    across, upwards = metrics.get(f"{system}: {x}"), metrics.get(f"{system}: {y}")
+    scores = measured.by_key(system=system)
+    across, upwards = scores.get(x), scores.get(y)
     if not (_is_number(across) and _is_number(upwards)):
         return None
-    interval = upwards.get("interval")
-    return across["value"], upwards["value"], interval if interval and None not in interval else None
+    interval = upwards.interval
+    return across.value, upwards.value, interval if interval and all(map(math.isfinite, interval)) else None
 
 
-def _is_number(score: Any) -> TypeGuard[Mapping[str, Any]]:
-    return isinstance(score, Mapping) and isinstance(score.get("value"), int | float) and math.isfinite(score["value"])
+def _is_number(score: Score | None) -> TypeGuard[Score]:
+    return score is not None and math.isfinite(score.value)

@@ -7,6 +7,7 @@ Replies lie in the page as JSON and are put into it as text, never as HTML.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,11 @@ from typing import Any
 from empatheia.corpora.loading import sample_root
 from empatheia.errors import DataError
 from empatheia.reports.page import check_place, html_page, safe, write_whole
-from empatheia.reports.record_tables import Column, Record, Row, Table, Value, run_name, scores_of, tables
+from empatheia.reports.record_tables import Column, Record, Row, Table, Value, run_name, tables
 from empatheia.reports.reproduction import read_runs
 from empatheia.side_by_side import Answer, AnswerFile, Item, align, find_runs, read_answers
 from empatheia.text.readable import readable
+from empatheia.training.records import measured_of
 
 TITLE = "Leaderboard"
 SAMPLE = sample_root() / "replies" / "replies.jsonl"
@@ -325,11 +327,11 @@ def _record(record: Record) -> str:
     told = "".join(f"<div><dt>{safe(key)}</dt><dd>{safe(value)}</dd></div>" for key, value in facts.items() if value)
     note = f"<p>{safe(record['note'])}</p>" if record.get("note") else ""
     rows = "".join(
-        f'<tr><th scope="row">{safe(label)}</th><td class="number">{_plain(score["value"])}</td>'
-        f'<td class="number">{_between(score.get("interval"))}</td><td>{safe(score["unit"])}</td>'
-        f'<td class="number">{safe(score.get("n", "–"))}</td>'
-        f'<td class="signature">{safe(score.get("signature", ""))}</td></tr>'
-        for label, score in scores_of(record["metrics"])
+        f'<tr><th scope="row">{safe(row.name)}</th><td class="number">{_plain(row.score.value)}</td>'
+        f'<td class="number">{_between(row.score.interval)}</td><td>{safe(row.score.unit)}</td>'
+        f'<td class="number">{row.score.n or "–"}</td>'
+        f'<td class="signature">{safe(row.score.signature)}</td></tr>'
+        for row in measured_of(record).rows
     )
     names = ("score", "value", "95 % interval", "unit", "items", "signature")
     head = "".join(f'<th scope="col">{title}</th>' for title in names)
@@ -346,8 +348,8 @@ def _joined(packages: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {version}" for name, version in packages.items())
 
 
-def _plain(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, int | float) else safe("–" if value is None else value)
+def _plain(value: float) -> str:
+    return "–" if math.isnan(value) else f"{value:.6g}"
 
 
 def _between(interval: Any) -> str:

@@ -6,6 +6,7 @@ score that measures it (``metrics.published.DEFINITIONS``), in that column's uni
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,10 +17,11 @@ from empatheia.errors import EmpatheiaError
 from empatheia.metrics.mechanisms import EPITOME_PAPER
 from empatheia.metrics.mechanisms import EPITOME_PUBLISHED as EPITOME
 from empatheia.metrics.published import DEFINITIONS, Published, compare, published
+from empatheia.metrics.rows import fold_name
 from empatheia.metrics.score import Score
 from empatheia.taxonomy import MECHANISMS
+from empatheia.training.records import measured_of
 
-_FOLD = re.compile(r"fold(\d) (pairs|spans), threshold (.*)")
 _TESTED_ON = re.compile(r"test (\d)$")
 _TUNED = "tuned on valid"
 Record = Mapping[str, Any]
@@ -151,34 +153,22 @@ def tables(records: Sequence[Record]) -> list[Table]:
     return found
 
 
-def scores_of(metrics: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Every score of a record with the name it has there, those inside nested tables too."""
-    for name, value in metrics.items():
-        if isinstance(value, Mapping):
-            if "value" in value and "unit" in value:
-                yield prefix + name, value
-            else:
-                yield from scores_of(value, f"{prefix}{name}: ")
-
-
 def in_unit(number: float, unit: str, wanted: str) -> float:
     """A number of one unit in another; units that are not percent and fraction stay as they are."""
     return number * {("percent", "fraction"): 0.01, ("fraction", "percent"): 100.0}.get((unit, wanted), 1.0)
 
 
-def _value(score: Any, column: Column) -> Value | None:
-    if not isinstance(score, Mapping) or not isinstance(score.get("value"), int | float):
+def _value(score: Score | None, column: Column) -> Value | None:
+    if score is None or not math.isfinite(score.value):
         return None
-    unit = str(score["unit"])
-    interval = score.get("interval")
     ends = None
-    if interval and all(isinstance(end, int | float) for end in interval):
-        ends = (in_unit(interval[0], unit, column.unit), in_unit(interval[1], unit, column.unit))
-    value = in_unit(score["value"], unit, column.unit)
-    return Value(value, ends, int(score.get("n") or 0), str(score.get("signature") or ""))
+    if score.interval and all(map(math.isfinite, score.interval)):
+        low, high = score.interval
+        ends = (in_unit(low, score.unit, column.unit), in_unit(high, score.unit, column.unit))
+    return Value(in_unit(score.value, score.unit, column.unit), ends, score.n, score.signature)
 
 
-def _values(task: _Task, find: Callable[[str], Any]) -> dict[str, Value]:
+def _values(task: _Task, find: Callable[[str], Score | None]) -> dict[str, Value]:
     made = {column.key: _value(find(column.key), column) for column in task.columns}
     return {key: value for key, value in made.items() if value is not None}
 
@@ -237,41 +227,39 @@ def _shown(number: Published, unit: str, wanted: str) -> str:
 
 
 def _responder_rows(record: Record, task: _Task) -> Iterator[Row]:
-    metrics = record["metrics"]
-    if any(key in metrics for key in ("ppl_word", "ppl_token", "bleu_nltk_4", "bleu_avg", "p_at_1_100")):
-        yield _row(record, task, _values(task, metrics.get))
+    scores = measured_of(record).by_key()
+    if any(key in scores for key in ("ppl_word", "ppl_token", "bleu_nltk_4", "bleu_avg", "p_at_1_100")):
+        yield _row(record, task, _values(task, scores.get))
 
 
 def _classifier_rows(record: Record, task: _Task) -> Iterator[Row]:
-    if "calibration_error_before" in record["metrics"]:
-        yield _row(record, task, _values(task, record["metrics"].get))
+    scores = measured_of(record).by_key()
+    if "calibration_error_before" in scores:
+        yield _row(record, task, _values(task, scores.get))
 
 
-def _fold_rows(kind: str, plain: Mapping[str, str]) -> Callable[[Record, _Task], Iterator[Row]]:
-    """Rows of RECCON's folds; records made before intervals were kept have plain numbers under other names."""
+def _fold_rows(kind: str) -> Callable[[Record, _Task], Iterator[Row]]:
+    """Rows of RECCON's folds, one for each threshold."""
 
     def rows(record: Record, task: _Task) -> Iterator[Row]:
-        folds = [(found, values) for name, values in record["metrics"].items() if (found := _FOLD.fullmatch(name))]
-        tuned = any(found.group(3) == _TUNED for found, _ in folds)
-        for found, values in folds:
-            fold, of, chosen = found.groups()
-            if of != kind:
+        measured = measured_of(record)
+        folds = {fold_name(row.labels): dict(row.labels) for row in measured.rows if "fold" in row.labels}
+        tuned = any(labels["threshold"] == _TUNED for labels in folds.values())
+        for name, labels in folds.items():
+            if labels["of"] != kind:
                 continue
-            scores = dict(values.get("scores", {}))
-            for key, name in plain.items():
-                if key not in scores and name in values:
-                    n = int(values.get("n_positive", 0) + values.get("n_negative", 0))
-                    scores[key] = {"value": values[name], "unit": "percent", "n": n}
-            threshold = f"{values['threshold']:g}" + (f" ({chosen})" if chosen == _TUNED else "")
-            beside = chosen == _TUNED or not tuned
-            yield _row(record, task, _values(task, scores.get), fold, threshold, printed=beside)
+            threshold = f"{measured.facts[name]['threshold']:g}"
+            is_tuned = labels["threshold"] == _TUNED
+            told = f"{threshold} ({_TUNED})" if is_tuned else threshold
+            values = _values(task, measured.by_key(**labels).get)
+            yield _row(record, task, values, labels["fold"], told, printed=is_tuned or not tuned)
 
     return rows
 
 
 def _mechanism_rows(record: Record, task: _Task) -> Iterator[Row]:
     for name in MECHANISMS:
-        values = _values(task, lambda key, name=name: record["metrics"].get(f"{name}: {key}"))
+        values = _values(task, measured_of(record).by_key(mechanism=name).get)
         if "accuracy" not in values:
             continue
         printed = EPITOME[name][EPITOME_PAPER]
@@ -281,60 +269,58 @@ def _mechanism_rows(record: Record, task: _Task) -> Iterator[Row]:
 
 
 def _word_rows(record: Record, task: _Task) -> Iterator[Row]:
-    metrics = record["metrics"]
-    for name in [key for key in metrics if key.endswith(": cause_recall_top1") and " - " not in key]:
-        place, method, _ = name.split(": ")
-        values = _values(task, lambda key, at=f"{place}: {method}": metrics.get(f"{at}: {key}"))
-        yield _row(record, task, values, place, method, printed=False)
+    measured = measured_of(record)
+    for row in measured.where("cause_recall_top1"):
+        values = _values(task, measured.by_key(**row.labels).get)
+        yield _row(record, task, values, row.labels["set"], row.labels["method"], printed=False)
 
 
 def _reaction_rows(record: Record, task: _Task) -> Iterator[Row]:
-    if "all: f1_weighted" not in record["metrics"]:
+    measured = measured_of(record)
+    if measured.score("f1_weighted", turns="all") is None:
         return
-    for prefix, title in (("", "one turn a dialogue, 2,000"), ("all: ", "all turns"), ("listener: ", "replies")):
-        values = _values(task, lambda key, prefix=prefix: record["metrics"].get(prefix + key))
+    for turns, title in ((None, "one turn a dialogue, 2,000"), ("all", "all turns"), ("listener", "replies")):
+        values = _values(task, measured.by_key(**({} if turns is None else {"turns": turns})).get)
         if values:
-            yield _row(record, task, values, title, printed=not prefix)
+            yield _row(record, task, values, title, printed=turns is None)
 
 
 def _focus_rows(record: Record, task: _Task) -> Iterator[Row]:
     """S0, each focused system with the p-values of its coverage, and what stands beside them."""
-    metrics = record["metrics"]
-    systems = metrics.get("systems")
+    measured = measured_of(record)
+    systems = measured.facts.get("systems")
     if not isinstance(systems, Mapping):
         return
-    names = [key.removesuffix(": coverage") for key in metrics if key.endswith(": coverage")]
-    for name in names:
+    for name in (row.labels["system"] for row in measured.where("coverage")):
         facts = systems.get(name, {})
+        scores = measured.by_key(system=name)
         others = {"p_plain": "S0"} | ({"p_random": f"random{name.removeprefix(facts['kind'])}"} if facts else {})
-
-        def find(key: str, name: str = name, others: Mapping[str, str] = others) -> Any:
-            if key not in ("p_plain", "p_random"):
-                return metrics.get(f"{name}: {key}")
-            test = metrics.get("tests", {}).get(f"coverage: {name} against {others.get(key)}")
-            told = f"method:{test['method']}|resamples:{test['n_resamples']}" if test else ""
-            return {"value": test["p_value"], "unit": "p", "n": test["n"], "signature": told} if test else None
-
-        yield _row(record, task, _values(task, find), name, printed=False)
+        for key, other in others.items():
+            if test := measured.test("coverage", other, system=name):
+                scores[key] = _p_value(key, test)
+        yield _row(record, task, _values(task, scores.get), name, printed=False)
 
 
 def _listener_rows(record: Record, task: _Task) -> Iterator[Row]:
     """The whole listener, each variant with the p-values of its difference, and what stands beside them."""
-    metrics = record["metrics"]
-    if not isinstance(metrics.get("variants"), Mapping):
+    measured = measured_of(record)
+    if not isinstance(measured.facts.get("variants"), Mapping):
         return
-    for name in [key.removesuffix(": coverage") for key in metrics if key.endswith(": coverage")]:
+    baseline = measured.facts.get("baseline")
+    for name in (row.labels["variant"] for row in measured.where("coverage")):
+        scores = measured.by_key(variant=name)
+        for column in task.columns:
+            metric, _, against = column.key.removeprefix("p_").partition(" against ")
+            if not column.key.startswith("p_"):
+                continue
+            if test := measured.test(metric, baseline if against == "baseline" else "whole", variant=name):
+                scores[column.key] = _p_value(column.key, test)
+        yield _row(record, task, _values(task, scores.get), name, printed=False)
 
-        def find(key: str, name: str = name) -> Any:
-            if not key.startswith("p_"):
-                return metrics.get(f"{name}: {key}")
-            metric, _, against = key.removeprefix("p_").partition(" against ")
-            other = metrics.get(against) if against else "whole"
-            test = metrics.get("tests", {}).get(f"{metric}: {name} against {other}")
-            told = f"method:{test['method']}|resamples:{test['n_resamples']}" if test else ""
-            return {"value": test["p_value"], "unit": "p", "n": test["n"], "signature": told} if test else None
 
-        yield _row(record, task, _values(task, find), name, printed=False)
+def _p_value(key: str, test: Mapping[str, Any]) -> Score:
+    signature = f"method:{test['method']}|resamples:{test['n_resamples']}"
+    return Score(key, test["p_value"], "p", test["n"], None, signature=signature)
 
 
 TASKS: tuple[_Task, ...] = (
@@ -382,14 +368,7 @@ TASKS: tuple[_Task, ...] = (
             Column("entailment_f1_negative", "negative F1 %"),
             Column("entailment_f1_macro", "macro F1 %"),
         ),
-        _fold_rows(
-            "pairs",
-            {
-                "entailment_f1_positive": "positive_f1",
-                "entailment_f1_negative": "negative_f1",
-                "entailment_f1_macro": "macro_f1",
-            },
-        ),
+        _fold_rows("pairs"),
         ("fold", "threshold"),
     ),
     _Task(
@@ -405,10 +384,7 @@ TASKS: tuple[_Task, ...] = (
             Column("span_f1", "F1 %"),
             Column("span_f1_nested", "F1 % (nested)"),
         ),
-        _fold_rows(
-            "spans",
-            {f"span_{name}": name for name in ("em_pos", "f1_pos", "f1_pos_nested", "f1_neg", "f1", "f1_nested")},
-        ),
+        _fold_rows("spans"),
         ("fold", "threshold"),
     ),
     _Task(

@@ -21,14 +21,13 @@ from empatheia.errors import DataError
 from empatheia.metrics.published import DEFINITIONS, Published, Verdict, compare
 from empatheia.metrics.score import Score
 from empatheia.reports.targets import Note, Reason, Target, answering, is_automatic, notes_of, reason_of, tables
-from empatheia.training.records import record_key, whole_records
+from empatheia.training.records import measured_of, record_key, whole_records
 
 PAPER_SEEDS: Mapping[str, tuple[int, ...]] = MappingProxyType({"gao2021": (1024, 2048, 3170, 4096, 5120)})
 """Seeds of papers that print a mean over several runs."""
 CANDIDATES: Mapping[str, str] = MappingProxyType({"candidates=ED": "own", "candidates=ED+DD": "own+dailydialog"})
 """Printed sets of candidates, as ``data.candidates`` of a recipe calls them."""
 _RUN_OF_PAPER = re.compile(r"run (\d) of 5")
-_FOLD_SCORES = re.compile(r"fold(\d) (pairs|spans), threshold (.*)")
 _TEST_FOLD = re.compile(r"test (\d)$")
 _RANKS = {"smoke": 0, "cpu": 1, "full": 2}
 
@@ -282,50 +281,33 @@ def scores_for(record: Mapping[str, Any], number: Published) -> list[tuple[str, 
 
     RECCON's rows name the fold they are tested on, and have a score at the published threshold and one at the threshold
     chosen on valid. Retrieval's rows name the candidates: ``candidates=ED`` are the corpus's own, ``candidates=ED+DD``
-    DailyDialog's besides; the first set of a run has its scores without a prefix.
+    DailyDialog's besides; the first set of a run has its scores without that label.
     """
     definition = DEFINITIONS.get((number.paper, number.metric))
     if not isinstance(definition, tuple):
         return []
-    name, metrics = definition[0], record["metrics"]
+    metric, measured = definition[0], measured_of(record)
     if fold := _TEST_FOLD.search(number.row):
-        return list(_fold_scores(metrics, name, fold.group(1)))
+        of = "spans" if metric.startswith("span_") else "pairs"
+        found = measured.where(metric, fold=fold.group(1), of=of)
+        return [(_threshold_name(row.labels["threshold"]), row.score) for row in found]
+    labels = {}
     for part in number.setting.split("; "):
         if "=" in part:
-            name = _of_candidates(record, part, name)
-    value = metrics.get(name)
-    if not isinstance(value, Mapping) or "unit" not in value:
-        return []
-    try:
-        return [("", replace(Score.from_dict(value), name=definition[0]))]
-    except DataError as error:
-        raise DataError(f"{record.get('file', record['recipe'])}: {name}: {error}") from None
+            labels = _candidates(record, part)
+    score = measured.score(metric, **labels)
+    return [] if score is None else [("", score)]
 
 
-def _of_candidates(record: Mapping[str, Any], setting: str, name: str) -> str:
-    """The name of a score over the candidates of a printed setting; an unknown one stays in front of it."""
+def _candidates(record: Mapping[str, Any], setting: str) -> dict[str, str]:
+    """The label of a score over the candidates of a printed setting; the first set of a run has none."""
     known = CANDIDATES.get(setting, setting)
     first = next(iter((record.get("data") or {}).get("candidates") or ()), None)
-    return name if known == first else f"{known}: {name}"
+    return {} if known == first else {"candidates": known}
 
 
-def _fold_scores(metrics: Mapping[str, Any], name: str, fold: str) -> Iterator[tuple[str, Score]]:
-    of = "spans" if name.startswith("span_") else "pairs"
-    for key, values in metrics.items():
-        found = _FOLD_SCORES.fullmatch(key)
-        if found is None or found.groups()[:2] != (fold, of):
-            continue
-        chosen = found.group(3)
-        variant = f"threshold {chosen}, as published" if chosen in ("0", "0.5") else f"threshold {chosen}"
-        if name in values.get("scores", {}):
-            yield variant, Score.from_dict(values["scores"][name])
-        else:  # records made before intervals were kept
-            plain = name.removeprefix("span_")
-            if plain.startswith("entailment_f1_"):
-                plain = f"{plain.removeprefix('entailment_f1_')}_f1"
-            if plain in values:
-                n = int(values.get("n_positive", 0) + values.get("n_negative", 0))
-                yield variant, Score(name, float(values[plain]), "percent", n, True)
+def _threshold_name(chosen: str) -> str:
+    return f"threshold {chosen}, as published" if chosen in ("0", "0.5") else f"threshold {chosen}"
 
 
 def _row(number: Published) -> tuple[str, str, str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from empatheia.reading import read_record
 from empatheia.reports.record_tables import Row, Table, run_name, tables
-from empatheia.training.records import keep_record, read_records
+from empatheia.training.records import keep_record, measured_of, read_records
 from empatheia.training.saving import write_atomically
 
 PAGE = "README.md"
@@ -135,7 +135,7 @@ def _cell(row: Row, key: str, decimals: int) -> str:
 
 
 def _rate(record: Any) -> str:
-    rate = record["metrics"].get("decoding", {}).get("replies_per_second")
+    rate = measured_of(record).facts.get("decoding", {}).get("replies_per_second")
     return f"{rate:.0f}" if isinstance(rate, int | float) else ""
 
 

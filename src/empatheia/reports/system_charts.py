@@ -12,8 +12,10 @@ import numpy as np
 from empatheia.errors import DataError
 from empatheia.metrics import METRICS
 from empatheia.metrics.published import DEFINITIONS, Published
+from empatheia.metrics.score import Score
 from empatheia.registry import nearest
 from empatheia.reports.charts import COLOURS, INK, MARKERS, SOFT, chart, legend_above, new_figure
+from empatheia.training.records import measured_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -102,13 +104,13 @@ def points_of(records: Iterable[Mapping[str, Any]], x: str, y: str) -> list[Poin
     sizes = [f"{record['recipe']} {record['size']}" for record in records]
     found = []
     for record, name in zip(records, sizes, strict=True):
-        scores = [record["metrics"].get(key) for key in (x, y)]
-        if all(map(_is_score, scores)):
-            (across, x_interval), (upwards, y_interval) = map(_in_percent, scores)
+        scores = scores_by_name(record)
+        if x in scores and y in scores:
+            (across, x_interval), (upwards, y_interval) = _in_percent(scores[x]), _in_percent(scores[y])
             told = f"{name}, seed {record['seed']}" if sizes.count(name) > 1 else name
             found.append(Point(told, across, upwards, x_interval, y_interval))
     if not found:
-        known = sorted({key for record in records for key, score in record["metrics"].items() if _is_score(score)})
+        known = sorted({key for record in records for key in scores_by_name(record)})
         unknown = next((name for name in (x, y) if name not in known), None)
         hint = f" No run has {unknown!r}.{nearest(unknown, known)}" if unknown else ""
         raise DataError(f"no run has both {x} and {y}.{hint} Found: {', '.join(known) or 'no run at all'}.")
@@ -117,7 +119,7 @@ def points_of(records: Iterable[Mapping[str, Any]], x: str, y: str) -> list[Poin
 
 def unit_of(records: Iterable[Mapping[str, Any]], name: str) -> str:
     """The unit a score is drawn in, from the first record that has it; empty where none has."""
-    unit = next((str(r["metrics"][name].get("unit", "")) for r in records if _is_score(r["metrics"].get(name))), "")
+    unit = next((scores[name].unit for scores in map(scores_by_name, records) if name in scores), "")
     return "percent" if unit == "fraction" else unit
 
 
@@ -173,18 +175,18 @@ def tradeoff_chart(points: Sequence[Point], x: str, y: str, x_unit: str = "", y_
     return figure
 
 
-def _is_score(score: object) -> bool:
-    return isinstance(score, Mapping) and isinstance(score.get("value"), int | float)
+def scores_by_name(record: Mapping[str, Any]) -> dict[str, Score]:
+    """The finite scores of a run by the names that a chart is asked for: a score with labels has them before it."""
+    rows = measured_of(record).rows
+    return {row.name: row.score for row in rows if math.isfinite(row.score.value)}
 
 
-def _in_percent(score: Mapping[str, Any]) -> tuple[float, tuple[float, float] | None]:
+def _in_percent(score: Score) -> tuple[float, tuple[float, float] | None]:
     """Value and interval; a fraction in percent, other units as they are."""
-    factor = 100.0 if score.get("unit") == "fraction" else 1.0
-    low, high = score.get("interval") or (None, None)
-    interval = None
-    if isinstance(low, int | float) and isinstance(high, int | float):
-        interval = (factor * low, factor * high)
-    return factor * score["value"], interval
+    factor = 100.0 if score.unit == "fraction" else 1.0
+    is_known = score.interval is not None and all(map(math.isfinite, score.interval))
+    interval = (factor * score.interval[0], factor * score.interval[1]) if score.interval and is_known else None
+    return factor * score.value, interval
 
 
 def _name_points(axes: Axes, points: Sequence[Point]) -> None:

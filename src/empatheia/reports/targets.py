@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from empatheia.config import YAML_LOADER, read_recipe_tree
+from empatheia.config import YAML_LOADER, read_recipe_tree, recipe_files
 from empatheia.errors import ConfigError
 from empatheia.metrics.published import DEFINITIONS, PAPERS, Published, has_words, read_published
 from empatheia.registry import nearest
@@ -127,7 +127,7 @@ def read_targets(recipes: Path) -> tuple[Target, ...]:
         ConfigError: A recipe cannot be read.
     """
     found = []
-    for file in sorted(recipes.rglob("*.yaml")):
+    for file in recipe_files(recipes):
         tree = read_recipe_tree(file)
         row: Mapping[str, str] | None = tree.get("published")
         if row is None or not {"paper", "table", "row"} <= set(row):

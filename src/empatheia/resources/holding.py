@@ -1,14 +1,19 @@
-"""Keeps a second process from writing where one is writing."""
+"""Keeps a second process from writing where one is writing, and lines of several processes apart."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
 from empatheia.errors import DataError, EmpatheiaError
+from empatheia.reading import parse_json
+
+_MOST_WAITED = 30.0
+_BLOCK = 1 << 16
 
 
 def hold_file(stream: IO[Any], path: str | Path) -> None:
@@ -49,6 +54,64 @@ def hold_folder(folder: Path, refusal: EmpatheiaError) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
+
+
+def append_line(path: str | Path, line: str) -> None:
+    """Adds a line of JSON to a file that several processes may add to at once.
+
+    What a kill has left of a line is taken away first, by whoever comes next.
+
+    Args:
+        path: Made if it is not there.
+        line: A JSON object, without a line end.
+
+    Raises:
+        DataError: Others hold the file for half a minute, or it ends in something that is no line of JSON.
+        OSError: It cannot be written.
+    """
+    path, begun = Path(path), time.monotonic()
+    refusal = DataError(f"other processes keep {path} held. Wait for them, or name another file.")
+    with path.open("a+b") as stream:
+        while True:
+            try:
+                _hold(stream.fileno(), refusal)
+                break
+            except DataError:
+                if time.monotonic() - begun > _MOST_WAITED:
+                    raise
+                time.sleep(0.005)
+        stream.seek(0, os.SEEK_END)
+        tail = _tail(stream)
+        is_whole = not tail or is_whole_line(tail, path)
+        if not is_whole:
+            stream.truncate(stream.tell() - len(tail))
+        stream.write((b"\n" if tail and is_whole else b"") + line.encode("utf-8", "replace") + b"\n")
+
+
+def _tail(stream: IO[bytes]) -> bytes:
+    """What stands behind the last line end; the place in the stream is its end again."""
+    end = place = stream.tell()
+    tail = b""
+    while place and b"\n" not in tail:
+        place = max(0, place - _BLOCK)
+        stream.seek(place)
+        tail = stream.read(min(_BLOCK, end - place - len(tail))) + tail
+    stream.seek(end)
+    return tail.rpartition(b"\n")[2]
+
+
+def is_whole_line(tail: bytes, path: str | Path) -> bool:
+    """Whether the end of a file of JSON lines, which has no line end, is a line; if not, a kill has cut it.
+
+    Raises:
+        DataError: It is neither: the file is of another kind.
+    """
+    with contextlib.suppress(ValueError):
+        parse_json(tail)
+        return True
+    if tail.startswith(b'{"'):
+        return False
+    raise DataError(f"{path} ends in something that is no line of JSON; name another file.")
 
 
 def _hold(handle: int, refusal: EmpatheiaError) -> None:

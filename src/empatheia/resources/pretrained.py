@@ -74,15 +74,47 @@ def load_weights(path: Path) -> dict[str, Any]:
     try:
         return load_file(path)
     except (OSError, SafetensorError) as problem:
-        said = " ".join(str(problem).split())[:200]
-        raise CheckpointError(
-            f"{path} is missing, truncated or damaged ({said}). Train it again, or copy it anew."
-        ) from None
+        raise _damaged(path, problem) from None
+
+
+def load_arrays(path: Path) -> dict[str, Any]:
+    """Arrays of numpy by name from a safetensors file, without torch.
+
+    Raises:
+        CheckpointError: The file is missing, truncated or of another kind.
+    """
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    try:
+        return load_file(path)
+    except (OSError, SafetensorError, KeyError) as problem:
+        raise _damaged(path, problem) from None
+
+
+def _damaged(path: Path, problem: Exception) -> CheckpointError:
+    said = " ".join(str(problem).split())[:200]
+    return CheckpointError(f"{path} is missing, truncated or damaged ({said}). Train it again, or copy it anew.")
 
 
 def build_pretrained(auto: Any, config: Any, **options: Any) -> Any:
     """``auto.from_config``: a network of transformers with fresh weights; a configuration may name code, too."""
     return auto.from_config(config, trust_remote_code=False, **options)
+
+
+def described_encoder(config: Any) -> Any:
+    """The configuration of the encoder of transformers that a model holds.
+
+    Args:
+        config: Of the model; its ``encoder_config`` describes the encoder. Where it asks for eager attention, so does
+            the encoder's.
+    """
+    from transformers import AutoConfig
+
+    fields = dict(config.encoder_config)
+    if config._attn_implementation == "eager":  # otherwise the best that the encoder itself can
+        fields["attn_implementation"] = "eager"
+    return AutoConfig.for_model(fields.pop("model_type"), **fields)
 
 
 def check_links(folder: Path, recursive: bool = False) -> None:

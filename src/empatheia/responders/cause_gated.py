@@ -17,14 +17,14 @@ from typing import Any, ClassVar
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModel
+from transformers import AutoModel
 from transformers.utils import ModelOutput
 
 from empatheia.layers.attention import Attention, GateForm
 from empatheia.layers.gates import hard_gates, soft_gates
 from empatheia.layers.positions import sinusoidal_positions
 from empatheia.layers.transformer import Encoder
-from empatheia.resources import build_pretrained, load_pretrained
+from empatheia.resources import build_pretrained, described_encoder, load_pretrained
 from empatheia.responders.seq2seq import (
     IGNORED,
     ResponderEncoding,
@@ -32,6 +32,7 @@ from empatheia.responders.seq2seq import (
     Seq2SeqResponder,
     embed_source,
     encoder_stack,
+    register,
 )
 
 _VARIANTS: dict[str, dict[str, Any]] = {
@@ -177,8 +178,7 @@ class EmotionReasoner(nn.Module):
         self.drops_pooled = config.reasoner_block == "transformer"  # the released code has no dropout before its heads
         width = config.width
         if config.encoder_config is not None:
-            settings = dict(config.encoder_config)
-            self.pretrained = build_pretrained(AutoModel, AutoConfig.for_model(settings.pop("model_type"), **settings))
+            self.pretrained = build_pretrained(AutoModel, described_encoder(config))
             width = self.pretrained.config.hidden_size
         else:
             self.words = nn.Embedding(config.vocab_size, width, padding_idx=config.pad_token_id)
@@ -386,3 +386,6 @@ class CauseGated(Seq2SeqResponder):
             Emotion logits ``(batch, 32)`` and cause probabilities ``(batch, source)`` (None w/o ec).
         """
         return self.encoder.reasoner(input_ids, attention_mask)
+
+
+register(CauseGated)

@@ -23,7 +23,7 @@ from empatheia.layers.face import WordFrequencies
 from empatheia.layers.pooling import mean_pool
 from empatheia.layers.refinement import GatedMLP, beside
 from empatheia.responders.moel_family import FamilyConfig, FamilyEncoder, FamilyResponder, family_encoder
-from empatheia.responders.seq2seq import ResponderEncoding, word_loss
+from empatheia.responders.seq2seq import ResponderEncoding, register, word_loss
 
 COGNITION, AFFECT = slice(0, 4), 4
 """Places of intent, need, want and effect, and of the reaction, among the knowledge sequences."""
@@ -259,3 +259,6 @@ class CEM(DiverseResponder):
         names = ("role_ids", "knowledge_ids", "knowledge_mask")
         known = {name: features.get(name) for name in names}
         return ResponderEncoding(emotion_logits=self.encoder.feel(input_ids, attention_mask, **known)[2])
+
+
+register(CEM)

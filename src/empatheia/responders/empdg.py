@@ -31,7 +31,7 @@ from empatheia.layers.copy import compact
 from empatheia.layers.precision import wide
 from empatheia.responders.copying import CopyingConfig, CopyingEncoding, CopyingResponder
 from empatheia.responders.moel_family import FamilyEncoder, family_encoder
-from empatheia.responders.seq2seq import IGNORED, ResponderOutput
+from empatheia.responders.seq2seq import IGNORED, ResponderOutput, register
 
 DISCRIMINATORS = {"both": ("semantic", "emotion"), "semantic": ("semantic",), "none": ()}
 REPLY_LOSSES = frozenset(("words", "emotion"))
@@ -521,3 +521,6 @@ def _rows(ids: Tensor) -> tuple[Tensor, Tensor]:
     """Pieces with 0 for what is ignored, and the mask."""
     mask = ids.ne(IGNORED)
     return ids.masked_fill(~mask, 0), mask
+
+
+register(EmpDG)

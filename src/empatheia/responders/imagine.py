@@ -21,14 +21,14 @@ from typing import Any, ClassVar
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModel
+from transformers import AutoModel
 
 from empatheia.layers.convolutional import ConvolutionalDecoder, ConvolutionalEncoder
 from empatheia.layers.refinement import GatedMLP, beside
-from empatheia.resources import build_pretrained
+from empatheia.resources import build_pretrained, described_encoder
 from empatheia.responders.cem import DiverseConfig, DiverseResponder, affect_vector, read_sequences
 from empatheia.responders.moel_family import family_encoder
-from empatheia.responders.seq2seq import IGNORED, ResponderEncoding
+from empatheia.responders.seq2seq import IGNORED, ResponderEncoding, register
 
 AFFECT, TYPES = 0, slice(1, 4)
 """Places of affect, and of behaviour, physical entities and events, among the knowledge sequences."""
@@ -201,8 +201,7 @@ class ImagineEncoder(nn.Module):
         self.emotion_input = config.emotion_input
         self.is_pretrained = config.encoder_config is not None
         if config.encoder_config is not None:
-            settings = dict(config.encoder_config)
-            self.pretrained = build_pretrained(AutoModel, AutoConfig.for_model(settings.pop("model_type"), **settings))
+            self.pretrained = build_pretrained(AutoModel, described_encoder(config))
             self.projection = nn.Linear(self.pretrained.config.hidden_size, width)
         else:
             self.positions = nn.Embedding(config.n_positions, width)
@@ -369,3 +368,6 @@ class Imagine(DiverseResponder):
         if config.mechanisms and (gold := batch.get("mechanism_labels")) is not None:
             counts["mechanisms"] = gold[:, 0].ne(IGNORED).sum()
         return counts
+
+
+register(Imagine)

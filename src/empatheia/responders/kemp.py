@@ -23,7 +23,7 @@ from empatheia.layers.copy import CopyDecoderLayer, compact
 from empatheia.layers.graph import GraphAttention, context_graph
 from empatheia.responders.copying import CopyingConfig, CopyingEncoding, CopyingResponder
 from empatheia.responders.moel_family import FamilyEncoder, family_encoder
-from empatheia.responders.seq2seq import IGNORED
+from empatheia.responders.seq2seq import IGNORED, register
 
 REPO_PADDING_INTENSITY = 0.5
 
@@ -217,3 +217,6 @@ class KEMP(CopyingResponder):
         if (labels := batch.get("labels")) is not None and config.signal:
             counts["attention"] = labels.ne(IGNORED).any(-1).sum()
         return counts
+
+
+register(KEMP)

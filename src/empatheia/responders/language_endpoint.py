@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future
@@ -20,6 +19,7 @@ from typing import Any, Protocol
 from empatheia.dialogue import Example
 from empatheia.errors import ConfigError, DataError, EndpointError
 from empatheia.reading import parse_json
+from empatheia.resources import append_line, is_whole_line
 from empatheia.resources.chat_endpoint import ChatAnswer, ChatEndpoint, Ledger, Prices, Usage, in_order
 from empatheia.text.prompts import Hints, Wording, messages_of, read_reply
 
@@ -155,8 +155,7 @@ class EndpointReplies:
             row = self._row(self._ask(messages, body), key, example)
             if self.journal is not None:
                 with self._lock:
-                    with self.journal.open("a", encoding="utf-8") as file:
-                        file.write(json.dumps(row, ensure_ascii=False) + "\n")
+                    append_line(self.journal, json.dumps(row, ensure_ascii=False))
                     self._kept[key] = row
             with self._lock:
                 self._booked.add(key)  # by who asked, so by nobody who waited
@@ -234,7 +233,7 @@ def open_endpoint(
 
 
 def _read_journal(path: Path) -> dict[str, dict[str, Any]]:
-    """Answers an earlier call left, by key; a last line that a kill cut short is taken off the file."""
+    """Answers an earlier call left, by key; a last line that a kill cut short counts as none."""
     if path.is_dir():
         raise DataError(f"{path} is a folder; name a file, e.g. {path / 'answers.jsonl'}.")
     if not path.absolute().parent.is_dir():
@@ -242,12 +241,10 @@ def _read_journal(path: Path) -> dict[str, dict[str, Any]]:
     if not path.is_file():
         return {}
     found: dict[str, dict[str, Any]] = {}
-    whole = 0
     with path.open("rb") as stream:
         for number, line in enumerate(stream, 1):
-            if not line.endswith(b"\n"):
+            if not line.endswith(b"\n") and not is_whole_line(line, path):
                 break
-            whole += len(line)
             try:
                 row = parse_json(line)
                 for name in ("key", "answer", "finish", "served"):
@@ -258,5 +255,4 @@ def _read_journal(path: Path) -> dict[str, dict[str, Any]]:
             except (ValueError, KeyError, TypeError, OverflowError):
                 raise DataError(f"{path}:{number}: no answer of a language model; name another file.") from None
             found[row["key"]] = row
-    os.truncate(path, whole)
     return found

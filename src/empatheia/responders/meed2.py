@@ -28,14 +28,21 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModel
+from transformers import AutoModel
 from transformers import initialization as init
 from transformers.models.auto.modeling_auto import MODEL_MAPPING
 
 from empatheia.errors import DecodingError
 from empatheia.layers.post_norm import PostNormDecoder, PostNormEncoder
-from empatheia.resources import build_pretrained, load_pretrained
-from empatheia.responders.seq2seq import IGNORED, ResponderEncoding, Seq2SeqConfig, Seq2SeqResponder, word_loss
+from empatheia.resources import build_pretrained, described_encoder, load_pretrained
+from empatheia.responders.seq2seq import (
+    IGNORED,
+    ResponderEncoding,
+    Seq2SeqConfig,
+    Seq2SeqResponder,
+    register,
+    word_loss,
+)
 from empatheia.taxonomy import LABELS_41, canonical_emotion
 
 VARIANTS = ("paper", "repo")
@@ -146,8 +153,7 @@ class PretrainedContext(nn.Module):
 
     def __init__(self, config: MEED2Config) -> None:
         super().__init__()
-        settings = dict(config.encoder_config or {})
-        described = AutoConfig.for_model(settings.pop("model_type"), **settings)
+        described = described_encoder(config)
         reader = MODEL_MAPPING.get(type(described), None)
         takes = inspect.signature(reader.__init__).parameters if reader is not None else {}
         bare = {"add_pooling_layer": False} if "add_pooling_layer" in takes else {}  # a pooler would never learn
@@ -386,5 +392,7 @@ class MEED2(Seq2SeqResponder):
             kwargs["reply_label_ids"] = torch.tensor(ids, device=input_ids.device)
         return super().generate(*args, **kwargs)  # pyright: ignore[reportAttributeAccessIssue]
 
+
+register(MEED2)
 
 __all__ = ["MEED2", "MEED2Config", "MEED2Encoder", "MEED2Encoding", "PretrainedContext", "add_labels", "segments_of"]

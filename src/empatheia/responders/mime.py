@@ -26,7 +26,7 @@ from empatheia.layers.attention import Attention
 from empatheia.layers.convolutional import ConvolutionalFeedForward, UnbiasedLayerNorm, timing_signal
 from empatheia.layers.pooling import mean_pool
 from empatheia.responders.moel_family import FamilyConfig, FamilyEncoder, FamilyResponder, family_encoder
-from empatheia.responders.seq2seq import IGNORED, ResponderEncoding
+from empatheia.responders.seq2seq import IGNORED, ResponderEncoding, register
 from empatheia.taxonomy import EMOTIONS
 
 POSITIVE = (
@@ -342,3 +342,6 @@ class MIME(FamilyResponder):
         if config.stochastic and "words" in counts:
             counts["kl"] = counts["words"]
         return counts
+
+
+register(MIME)

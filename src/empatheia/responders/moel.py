@@ -23,7 +23,7 @@ from empatheia.layers.convolutional import ConvolutionalDecoder, ConvolutionalDe
 from empatheia.layers.experts import ExpertDecoderLayer, ExpertLinear, ExpertNorm, Routing
 from empatheia.layers.pooling import mean_pool
 from empatheia.responders.moel_family import FamilyConfig, FamilyEncoder, FamilyResponder
-from empatheia.responders.seq2seq import IGNORED, ResponderEncoding
+from empatheia.responders.seq2seq import IGNORED, ResponderEncoding, register
 
 LEAST_TEACHING = 1e-4
 
@@ -299,3 +299,6 @@ class MoEL(FamilyResponder):
         wanted = F.one_hot(gold[known], scores.shape[-1]).to(scores.dtype)
         total = F.binary_cross_entropy_with_logits(scores, wanted, reduction="none").mean(-1).sum()
         return {"emotion": total / known.sum().clamp_min(1)}
+
+
+register(MoEL)

@@ -15,10 +15,10 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModel
+from transformers import AutoModel
 
 from empatheia.layers.convolutional import ConvolutionalDecoder, ConvolutionalEncoder
-from empatheia.resources import build_pretrained, load_pretrained
+from empatheia.resources import build_pretrained, described_encoder, load_pretrained
 from empatheia.responders.seq2seq import ResponderEncoding, Seq2SeqConfig, Seq2SeqResponder
 
 VARIANTS = ("paper", "repo")
@@ -117,8 +117,7 @@ class FamilyEncoder(nn.Module):
         self.words = nn.Embedding(config.vocab_size, config.width, padding_idx=config.pad_token_id)
         self.dropout = nn.Dropout(config.dropout)
         if config.encoder_config is not None:
-            settings = dict(config.encoder_config)
-            self.pretrained = build_pretrained(AutoModel, AutoConfig.for_model(settings.pop("model_type"), **settings))
+            self.pretrained = build_pretrained(AutoModel, described_encoder(config))
             self.projection = nn.Linear(self.pretrained.config.hidden_size, config.width)
         else:
             self.roles = nn.Embedding(3, config.width) if config.role_embedding else None

@@ -12,7 +12,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from empatheia.responders.moel_family import FamilyConfig, FamilyEncoder, FamilyResponder
-from empatheia.responders.seq2seq import ResponderEncoding
+from empatheia.responders.seq2seq import ResponderEncoding, register
 
 
 class MultiTRSConfig(FamilyConfig):
@@ -67,3 +67,6 @@ class MultiTRS(FamilyResponder):
     def has_emotion_head(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
         """False for TRS."""
         return self.config.emotion_head
+
+
+register(MultiTRS)

@@ -16,18 +16,19 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModel
+from transformers import AutoModel
 
 from empatheia.layers.ensemble import Ensemble
 from empatheia.layers.pooling import mean_pool
 from empatheia.layers.post_norm import PostNormDecoder, PostNormEncoder
-from empatheia.resources import build_pretrained, load_pretrained
+from empatheia.resources import build_pretrained, described_encoder, load_pretrained
 from empatheia.responders.seq2seq import (
     ResponderEncoding,
     Seq2SeqConfig,
     Seq2SeqResponder,
     embed_source,
     encoder_stack,
+    register,
 )
 
 NORMS = ("post", "pre")
@@ -112,8 +113,7 @@ class RashkinEncoder(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
         self.is_pretrained = config.encoder_config is not None
         if config.encoder_config is not None:
-            settings = dict(config.encoder_config)
-            self.pretrained = build_pretrained(AutoModel, AutoConfig.for_model(settings.pop("model_type"), **settings))
+            self.pretrained = build_pretrained(AutoModel, described_encoder(config))
             self.projection = nn.Linear(self.pretrained.config.hidden_size, config.width)
         elif config.norm == "post":
             sizes = (config.width, config.n_heads, config.attention_width, config.ffn_width, config.dropout)
@@ -210,3 +210,6 @@ class RashkinGeneration(Seq2SeqResponder):
         source = load_pretrained(AutoModel, folder).state_dict()
         own = self.encoder.pretrained.state_dict()
         self.encoder.pretrained.load_state_dict({name: tensor for name, tensor in source.items() if name in own})
+
+
+register(RashkinGeneration)

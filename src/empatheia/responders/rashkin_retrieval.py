@@ -32,7 +32,7 @@ from empatheia.layers.ensemble import Ensemble
 from empatheia.layers.pooling import mean_pool
 from empatheia.layers.positions import sinusoidal_positions
 from empatheia.layers.post_norm import PostNormEncoder
-from empatheia.resources import build_pretrained, load_pretrained
+from empatheia.resources import build_pretrained, described_encoder, load_pretrained
 from empatheia.text.collation import pad_rows
 from empatheia.text.tokenizer import DialogueTokenizer
 
@@ -183,8 +183,7 @@ class Tower(nn.Module):
         self.normalize = config.normalize
         width = config.width
         if config.encoder_config is not None:
-            settings = dict(config.encoder_config)
-            self.pretrained = build_pretrained(AutoModel, AutoConfig.for_model(settings.pop("model_type"), **settings))
+            self.pretrained = build_pretrained(AutoModel, described_encoder(config))
             if getattr(self.pretrained, "pooler", None) is not None:
                 self.pretrained.pooler = None
             width = self.pretrained.config.hidden_size
@@ -461,3 +460,7 @@ class TextReader:
         ids = pad_rows(rows, self.tokenizer.pad_id)
         lengths = torch.tensor([len(row) for row in rows])
         return ids, torch.arange(ids.shape[1]) < lengths[:, None]
+
+
+AutoConfig.register(RetrievalConfig.model_type, RetrievalConfig, exist_ok=True)
+AutoModel.register(RetrievalConfig, RashkinRetrieval, exist_ok=True)

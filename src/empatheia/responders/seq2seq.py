@@ -6,13 +6,14 @@ the Trainer come from transformers. The word table serves encoder, decoder and (
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from transformers import GenerationMixin, PreTrainedConfig
+from transformers import AutoConfig, AutoModelForSeq2SeqLM, GenerationMixin, PreTrainedConfig
 from transformers import initialization as init
 from transformers.cache_utils import DynamicCache, EncoderDecoderCache
 from transformers.modeling_outputs import BaseModelOutput
@@ -25,8 +26,11 @@ from empatheia.layers.positions import sinusoidal_positions
 from empatheia.layers.precision import wide
 from empatheia.layers.smoothing import smoothed_cross_entropy
 from empatheia.layers.transformer import Decoder, Encoder
+from empatheia.text import auto_tokenizer as auto_tokenizer
 
 IGNORED = -100
+INNER_STATES = ("output_attentions", "output_hidden_states")
+_OF_THE_LOOP = frozenset(("next_sequence_length", "is_first_iteration", "inputs_embeds"))
 
 
 class Seq2SeqConfig(PreTrainedConfig):
@@ -147,6 +151,15 @@ class ResponderOutput(ModelOutput):
     cause_logits: Tensor | None = None
     past_key_values: Any = None
 
+    def __getitem__(self, k: Any) -> Any:
+        """As in transformers; asked for scores that were not computed, it says what would have them computed."""
+        if k == "logits" and self.logits is None:
+            raise KeyError(
+                "no word scores: give decoder_input_ids (DataCollatorForSeq2Seq(tokenizer, model=model) makes them),"
+                " or labels outside of training."
+            )
+        return super().__getitem__(k)
+
 
 @dataclass
 class Heads(ModelOutput):
@@ -249,6 +262,7 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
     has_emotion_head: ClassVar[bool] = False
     scores_padding: ClassVar[bool] = False
     _supports_cache_class = True
+    _supports_sdpa = True
 
     def __init__(self, config: Seq2SeqConfig) -> None:
         super().__init__(config)
@@ -479,7 +493,7 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
             decoder_input_ids: Pieces so far, from BOS. Shape: ``(batch, target)``.
             encoder_outputs: Given during generation.
             past_key_values: Given during generation.
-            use_cache: Whether to fill ``past_key_values``.
+            use_cache: Whether to fill ``past_key_values``; None = as the configuration says, where nothing is learned.
             return_dict: Accepted for the library's sake; the result is always a :class:`ResponderOutput`.
             **features: What else the system's ``features`` names: ``role_ids`` (0 none, 1 speaker, 2 listener;
                 ``(batch, source)``), side inputs, and labels that only losses read: ``emotion_labels`` ``(batch,)``
@@ -488,7 +502,13 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
 
         Returns:
             Losses (when labels are given), word scores and the encoder's side outputs.
+
+        Raises:
+            ValueError: Inner states are asked for, or a decoder mask with holes is given.
         """
+        self._check_asked(features)
+        if use_cache is None:
+            use_cache = labels is None and not self.training and bool(getattr(self.config, "use_cache", False))
         encoding = encoder_outputs
         if encoding is None and labels is None and decoder_input_ids is None:
             encoding = self.encode_heads(input_ids, attention_mask, **features)
@@ -526,6 +546,27 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
             past_key_values=past_key_values,
         )
 
+    def generate(self, *args: Any, **kwargs: Any) -> Any:
+        """As in transformers; inner states are not given.
+
+        Raises:
+            ValueError: Attentions or hidden states are asked for.
+        """
+        settings = kwargs.get("generation_config", args[1] if len(args) > 1 else None) or self.generation_config
+        self._check_asked({name: getattr(settings, name, None) for name in INNER_STATES} | kwargs)
+        return super().generate(*args, **kwargs)  # pyright: ignore[reportAttributeAccessIssue]
+
+    def _check_asked(self, asked: Mapping[str, Any]) -> None:
+        """Refuses what would be left out without a word."""
+        for name in INNER_STATES:
+            if asked.get(name) or (asked.get(name) is None and getattr(self.config, name, False)):
+                raise ValueError(
+                    f"{name}: {type(self).__name__} does not give it; leave it out (register_forward_hook)."
+                )
+        mask = asked.get("decoder_attention_mask")
+        if mask is not None and not (mask[:, 0].all() and (mask[:, 1:] <= mask[:, :-1]).all()):
+            raise ValueError("decoder_attention_mask hides steps in front of others; pad replies on the right.")
+
     @torch.no_grad()
     def understand(self, input_ids: Tensor, attention_mask: Tensor | None = None, **features: Any) -> Any:
         """Emotion (and causes, where a system has them) alone.
@@ -547,6 +588,10 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
         shifted[:, 1:] = labels[:, :-1].masked_fill(labels[:, :-1].eq(IGNORED), self.config.pad_token_id)
         return shifted
 
+    def prepare_decoder_input_ids_from_labels(self, labels: Tensor) -> Tensor:
+        """:meth:`shift_right`, by the name that transformers' collator asks for."""
+        return self.shift_right(labels)
+
     def prepare_inputs_for_generation(
         self,
         input_ids: Tensor,
@@ -556,13 +601,25 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
         use_cache: bool | None = None,
         **kwargs: Any,
     ) -> dict[str, Any]:
-        """Inputs of one decoding step: all pieces without a cache, only the newest with one."""
+        """Inputs of one decoding step: all pieces without a cache, the newest with one; others, but gold, as given."""
         if past_key_values is not None and (past := past_key_values.get_seq_length()) > 0:
             input_ids = input_ids[:, past:]
+        others = {name: value for name, value in kwargs.items() if name not in self.gold_features | _OF_THE_LOOP}
         return {
+            **others,
             "decoder_input_ids": input_ids,
             "past_key_values": past_key_values,
             "attention_mask": attention_mask,
             "encoder_outputs": encoder_outputs,
             "use_cache": use_cache,
         }
+
+
+def register(model_class: type[Seq2SeqResponder]) -> None:
+    """Makes a responder known to ``AutoConfig`` and ``AutoModelForSeq2SeqLM``, from its module's import on.
+
+    ``AutoTokenizer`` knows the tokeniser of its folder then, too (:mod:`empatheia.text.auto_tokenizer`).
+    """
+    config_class: Any = model_class.config_class
+    AutoConfig.register(config_class.model_type, config_class, exist_ok=True)
+    AutoModelForSeq2SeqLM.register(config_class, model_class, exist_ok=True)

@@ -16,6 +16,7 @@ from empatheia.responders.seq2seq import (
     Seq2SeqResponder,
     embed_source,
     encoder_stack,
+    register,
 )
 
 
@@ -63,3 +64,6 @@ class Transformer(Seq2SeqResponder):
     def build_encoder(self, config: TransformerConfig) -> nn.Module:
         """Words, positions, encoder stack."""
         return TransformerEncoder(config)
+
+
+register(Transformer)

@@ -20,7 +20,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 from transformers import PreTrainedTokenizerBase as Tokenizer
 
 from empatheia.config import AnticipateData, Recipe, StageConfig, stage_data_config, validate_model_fields
-from empatheia.corpora import empathetic_dialogues, sample
+from empatheia.corpora import CORPORA, empathetic_dialogues, sample
 from empatheia.corpora.licences import LICENCES
 from empatheia.corpora.turn_labels import LabelledTurns, load_released, read_turn_labels
 from empatheia.dialogue import Dialogue
@@ -103,7 +103,7 @@ class AnticipateTask:
     def dialogues(self, split: str, data: AnticipateData | None = None) -> tuple[Dialogue, ...]:
         """Conversations of a split, up to its limit."""
         if split not in self._dialogues:
-            self._dialogues[split] = empathetic_dialogues.load(split, root=self._root()).dialogues
+            self._dialogues[split] = CORPORA.get(self.data.corpus)(split).dialogues
         return self._dialogues[split][: getattr(data or self.data, f"{split}_limit")]
 
     def labels(self, data: AnticipateData | None = None) -> LabelledTurns:

@@ -19,7 +19,7 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerFast
 
 from empatheia.config import ClassifyData, Recipe, StageConfig, stage_data_config, validate_model_fields
-from empatheia.corpora import empathetic_dialogues, empathetic_intents, labelled_texts, sample
+from empatheia.corpora import CORPORA, empathetic_dialogues, empathetic_intents, labelled_texts, sample
 from empatheia.corpora.licences import LICENCES
 from empatheia.dialogue import Dialogue
 from empatheia.errors import ConfigError, DataError
@@ -51,7 +51,7 @@ CONFIGS = {
     "linear_classifier": LinearClassifierConfig,
     "feature_classifier": FeatureClassifierConfig,
 }
-CORPORA: dict[int | str, tuple[str, ...]] = {
+CORPORA_OF_LABELS: dict[int | str, tuple[str, ...]] = {
     32: (empathetic_dialogues.NAME, sample.NAME),
     41: (empathetic_intents.NAME, sample.NAME),
     "file": (labelled_texts.NAME,),
@@ -94,7 +94,7 @@ class ClassifyTask:
         self.recipe = recipe
         self.folder = folder
         self.data: ClassifyData = recipe.data
-        if self.data.corpus not in CORPORA[self.data.labels]:
+        if self.data.corpus not in CORPORA_OF_LABELS[self.data.labels]:
             raise ConfigError(
                 f"recipe {recipe.name!r}: data.corpus={self.data.corpus} with data.labels={self.data.labels}; accepted:"
                 " empathetic_dialogues with 32, empathetic_intents with 41, sample with either, labelled_texts with"
@@ -220,7 +220,7 @@ class ClassifyTask:
         return [LabelledText(str(i), text, self.labels.index(label), i) for i, (label, text) in enumerate(pairs)]
 
     def _emotions(self, split: str, data: ClassifyData) -> list[LabelledText]:
-        dialogues = empathetic_dialogues.load(split, root=self._root(data)).dialogues[: getattr(data, f"{split}_limit")]
+        dialogues = CORPORA.get(data.corpus)(split).dialogues[: getattr(data, f"{split}_limit")]
         found: list[tuple[str, Text, str]] = []
         for dialogue in dialogues:
             if dialogue.emotion is not None:

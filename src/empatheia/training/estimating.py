@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from empatheia.config import EstimateData, Recipe, StageConfig, stage_data_config, validate_model_fields
-from empatheia.corpora import emocause, empathetic_dialogues, reccon, sample
+from empatheia.corpora import CORPORA, emocause, empathetic_dialogues, reccon, sample
 from empatheia.corpora.licences import LICENCES
 from empatheia.corpora.loading import canonical_split
 from empatheia.dialogue import Dialogue
@@ -35,6 +35,7 @@ from empatheia.text.tokenizer import DialogueTokenizer
 from empatheia.text.vectors import distil_vectors
 from empatheia.text.words import count_words
 from empatheia.training.classifying import classification_scores
+from empatheia.training.earlier_records import measured_by_names
 from empatheia.training.evaluation import N_RESAMPLES
 from empatheia.training.saving import save_folder, save_understander
 from empatheia.training.stages import StageData
@@ -128,7 +129,7 @@ class EstimateTask:
 
     def _conversations(self, split: str, data: EstimateData) -> tuple[Dialogue, ...]:
         if split not in self._dialogues:
-            self._dialogues[split] = empathetic_dialogues.load(split, root=self._root()).dialogues
+            self._dialogues[split] = CORPORA.get(self.data.corpus)(split).dialogues
         return self._dialogues[split][: getattr(data, f"{split}_limit")]
 
     def pairs(self, split: str, data: EstimateData | None = None) -> list[tuple[str, str]]:
@@ -258,10 +259,10 @@ class EstimateTask:
             scores["emocause: published"] = {name: dict(zip(TOP_K, v, strict=True)) for name, v in PUBLISHED.items()}
         if outputs is not None:
             outputs.write_text("".join(lines), encoding="utf-8")
-            (self.folder / "words.md").write_text(word_table(scores), encoding="utf-8")
+            (self.folder / "words.md").write_text(word_table(measured_by_names(scores)), encoding="utf-8")
             for place in sets:
                 file = "words-" + "-".join(re.findall(r"\w+", place)) + ".svg"
-                (self.folder / file).write_text(word_chart(scores, place), encoding="utf-8")
+                (self.folder / file).write_text(word_chart(measured_by_names(scores), place), encoding="utf-8")
         return scores
 
     def _emotion_scores(self, split: str) -> dict[str, Any]:

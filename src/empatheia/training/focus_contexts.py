@@ -17,7 +17,7 @@ from typing import Any
 from transformers.utils import logging as transformers_logging
 
 from empatheia.config import JudgedData
-from empatheia.corpora import empathetic_dialogues, sample
+from empatheia.corpora import CORPORA, sample
 from empatheia.decoding.distractors import DISTRACTORS, Contrast, Distractors
 from empatheia.decoding.targets import ScoredTargets, Targets
 from empatheia.decoding.turn_pool import TurnPool, turn_pool
@@ -86,8 +86,7 @@ def chosen_examples(data: JudgedData) -> list[Example]:
     Raises:
         DataError: There is none.
     """
-    root = sample.root() if data.corpus == sample.NAME else None
-    dialogues = empathetic_dialogues.load(data.split, root=root).dialogues[: getattr(data, f"{data.split}_limit")]
+    dialogues = CORPORA.get(data.corpus)(data.split).dialogues[: getattr(data, f"{data.split}_limit")]
     found = [e for d in dialogues for e in d.examples() if any(turn.role == "speaker" for turn in e.context)]
     if not found:
         raise DataError(f"the {data.split} split of {data.corpus} has no context that ends before a listener's reply.")

@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from empatheia.config import Recipe, read_yaml, validate_recipe
-from empatheia.corpora import recec, sample
+from empatheia.corpora import CORPORA, recec, sample
 from empatheia.corpora.licences import licence
 from empatheia.dialogue import Example
 from empatheia.errors import CheckpointError, EmpatheiaError
@@ -58,10 +58,8 @@ class ModelFolder:
 
     def examples(self, split: str) -> list[Example]:
         """What the recipe measures of a split of its corpus."""
-        from empatheia.corpora import empathetic_dialogues
-
         data = self.recipe.data
-        dialogues = list(empathetic_dialogues.load(split, root=self.sample_root).dialogues)
+        dialogues = CORPORA.get(data.corpus)(split).dialogues
         limit = getattr(data, f"{split}_limit")
         examples = [e for d in dialogues[:limit] for e in d.examples(data.roles, max_context_words=512)]
         return evaluation.one_turn_a_dialogue(examples) if data.test_turns == "one" else examples
@@ -309,7 +307,8 @@ def card_text(card: dict[str, Any]) -> str:
         " terrified are often swapped.",
         "- Cause words follow RECCON's habits (everyday English dialogues); irony, several causes and long texts fail.",
         "- English only. Emoji, other languages and unknown words are answered but marked as uncertain.",
-        "- Not a therapist: it does not recognise a crisis. Do not use it on people in distress without supervision.",
+        "- Not a therapist: by itself it does not recognise a crisis; `empatheia.care` stands in front of its answers,"
+        " and misses some. Do not use it on people in distress without supervision.",
         "",
     ]
     return "\n".join(lines)

@@ -133,7 +133,7 @@ def card_text(card: Mapping[str, Any]) -> str:
         "- Irony and understatement are often read at face value.",
         "- Labels near each other (angry and furious, afraid and terrified) are swapped; read the probabilities.",
         "- English only, and mostly the Englishes its writers knew. Emoji are not understood.",
-        "- It does not recognise a crisis and is no judge of risk.",
+        "- By itself it does not recognise a crisis; `empatheia.care` stands in front of its answers, and misses some.",
         "",
     ]
     return "\n".join(lines)

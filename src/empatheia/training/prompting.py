@@ -26,7 +26,7 @@ from empatheia.config import (
     validate_model_fields,
     validate_recipe,
 )
-from empatheia.corpora import empathetic_dialogues, sample
+from empatheia.corpora import CORPORA
 from empatheia.corpora.licences import LICENCES
 from empatheia.dialogue import Dialogue, Example
 from empatheia.errors import CheckpointError, ConfigError
@@ -110,8 +110,7 @@ class PromptTask:
     def dialogues(self, split: str) -> list[Dialogue]:
         """The conversations of a split, limited as the recipe says."""
         if split not in self._dialogues:
-            root = sample.root() if self.data.corpus == "sample" else None
-            loaded = list(empathetic_dialogues.load(split, root=root).dialogues)
+            loaded = list(CORPORA.get(self.data.corpus)(split).dialogues)
             self._dialogues[split] = loaded[: getattr(self.data, f"{split}_limit")]
         return self._dialogues[split]
 

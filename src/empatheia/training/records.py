@@ -11,7 +11,9 @@ from typing import Any
 
 from empatheia.config import path_name, plain_name
 from empatheia.errors import CheckpointError, DataError
+from empatheia.metrics.rows import Measured
 from empatheia.reading import read_record
+from empatheia.training.earlier_records import measured_by_names
 from empatheia.training.saving import write_atomically
 
 SIZES = ("smoke", "cpu", "full")
@@ -77,13 +79,19 @@ def whole_records(files: Iterable[Path]) -> list[tuple[Path, dict[str, Any]]]:
     return found
 
 
+def measured_of(record: Mapping[str, Any]) -> Measured:
+    """What a run measured, as rows; taken from the record's names once where :func:`check_record` has seen it."""
+    found = record.get("measured")
+    return found if isinstance(found, Measured) else measured_by_names(record.get("metrics", {}))
+
+
 def record_key(record: Mapping[str, Any]) -> tuple[str, str, int]:
     """Recipe, size and seed."""
     return record["recipe"], record["size"], record["seed"]
 
 
 def check_record(record: dict[str, Any]) -> dict[str, Any]:
-    """The record, if its fields and its scores are of the kinds that tables and pages read.
+    """The record with its scores as rows, if its fields and scores are of the kinds that tables and pages read.
 
     Raises:
         ValueError: One is not; says which.
@@ -95,7 +103,7 @@ def check_record(record: dict[str, Any]) -> dict[str, Any]:
     if record["size"] not in SIZES:
         raise ValueError(f"size is {record['size']!r:.60}; accepted: {', '.join(SIZES)}")
     _check_scores(record["metrics"], "")
-    return record
+    return record | {"measured": measured_of(record)}
 
 
 def _check_scores(metrics: Mapping[str, Any], prefix: str) -> None:

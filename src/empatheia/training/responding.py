@@ -16,7 +16,7 @@ from torch import Tensor
 from transformers import AutoConfig, GenerationConfig, PreTrainedModel
 
 from empatheia.config import DataConfig, Recipe, StageConfig, stage_data_config, validate_model_fields
-from empatheia.corpora import conversations, empathetic_dialogues, lexicons, pooled, reccon, recec, sample
+from empatheia.corpora import CORPORA, conversations, curated, lexicons, pooled, reccon, recec, sample
 from empatheia.corpora.annotations import read_annotations
 from empatheia.corpora.licences import LICENCES, licence
 from empatheia.corpora.mechanism_levels import read_levels
@@ -149,19 +149,20 @@ class RespondTask:
     def dialogues(self, data: DataConfig, split: str) -> list[Dialogue]:
         """The conversations of a split, limited as the recipe says."""
         limit = getattr(data, f"{split}_limit")
-        key = (f"{data.corpus} {' '.join(data.pool)}", split, limit)
+        key = (f"{data.corpus} {data.curated} {' '.join(data.pool)}", split, limit)
         if key not in self._dialogues:
             if data.corpus == pooled.NAME:
                 loaded = list(pooled.load(data.pool, split))
-            elif data.corpus not in (empathetic_dialogues.NAME, sample.NAME):
-                accepted = (empathetic_dialogues.NAME, sample.NAME, pooled.NAME)
+            elif data.corpus == curated.NAME:
+                loaded = list(curated.load(split, data.curated, parts=data.pool, limit=limit).dialogues)
+            elif data.corpus not in CORPORA:
+                accepted = tuple(dict.fromkeys((*CORPORA.names(), pooled.NAME, curated.NAME)))
                 raise ConfigError(
                     f"recipe {self.recipe.name!r}: data.corpus={data.corpus!r}.{nearest(data.corpus, list(accepted))}"
                     f" Accepted: {', '.join(accepted)}."
                 )
             else:
-                root = sample.root() if data.corpus == sample.NAME else None
-                loaded = list(empathetic_dialogues.load(split, root=root).dialogues)
+                loaded = list(CORPORA.get(data.corpus)(split).dialogues)
             self._dialogues[key] = loaded[:limit] if limit else loaded
         return self._dialogues[key]
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from transformers import AutoConfig
 
 from empatheia.config import Recipe, RetrieveData, StageConfig, stage_data_config, validate_model_fields
-from empatheia.corpora import conversations, empathetic_dialogues, sample
+from empatheia.corpora import CORPORA, conversations, empathetic_dialogues, sample
 from empatheia.corpora.licences import LICENCES
 from empatheia.corpora.loading import LoadedCorpus
 from empatheia.decoding.reply_index import ReplyIndex, candidate_texts
@@ -138,8 +138,7 @@ class RetrieveTask:
     def corpus(self, split: str) -> LoadedCorpus:
         """A split of the recipe's corpus, whole."""
         if split not in self._corpora:
-            root = sample.root() if self.data.corpus == sample.NAME else None
-            self._corpora[split] = empathetic_dialogues.load(split, root=root)
+            self._corpora[split] = CORPORA.get(self.data.corpus)(split)
         return self._corpora[split]
 
     def examples(self, split: str, data: RetrieveData | None = None) -> list[Example]:

@@ -17,9 +17,14 @@ from empatheia.errors import DataError
 from empatheia.metrics.mechanisms import EPITOME_PAPER
 from empatheia.metrics.mechanisms import EPITOME_PUBLISHED as EPITOME
 from empatheia.metrics.published import published
+from empatheia.metrics.rows import Measured, fold_name
+from empatheia.metrics.score import Score
 from empatheia.taxonomy import MECHANISMS
-from empatheia.training.records import read_records
+from empatheia.training.records import measured_of, read_records
 
+_TUNED_PAIRS = {"fold": "1", "of": "pairs", "threshold": "tuned on valid"}
+_PUBLISHED_SPANS = {"fold": "1", "of": "spans", "threshold": "0"}
+_TUNED_SPANS = {**_PUBLISHED_SPANS, "threshold": "tuned on valid"}
 Found = tuple[float, tuple[float, float] | None, int, str]
 """Value and interval in percent, items, remark."""
 
@@ -33,7 +38,7 @@ class Part:
         metric: What is measured, in percent.
         recipe: Whose records are read, without the size.
         others: Recipes that answer the same question; they are listed if they were run.
-        find: The score in a record's metrics; None where the record has none.
+        find: The score among those of a record; None where the record has none.
         published: The printed figure in percent, or None.
         by: The model that printed figure belongs to.
         aim: What we want to reach, in percent; None = as stated in ``task``.
@@ -42,7 +47,7 @@ class Part:
     task: str
     metric: str
     recipe: str
-    find: Callable[[Mapping[str, Any]], Found | None]
+    find: Callable[[Measured], Found | None]
     published: float | None
     by: str
     aim: float | None
@@ -83,64 +88,51 @@ class Standing:
         return asdict(self)
 
 
-def _score(key: str, remark: str = "") -> Callable[[Mapping[str, Any]], Found | None]:
-    def find(metrics: Mapping[str, Any]) -> Found | None:
-        return _percent(metrics[key], remark) if key in metrics else None
+def _score(metric: str, remark: str = "", **labels: str) -> Callable[[Measured], Found | None]:
+    def find(measured: Measured) -> Found | None:
+        score = measured.score(metric, **labels)
+        return None if score is None else _percent(score, remark)
 
     return find
 
 
-def _fold_score(
-    of: str, column: str, metric: str, fold: int = 1, threshold: str = "tuned on valid"
-) -> Callable[[Mapping[str, Any]], Found | None]:
-    """At one of the two thresholds; records made before intervals were kept have plain numbers."""
+def _pair_score(metric: str) -> Callable[[Measured], Found | None]:
+    """Of fold 1, at the threshold chosen on valid."""
 
-    def find(metrics: Mapping[str, Any]) -> Found | None:
-        record = metrics.get(f"fold{fold} {of}, threshold {threshold}")
-        if record is None or column not in record:
+    def find(measured: Measured) -> Found | None:
+        score = measured.score(metric, **_TUNED_PAIRS)
+        if score is None:
             return None
-        remark = f"threshold {record['threshold']:g}, chosen on valid"
-        if metric in record.get("scores", {}):
-            return record[column], _percent(record["scores"][metric])[1], record["scores"][metric]["n"], remark
-        return record[column], None, int(record.get("n_positive", 0) + record.get("n_negative", 0)), remark
+        return _percent(score, f"threshold {measured.facts[fold_name(_TUNED_PAIRS)]['threshold']:g}, chosen on valid")
 
     return find
 
 
-def _word_recall(k: int, place: str = "reccon words") -> Callable[[Mapping[str, Any]], Found | None]:
+def _word_recall(k: int, place: str = "reccon words") -> Callable[[Measured], Found | None]:
     """The estimator's recall of RECCON's cause words; beside it the best method without word labels, and chance."""
-    prefix, suffix = f"{place}: ", f": cause_recall_top{k}"
 
-    def find(metrics: Mapping[str, Any]) -> Found | None:
-        scores = {
-            name.removeprefix(prefix).removesuffix(suffix): value
-            for name, value in metrics.items()
-            if name.startswith(prefix) and name.endswith(suffix) and " - " not in name and "gold emotion" not in name
-        }
-        ours = {name: value for name, value in scores.items() if name.startswith("estimator")}
-        others = {name: value for name, value in scores.items() if not name.startswith("estimator")}
-        if not ours or not others:
+    def find(measured: Measured) -> Found | None:
+        found = {row.labels["method"]: row.score for row in measured.where(f"cause_recall_top{k}", set=place)}
+        scores = {name: score for name, score in found.items() if "gold emotion" not in name}
+        others = {name: score for name, score in scores.items() if not name.startswith("estimator")}
+        name = f"estimator {measured.facts.get('evidence', 'repo')}"
+        if name not in scores or not others:
             return None
-        name = f"estimator {metrics.get('evidence', 'repo')}"
-        if name not in ours:
-            return None
-        value, interval, n, _ = _percent(ours[name])
-        best = max(others, key=lambda other: others[other]["value"])
-        remark = f"best baseline {best} {others[best]['value']:.1f}"
-        if "random" in others and others["random"].get("interval"):
-            low, high = others["random"]["interval"]
-            remark += f"; random [{low:.1f}, {high:.1f}]"
+        best = max(others, key=lambda other: others[other].value)
+        remark = f"best baseline {best} {others[best].value:.1f}"
+        if "random" in others and (interval := others["random"].interval):
+            remark += f"; random [{interval[0]:.1f}, {interval[1]:.1f}]"
         if name == "estimator running" and "train" in place:
             remark += "; the form was chosen on train and valid"
-        return value, interval, n, remark
+        return _percent(scores[name], remark)
 
     return find
 
 
-def _percent(score: Mapping[str, Any], remark: str = "") -> Found:
-    factor = 100.0 if score["unit"] == "fraction" else 1.0
-    interval = score.get("interval")
-    return factor * score["value"], tuple(factor * v for v in interval) if interval else None, score["n"], remark
+def _percent(score: Score, remark: str = "") -> Found:
+    factor = 100.0 if score.unit == "fraction" else 1.0
+    interval = score.interval and (factor * score.interval[0], factor * score.interval[1])
+    return factor * score.value, interval, score.n, remark
 
 
 def parts() -> tuple[Part, ...]:
@@ -172,7 +164,7 @@ def parts() -> tuple[Part, ...]:
         ("macro", "macro F1", "macro F1", 76.5),
     ):
         value = reccon("subtask 2, with context", row, printed)
-        find = _fold_score("pairs", f"{column}_f1", f"entailment_f1_{column}")
+        find = _pair_score(f"entailment_f1_{column}")
         out.append(Part("RECCON turns, fold 1", title, "reccon/entailment", find, value, "RoBERTa-base", aim))
     for column, title, aim in (("f1_pos", "F1_pos", 58.0), ("f1", "F1", 75.0)):
         value = reccon("subtask 1, with context", row, title)
@@ -183,7 +175,7 @@ def parts() -> tuple[Part, ...]:
         others = ("shared_weighted", "shared_from_intents", mechanism.replace(" ", "_"))
         for key, title in (("accuracy", "accuracy"), ("f1_macro", "macro F1")):
             value = EPITOME[mechanism][EPITOME_PAPER][key]
-            find = _score(f"{mechanism}: {key}", "split of our own, none is published; printed figure recalled")
+            find = _score(key, "split of our own, none is published; printed figure recalled", mechanism=mechanism)
             source, names = "Sharma et al. 2020", tuple(f"epitome/{other}" for other in others)
             task = f"EPITOME, {mechanism}"
             out.append(Part(task, title, "epitome/shared", find, value, source, value - 2, names))
@@ -244,7 +236,7 @@ def to_text(found: Sequence[Standing]) -> str:
 def _stand(part: Part, by_recipe: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[Standing]:
     common = (part.published, part.by, part.aim)
     records = [record for recipe in (part.recipe, *part.others) for record in by_recipe.get(recipe, ())]
-    found = [(record, score) for record in records if (score := part.find(record["metrics"])) is not None]
+    found = [(record, score) for record in records if (score := part.find(measured_of(record))) is not None]
     for record, (value, interval, n, remark) in found:
         is_reached = None if part.aim is None else value >= part.aim
         run = (record["recipe"], record["size"], record["seed"])
@@ -254,18 +246,20 @@ def _stand(part: Part, by_recipe: Mapping[str, Sequence[Mapping[str, Any]]]) -> 
         yield Standing(part.task, part.metric, part.recipe, None, None, None, None, 0, *common, None, todo)
 
 
-def _span_score(column: str) -> Callable[[Mapping[str, Any]], Found | None]:
+def _span_score(column: str) -> Callable[[Measured], Found | None]:
     """As the released script counts, at its null threshold 0; beside it SQuAD's F1, and the threshold of valid."""
 
-    def find(metrics: Mapping[str, Any]) -> Found | None:
-        found = _fold_score("spans", f"{column}_nested", f"span_{column}_nested", threshold="0")(metrics)
-        chosen = metrics.get("fold1 spans, threshold tuned on valid", {})
-        if found is None:
+    def find(measured: Measured) -> Found | None:
+        nested = f"span_{column}_nested"
+        score, plain = (measured.score(metric, **_PUBLISHED_SPANS) for metric in (nested, f"span_{column}"))
+        chosen = measured.score(nested, **_TUNED_SPANS)
+        if score is None or plain is None:
             return None
-        remark = f"threshold 0, as published; SQuAD F1 {metrics['fold1 spans, threshold 0'][column]:.1f}"
-        if f"{column}_nested" in chosen:
-            remark += f"; at {chosen['threshold']:g}, chosen on valid, {chosen[f'{column}_nested']:.1f}"
-        return *found[:3], remark
+        remark = f"threshold 0, as published; SQuAD F1 {plain.value:.1f}"
+        if chosen is not None:
+            threshold = measured.facts[fold_name(_TUNED_SPANS)]["threshold"]
+            remark += f"; at {threshold:g}, chosen on valid, {chosen.value:.1f}"
+        return _percent(score, remark)
 
     return find
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch.nn.functional as F
 from torch import Tensor
@@ -20,9 +20,7 @@ from empatheia.dialogue import CauseAnnotation, Dialogue, Span
 from empatheia.errors import ConfigError, DataError
 from empatheia.understanding.classification import pad_rows
 from empatheia.understanding.encoders import SURROGATES, special_ids
-
-if TYPE_CHECKING:
-    from empatheia.understanding.cause_entailment import CauseEntailmentConfig
+from empatheia.understanding.entailment_config import CauseEntailmentConfig
 
 IGNORED = -100
 LITERAL_SEPARATOR = "<SEP>"

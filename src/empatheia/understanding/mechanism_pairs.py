@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,13 +19,10 @@ from empatheia.dialogue import Dialogue, Span
 from empatheia.errors import ConfigError
 from empatheia.understanding.classification import pad_rows
 from empatheia.understanding.encoders import check_positions, special_ids
-
-if TYPE_CHECKING:
-    from empatheia.understanding.mechanisms import MechanismIdentifierConfig
+from empatheia.understanding.mechanism_config import N_LEVELS, MechanismIdentifierConfig
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
 IGNORED = -100
-N_LEVELS = 3
 
 
 @dataclass(frozen=True, slots=True)

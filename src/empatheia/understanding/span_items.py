@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,11 +15,7 @@ from empatheia.errors import ConfigError
 from empatheia.understanding.classification import pad_rows
 from empatheia.understanding.encoders import SURROGATES, special_ids
 from empatheia.understanding.entailment_items import IGNORED, EntailmentItem, encode_joint, split_candidates
-
-if TYPE_CHECKING:
-    from empatheia.understanding.cause_spans import CauseSpansConfig
-
-LEAST_CONTEXT = 64  # pieces of context every window has room for, however long the question
+from empatheia.understanding.span_config import LEAST_CONTEXT, CauseSpansConfig
 
 
 def question_rows(

@@ -3,7 +3,7 @@
 import pytest
 
 from empatheia.dialogue import Span, Turn
-from empatheia.responders.reflection.clauses import is_foreign, phrase_of, sayable
+from empatheia.responders.reflection.clauses import is_foreign, sayable
 from empatheia.responders.reflection.turning import clean, turn_person
 
 
@@ -169,12 +169,6 @@ def test_the_clause_with_the_cause_is_preferred() -> None:
     assert sayable([Turn("speaker", text)], 0, spans)[0].text == "your boss sacked you in front of everyone"
     words = tuple(Span(0, start + i, start + i + 3, 0.8) for i in (0, 3, 8))
     assert sayable([Turn("speaker", text)], 0, (), words)[0].text == "your boss sacked you in front of everyone"
-
-
-def test_a_phrase_is_named_where_it_ends_for_sure() -> None:
-    assert phrase_of("so tired of my boss") == "your boss"
-    assert phrase_of("something about my exam results") == ""
-    assert phrase_of("my lovely weird thing") == ""
 
 
 def test_languages_are_told_apart() -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from empatheia.care.checking import Care
 from empatheia.dialogue import Dialogue, Reply
 from empatheia.listener.conversation import Conversation, ConversationStream
 from empatheia.listener.steps.steering import Steering
-
-if TYPE_CHECKING:
-    from empatheia.listener.strategies import Decoding
+from empatheia.listener.strategies import Decoding
 
 
 class SteeredConversation(Conversation):
@@ -20,11 +19,14 @@ class SteeredConversation(Conversation):
         decoding: One way of writing; None = those in its settings.
         dialogue: A conversation to go on with.
         steering: What is decided; may be set anew between turns.
+        care: As for :meth:`Listener.respond`.
         **settings: Fields of :class:`Decoding` that change those ways, or are one, if ``strategy`` is among them.
 
     Attributes:
         last: The newest reply with its explanation; None before the first.
     """
+
+    listener: Any
 
     def __init__(
         self,
@@ -32,17 +34,23 @@ class SteeredConversation(Conversation):
         decoding: Decoding | None,
         dialogue: Dialogue | None = None,
         steering: Steering | None = None,
+        care: Care | bool = True,
         **settings: Any,
     ) -> None:
-        super().__init__(listener, decoding, dialogue)  # pyright: ignore[reportArgumentType]
+        super().__init__(listener, decoding, dialogue, care)
         self.steering = steering or Steering()
         self.settings = settings
         self.last: Reply | None = None
 
     def say(self, text: str) -> Reply:
         """Adds what the speaker says and the listener's reply; a text that is refused changes nothing."""
-        reply: Reply = self.listener.respond(  # pyright: ignore
-            self._with(text), decoding=self.decoding, steering=self.steering, explain=True, **self.settings
+        reply: Reply = self.listener.respond(
+            self._with(text),
+            decoding=self.decoding,
+            steering=self.steering,
+            explain=True,
+            care=self.care,
+            **self.settings,
         )
         self._remember(text, reply.text)
         self.last = reply
@@ -50,8 +58,13 @@ class SteeredConversation(Conversation):
 
     def stream(self, text: str) -> ConversationStream:
         """As :meth:`say`; the reply comes as one piece."""
-        stream = self.listener.stream(  # pyright: ignore
-            self._with(text), decoding=self.decoding, steering=self.steering, explain=True, **self.settings
+        stream = self.listener.stream(
+            self._with(text),
+            decoding=self.decoding,
+            steering=self.steering,
+            explain=True,
+            care=self.care,
+            **self.settings,
         )
         return _Remembering(self, text, stream)
 

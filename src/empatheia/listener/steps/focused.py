@@ -16,6 +16,8 @@ from pathlib import Path
 from threading import RLock
 from typing import Any
 
+from empatheia.care.checking import Care
+from empatheia.care.guard import guarded, guarded_stream
 from empatheia.dialogue import Dialogue, Explanation, Reply, Understanding
 from empatheia.errors import ConfigError, DecodingError
 from empatheia.listener.catalogue import perceiver
@@ -162,6 +164,7 @@ class FocusedListener(Listener):
                     progress(len(part))
         return out
 
+    @guarded
     def respond(  # pyright: ignore
         self,
         item: Input | Inputs,
@@ -179,7 +182,7 @@ class FocusedListener(Listener):
             steering: What the caller decides.
             explain: Give every reply its explanation.
             **settings: Fields of :class:`Steering` or of :class:`Decoding`: with ``strategy`` they are one way of
-                writing, without it they change those in the settings.
+                writing, without it they change those in the settings. And ``care`` as for :meth:`Listener.respond`.
 
         Returns:
             One reply, or a list in the order of the inputs.
@@ -197,6 +200,7 @@ class FocusedListener(Listener):
                 out += self._replies(part, ways, steering, explain)
         return out
 
+    @guarded_stream
     def stream(  # pyright: ignore
         self,
         item: Input,
@@ -224,12 +228,13 @@ class FocusedListener(Listener):
         *,
         decoding: Decoding | None = None,
         steering: Steering | None = None,
+        care: Care | bool = True,
         **settings: Any,
     ) -> SteeredConversation:
         """Begins a conversation that remembers its turns and can be steered; see :meth:`respond`."""
         _, steering = self._asked(decoding, steering, settings)
         fields = {name: value for name, value in settings.items() if name not in NAMES and name != "label"}
-        return SteeredConversation(self, decoding, dialogue, steering, **fields)
+        return SteeredConversation(self, decoding, dialogue, steering, care, **fields)
 
     # -- parts -------------------------------------------------------------------------------------------------
 

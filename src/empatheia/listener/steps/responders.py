@@ -168,7 +168,7 @@ class OtherVoice(Voice):
                 decoding = replace(decoding, no_repeat_ngram_size=None, repetition_penalty=1.0)
             told = {name: value for name, value in decoding.to_dict().items() if name != "top_k"}  # not sent
             return [(text, told) for text in self.listener.replies_to(pairs, decoding)]
-        replies = self.listener.respond([one.dialogue for one in asked], decoding=decoding)
+        replies = self.listener.respond([one.dialogue for one in asked], decoding=decoding, care=False)
         return [(reply.text, {"strategy": "own", **reply.decoding}) for reply in replies]
 
 

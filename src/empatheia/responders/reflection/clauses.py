@@ -108,21 +108,6 @@ def sayable(turns: Sequence[Turn], index: int, causes: Sequence[Span] = (), word
     return found
 
 
-def phrase_of(text: str) -> str:
-    """A noun phrase of the speaker's own that may be named, turned to "you": "your cat"; "" if there is none."""
-    if is_foreign(text):
-        return ""
-    known = lexicon()
-    nouns = known.lists["things"] | known.lists["relations"] | (known.lists["kin_names"] - {"ma", "pa"})
-    text = clean(text[:_LONGEST_READ])
-    for match in re.finditer(r"\bmy\s+([a-z]+)(?=\s+([a-z']+)|\W|\Z)", text, re.IGNORECASE):
-        noun, after = match[1].lower(), (match[2] or "").lower()
-        free = known.lists["english"] | known.finite | known.lists["adverbs"] | {"'s"}
-        if noun in nouns and (not after or after in free) and not text[match.end() :].startswith(("'", "-")):
-            return f"your {noun}"
-    return ""
-
-
 def is_foreign(text: str) -> bool:
     """Whether a text is hardly English, by its commonest words and its letters."""
     known = lexicon()
@@ -256,7 +241,7 @@ def _is_safe(text: str, piece: _Piece, before: str) -> bool:
         patterns.GENERIC.match(text)
         or is_foreign(text)
         or _is_garbled(words)
-        or re.search(r"[{}<>\[\]\\|=_^]|https?|www\.|[\"@#]", text)
+        or re.search(r"[{}<>\[\]\\|=_^]|\.\.|https?|www\.|[\"@#]", text)
     ):
         return False
     if patterns.SUBORDINATE.match(text) and "," not in text:
@@ -668,7 +653,7 @@ def _scored(said: Said, piece: _Piece, causes: Sequence[Span], words: Sequence[S
     score += 0.3 if re.search(r"\byour?\b|\byou'", said.text) else 0.0
     score -= 0.5 if said.feeling else 0.0
     score -= 0.4 if said.kind == "fragment" else 0.0
-    score -= 0.15 if length > 12 else 0.0
+    score -= 0.12 * max(0, length - 10)
     score -= 0.3 if length < 4 else 0.0
     score -= 0.6 if length < 4 and patterns.REFERRING.search(said.text) else 0.0
     score -= 0.4 if patterns.REFERRING.search(said.text) else 0.0

@@ -29,10 +29,19 @@ _OTHERS = (
 _NEGATED = re.compile(r"(?:\b(?:not|never|no|nor|hardly|without|neither|used to be|less|stop being)\b|n't\b|\baint\b)")
 _OF_OTHERS = re.compile(_OTHERS)
 _OF_SELF = re.compile(
-    r"(?:\b(?:i|i'm|im|i am|i was|i've|ive|feel|feeling|felt|me|we're|we|am|so|pretty|really|very|quite|absolutely"
-    r"|totally|just|bit|kinda|well|too|still|now|and|but|mostly|a)\s+(?:\w+\s+){0,2})\Z|(?:^|[.!?,;:\n]\s*)\Z"
+    r"(?:\b(?:i|i'm|im|i am|i was|i've|ive|feel|feeling|felt|me|we're|we|am|so|pretty|really|very|quite|proper|dead"
+    r"|super|that|absolutely|totally|just|bit|kinda|well|too|still|now|and|but|mostly|a bit|a little)\s+"
+    r"(?:(?<!a )\w+\s+){0,2})\Z|(?:^|[.!?,;:\n]\s*)\Z"
 )
-_NO_FEELING = re.compile(r"\s+(?:birthday|new|christmas|anniversary|easter|hour|place|ending|face|the|my)\b")
+_NO_FEELING = re.compile(
+    r"\s*\?|\s+to\s+(?:get|be)\s+(?:out|away|rid|done)\b|\s+(?:it's|its|that's)\s+over\b|\s+(?:birthday|new|christmas|anniversary|easter|hour|place|ending|face|the|my)\b"
+)
+_FOR_ANOTHER = re.compile(r"\s+for\s+\w+(?:\s+\w+)?[^.!?]*\b(?:but|though|yet)\b")
+_OF_ANOTHER = re.compile(
+    r"\b(?:my|our|the|his|her|their)\s+\w+(?:'s|\s+(?:is|was|are|were|looks?|seems?|got|gets))\s+(?:\w+\s+){0,2}\Z"
+)
+_FEELS = re.compile(r"\b(?:feel|feeling|felt|i'm|im|am|was|so|really|very|pretty|bit|little|been|just)\s+\Z")
+_GOES_ON = re.compile(r"\s+(?:for|to|the|on|in|at|with|by|from|my|a)\b")
 _DOUBLE_MEANING = frozenset(("cross", "down", "low", "blue", "broken", "mad", "touched", "crushed", "shattered"))
 _CLAUSE = re.compile(r"[.!?;\n]+|,\s|\b(?:but|because|and then|while)\b")
 
@@ -61,9 +70,13 @@ def told_feeling(text: str) -> str:
         begin = max((cut.end() for cut in _CLAUSE.finditer(low, 0, match.start())), default=0)
         before = low[begin : match.start()]
         near = " ".join(before.split()[-4:])
-        if _NEGATED.search(near) or _OF_OTHERS.search(near):
+        if _NEGATED.search(near) or _OF_OTHERS.search(near) or _OF_ANOTHER.search(before):
             continue
-        if _NO_FEELING.match(low, match.end()) or (match.group() in _DOUBLE_MEANING and not before.strip()):
+        if _FOR_ANOTHER.match(low, match.end()):
+            continue
+        if _NO_FEELING.match(low, match.end()):
+            continue
+        if match.group() in _DOUBLE_MEANING and not (_FEELS.search(before) and not _GOES_ON.match(low, match.end())):
             continue
         if not before.strip() or _OF_SELF.search(before):
             found.append(labels[match.group()])

@@ -14,13 +14,14 @@ import yaml
 from empatheia.errors import DataError
 from empatheia.responders.reflection.families import FAMILIES
 from empatheia.responders.reflection.lexicon import YAML_LOADER
+from empatheia.responders.reflection.topics import names
 from empatheia.taxonomy import EMOTIONS
 
 PARTS = ("say", "feel", "side", "ask", "stay", "whole")
 WILDCARDS = ("any", "any_pleasant", "any_unpleasant")
-TALK = ("question", "greeting", "smalltalk", "closing", "short", "irony", "notext")
+TALK = ("opening", "advice", "question", "greeting", "smalltalk", "closing", "short", "irony", "notext")
 MOMENTS = (*FAMILIES, "mixed", "unclear", "unclear_pleasant", "unclear_unpleasant", *TALK, *WILDCARDS)
-_SLOTS = {"say": ({"clause"}, {"phrase"}), "feel": ({"feeling"}, set())}
+_SLOTS = {"say": ({"clause"},), "feel": ({"feeling"},)}
 _SLOT = re.compile(r"\{(\w*)\}")
 
 
@@ -35,6 +36,7 @@ class Form:
         text: The sentence, with a slot where its part has one.
         emotions: Only for these labels; empty = for all.
         never: Never for these labels.
+        topics: Only for these topics (see ``topics.yaml``); empty = whatever is told.
     """
 
     id: str
@@ -43,6 +45,7 @@ class Form:
     text: str
     emotions: frozenset[str]
     never: frozenset[str]
+    topics: frozenset[str] = frozenset()
 
     @property
     def slot(self) -> str:
@@ -62,7 +65,7 @@ class Form:
         if not pieces:
             return False
         if self.slot and sum(map(len, pieces)) < 8:
-            return f"\n{pieces[0]} " in said if not self.text.startswith("{") else f", {pieces[0]}." in said
+            return bool(re.search(rf"\n{re.escape(pieces[0])},? ", said))
         return all(piece in said for piece in pieces)
 
     def fits(self, label: str, possible: Iterable[str]) -> bool:
@@ -123,6 +126,7 @@ def _form(record: Any, place: str) -> Form:
         str(record["text"]).strip(),
         frozenset(record.get("emotions") or ()),
         frozenset(record.get("not") or ()),
+        frozenset(record.get("topics") or ()),
     )
     place = f"{place} ({form.id})"
     if form.part not in PARTS:
@@ -130,10 +134,12 @@ def _form(record: Any, place: str) -> Form:
     strange = [name for name in moments if name not in MOMENTS] + sorted(
         form.emotions.union(form.never) - set(EMOTIONS)
     )
+    strange += sorted(form.topics - set(names()))
     if strange:
-        raise DataError(f"{place}: unknown moment or emotion {', '.join(strange)}.")
+        raise DataError(f"{place}: unknown moment, emotion or topic {', '.join(strange)}.")
     slots = _SLOT.findall(form.text)
-    if len(slots) > 1 or set(slots) not in _SLOTS.get(form.part, (set(),)):
+    accepted = _SLOTS.get(form.part, (set(), {"who"}) if form.topics else (set(),))
+    if len(slots) > 1 or set(slots) not in accepted:
         raise DataError(f"{place}: a form of part {form.part} cannot have the slots {slots}.")
     if form.text[-1] not in ".?!":
         raise DataError(f"{place}: no mark at the end.")
@@ -142,9 +148,22 @@ def _form(record: Any, place: str) -> Form:
 
 @lru_cache(maxsize=256)
 def pool(part: str, moments: Sequence[str]) -> tuple[Form, ...]:
-    """The forms of a part that fit one of the moments."""
+    """The forms of a part that fit one of the moments, whatever is told."""
     wanted = set(moments)
-    return tuple(form for form in load_forms() if form.part == part and wanted.intersection(form.moments))
+    return tuple(
+        form for form in load_forms() if form.part == part and not form.topics and wanted.intersection(form.moments)
+    )
+
+
+@lru_cache(maxsize=256)
+def topic_pool(part: str, topic: str, moments: Sequence[str]) -> tuple[Form, ...]:
+    """The forms of a part that are for a topic and fit one of the moments."""
+    wanted = set(moments)
+    return tuple(
+        form
+        for form in load_forms()
+        if form.part == part and topic in form.topics and wanted.intersection(form.moments)
+    )
 
 
 def fill(form: Form, **slots: str) -> str:

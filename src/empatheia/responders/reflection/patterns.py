@@ -127,7 +127,8 @@ GENERIC = re.compile(
 )
 # Turns of phrase that are right in the speaker's mouth and strange in a listener's, or that no rule here turns.
 DIALECT = re.compile(
-    r"\bmines\b|\Awe\s+all\s+(?:make|have|need|get|do|die|know|want|feel|go|can|are|should)\b|"
+    r"\bmines\b|'s (?:took|went|gave|broke|did|came)\b|"
+    r"\Awe\s+all\s+(?:make|have|need|get|do|die|know|want|feel|go|can|are|should)\b|"
     r"\b(?:says|said|goes)\s+(?:mum|mummy|mom|mommy|mam|dad|daddy|papa|mama|uncle|aunty|sir|nan"
     r"|gran)\s+(?:it|i|you|we|he|she|they|the|this)\b|"
     r"\bdon\b(?!')|\A(?:i|we)\s+do\s+every\b|\w\s+i\s+(?:hope|wish)\s+to\b|\A(?:i|we)\s+(?:have|do|did|am|was"

@@ -85,12 +85,12 @@ _RHETORICAL = re.compile(
     re.IGNORECASE,
 )
 _ABOUT_LISTENER = re.compile(
-    r"\b(?:are|r)\s+(?:you|u)\b|\b(?:do|did|have|has|were|can|will)\s+(?:you|u)\s+(?:ever|have|got|like|love|"
+    r"\b(?:are|r|were)\s+(?:you|u)\b|\b(?:do|did|have|has|were|can|will)\s+(?:you|u)\s+(?:ever|have|got|like|love|"
     r"live|work|own|feel|know|"
     r"been|had|sleep|eat|remember|watch|play|also|even|really|still|enjoy|understand|listen|care|human|real)\b"
     r"|\b(?:what|how|where|who)(?:'s|\s+is|s)?\s+(?:about\s+)?(?:you|your|yourself)\b|\bwhere\s+(?:do|"
     r"are)\s+you\b|\bwho\s+(?:are|made)\s+you\b"
-    r"|\byour\s+(?:name|age|favou?rite|job|family|mum|mom|dad)\b|\bwhat\s+(?:are|is)\s+(?:you|your)\b|\b(?:ai|"
+    r"|\byour\s+(?:name|age|favou?rite|job|family|mum|mom|dad|place|end|side|town|country|area|city)\b|\bwhat\s+(?:are|is)\s+(?:you|your)\b|\b(?:ai|"
     r"robot|bot|human|chatbot|real\s+person)\b"
     r"|\bhow\s+old\b",
     re.IGNORECASE,
@@ -227,9 +227,28 @@ def _is_mash(word: str, n_words: int) -> bool:
     return not re.search(r"[aeiouy]", word.lower())
 
 
+_MOCKING = re.compile(
+    r"\b(?:love\s+that\s+for\s+me|living\s+the\s+dream|just\s+what\s+i\s+(?:needed|wanted)|lucky\s+me|yay\s+me"
+    r"|thanks\s+a\s+(?:bunch|million)|what\s+a\s+(?:joy|treat|time\s+to\s+be\s+alive)[.]|how\s+(?:nice|lovely)\s+for"
+    r"\s+(?:him|her|them)|aren't\s+i\s+lucky|wow[.,]\s+(?:cured|thanks|great|so\s+helpful))\b(?!\s*!)",
+    re.IGNORECASE,
+)
+"""Turns of phrase that are hardly ever meant as they stand."""
+
+
+def is_mocking(text: str) -> bool:
+    """Whether praise is plainly not meant: "love that for me"."""
+    return bool(_MOCKING.search(text[-1000:]))  # of a long turn the end
+
+
 def is_ironic(text: str, unpleasant: float) -> bool:
     """Whether praise is said of something unpleasant: "Oh great, just what I needed."."""
     return unpleasant >= 0.5 and bool(_IRONY.search(text[:300]))
+
+
+def asks_advice(text: str) -> bool:
+    """Whether a question is one for advice: what to do, whether to do it."""
+    return bool(_ASKED.search(clean(text[-600:])))
 
 
 def wants_no_question(text: str) -> bool:

@@ -22,7 +22,8 @@ _BAD_OUTCOME = re.compile(
     r"\byou (?:am|is|was|has|does|wasn't|isn't|hasn't|doesn't|been|says|goes|wants|thinks|be)\b"
     r"|\b(?:i|me|my|mine|myself|us|our|ours|ourselves|i'\w+|am)\b"
     r"|\b(?:your|the|a|an|my|to|of|with|and|but|or|because|from|for|at|as|than|when|while|if|that's|your own)\Z"
-    r"|\byour (?:you|your|is|was|are|were|am|and|the|a)(?![\w'-])|\byou your\b|\byou you\b|\byou're (?:is|was|"
+    r"|\b(?:her|him|them|it) you (?:a|an|the)\b|"
+    r"\byour (?:you|your|is|was|are|were|am|and|the|a)(?![\w'-])|\byou your\b|\byou you\b|\byou're (?:is|was|"
     r"were|am|are)\b"
     r"|\b(the|a|an|to|of|my|your|in|is|was|and|i|you|it|he|she|they|we) \1\b",
     re.IGNORECASE,

@@ -437,6 +437,13 @@ def _is_answer(values: Any) -> bool:
     return is_told and isinstance(scores, list) and all(isinstance(score, int | float) for score in scores)
 
 
+def _is_turn(line: Mapping[str, Any]) -> bool:
+    """Whether a line after the first one is one that was written; of some turns it is not known whose they were."""
+    whose = (line["id"], line["text"]) if line.get("id") else ()
+    is_told = all(isinstance(text, str) for text in (line["key"], *whose)) and (not whose or type(line["turn"]) is int)
+    return is_told and all(map(_is_answer, line["inferences"].values()))
+
+
 def _whole_lines(path: Path) -> Iterator[tuple[int, int, dict[str, Any]]]:
     """Where each line begins and ends, and what it says; a last line without its end is left out.
 
@@ -450,12 +457,7 @@ def _whole_lines(path: Path) -> Iterator[tuple[int, int, dict[str, Any]]]:
                 return
             try:
                 line = parse_json(raw)
-                texts = [line[name] for name in ("key", "id", "text")] if place else []
-                if place and not (
-                    all(isinstance(text, str) for text in texts)
-                    and type(line["turn"]) is int
-                    and all(map(_is_answer, line["inferences"].values()))
-                ):
+                if place and not _is_turn(line):
                     raise ValueError("another kind of line")
             except (ValueError, KeyError, TypeError, AttributeError):
                 raise CheckpointError(

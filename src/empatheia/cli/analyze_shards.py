@@ -1,0 +1,305 @@
+"""``empatheia analyze FOLDER --engine dask``: files of any size, by several processes or a cluster, into Parquet.
+
+Each file is cut into shards of as many rows as the plain command reads at a time, so the answers are the same; each
+shard becomes a Parquet file with the caller's columns and ours. What is there and fits is not done again.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from empatheia.cli.analyzed_rows import ROWS_PER_CHUNK, analyzed, plain_record
+from empatheia.cli.conversations import conversation_of
+from empatheia.cli.results import flat, model_mark
+from empatheia.cli.rows import SUFFIXES, Row, read_rows
+from empatheia.curation.run import Progress
+from empatheia.curation.shards import finish, is_made, pyarrow, rows_of, settings_hash, whole_file, write_json
+from empatheia.curation.workers import DiedError, Workers, started
+from empatheia.dialogue import Dialogue, Turn
+from empatheia.errors import ConfigError, DataError
+from empatheia.reading import UnreadableError, parse_json, read_record
+
+KINDS = (*SUFFIXES, ".parquet")
+OWN = ("row", "emotion", "probability", "causes", "uncertain", "error", "analysis")
+"""Our columns, ``empatheia_NAME`` if the caller has one; ``analysis`` is what ``analyze --json`` prints."""
+RESULT = "analysis.json"
+_ROWS = "rows"
+_HIDDEN = ("__number", "__item", "__error", "__id")
+
+
+@dataclass(frozen=True, slots=True)
+class FileTask:
+    """A file to cut.
+
+    Attributes:
+        path: Of the file.
+        folder: Where its shards go.
+        column: With the text; None = a usual name.
+        key: Of the file as it is.
+    """
+
+    path: str
+    folder: str
+    column: str | None
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShardTask:
+    """A shard to analyse.
+
+    Attributes:
+        rows: File of its rows.
+        out: File of the result.
+        key: Of rows and model.
+        model: Name or folder.
+        batch_size: Texts in a pass.
+    """
+
+    rows: str
+    out: str
+    key: str
+    model: str
+    batch_size: int
+
+
+def analyze_files(
+    place: Path,
+    out: Path,
+    *,
+    model: str,
+    column: str | None,
+    batch_size: int,
+    workers: int,
+    scheduler: str | None,
+    say: Callable[[str], None],
+    tell: Callable[[Progress], None],
+) -> dict[str, Any]:
+    """Analyses a file or all files of a folder.
+
+    Returns:
+        Numbers of files, rows and bad rows.
+
+    Raises:
+        DataError: There is nothing to read, no row can be used, or a worker died again and again.
+        ConfigError: The result would lie among the inputs.
+    """
+    files = files_of(place)
+    if out.resolve().is_relative_to(place.resolve()):
+        raise ConfigError(f"{out} lies in {place}, where it would be read the next time; choose another folder.")
+    mark = model_mark(model)
+    names = _names(files, place)
+    keys = [settings_hash(str(path), path.stat().st_size, path.stat().st_mtime_ns, column) for path in files]
+    out.mkdir(parents=True, exist_ok=True)
+    whole = settings_hash(keys, names, mark, batch_size)
+    if (done := _finished(out, whole)) is not None:
+        return done
+    with started(workers, "4GB", scheduler, say) as own:
+        cuts = [
+            FileTask(str(path), str(out / _ROWS / name), column, key)
+            for path, name, key in zip(files, names, keys, strict=True)
+        ]
+        shards = _each(own, cut_file, cuts, "cut", tell)
+        tasks = [
+            ShardTask(
+                str(Path(cut.folder) / f"{number:05}.parquet"),
+                str(out / f"{name}-{number:05}.parquet"),
+                settings_hash(cut.key, number, mark, batch_size),
+                model,
+                batch_size,
+            )
+            for cut, name, made in zip(cuts, names, shards, strict=True)
+            for number in range(made["shards"])
+        ]
+        parts = _each(own, analyze_shard, tasks, "analyze", tell)
+    record = {
+        "key": whole,
+        "files": len(files),
+        "rows": sum(part["rows"] for part in parts),
+        "bad": sum(part["bad"] for part in parts),
+        "shards": len(parts),
+        "problems": [problem for made in shards for problem in made["problems"]],
+        "outputs": [Path(task.out).name for task in tasks],
+    }
+    if record["rows"] == record["bad"]:
+        first = f" ({record['problems'][0]})" if record["problems"] else ""
+        raise DataError(f"no row of {place} could be used{first}; the column `error` of {out} says why.")
+    write_json(out / RESULT, record)
+    shutil.rmtree(out / _ROWS, ignore_errors=True)
+    return record
+
+
+def files_of(place: Path) -> list[Path]:
+    """The file, or all files of a folder that can be read, in order.
+
+    Raises:
+        DataError: There is none.
+    """
+    found = [place] if place.is_file() else sorted(path for path in place.rglob("*") if path.is_file())
+    files = [path for path in found if path.suffix.lower() in KINDS and not path.name.startswith(".")]
+    if not files:
+        raise DataError(f"nothing to analyse in {place}; accepted: files with a suffix of {', '.join(KINDS)}.")
+    return files
+
+
+def _names(files: Sequence[Path], place: Path) -> list[str]:
+    """A plain name for each, all different."""
+    root = place if place.is_dir() else place.parent
+    out: list[str] = []
+    for path in files:
+        name = "-".join(path.relative_to(root).with_suffix("").parts)
+        out.append(name if name not in out else f"{name}-{path.suffix[1:]}-{len(out)}")
+    return out
+
+
+def _finished(out: Path, key: str) -> dict[str, Any] | None:
+    try:
+        record = read_record(out / RESULT)
+    except (OSError, UnreadableError):
+        return None
+    there = all((out / str(name)).is_file() for name in record.get("outputs", ()))
+    return record if record.get("key") == key and there else None
+
+
+def _each(
+    own: Workers, function: Callable[[Any], dict[str, Any]], tasks: Sequence[Any], stage: str, tell: Callable
+) -> list[dict[str, Any]]:
+    import time
+
+    out: list[dict[str, Any]] = [{} for _ in tasks]
+    begun = time.monotonic()
+    tell(Progress(stage, 0, len(tasks), None))
+    for n, (place, result) in enumerate(own.results(function, tasks), 1):
+        if isinstance(result, DiedError):
+            raise DataError(f"{asdict(tasks[place])}: {result}. The same command goes on with what is there.")
+        out[place] = result
+        passed = time.monotonic() - begun
+        tell(Progress(stage, n, len(tasks), passed * (len(tasks) - n) / n))
+    return out
+
+
+# -- rows ----------------------------------------------------------------------------------------------------
+
+
+def cut_file(task: FileTask) -> dict[str, Any]:
+    """Rows of a file as Parquet shards, with the caller's columns; a file that cannot be read has none and says why."""
+    folder = Path(task.folder)
+    if (made := is_made(folder / "cut", task.key)) is not None:
+        return made
+    n, chunk, problems = 0, [], []
+    try:
+        for pair in _pairs(Path(task.path), task.column):
+            chunk.append(pair)
+            if len(chunk) == ROWS_PER_CHUNK:
+                _write_rows(folder / f"{n:05}.parquet", chunk)
+                n, chunk = n + 1, []
+    except (DataError, OSError) as error:
+        problems.append(f"{task.path}: {error}")
+    if chunk:
+        _write_rows(folder / f"{n:05}.parquet", chunk)
+        n += 1
+    files = [folder / f"{number:05}.parquet" for number in range(n)]
+    return finish(folder / "cut", task.key, {"shards": n, "problems": problems}, files)
+
+
+def _pairs(path: Path, column: str | None) -> Iterator[tuple[Row, dict[str, Any]]]:
+    """Each row with all its columns."""
+    if path.suffix.lower() == ".parquet":
+        for number, fields in enumerate(rows_of(path), 1):
+            try:
+                yield Row(number, conversation_of(fields, column), None, fields.get("id")), fields
+            except DataError as error:
+                yield Row(number, None, str(error), fields.get("id")), fields
+        return
+    seen: list[dict[str, Any]] = []
+
+    def remembered(record: Any, name: str | None) -> str | Dialogue:
+        seen[:] = [record] if isinstance(record, dict) else []
+        return conversation_of(record, name)
+
+    for row in read_rows(path, column, read_item=remembered):
+        fields = dict(row.cells[0]) if row.cells else dict(seen[0]) if seen else {}
+        seen.clear()
+        yield row, fields
+
+
+def _write_rows(path: Path, pairs: Sequence[tuple[Row, dict[str, Any]]]) -> None:
+    arrow = pyarrow()
+    names = list(dict.fromkeys(name for _, fields in pairs for name in fields))
+    columns: dict[str, Any] = {}
+    for name in names:
+        values = [fields.get(name) for _, fields in pairs]
+        try:
+            columns[name] = arrow.array(values)
+        except (arrow.ArrowException, TypeError, ValueError, OverflowError):  # of several kinds
+            columns[name] = arrow.array([None if value is None else _text(value) for value in values], arrow.string())
+    columns["__number"] = arrow.array([row.number for row, _ in pairs], arrow.int64())
+    columns["__item"] = arrow.array([_packed(row.item) for row, _ in pairs], arrow.string())
+    columns["__error"] = arrow.array([row.error for row, _ in pairs], arrow.string())
+    columns["__id"] = arrow.array([json.dumps(row.id, default=str) for row, _ in pairs], arrow.string())
+    with whole_file(path) as part:
+        arrow.parquet.write_table(arrow.table(columns), part, compression="zstd")
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _packed(item: str | Dialogue | None) -> str | None:
+    if item is None or isinstance(item, str):
+        return None if item is None else json.dumps(item)
+    return json.dumps({"id": item.id, "turns": [[turn.role, turn.text] for turn in item.turns]})
+
+
+def _unpacked(text: str | None) -> str | Dialogue | None:
+    value = None if text is None else parse_json(text)
+    if isinstance(value, dict):
+        return Dialogue(value["id"], tuple(Turn(role, said) for role, said in value["turns"]))
+    return value
+
+
+# -- analysis ------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1)
+def _listener(model: str) -> Any:
+    """One a process, on one thread."""
+    import torch
+
+    from empatheia.listener import Listener
+
+    torch.set_num_threads(1)
+    return Listener.load(model)
+
+
+def analyze_shard(task: ShardTask) -> dict[str, Any]:
+    """A shard's rows with what the plain command says of each."""
+    out = Path(task.out)
+    if (made := is_made(out, task.key)) is not None:
+        return made
+    arrow = pyarrow()
+    table = arrow.parquet.read_table(task.rows)
+    hidden = {name: table.column(name).to_pylist() for name in _HIDDEN}
+    rows = [
+        Row(number, _unpacked(item), error, parse_json(identity))
+        for number, item, error, identity in zip(*hidden.values(), strict=True)
+    ]
+    records = [plain_record(row, found) for row, found in analyzed(_listener(task.model), rows, task.batch_size)]
+    ours = [{**flat(record), "analysis": json.dumps(record, ensure_ascii=False)} for record in records]
+    table = table.drop_columns(list(_HIDDEN))
+    given = set(table.column_names)
+    for name in OWN:
+        kind = arrow.int64() if name == "row" else arrow.float64() if name == "probability" else arrow.string()
+        values = [one.get(name) if one.get(name) != "" else None for one in ours]
+        if name == "probability":
+            values = [None if "error" in one else one["emotions"][one["emotion"]] for one in records]
+        table = table.append_column(f"empatheia_{name}" if name in given else name, arrow.array(values, kind))
+    with whole_file(out) as part:
+        arrow.parquet.write_table(table, part, compression="zstd")
+    return finish(out, task.key, {"rows": len(records), "bad": sum("error" in record for record in records)})

@@ -1,0 +1,238 @@
+"""``empatheia curate``: dialogues out of subtitles and chats, and the segmenter that finds the turns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Optional
+
+import typer
+
+from empatheia.cli.output import print_json, say, show
+
+if TYPE_CHECKING:
+    from empatheia.curation.labelled_pairs import LabelledFilm
+
+app = typer.Typer(
+    help="Make dialogue corpora out of subtitles and chats, on this machine or a cluster.",
+    add_completion=False,
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+FolderArgument = Annotated[Path, typer.Argument(metavar="FOLDER", help="Of a run.")]
+WorkersOption = Annotated[
+    Optional[int],  # noqa: UP045
+    typer.Option(min=0, help="Processes; 0 = this one alone, without Dask."),
+]
+SchedulerOption = Annotated[str | None, typer.Option(metavar="tcp://HOST:PORT", help="A Dask cluster to use.")]
+
+
+@app.command("run")
+def run_curation(
+    config: Annotated[Path, typer.Argument(metavar="CONFIG", help="YAML file; see docs/howto/curate.md.")],
+    workers: WorkersOption = None,
+    scheduler: SchedulerOption = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of the result; default runs/NAME.")] = None,
+    only: Annotated[str | None, typer.Option(metavar="STAGE", help="Stop after this stage.")] = None,
+    overrides: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option("--set", metavar="KEY=VALUE", help="Change a setting; may be repeated."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    r"""Read, cut, clean, label and rank; what is there and fits is not done again.
+
+    \b
+    empatheia curate run recipes/curation/sample.yaml
+    empatheia curate run mine.yaml --workers 8 --set shards=64
+    empatheia curate run mine.yaml --scheduler tcp://node1:8786
+    """
+    from empatheia.curation.settings import load_settings
+
+    given = [f"{name}={value}" for name, value in (("out", out), ("workers", workers)) if value is not None]
+    settings = load_settings(config, [*(overrides or []), *given])
+    if scheduler is not None:
+        settings = settings.model_copy(update={"scheduler": scheduler})
+    _run(settings, only, as_json)
+
+
+@app.command("resume")
+def resume_curation(
+    folder: FolderArgument,
+    workers: WorkersOption = None,
+    scheduler: SchedulerOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    r"""Go on with a run that was stopped.
+
+    \b
+    empatheia curate resume runs/curation/sample
+    """
+    from empatheia.curation.run import settings_of
+
+    settings = settings_of(folder)
+    changes = {"workers": workers, "scheduler": scheduler}
+    _run(settings.model_copy(update={k: v for k, v in changes.items() if v is not None}), None, as_json)
+
+
+@app.command("status")
+def show_status(folder: FolderArgument, as_json: JsonOption = False) -> None:
+    r"""Say which shards of a run are there.
+
+    \b
+    empatheia curate status runs/curation/sample
+    """
+    from empatheia.curation.run import stage_states
+
+    states = stage_states(folder)
+    if as_json:
+        print_json([{"stage": stage, "done": done, "shards": n} for stage, done, n in states])
+        return
+    for stage, done, n in states:
+        show(f"{stage:<10} {done:>6,} of {n:,} shards{'' if done == n else '   <- not finished'}")
+    if any(done < n for _, done, n in states):
+        say(f"go on with: empatheia curate resume {folder}")
+
+
+@app.command("report")
+def write_report(
+    folder: FolderArgument,
+    out: Annotated[Path | None, typer.Option(help="Page to write; default report.html in the folder.")] = None,
+) -> None:
+    r"""Write a page: the funnel beside the paper's counts, lengths, labels, dropped lines, samples.
+
+    \b
+    empatheia curate report runs/curation/sample
+    """
+    from empatheia.curation.report import write_page
+
+    show(str(write_page(folder, out or folder / "report.html")))
+
+
+@app.command("sample")
+def show_sample(
+    folder: FolderArgument,
+    n: Annotated[int, typer.Option("-n", "--n", min=1, help="How many dialogues of each part.")] = 3,
+    part: Annotated[str | None, typer.Option(help="edos, os or all; default every part there is.")] = None,
+    seed: Annotated[int, typer.Option(help="Of the choice.")] = 0,
+    as_json: JsonOption = False,
+) -> None:
+    r"""Print some dialogues of the result.
+
+    \b
+    empatheia curate sample runs/curation/sample -n 2 --part edos
+    """
+    from empatheia.cli.output import print_lines, visible
+    from empatheia.curation.samples import sampled
+
+    for row in sampled(folder, n, part, seed):
+        if as_json:
+            print_json(row)
+            continue
+        score = "" if row["emotionality"] is None else f"  emotionality {row['emotionality']:.3f}"
+        print_lines([[(f"{row['key']}  {row['part']}/{row['split']}{score}", "bold")]])
+        for i, text in enumerate(row["turns"]):
+            label = f"  ({row['labels'][i]})" if row["labels"] else ""
+            print_lines([[("  - ", "dim"), (visible(text), ""), (label, "cyan")]])
+
+
+def _run(settings: Any, only: str | None, as_json: bool) -> None:
+    from empatheia.cli.progress import told_shards
+    from empatheia.curation.report import write_page
+    from empatheia.curation.run import STAGES, Curation
+    from empatheia.errors import ConfigError
+    from empatheia.registry import nearest
+
+    if only is not None and only not in STAGES:
+        raise ConfigError(f"unknown stage {only!r}.{nearest(only, list(STAGES))} Accepted: {', '.join(STAGES)}.")
+    folder = settings.folder
+    try:
+        record = Curation(settings, say, told_shards()).run(only)
+    except (Exception, KeyboardInterrupt):
+        if (folder / "curation.yaml").is_file():
+            say(f"what was done is kept in {folder}; go on with: empatheia curate resume {folder}")
+        raise
+    if not record:
+        return
+    page = write_page(folder, folder / "report.html")
+    if as_json:
+        print_json(record)
+        return
+    for name, n in _funnel(record):
+        show(f"{name:<24} {n:>12,}")
+    show(f"{'digest':<24} {record['digest'][:16]}")
+    say(f"corpus: {folder / 'corpus'}; report: {page}")
+
+
+def _funnel(record: dict[str, Any]) -> list[tuple[str, int]]:
+    from empatheia.curation.report import funnel
+
+    return [(step.name, step.n) for step in funnel(record)]
+
+
+@app.command("train-segmenter")
+def train_segmenter(
+    out: Annotated[Path, typer.Option(help="Folder for the segmenter.")],
+    data: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(help="Folder of NAME.srt with NAME.truth.tsv; default srt/meld_episodes in EMPATHEIA_DATA."),
+    ] = None,
+    extra: Annotated[
+        Optional[list[Path]],  # noqa: UP045
+        typer.Option(help="More to learn from, not measured on: Cornell, MELD, chats, subtitles with dashes."),
+    ] = None,
+    neural: Annotated[
+        bool, typer.Option("--neural", help="Measure a small network on the bundled encoder beside it; takes minutes.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    r"""Train the segmenter of turns, and measure it on films it has not seen, beside the baselines.
+
+    \b
+    empatheia curate train-segmenter --out segmenter
+    empatheia curate train-segmenter --data srt/meld_episodes --extra cornell --out segmenter
+    """
+    from empatheia.curation.labelled_pairs import read_films
+    from empatheia.curation.segmenter_training import train
+    from empatheia.errors import DataError
+    from empatheia.resources import corpus_roots
+
+    if out.exists() and not out.is_dir():
+        raise DataError(f"{out} is a file; name a folder for the segmenter.")
+    found = data or next((root / "srt" for root in corpus_roots() if (root / "srt").is_dir()), Path("srt"))
+    scorer: Any = None
+    if neural:
+        from empatheia.curation.neural_pairs import cross_validated_network
+
+        scorer = cross_validated_network
+    trained = train(read_films(found), _extra_films(extra or []), scorer, say)
+    trained.segmenter.save(out)
+    if as_json:
+        print_json(trained.segmenter.facts)
+        return
+    for unit, row in trained.rows.items():
+        show(f"{unit} ({next(iter(row.values())).n:,} pairs of films not learnt from)")
+        show(f"  {'':<34}accuracy  95 % interval  balanced    MCC  F1 border  F1 same")
+        for name, one in row.items():
+            interval = f"{one.low:.4f} {one.high:.4f}"
+            show(
+                f"  {name:<34}{one.accuracy:8.4f}  {interval}  {one.balanced:8.3f} {one.mcc:6.3f}"
+                f"  {one.f1_new:9.3f}  {one.f1_same:7.3f}"
+            )
+    say(f"written to {out}; use it with `segment: {{segmenter: {out}}}`")
+
+
+def _extra_films(places: list[Path]) -> list[LabelledFilm]:
+    from empatheia.curation.labelled_pairs import films_of_script
+    from empatheia.curation.sources import find_sources, reason_of
+    from empatheia.reading import UnreadableError
+
+    films = []
+    for source in find_sources(places).sources if places else []:
+        try:
+            films += [film.split() for script in source.scripts() for film in films_of_script(script)]
+        except (OSError, UnreadableError) as error:
+            say(f"{source.place}: {reason_of(error)}; left out")
+    return films

@@ -1,0 +1,142 @@
+"""``empatheia serve``: the listener over HTTP, and a page to talk to it."""
+
+from __future__ import annotations
+
+import logging
+from typing import Annotated, Optional
+
+import typer
+
+from empatheia.cli.guarding import CountryOption, NoCareOption, ResourcesOption
+from empatheia.errors import ConfigError, MissingDependencyError
+
+NEEDS = "empatheia serve needs the extra 'serve': pip install 'empatheia[serve]'"
+
+
+def serve(
+    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 = every one of this machine.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port; 0 = any that is free.", min=0, max=65535)] = 8321,
+    model: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(metavar="PLACE", help="Serve this, too: a folder, run, system or listener.yaml. Repeatable."),
+    ] = None,
+    default: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(metavar="NAME", help="Who answers where a request names nobody. Without it: five steps."),
+    ] = None,
+    runs: Annotated[str, typer.Option(metavar="DIR", help="Where systems named with --model are looked for.")] = "runs",
+    workers: Annotated[int, typer.Option(help="Processes, each with its own models.", min=1, max=64)] = 1,
+    queue: Annotated[int, typer.Option(help="Requests that may wait in each; more get 429.", min=1)] = 64,
+    batch: Annotated[int, typer.Option(help="Most conversations computed together; 1 = each alone.", min=1)] = 32,
+    upstream: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(metavar="URL", help="Answer by a language model there, told what was perceived."),
+    ] = None,
+    llm: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(metavar="NAME", help="With --upstream: the name under which it is served."),
+    ] = None,
+    key_env: Annotated[
+        str, typer.Option(help="Environment variable with the upstream model's key.")
+    ] = "EMPATHEIA_API_KEY",
+    timeout: Annotated[float, typer.Option(help="Seconds to wait for a word of the upstream model.", min=0.1)] = 60.0,
+    fallback: Annotated[bool, typer.Option("--fallback", help="Answer by five steps where it does not.")] = False,
+    api_key_env: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(metavar="NAME", help="Ask for one of the keys in this environment variable (commas between)."),
+    ] = None,
+    cors: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(metavar="ORIGIN", help="Pages of this origin may ask, e.g. https://example.org. Repeatable."),
+    ] = None,
+    allowed_host: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(metavar="NAME", help="Host name it is reached by. Repeatable. On a loopback address: its names."),
+    ] = None,
+    root_path: Annotated[str, typer.Option(help="What a proxy in front cuts off, e.g. /empatheia.")] = "",
+    no_care: NoCareOption = False,
+    country: CountryOption = None,
+    resources: ResourcesOption = None,
+    log_text: Annotated[bool, typer.Option("--log-text", help="Log what is said; without it no text is.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Log faults only, not every request.")] = False,
+    page: Annotated[bool, typer.Option("--page/--no-page", help="Whether there are pages at / and /analyze.")] = True,
+    opens: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+) -> None:
+    r"""Answer over HTTP.
+
+    POST /v1/chat/completions and /v1/responses speak OpenAI's protocol, plain and streamed; beside the answer stands
+    what was perceived. /v1/analyze, /v1/rank and /v1/score analyse. See docs/howto/serve.md. Ctrl-C answers what was
+    asked, then ends. Every answer, the upstream model's too, goes through the check of 'empatheia care --help'.
+
+    \b
+    empatheia serve --open
+    empatheia serve --model runs/gao2021/soft/full-seed1024 --model listener.yaml
+    empatheia serve --upstream http://localhost:8000/v1 --llm NAME --fallback
+    EMPATHEIA_KEYS=secret empatheia serve --host 0.0.0.0 --api-key-env EMPATHEIA_KEYS --workers 2
+    """
+    if (upstream is None) != (llm is None):
+        raise ConfigError("give both --upstream URL and --llm NAME, or neither.")
+    if fallback and upstream is None:
+        raise ConfigError("--fallback goes with --upstream: without it the listeners here answer anyway.")
+    if root_path and not root_path.startswith("/"):
+        raise ConfigError(f"--root-path is {root_path!r}; accepted: a path that begins with /, e.g. /empatheia.")
+    try:
+        import fastapi  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError(NEEDS) from error
+    from empatheia.cli.guarding import open_care
+    from empatheia.cli.output import say, show
+    from empatheia.serve.run import LOOPBACK, Launch, run
+    from empatheia.serve.settings import Batching, ServerSettings, Upstream
+
+    names = tuple(allowed_host or ())
+    settings = ServerSettings(
+        models=tuple(model or ()),
+        default=default,
+        runs=runs,
+        page=page,
+        batching=Batching(queue=queue, size=batch),
+        upstream=None
+        if upstream is None or llm is None
+        else Upstream(url=upstream, llm=llm, key_env=key_env, timeout=timeout, fallback=fallback),
+        cors=tuple(cors or ()),
+        hosts=(*names, *(name for name in LOOPBACK if host in LOOPBACK and name not in names)),
+        root_path=root_path.rstrip("/"),
+        log_text=log_text,
+    )
+    if host not in LOOPBACK and api_key_env is None:
+        say(f"listening on {host} without --api-key-env: whoever reaches it can ask.")
+    if upstream is not None:
+        say(f"conversations are sent to {upstream}")
+    open_care(no_care, country, resources)  # says what is wrong with them, and what is old
+    _log_requests(quiet)
+
+    def told(address: str) -> None:
+        show(address)
+        if opens:
+            import webbrowser
+
+            webbrowser.open(address)
+
+    launch = Launch(
+        server=settings,
+        host=host,
+        port=port,
+        workers=workers,
+        care=not no_care,
+        country=country,
+        resources=None if resources is None else str(resources.absolute()),
+        key_env=api_key_env,
+    )
+    run(launch, told)
+
+
+def _log_requests(quiet: bool) -> None:
+    """One line a request, and what uvicorn has to tell, where all our messages go."""
+    ours = logging.getLogger("empatheia")
+    logging.getLogger("empatheia.serve").setLevel(logging.WARNING if quiet else logging.INFO)
+    theirs = logging.getLogger("uvicorn")
+    theirs.setLevel(logging.WARNING)
+    if not theirs.hasHandlers():
+        theirs.handlers = ours.handlers

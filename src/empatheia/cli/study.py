@@ -1,0 +1,365 @@
+"""``empatheia study``: people rate systems' replies, compare them, talk with systems or with each other."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Optional
+
+import typer
+
+from empatheia.cli import HELP_FLAGS
+from empatheia.cli.output import print_json, say, show
+
+if TYPE_CHECKING:
+    from empatheia.studies.design import Design
+    from empatheia.studies.store import Store
+
+app = typer.Typer(
+    add_completion=False,
+    rich_markup_mode=None,
+    context_settings=HELP_FLAGS,
+    no_args_is_help=True,
+    help="Run studies with people: ratings, comparisons, annotation, live talks, collection of dialogues.",
+)
+StoreArgument = Annotated[str, typer.Argument(help="Store: a file such as s.db, or postgresql://HOST/NAME.")]
+
+
+@app.command("init")
+def init(
+    design: Annotated[str, typer.Argument(help="Study file, or the name of one that is shipped: studies/meed2.")],
+    outputs: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(help="Run folder or file of replies: PLACE, SET=PLACE or SET:SYSTEM=PLACE; several times."),
+    ] = None,
+    system: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(help="System of a live study: NAME=MODEL; several times."),
+    ] = None,
+    db: Annotated[
+        str, typer.Option(help="Store to make: a file, sqlite:///FILE or postgresql://HOST/NAME.")
+    ] = "study.db",
+    settings: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option("--set", help="Change a value: worker.cap=20; several times."),
+    ] = None,
+    allow_missing: Annotated[
+        bool, typer.Option("--allow-missing", help="Leave out items that a system did not answer.")
+    ] = False,
+    data: Annotated[Optional[Path], typer.Option(help="Folder of corpora, for contexts of runs.")] = None,  # noqa: UP045
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be made, and make nothing.")] = False,
+) -> None:
+    r"""Make a study: read replies, compose HITs, write the store.
+
+    \b
+    empatheia study init studies/meed2 --outputs ED=runs/A --outputs ED=runs/B --db sqlite:///s.db
+    empatheia study init studies/collect --db s.db
+    """
+    from empatheia.studies.design import read_design
+    from empatheia.studies.making import make_study
+
+    chosen = read_design(design, [*(settings or ()), *_systems_set(system or ())])
+    made = make_study(chosen, outputs or (), data=data, allow_missing=allow_missing)
+    for note in made.notes:
+        say(note)
+    _show_pay(chosen)
+    if dry_run:
+        show(f"{chosen.name}: {made.summary}; nothing was written")
+        return
+    store = _new_store(db)
+    store.create(chosen, made.material, made.manifest)
+    show(f"{chosen.name}: {made.summary}, in {_shown(store)}")
+    show(f"next: empatheia study serve {db}")
+
+
+def _systems_set(given: Sequence[str]) -> list[str]:
+    from empatheia.errors import ConfigError
+
+    found = {}
+    for each in given:
+        name, equals, place = each.partition("=")
+        if not equals or not name or not place:
+            raise ConfigError(f"--system {each!r} is not of the form NAME=MODEL.")
+        found[name] = place
+    return [f"live.systems={json.dumps(found)}"] if found else []
+
+
+def _show_pay(design: Design) -> None:
+    pay, worker = design.payment, design.worker
+    bonus = f", {design.hourly_rate_with_bonus:.2f} with every bonus" if pay.bonus else ""
+    say(
+        f"pay: {pay.base:.2f} {pay.currency} for {worker.minutes:g} min are {design.hourly_rate:.2f} an hour{bonus};"
+        " see the minimum wages of those you ask (--set payment.base=...)"
+    )
+
+
+def _new_store(place: str) -> Store:
+    from empatheia.studies.store import Store
+
+    return Store(place)
+
+
+def _open(place: str) -> Store:
+    """The store of a study that is there, brought up to date."""
+    store = _new_store(place)
+    store.study()
+    store.migrate()
+    return store
+
+
+def _shown(store: Store) -> str:
+    from empatheia.studies.store import shown_url
+
+    return shown_url(store.url)
+
+
+@app.command("status")
+def status(
+    store: StoreArgument, as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False
+) -> None:
+    """How far a study is: seats, HITs, workers, and when seats come back.
+
+    Example: empatheia study status s.db
+    """
+    from empatheia.studies.standing import standing_of
+
+    found = standing_of(_open(store))
+    if as_json:
+        print_json(found)
+        return
+    for name, value in found.items():
+        show(f"{name.replace('_', ' ')}: {value:,}" if isinstance(value, int) else f"{name.replace('_', ' ')}: {value}")
+
+
+@app.command("export")
+def export(
+    store: StoreArgument,
+    out: Annotated[Path, typer.Option(help="Folder to write into; made if it is not there.")],
+    form: Annotated[str, typer.Option("--format", help="csv, jsonl, parquet or empathetic_dialogues.")] = "csv",
+    incomplete: Annotated[bool, typer.Option("--incomplete", help="Unfinished conversations, too.")] = False,
+) -> None:
+    """Write everything as files; collected dialogues in the official format of EmpatheticDialogues.
+
+    Example: empatheia study export s.db --format empathetic_dialogues --out collected
+    """
+    from empatheia.studies.exporting import export as write
+
+    opened = _open(store)
+    if form == "empathetic_dialogues":
+        from empatheia.studies.collected import export_dialogues
+
+        written = export_dialogues(opened, out, incomplete or opened.design().collect.keep_incomplete)
+    else:
+        written = write(opened, out, form)  # pyright: ignore[reportArgumentType]
+    for path in written:
+        show(str(path))
+
+
+@app.command("report")
+def report(
+    store: StoreArgument,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Page to write.")] = Path("study.html"),
+    as_json: Annotated[bool, typer.Option("--json", help="Print all numbers as JSON, and write no page.")] = False,
+) -> None:
+    """Write the page of results: shares, means, comparisons, agreement, filters, beside the published table.
+
+    Example: empatheia study report s.db -o study.html
+    """
+    from empatheia.reports.page import check_place, write_whole
+    from empatheia.studies.report import report_page
+    from empatheia.studies.results import study_results
+
+    if not as_json:
+        check_place(out)
+    opened = _open(store)
+    if opened.design().protocol == "collect":
+        from empatheia.studies.collected import collection_page, collection_record
+
+        record, page = collection_record(opened), collection_page
+        if as_json:
+            print_json(record)
+        else:
+            write_whole(out, page(opened.design(), record))
+            show(f"{out}: {record['conversations']:,} conversations")
+        return
+    results = study_results(opened)
+    if as_json:
+        print_json(results.to_dict())
+        return
+    write_whole(out, report_page(results))
+    show(f"{out}: {results.sheets[1]:,} of {results.sheets[0]:,} assignments, {results.answers[1]:,} answers")
+
+
+@app.command("close")
+def close(store: StoreArgument) -> None:
+    """Give out no more HITs; those that are open may still be sent.
+
+    Example: empatheia study close s.db
+    """
+    opened = _open(store)
+    opened.finish()
+    show(f"{opened.design().name} is closed")
+
+
+@app.command("backup")
+def backup(store: StoreArgument, out: Annotated[Path, typer.Option(help="File to write.")]) -> None:
+    """Copy a SQLite store while it is in use.
+
+    Example: empatheia study backup s.db --out copy.db
+    """
+    _open(store).backup(out)
+    show(str(out))
+
+
+@app.command("invite")
+def invite(
+    store: StoreArgument,
+    n: Annotated[int, typer.Option("-n", "--number", help="How many links.", min=1, max=10_000)] = 1,
+    first: Annotated[int, typer.Option(help="Number of the first; each number is a person.", min=1)] = 1,
+    days: Annotated[float, typer.Option(help="For how long they work.")] = 30,
+    base: Annotated[str, typer.Option(help="Address of the server.")] = "http://127.0.0.1:8000",
+) -> None:
+    """Print invitation links, one a person, for studies without a crowd platform.
+
+    Example: empatheia study invite s.db -n 20 --base https://study.example.org
+    """
+    from empatheia.studies.desk import Desk
+
+    desk = Desk(_open(store))
+    for number in range(first, first + n):
+        show(f"{base.rstrip('/')}/?invitation={desk.invite(number, days)}")
+
+
+@app.command("judge")
+def judge(
+    store: StoreArgument,
+    model: Annotated[str, typer.Option(help="Name under which the endpoint serves the judge.")],
+    base_url: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(help="OpenAI-compatible endpoint. [default: EMPATHEIA_BASE_URL]"),
+    ] = None,
+    key_env: Annotated[str, typer.Option(help="Environment variable that holds the key.")] = "EMPATHEIA_API_KEY",
+    out: Annotated[Path, typer.Option(help="Folder of answers; what is in it is not asked again.")] = Path("judged"),
+) -> None:
+    """Let a language model rate the same pairs, as a marked rater beside people, never among them.
+
+    Example: empatheia study judge s.db --base-url http://localhost:8000/v1 --model NAME
+    """
+    from empatheia.resources.chat_endpoint import ChatEndpoint
+    from empatheia.studies.judged import ask_judge, keep_verdicts
+
+    opened = _open(store)
+    endpoint = ChatEndpoint(model, base_url, key_variable=key_env)
+    items = opened.items().values()
+    verdicts = ask_judge(opened.design(), items, opened.study().systems, endpoint, out, progress=say)
+    keep_verdicts(opened, verdicts)
+    show(f"{len(verdicts):,} verdicts of {model} are in the store; see empatheia study report {store}")
+
+
+@app.command("plan")
+def plan(
+    shares: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(help="Two shares to tell apart, e.g. 0.32,0.35: replies rated good."),
+    ] = None,
+    difference: Annotated[Optional[float], typer.Option(help="Difference of means on a scale, in points.")] = None,  # noqa: UP045
+    deviation: Annotated[float, typer.Option(help="Of single ratings on the scale.")] = 1.3,
+    prefer: Annotated[
+        Optional[float],  # noqa: UP045
+        typer.Option(help="Share of choices for the better system of a pair, e.g. 0.6."),
+    ] = None,
+    ties: Annotated[float, typer.Option(help="Share of judgements of a pair without a choice.")] = 0.3,
+    raters: Annotated[int, typer.Option(help="People a dialogue.", min=1)] = 4,
+    correlation: Annotated[float, typer.Option(help="Of ratings within a dialogue.")] = 0.3,
+    power: Annotated[float, typer.Option(help="Wanted chance to find the difference.")] = 0.8,
+    alpha: Annotated[float, typer.Option(help="Level of the two-sided test.")] = 0.05,
+    comparisons: Annotated[int, typer.Option(help="Pairs of systems.", min=1)] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+) -> None:
+    r"""Say how many items and raters a study needs for a difference.
+
+    \b
+    empatheia study plan --shares 0.32,0.35 --raters 4
+    empatheia study plan --difference 0.3 --raters 1
+    empatheia study plan --prefer 0.6 --comparisons 3
+    """
+    from dataclasses import asdict
+
+    from empatheia.errors import ConfigError
+    from empatheia.studies.power import plan_means, plan_preference, plan_shares
+
+    if [shares, difference, prefer].count(None) != 2:
+        raise ConfigError("give one of --shares, --difference and --prefer.")
+    wanted: dict[str, Any] = {"raters": raters, "power": power, "alpha": alpha, "comparisons": comparisons}
+    if shares is not None:
+        try:
+            one, other = (float(each) for each in shares.split(","))
+        except ValueError:
+            raise ConfigError(f"--shares is {shares!r}; accepted: two numbers such as 0.32,0.35.") from None
+        found = plan_shares(one, other, correlation=correlation, **wanted)
+    elif difference is not None:
+        found = plan_means(difference, deviation, correlation=correlation, **wanted)
+    else:
+        found = plan_preference(float(prefer or 0), ties, **wanted)
+    if as_json:
+        print_json(asdict(found))
+        return
+    show(
+        f"{found.items:,} dialogues x {found.raters} raters = {found.ratings:,} ratings of each system or pair, for a"
+        f" power of {found.power:g} at alpha {found.alpha:.4g}"
+    )
+
+
+@app.command("simulate")
+def simulate(
+    store: StoreArgument,
+    raters: Annotated[str, typer.Option(help="Kinds and numbers: honest=8,random=1; see the docs.")] = "honest=8",
+    hits: Annotated[int, typer.Option(help="HITs each at most.", min=1)] = 50,
+    seed: Annotated[int, typer.Option(help="Of their dice.")] = 0,
+) -> None:
+    """Let made-up workers go through a study, to see its report before people come. Never mix them with people.
+
+    Example: empatheia study simulate trial.db --raters honest=8,random=1,okay=1
+    """
+    from empatheia.errors import ConfigError
+    from empatheia.reading import whole_number
+    from empatheia.studies.desk import Desk
+    from empatheia.studies.simulation import Opinion, crowd_of, published_shares, work_through
+
+    numbers = {}
+    for part in raters.split(","):
+        kind, _, n = part.partition("=")
+        numbers[kind.strip()] = whole_number(n or "1") or 0
+    if not sum(numbers.values()):
+        raise ConfigError(f"--raters is {raters!r}; accepted: kinds and numbers such as honest=8,random=1.")
+    desk = Desk(_open(store))
+    crowd = crowd_of(numbers, Opinion(published_shares()[0], {}), seed)
+    done = 0
+    for number, rater in enumerate(crowd):
+        done += work_through(desk, rater, f"simulated-{rater.kind}-{seed}-{number}", hits)
+    show(f"{len(crowd)} made-up workers handed in {done:,} HITs")
+
+
+@app.command("serve")
+def serve(
+    store: StoreArgument,
+    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 = all.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port; 0 = a free one.", min=0, max=65535)] = 8000,
+    hosts: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option("--allowed-host", help="Host name that is accepted; several times. None = any."),
+    ] = None,
+    root_path: Annotated[str, typer.Option(help="What a proxy in front cuts off.")] = "",
+) -> None:
+    """Serve the pages of a study.
+
+    Example: empatheia study serve s.db
+    """
+    from empatheia.studies.extra import need
+
+    need("fastapi", "uvicorn", "websockets")
+    from empatheia.studies.serving import run
+
+    opened = _open(store)
+    run(opened, host, port, tuple(hosts or ()), root_path, told=show)

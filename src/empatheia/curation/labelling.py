@@ -1,0 +1,146 @@
+"""Emotions of utterances by any installed classifier, and how emotional a dialogue is (MEED2, section 3.1).
+
+With the 41 emotions and intents an utterance's emotionality is the probability of the 32 emotions, and a dialogue's the
+mean over its utterances. A model of the 32 emotions alone gives them all the probability, so there the probability of
+the likeliest stands in its place; which of the two it was is written with the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from empatheia.errors import CheckpointError
+from empatheia.reading import read_record
+from empatheia.resources import resolve_model
+from empatheia.taxonomy import EMOTIONS
+
+DECIMALS = 6
+"""Digits of probabilities that are kept; with double precision they depend on the utterance alone."""
+BY_MASS, BY_PEAK = "probability of the emotions", "probability of the likeliest emotion"
+
+
+class Labeller(Protocol):
+    """Gives each text a distribution.
+
+    Attributes:
+        name: For records.
+        labels: Names by index.
+    """
+
+    name: str
+    labels: tuple[str, ...]
+
+    def probabilities(self, texts: Sequence[str], batch_size: int) -> np.ndarray:
+        """Shape: (n_texts, n_labels), rows sum to 1."""
+        ...
+
+
+class ByClassifier:
+    """A text classifier's folder.
+
+    Args:
+        folder: Of the model.
+        exact: Double precision.
+    """
+
+    def __init__(self, folder: Path, exact: bool) -> None:
+        from empatheia.understanding.classification import TextClassifier
+
+        self._classifier = TextClassifier.load(folder)
+        if exact:
+            self._classifier.model.double()
+        self.name, self.labels = self._classifier.name, self._classifier.labels
+
+    def probabilities(self, texts: Sequence[str], batch_size: int) -> np.ndarray:
+        """See :class:`Labeller`."""
+        return self._classifier.classify_texts(texts, batch_size=batch_size)
+
+
+class ByListener:
+    """A listener that perceives emotions, such as the bundled ones.
+
+    Args:
+        folder: Of the model.
+        exact: Double precision.
+    """
+
+    def __init__(self, folder: Path, exact: bool) -> None:
+        from empatheia.listener import Listener
+
+        self._listener = Listener.load(folder)
+        if exact:
+            self._listener.network.double()
+        self.name, self.labels = self._listener.name, EMOTIONS
+
+    def probabilities(self, texts: Sequence[str], batch_size: int) -> np.ndarray:
+        """See :class:`Labeller`."""
+        found = self._listener.analyze(list(texts), batch_size=batch_size)
+        return np.array([[one.emotions[name] for name in EMOTIONS] for one in found]).reshape(-1, len(EMOTIONS))
+
+
+@lru_cache(maxsize=1)
+def load_labeller(place: str, exact: bool) -> Labeller:
+    """A model, loaded once in each process, on one thread.
+
+    Raises:
+        MissingResourceError: It is not here.
+        CheckpointError: It names no emotions.
+    """
+    import torch
+
+    torch.set_num_threads(1)
+    folder = resolve_model(place)
+    try:
+        kind = read_record(folder / "config.json").get("model_type")
+    except (OSError, ValueError):
+        kind = None
+    from empatheia.understanding.classification import SYSTEMS
+
+    labeller: Labeller = ByClassifier(folder, exact) if kind in SYSTEMS else ByListener(folder, exact)
+    if not set(EMOTIONS) & set(labeller.labels):
+        raise CheckpointError(
+            f"{place!r} has none of the 32 emotions among its labels ({', '.join(labeller.labels[:5])} ...)."
+            " Name a classifier of 41 or 32 labels: `empatheia models train intent` makes one."
+        )
+    return labeller
+
+
+def emotionality(probabilities: np.ndarray, labels: Sequence[str]) -> np.ndarray:
+    """How emotional each utterance is, in [0, 1].
+
+    Args:
+        probabilities: Shape: (n, n_labels).
+        labels: Names of the columns.
+
+    Returns:
+        Shape: (n,), float64.
+
+    >>> p = dict(joyful=0.5, sad=0.2, questioning=0.2, neutral=0.1)
+    >>> float(emotionality(np.array([list(p.values())]), list(p)).round(6)[0])
+    0.7
+    """
+    emotions = np.array([name in EMOTIONS for name in labels])
+    values = np.asarray(probabilities, np.float64)
+    return values[:, emotions].sum(axis=1) if measure_of(labels) == BY_MASS else values.max(axis=1)
+
+
+def measure_of(labels: Sequence[str]) -> str:
+    """What stands for emotionality with these labels."""
+    return BY_MASS if set(labels) - set(EMOTIONS) else BY_PEAK
+
+
+def mean_emotionality(values: Sequence[float]) -> float:
+    """Of a dialogue: the mean over its utterances, added in their order, in double precision.
+
+    >>> mean_emotionality([0.7, 0.0]), round(mean_emotionality([0.7, 0.0, 0.5]), 6)
+    (0.35, 0.4)
+    """
+    total = 0.0
+    for value in values:
+        total += float(value)
+    return total / len(values)

@@ -1,0 +1,137 @@
+"""An answer of an OpenAI-compatible endpoint while it is written, piece by piece; nothing is tried twice."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from http.client import HTTPException, HTTPResponse
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.request import Request
+
+from empatheia.errors import EndpointError
+from empatheia.reading import parse_json
+from empatheia.resources.chat_endpoint import ChatEndpoint, Message
+from empatheia.resources.connections import opened, read_body
+
+_LONGEST_LINE = 1 << 20
+_LONGEST_BODY = 16 << 20
+_SHOWN = 200
+
+
+class SlowEndpointError(EndpointError):
+    """A remote model took longer than it may."""
+
+
+class RefusedError(EndpointError):
+    """A remote model refused.
+
+    Args:
+        message: What was refused, and the server's own words.
+        status: Of HTTP.
+    """
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class ChatStream:
+    """Iterate once for the pieces of an answer; a server that does not stream gives its answer as one piece.
+
+    Args:
+        endpoint: Who is asked.
+        messages: ``role`` and ``content``.
+        **options: More fields of the request; None leaves a field out.
+
+    Attributes:
+        finish: Why it ended, empty as long as it has not.
+        model: What the server says answers.
+    """
+
+    def __init__(self, endpoint: ChatEndpoint, messages: Sequence[Message], **options: Any) -> None:
+        self.endpoint = endpoint
+        self.finish = self.model = ""
+        body = {"model": endpoint.model, "messages": [dict(m) for m in messages], "stream": True, **options}
+        self._raw = json.dumps({name: value for name, value in body.items() if value is not None}).encode()
+
+    def __iter__(self) -> Iterator[str]:
+        """Pieces of text, none empty.
+
+        Raises:
+            RefusedError: The server answered with an error.
+            SlowEndpointError: It took too long, for a byte or for all.
+            EndpointError: It cannot be reached, broke off, or answered what is no chat.
+        """
+        endpoint = self.endpoint
+        headers = {"Content-Type": "application/json", "Accept": "text/event-stream, application/json"}
+        if endpoint._key:
+            headers["Authorization"] = f"Bearer {endpoint._key}"
+        request = Request(f"{endpoint.base_url}/chat/completions", self._raw, headers, method="POST")
+        try:
+            with opened(request, endpoint.timeout, endpoint.longest, follows=False) as response:
+                is_stream = "event-stream" in response.headers.get("Content-Type", "")
+                yield from self._streamed(response) if is_stream else self._whole(response)
+        except HTTPError as error:
+            with error:
+                said = endpoint._said(error)
+            raise RefusedError(f"{endpoint.host} refused with {error.code}: {said}", error.code) from None
+        except TimeoutError as error:
+            raise self._slow(error) from None
+        except URLError as error:
+            if isinstance(error.reason, TimeoutError):
+                raise self._slow(error.reason) from None
+            raise EndpointError(f"{endpoint.host} cannot be reached: {error.reason}.") from None
+        except (OSError, HTTPException) as error:
+            raise EndpointError(f"{endpoint.host} broke the connection ({type(error).__name__}).") from None
+
+    def _slow(self, error: TimeoutError) -> SlowEndpointError:
+        whole = str(error) if "no whole answer" in str(error) else f"no answer within {self.endpoint.timeout:g} s"
+        return SlowEndpointError(f"{self.endpoint.host}: {whole}.")
+
+    def _streamed(self, response: HTTPResponse) -> Iterator[str]:
+        while line := response.readline(_LONGEST_LINE):
+            field, _, value = line.strip().partition(b":")
+            value = value.strip()
+            if field != b"data":
+                continue
+            if value == b"[DONE]":
+                break
+            yield from self._pieces(self._record(value), "delta")
+        if not self.finish:
+            raise EndpointError(f"{self.endpoint.host} broke off in the middle of its answer.")
+
+    def _whole(self, response: HTTPResponse) -> Iterator[str]:
+        yield from self._pieces(self._record(read_body(response, _LONGEST_BODY)), "message")
+        self.finish = self.finish or "stop"
+
+    def _record(self, raw: bytes) -> dict[str, Any]:
+        try:
+            record = parse_json(raw)
+        except ValueError:
+            record = None
+        if not isinstance(record, dict):
+            shown = self.endpoint._hidden(raw.decode("utf-8", "replace"))[:_SHOWN]
+            raise EndpointError(f"{self.endpoint.host} answered what is no chat: {shown!r}.")
+        if "error" in record:
+            error = record["error"]
+            said = error.get("message") if isinstance(error, dict) else error
+            raise EndpointError(f"{self.endpoint.host}: {self.endpoint._hidden(str(said))[:_SHOWN]}")
+        return record
+
+    def _pieces(self, record: dict[str, Any], part: str) -> Iterator[str]:
+        """The text of one record; choices other than the first, and records without any, say nothing."""
+        try:
+            choice = next((one for one in record.get("choices") or () if not one.get("index")), None)
+            message = (choice or {}).get(part) or {}
+            text = message.get("content") or message.get("refusal") or ""
+            finish = (choice or {}).get("finish_reason")
+        except (AttributeError, TypeError):
+            choice, text, finish = None, None, None
+        if not isinstance(text, str) or (choice is None and part == "message"):
+            shown = self.endpoint._hidden(str(record))[:_SHOWN]
+            raise EndpointError(f"{self.endpoint.host} answered what is no chat: {shown!r}.")
+        self.model = str(record.get("model") or self.model)
+        self.finish = str(finish or self.finish)
+        if text:
+            yield self.endpoint._hidden(text).encode("utf-8", "replace").decode()

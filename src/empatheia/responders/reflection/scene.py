@@ -1,0 +1,183 @@
+"""Everything that a reply is made from: what was told, how it is seen, what was said before."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from empatheia.dialogue import Turn
+from empatheia.responders.reflection.clauses import Said, sayable
+from empatheia.responders.reflection.families import View, sides_of, view
+from empatheia.responders.reflection.feelings import heeded, told_feeling
+from empatheia.responders.reflection.forms import flat
+from empatheia.responders.reflection.lexicon import lexicon
+from empatheia.responders.reflection.perceived import Perceived
+from empatheia.responders.reflection.talk import is_ironic, is_mocking, talk_moment, wants_no_question
+from empatheia.responders.reflection.topics import Topic, topics_of, weighed
+from empatheia.responders.reflection.turning import is_word, words_of
+from empatheia.taxonomy import EMOTIONS
+
+_SHORT_TURN, _REMEMBERED = 4, 12
+_STOP = lexicon().lists["english"] | lexicon().lists["asking"]
+_SAME = {"hardest": "most", "worst": "most", "hits": "hurts", "weighs": "hurts", "stings": "hurts"}
+_TALK = ("foreign", "opening", "notext", "greeting", "smalltalk", "closing")
+_AHEAD = re.compile(
+    r"\b(?:will|'ll|going\s+to|gonna|gunna|tomorrow|tmrw|next\s+\w+|soon|tonight|can'?t\s+wait|upcoming|in\s+(?:a|two|three|\d+)"
+    r"\s+\w+|start(?:ing)?|on\s+\w+day)\b",
+    re.IGNORECASE,
+)
+_PAST = re.compile(
+    r"\b(?:was|were|did|didn'?t|had|went|got|told|said|made|came|saw|found|left|took|gave|felt|lost|ago|yesterday"
+    r"|last\s+\w+|[a-z]{3,}(?<!ne)ed)\b",
+    re.IGNORECASE,
+)
+_SUFFERED = (
+    "left_out",
+    "stolen",
+    "accident",
+    "bullied",
+    "cancelled",
+    "behind_back",
+    "broken_thing",
+    "lost_thing",
+    "cheated",
+)
+_PRAISE = re.compile(r"\b(?:great|lovely|nice|brilliant|joy|perfect|wonderful|love)\b")
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Everything that a reply is made from.
+
+    Attributes:
+        turns: The conversation.
+        seen: How the feeling of the newest turn is seen.
+        moment: What is answered: a moment of ``seen``, or a kind of talk.
+        said: What can be said back, best first.
+        topics: What is told of and fits how it is seen; of earlier turns only if the newest tells of nothing.
+        is_news: Whether ``topics`` are of the newest turn.
+        used: What the listener said, for :meth:`Form.is_in`.
+        asked: The content words of the listener's last questions.
+        may_ask: Whether a question may be asked.
+        only_stay: Whether the speaker is about to tell and only needs a word of welcome.
+        is_ahead: Whether only of what is still to come is told.
+        in_danger: Whether the newest turn speaks of harming oneself.
+        key: Of this conversation alone.
+    """
+
+    turns: tuple[Turn, ...]
+    seen: View
+    moment: str
+    said: tuple[Said, ...]
+    topics: tuple[Topic, ...]
+    is_news: bool
+    used: str
+    asked: tuple[frozenset[str], ...]
+    may_ask: bool
+    only_stay: bool
+    is_ahead: bool
+    in_danger: bool
+    key: bytes
+
+
+def scene_of(turns: tuple[Turn, ...], perceived: Perceived, seed: int) -> Scene:
+    """Reads the newest turn and what was said before it."""
+    newest, index = turns[-1].text, len(turns) - 1
+    kind = talk_moment(turns)
+    topics = () if kind in _TALK else topics_of(newest, [span for span in perceived.causes if span.turn == index])
+    seen = _seen(newest, perceived, topics)
+    listener = [turn.text for turn in turns if turn.role == "listener"]
+    used = flat(listener)
+    harm = bool(lexicon().self_harm.search(newest))
+    if harm:
+        seen, kind, topics = View("unclear_unpleasant", "side", unpleasant=1.0), "", ()
+    elif kind in ("foreign", "notext", "opening"):
+        seen = View("unclear", "none")
+    said = () if kind in _TALK else _new(turns, index, perceived, used)
+    if is_ironic(newest, seen.unpleasant):
+        said = tuple(s for s in said if not _PRAISE.search(s.text))
+        kind = kind or ("" if said or topics else "irony")
+    if not kind and not said and not harm and index and _n_words(newest) <= _SHORT_TURN:
+        kind = "short"
+        said = _remembered(turns, perceived, used)
+    fitting = tuple(topic for topic in topics if _fits(topic, seen))
+    is_news = bool(fitting)
+    if not topics and not kind and not harm:
+        fitting = _earlier(turns, seen)
+    questions = [content_of(sentence) for text in listener[-2:] for sentence in re.findall(r"[^.!?]+\?", text)]
+    tired = len(listener) > 1 and all(text.rstrip().endswith("?") for text in listener[-2:])
+    digest = repr((seed, [(turn.role, turn.text) for turn in turns[-_REMEMBERED:]], len(turns)))
+    return Scene(
+        turns=turns,
+        seen=seen,
+        moment="unclear" if kind in ("foreign", "opening") else kind or seen.moment,
+        said=said,
+        topics=fitting,
+        is_news=is_news,
+        used=used,
+        asked=tuple(questions),
+        may_ask=not (tired or harm or wants_no_question(newest)),
+        only_stay=kind == "opening",
+        is_ahead=bool(_AHEAD.search(newest)) and not _PAST.search(newest),
+        in_danger=harm,
+        key=digest.encode("utf-8", "surrogatepass"),
+    )
+
+
+def content_of(sentence: str) -> frozenset[str]:
+    """The words of a question by which it is known again."""
+    words = (str(_SAME.get(word, word)) for word in re.findall(r"[a-z']+", sentence.lower()))
+    return frozenset(word for word in words if word not in _STOP)
+
+
+def _seen(newest: str, perceived: Perceived, topics: tuple[Topic, ...]) -> View:
+    if is_mocking(newest):
+        return view(Perceived({}, {"unpleasant": 0.8, "pleasant": 0.1, "mixed": 0.1}))
+    told = told_feeling(newest)
+    perceived = heeded(perceived, told) if told else perceived
+    if not topics:
+        return view(perceived)
+    emotions = {name: max(0.0, float(perceived.emotions.get(name, 0.0))) for name in EMOTIONS}
+    return view(weighed(perceived, topics, perceived.sides or sides_of({}, emotions)))
+
+
+def _fits(topic: Topic, seen: View) -> bool:
+    """Whether a topic may be answered to: nothing sad where gladness is likely, nor the reverse.
+
+    Where the speaker is ashamed it was rather their own doing than what was done to them.
+    """
+    if seen.moment == "shame" and topic.name in _SUFFERED:
+        return False
+    if topic.side == "unpleasant":
+        return seen.pleasant < 0.5
+    return topic.side != "pleasant" or seen.unpleasant < 0.4
+
+
+def _n_words(text: str) -> int:
+    return sum(is_word(token) for token in words_of(text[:200]))
+
+
+def _new(turns: Sequence[Turn], index: int, perceived: Perceived, used: str) -> tuple[Said, ...]:
+    """What can be said back of a turn and was not said back before."""
+    found = sayable(turns, index, perceived.causes, perceived.words)
+    return tuple(said for said in found if said.text.lower() not in used)
+
+
+def _remembered(turns: Sequence[Turn], perceived: Perceived, used: str) -> tuple[Said, ...]:
+    """What an earlier turn told, where the newest says next to nothing and the listener has not taken it up."""
+    for index in range(len(turns) - 3, max(-1, len(turns) - 6), -1):
+        if turns[index].role == "speaker":
+            found = [said for said in _new(turns, index, perceived, used) if said.kind == "clause" and said.score > 0.3]
+            if found:
+                return (found[0],)
+    return ()
+
+
+def _earlier(turns: Sequence[Turn], seen: View) -> tuple[Topic, ...]:
+    """What the last turns before told of."""
+    for turn in turns[-3:-6:-2]:
+        found = tuple(topic for topic in topics_of(turn.text) if topic.side and _fits(topic, seen))
+        if turn.role == "speaker" and found:
+            return found
+    return ()

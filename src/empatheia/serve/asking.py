@@ -1,0 +1,191 @@
+"""A request to answer a conversation, whatever route it came by, checked."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from fastapi import Request
+
+from empatheia.dialogue import Reply
+from empatheia.listener.strategies import MAX_NEW_TOKENS_LIMIT
+from empatheia.serve.empathy import empathy_of
+from empatheia.serve.faults import ApiError, FaultAnswer
+from empatheia.serve.messages import ChatMessage, Conversation, SteerBody, read_messages, wish_of
+from empatheia.serve.proxy import request_of
+from empatheia.serve.replies import Wish
+from empatheia.serve.requests import unless_left
+from empatheia.serve.service import Count, Service
+from empatheia.serve.shelf import Entry
+
+_LOG = logging.getLogger(__name__)
+FAULTS: dict[int | str, dict[str, Any]] = {
+    code: {"model": FaultAnswer} for code in (400, 401, 404, 408, 413, 415, 422, 429, 500, 502, 504)
+}
+STREAMED: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"text/event-stream": {}}, "description": "Whole, or as server-sent events."}
+}
+MOST_STOPS = 4
+_SENT_ON = (
+    "temperature", "top_p", "max_tokens", "max_completion_tokens", "seed", "stop", "frequency_penalty",
+    "presence_penalty", "logit_bias", "user", "reasoning_effort",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A request's fields, by the names of OpenAI's chat.
+
+    Attributes:
+        messages: The conversation.
+        model: Who answers; None = the default.
+        empathy: What the caller decides; False = our side is not told.
+        n: Choices.
+        temperature, top_p, max_tokens, seed: Of the writing.
+        stops: Where the reply ends.
+        unknown: Fields that mean nothing here.
+        sent_on: Fields as they came, for a language model behind an endpoint.
+        name: What the field of the messages is called.
+        guidance: As system messages, before those of the conversation.
+    """
+
+    messages: Sequence[ChatMessage]
+    model: str | None = None
+    empathy: SteerBody | bool | None = None
+    n: int = 1
+    temperature: float | None = None
+    top_p: float | None = None
+    max_tokens: int | None = None
+    seed: int | None = None
+    stops: Sequence[str] = ()
+    unknown: Sequence[str] = ()
+    sent_on: Mapping[str, Any] = field(default_factory=dict)
+    name: str = "messages"
+    guidance: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question, checked.
+
+    Attributes:
+        conversation: What is answered.
+        entry: By whom.
+        wishes: How, one for each choice.
+        stops: Where the reply ends.
+        most: Tokens of the reply at most, or None.
+        ignored: Fields that have no say.
+        notes: What is done otherwise than asked.
+        tells: Whether our side of the answer is wanted.
+        explains: Whether candidates are.
+    """
+
+    conversation: Conversation
+    entry: Entry
+    wishes: tuple[Wish, ...]
+    stops: tuple[str, ...]
+    most: int | None
+    ignored: tuple[str, ...]
+    notes: tuple[str, ...]
+    tells: bool
+    explains: bool
+
+
+def service_of(request: Request) -> Service:
+    """The server's service."""
+    return request.app.state.service
+
+
+def checked(question: Question, service: Service) -> Asked:
+    """Checks a question.
+
+    Raises:
+        ApiError: Something of it cannot be done.
+        DecodingError: A value of ``empathy`` is unknown or out of range.
+    """
+    entry = service.shelf.entry(question.model)
+    limits = service.settings.limits
+    conversation = read_messages(question.messages, limits, question.name)
+    guidance = (*question.guidance, *conversation.guidance)
+    if question.n > limits.choices:
+        said = f"n is {question.n}; accepted: from 1 to {limits.choices}."
+        raise ApiError(400, said, param="n", code="invalid_value")
+    if len(question.stops) > MOST_STOPS:
+        said = f"stop holds {len(question.stops)} texts; accepted: at most {MOST_STOPS}."
+        raise ApiError(400, said, param="stop", code="invalid_value")
+    steer = question.empathy if isinstance(question.empathy, SteerBody) else None
+    wish = wish_of(
+        steer,
+        temperature=question.temperature,
+        top_p=question.top_p,
+        max_tokens=question.max_tokens,
+        seed=question.seed,
+    )
+    ignored = [*question.unknown, *(f"empathy.{name}" for name in (steer.unknown if steer is not None else ()))]
+    if entry.is_upstream:
+        request = request_of(question.sent_on, _SENT_ON)
+        wish = replace(wish, request=request, guidance=guidance)
+        ignored = [name for name in ignored if name not in dict(request)]
+    elif guidance:
+        ignored.append(f"{question.name}: system, developer")
+    notes = []
+    if question.max_tokens is not None and question.max_tokens > MAX_NEW_TOKENS_LIMIT and not entry.is_upstream:
+        notes.append(f"the longest reply there is has {MAX_NEW_TOKENS_LIMIT:,} tokens")
+    return Asked(
+        conversation,
+        entry,
+        tuple(_seeded(wish, (question.seed or 0) + index, entry) if index else wish for index in range(question.n)),
+        tuple(question.stops),
+        question.max_tokens,
+        tuple(ignored),
+        tuple(notes),
+        tells=question.empathy is not False,
+        explains=steer is None or steer.explain is not False,
+    )
+
+
+def _seeded(wish: Wish, seed: int, entry: Entry) -> Wish:
+    """The wish of a further choice: the same with another seed."""
+    seed %= 2**63
+    if entry.is_upstream:
+        return replace(wish, request=tuple({**dict(wish.request), "seed": seed}.items()))
+    return replace(wish, writing=tuple(sorted({**dict(wish.writing), "seed": seed}.items())))
+
+
+def told_of(asked: Asked, replies: Sequence[Reply]) -> dict[str, Any]:
+    """Our side of an answer."""
+    pairs = [(reply, asked.entry.id) for reply in replies]
+    told = empathy_of(replies[0].understanding, asked.conversation, pairs, asked.ignored, asked.notes)
+    return told if asked.explains else {**told, "candidates": [], "weights": None}
+
+
+def counted(service: Service, asked: Asked, count: Count, texts: Sequence[str]) -> tuple[int, int]:
+    """Tokens read and written, noted in the server's counters, too; the texts in its log, if it may hold them."""
+    if service.settings.log_text:
+        _LOG.info("%s: %r answered %r", asked.entry.id, asked.conversation.dialogue.turns[-1].text, list(texts))
+    read = sum(count(turn.text) for turn in asked.conversation.dialogue.turns)
+    written = sum(count(text) for text in texts)
+    service.measures.tokens.labels(asked.entry.id, "read").inc(read)
+    service.measures.tokens.labels(asked.entry.id, "written").inc(written)
+    return read, written
+
+
+async def begun(request: Request, parts: AsyncIterator[str]) -> AsyncIterator[str]:
+    """Events, once there is a first one: what goes wrong before it is an answer with a status of its own.
+
+    Raises:
+        ApiError: The client left before.
+    """
+    first = await unless_left(request, anext(parts))  # pyright: ignore[reportArgumentType]
+
+    async def all_of_it() -> AsyncIterator[str]:
+        try:
+            yield first
+            async for part in parts:
+                yield part
+        finally:
+            await parts.aclose()  # pyright: ignore[reportAttributeAccessIssue]
+
+    return all_of_it()

@@ -1,0 +1,181 @@
+"""The ``empathy`` object of an answer: what was perceived, why this reply, who spoke. ``docs/design/0003-serve.md``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from empatheia.dialogue import Reply, Span, Turn, Understanding, span_dict
+from empatheia.listener.reply_schema import CandidateRecord, InferenceRecord, SpanRecord, TurnRecord, WeightsRecord
+from empatheia.serve.messages import Conversation
+from empatheia.serve.replies import CARE
+
+VERSION = 1
+
+
+class PlacedSpan(SpanRecord):
+    """Characters [start, end) of a turn, counted in Unicode code points (not in UTF-16 units)."""
+
+    message: int = Field(ge=0, description="Index of the message in the request.")
+
+
+class PlacedTurn(TurnRecord):
+    """One utterance."""
+
+    message: int = Field(ge=0, description="Index of the message in the request.")
+
+
+class ToldCandidate(CandidateRecord):
+    """A reply that might have been given, with the settings of its writing as they are."""
+
+    decoding: dict[str, Any]  # pyright: ignore[reportIncompatibleVariableOverride]
+
+
+class Spoke(BaseModel):
+    """Who wrote the reply, and why that one."""
+
+    model: str = Field(description="Which was asked.")
+    responder: str = Field(description="Which of its responders wrote it; `care` for a safe reply, else the model.")
+    decoding: dict[str, Any] = Field(description="How it was written.")
+    why: str = Field(description="In words.")
+    fallback: bool = Field(False, description="The bundled listener answered in place of the upstream model.")
+
+
+class CareMark(BaseModel):
+    """What the safety check found and did."""
+
+    care: str = Field(description="`on` or `off`.")
+    level: str | None = Field(None, description="`none`, `concern`, `crisis`; null where it is off.")
+    about: str | None = None
+    kinds: list[str] = Field(default_factory=list)
+    done: list[str] = Field(default_factory=list, description="E.g. `replaced`: no model was asked.")
+    uncertain: list[str] = Field(default_factory=list)
+    failed: bool = False
+
+
+class ChoiceMark(BaseModel):
+    """Of each of several choices: who wrote it."""
+
+    index: int
+    spoke: Spoke
+    care: CareMark | None = None
+
+
+class Empathy(BaseModel):
+    """Our side of an answer."""
+
+    version: int = VERSION
+    emotion: str | None = Field(description="The most probable of the 32; null if none is named.")
+    emotion_from: str = Field(description="What found it; `given` where the caller did; empty where nothing named one.")
+    emotions: dict[str, float] = Field(description="Probability of each of the 32; all equal if none is named.")
+    side: str | None = Field(description="`pleasant`, `unpleasant` or `mixed`; null where the model does not say.")
+    sides: dict[str, float] = Field(description="Probability of each; empty where the model does not say.")
+    causes: list[PlacedSpan] = Field(description="What caused it, best first.")
+    words: list[PlacedSpan] = Field(description="Every word that was read, with its cause probability, in order.")
+    targets: list[PlacedSpan] = Field(description="Words the reply should be about, best first.")
+    inferences: list[InferenceRecord] = Field(description="What is plausibly true besides.")
+    intent: str | None = Field(description="Wanted of the reply, one of the 41; null if nothing named one.")
+    intent_from: str
+    intents: dict[str, float]
+    candidates: list[ToldCandidate] = Field(description="Best first, with their terms; empty without `explain`.")
+    weights: WeightsRecord | None = Field(description="What each term counts; null without `explain`.")
+    spoke: Spoke | None = Field(description="Of choice 0; null as long as nobody has spoken (first event of a stream).")
+    choices: list[ChoiceMark] = Field(description="Of all choices, where there are several.")
+    care: CareMark | None = Field(description="Of the check for danger; null as long as nobody has spoken.")
+    told: str | None = Field(description="What a language model was told beside the conversation; null for others.")
+    turns: list[PlacedTurn] = Field(description="What offsets index.")
+    uncertain: list[str] = Field(description="Reasons to distrust this.")
+    missing: dict[str, str] = Field(description="What had no model or could not be done, to the reason.")
+    ignored: list[str] = Field(description="Fields of the request that had no say.")
+    notes: list[str] = Field(description="What was done otherwise than asked.")
+
+
+def empathy_of(
+    understanding: Understanding,
+    asked: Conversation,
+    replies: Sequence[tuple[Reply, str]] = (),
+    ignored: Sequence[str] = (),
+    notes: Sequence[str] = (),
+) -> dict[str, Any]:
+    """The object, JSON-ready.
+
+    Args:
+        understanding: What was perceived.
+        asked: The request's messages.
+        replies: Of each choice the reply and the model that was asked; none = nobody has spoken yet.
+        ignored: Fields that had no say.
+        notes: What was done otherwise than asked.
+    """
+    turns = asked.dialogue.turns
+    first = replies[0][0] if replies else None
+    why = None if first is None else first.explanation
+    is_named = understanding.names_emotion
+    record: dict[str, Any] = {
+        "version": VERSION,
+        "emotion": understanding.emotion if is_named else None,
+        "emotion_from": (why.emotion_from if why is not None else understanding.model) if is_named else "",
+        "emotions": dict(understanding.emotions),
+        "side": _best(understanding.sides),
+        "sides": dict(understanding.sides),
+        "causes": _placed(understanding.causes, turns, asked),
+        "words": _placed(understanding.words, turns, asked),
+        "targets": [] if why is None else _placed(why.targets, turns, asked),
+        "inferences": [] if why is None else [dict(one) for one in why.inferences],
+        "intent": (why.intent or None) if why is not None else None,
+        "intent_from": "" if why is None else why.intent_from,
+        "intents": {} if why is None else dict(why.intents),
+        "candidates": [] if why is None else [one.to_dict() for one in why.candidates],
+        "weights": None if why is None else dict(why.weights),
+        "spoke": None if first is None else spoke(*replies[0]),
+        "choices": [
+            {"index": index, "spoke": spoke(reply, model), "care": _mark(reply)}
+            for index, (reply, model) in enumerate(replies)
+            if len(replies) > 1
+        ],
+        "care": None if first is None else _mark(first),
+        "told": None if first is None else first.decoding.get("told"),
+        "turns": [
+            {"role": turn.role, "text": turn.text, "message": place}
+            for turn, place in zip(turns, asked.places, strict=True)
+        ],
+        "uncertain": list(understanding.uncertain),
+        "missing": {} if why is None else dict(why.missing),
+        "ignored": list(ignored),
+        "notes": list(notes),
+    }
+    return record
+
+
+def spoke(reply: Reply, model: str) -> dict[str, Any]:
+    """Who wrote a reply and why that one was given."""
+    decoding = {name: value for name, value in reply.decoding.items() if name not in ("responder", "fallback", "told")}
+    care: Mapping[str, Any] = reply.care or {}
+    if reply.model == CARE:
+        responder, why = CARE, f"the safety check answered ({care.get('level', 'failed')}); no model was asked"
+    elif reply.decoding.get("fallback"):
+        responder = str(reply.decoding.get("responder", reply.model))
+        why = f"the upstream model did not answer: {reply.decoding.get('upstream', '')}"
+    elif reply.explanation is not None and reply.explanation.candidates:
+        n = len(reply.explanation.candidates)
+        best = reply.explanation.candidates[0]
+        responder = str(reply.decoding.get("responder", best.responder))
+        why = f"best of {n} candidates, score {best.score:.3f}" if n > 1 else "the only candidate"
+    else:
+        responder = str(reply.decoding.get("responder", reply.model))
+        why = "the model's own reply; no candidates were compared"
+    is_fallback = bool(reply.decoding.get("fallback", False))
+    return {"model": model, "responder": responder, "decoding": decoding, "why": why, "fallback": is_fallback}
+
+
+def _mark(reply: Reply) -> dict[str, Any] | None:
+    return None if reply.care is None else dict(reply.care)
+
+
+def _best(shares: Mapping[str, float]) -> str | None:
+    return max(shares, key=lambda name: shares[name]) if shares else None
+
+
+def _placed(spans: Sequence[Span], turns: Sequence[Turn], asked: Conversation) -> list[dict[str, Any]]:
+    return [{**span_dict(span, turns), "message": asked.places[span.turn]} for span in spans]

@@ -1,0 +1,259 @@
+"""The queue in front of the models: one thread computes, requests that wait for the same thing are joined.
+
+One thread, because a processor that two replies share answers neither sooner, and because a model answers the same
+whoever asks beside it. More processors are used by more processes (``--workers``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Hashable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from empatheia.serve.faults import ApiError
+from empatheia.serve.measures import Measures
+from empatheia.serve.settings import Batching
+
+_LOG = logging.getLogger(__name__)
+Left = threading.Event
+Work = Callable[[Sequence[Any]], Sequence[Any]]
+Speak = Callable[[Callable[[Any], None], Left], None]
+
+
+@dataclass(eq=False)
+class Job:
+    """What somebody waits for.
+
+    Attributes:
+        group: Jobs of one group are computed together; None = alone.
+        items: What is asked.
+        work: From items to results, in their order; the same function for a whole group.
+        speak: In the place of ``work``: hands parts of its answer out while it runs.
+        is_bulk: May wait behind others.
+        done: Set with the results, one for each item.
+        left: Nobody waits any more.
+        parts: Where ``speak`` hands its parts to.
+    """
+
+    group: Hashable | None
+    items: Sequence[Any]
+    done: asyncio.Future[Any]
+    work: Work | None = None
+    speak: Speak | None = None
+    is_bulk: bool = False
+    left: Left = field(default_factory=Left)
+    parts: asyncio.Queue[Any] | None = None
+
+
+_END = object()
+
+
+class Engine:
+    """Computes jobs in one thread.
+
+    Args:
+        settings: How many may wait, how many are joined.
+        measures: Where queue and batches are counted.
+    """
+
+    def __init__(self, settings: Batching, measures: Measures) -> None:
+        self.settings, self.measures = settings, measures
+        self._soon: deque[Job] = deque()
+        self._bulk: deque[Job] = deque()
+        self._wake = asyncio.Event()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="empatheia-engine")
+        self._task: asyncio.Task[None] | None = None
+        self._last_size = 1
+        self._last_was_bulk = False
+        self._seconds = 0.1  # of a batch, a moving mean
+        self._busy = 0
+
+    # -- asking ------------------------------------------------------------------------------------------------
+
+    @property
+    def n_waiting(self) -> int:
+        """Jobs that are not begun."""
+        return len(self._soon) + len(self._bulk)
+
+    @property
+    def is_idle(self) -> bool:
+        """Nothing waits and nothing runs."""
+        return not self.n_waiting and not self._busy
+
+    async def ask(self, group: Hashable | None, items: Sequence[Any], work: Work, is_bulk: bool = False) -> list[Any]:
+        """Results for items, perhaps computed among those of others.
+
+        Args:
+            group: Whom it may be joined with.
+            items: What is asked; more than a batch are asked in several.
+            work: From items to results.
+            is_bulk: May wait behind others.
+
+        Raises:
+            ApiError: The queue is full.
+        """
+        size = self.settings.size
+        parts = [items[start : start + size] for start in range(0, len(items), size)]
+        self._check_room(1)
+        loop = asyncio.get_running_loop()
+        jobs = [Job(group, part, loop.create_future(), work=work, is_bulk=is_bulk) for part in parts]
+        for job in jobs:
+            self._put(job)
+        try:
+            return [one for job in jobs for one in await job.done]
+        finally:
+            for job in jobs:
+                self._forget(job)
+
+    async def stream(self, speak: Speak) -> AsyncIterator[Any]:
+        """Parts of an answer while it is computed.
+
+        Args:
+            speak: Called in the engine's thread with a function that takes the parts, and an event that tells it to
+                stop.
+
+        Raises:
+            ApiError: The queue is full.
+        """
+        self._check_room(1)
+        loop = asyncio.get_running_loop()
+        job = Job(None, (), loop.create_future(), speak=speak, parts=asyncio.Queue())
+        self._put(job)
+        parts: asyncio.Queue[Any] = job.parts  # pyright: ignore[reportAssignmentType]
+        try:
+            while (part := await parts.get()) is not _END:
+                yield part
+            await job.done
+        finally:
+            self._forget(job)
+
+    async def close(self) -> None:
+        """Computes what waits, then ends the thread."""
+        while not self.is_idle:
+            await asyncio.sleep(0.01)
+        if self._task is not None:
+            self._task.cancel()
+        self._thread.shutdown(wait=True)
+
+    # -- parts -------------------------------------------------------------------------------------------------
+
+    def _check_room(self, n: int) -> None:
+        waiting = self.n_waiting
+        if waiting + n > self.settings.queue:
+            seconds = max(1, round(self._seconds * waiting / max(1, self._last_size)))
+            raise ApiError(
+                429,
+                f"{waiting} requests are waiting already; try again in {seconds} s.",
+                code="queue_full",
+                headers={"Retry-After": str(seconds)},
+            )
+
+    def _put(self, job: Job) -> None:
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._run())
+        (self._bulk if job.is_bulk else self._soon).append(job)
+        self.measures.queue.set(self.n_waiting)
+        self._wake.set()
+
+    def _forget(self, job: Job) -> None:
+        """Takes a job out that nobody waits for; one that runs is told to stop."""
+        job.left.set()
+        for waiting in (self._soon, self._bulk):
+            if job in waiting:
+                waiting.remove(job)
+        self.measures.queue.set(self.n_waiting)
+
+    async def _run(self) -> None:
+        while True:
+            while not self.n_waiting:
+                self._wake.clear()
+                await self._wake.wait()
+            if self._last_size > 1 and self.settings.wait and self.n_waiting < self.settings.size:
+                await asyncio.sleep(self.settings.wait)
+            batch = self._take()
+            if not batch:
+                continue
+            self._busy = len(batch)
+            begun = time.monotonic()
+            try:
+                await asyncio.get_running_loop().run_in_executor(
+                    self._thread, self._compute, batch, asyncio.get_running_loop()
+                )
+            finally:
+                self._busy = 0
+            self._seconds += 0.2 * (time.monotonic() - begun - self._seconds)
+
+    def _take(self) -> list[Job]:
+        """The next jobs to compute together: the one that waits longest and those of its group."""
+        turn_of_bulk = bool(self._bulk) and (not self._soon or not self._last_was_bulk)
+        waiting = self._bulk if turn_of_bulk else self._soon
+        if not waiting:
+            return []
+        self._last_was_bulk = turn_of_bulk
+        first = waiting.popleft()
+        batch, n_items = [first], len(first.items)
+        if first.group is not None:
+            for job in list(waiting):
+                if n_items >= self.settings.size:
+                    break
+                if job.group == first.group and n_items + len(job.items) <= self.settings.size:
+                    waiting.remove(job)
+                    batch.append(job)
+                    n_items += len(job.items)
+        self._last_size = len(batch)
+        self.measures.queue.set(self.n_waiting)
+        self.measures.batch.observe(max(1, n_items))
+        return batch
+
+    def _compute(self, batch: Sequence[Job], loop: asyncio.AbstractEventLoop) -> None:
+        """In the engine's thread."""
+        if batch[0].speak is not None:
+            self._speak(batch[0], loop)
+            return
+        work = batch[0].work
+        assert work is not None
+        try:
+            results = list(work([item for job in batch for item in job.items]))
+        except BaseException as error:
+            if len(batch) > 1:  # one of them may be at fault: the others get their answers
+                for job in batch:
+                    self._compute([job], loop)
+                return
+            loop.call_soon_threadsafe(_fail, batch[0].done, error)
+            return
+        place = 0
+        for job in batch:
+            loop.call_soon_threadsafe(_succeed, job.done, results[place : place + len(job.items)])
+            place += len(job.items)
+
+    def _speak(self, job: Job, loop: asyncio.AbstractEventLoop) -> None:
+        parts = job.parts
+        assert job.speak is not None and parts is not None
+
+        def hand_out(part: Any) -> None:
+            loop.call_soon_threadsafe(parts.put_nowait, part)
+
+        try:
+            if not job.left.is_set():
+                job.speak(hand_out, job.left)
+            loop.call_soon_threadsafe(_succeed, job.done, [])
+        except BaseException as error:
+            loop.call_soon_threadsafe(_fail, job.done, error)
+        hand_out(_END)
+
+
+def _succeed(done: asyncio.Future[Any], results: Sequence[Any]) -> None:
+    if not done.done():
+        done.set_result(list(results))
+
+
+def _fail(done: asyncio.Future[Any], error: BaseException) -> None:
+    if not done.done():
+        done.set_exception(error)
+        done.exception()  # seen, even where nobody waits any more

@@ -1,0 +1,371 @@
+"""Analyses in the background: rows come in pieces, results wait in a folder until they are fetched or expire.
+
+Everything of a job lies in files, so memory does not grow with it, and any process of a server can tell of it: rows as
+they came (``given.jsonl``), results (``rows.jsonl``, the records that ``analyze --out`` writes), how far it is
+(``state.json``). Its id cannot be guessed; who has it may read it. An hour after the end all of it is deleted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import io
+import json
+import logging
+import re
+import secrets
+import shutil
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from empatheia.dialogue import Dialogue
+from empatheia.errors import DataError
+from empatheia.listener.tables import CSV_COLUMNS, as_text, beside_given, flat
+from empatheia.reading import lines_of, parse_json, read_record
+from empatheia.serve.analysis import read_item
+from empatheia.serve.faults import ApiError, api_error
+from empatheia.serve.messages import ChatMessage
+from empatheia.serve.service import Service
+from empatheia.serve.shelf import Entry
+from empatheia.taxonomy import POSITIVE_EMOTIONS
+
+_LOG = logging.getLogger(__name__)
+_IS_ID = re.compile(r"[A-Za-z0-9_-]{32}\Z")
+_PIECE = 32  # rows that are analysed together
+_POLL = 0.2  # seconds between two looks for further rows
+_PATIENCE = 600.0  # seconds to wait for further rows
+_STALE = 900.0  # seconds without a sign of the process that works
+_N_CAUSES = 40
+_GONE = "there is no such analysis; it may have expired."
+ENDED = ("done", "cancelled", "failed")
+
+
+@dataclass
+class Tally:
+    """What is counted while a job runs.
+
+    Attributes:
+        emotions, sides, causes: How many rows name each.
+        done: Rows, those that could not be read included.
+        failed: Those.
+    """
+
+    emotions: Counter[str] = field(default_factory=Counter)
+    sides: Counter[str] = field(default_factory=Counter)
+    causes: Counter[str] = field(default_factory=Counter)
+    done: int = 0
+    failed: int = 0
+
+    def add(self, record: Mapping[str, Any]) -> None:
+        """One more row."""
+        self.done += 1
+        if "error" in record:
+            self.failed += 1
+            return
+        if record["emotion"] is not None:
+            self.emotions[record["emotion"]] += 1
+        if (side := side_of(record)) is not None:
+            self.sides[side] += 1
+        self.causes.update({cause["text"].lower() for cause in record["causes"]})
+        if len(self.causes) > 50 * _N_CAUSES:
+            self.causes = Counter(dict(self.causes.most_common(25 * _N_CAUSES)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """As it is told."""
+        return {
+            "done": self.done,
+            "failed": self.failed,
+            "emotions": dict(self.emotions.most_common()),
+            "sides": dict(self.sides.most_common()),
+            "causes": [{"text": text, "rows": n} for text, n in self.causes.most_common(_N_CAUSES)],
+        }
+
+
+def side_of(record: Mapping[str, Any]) -> str | None:
+    """Whether a row is pleasant, unpleasant or mixed: as the model says, else by its emotion."""
+    if sides := record.get("sides"):
+        return max(sides, key=lambda name: sides[name])
+    emotion = record.get("emotion")
+    return None if emotion is None else "pleasant" if emotion in POSITIVE_EMOTIONS else "unpleasant"
+
+
+class Jobs:
+    """The jobs of a server.
+
+    Args:
+        service: Who computes, and the limits.
+    """
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self.limits = service.settings.limits
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._own: tempfile.TemporaryDirectory[str] | None = None
+        self._folder = Path(service.settings.jobs) if service.settings.jobs else None
+
+    # -- what a client asks ------------------------------------------------------------------------------------
+
+    def create(self, name: str, columns: Sequence[str], entry: Entry) -> str:
+        """A new job without rows; its id.
+
+        Raises:
+            ApiError: There are too many.
+        """
+        folder = self._home()
+        if sum(1 for _ in folder.iterdir()) >= self.limits.jobs:
+            said = f"{self.limits.jobs} analyses are held already; delete one, or try again later."
+            raise ApiError(429, said, code="too_many_jobs", headers={"Retry-After": "60"})
+        id = secrets.token_urlsafe(24)
+        place = folder / id
+        place.mkdir(mode=0o700)
+        (place / "given.jsonl").touch()
+        (place / "rows.jsonl").touch()
+        head = {"id": id, "name": name, "model": entry.id, "columns": list(columns), "created": int(time.time())}
+        _write(place / "head.json", head)
+        _write(place / "given.json", {"rows": 0, "closed": False})
+        _note(place, "waiting", Tally())
+        task = asyncio.get_running_loop().create_task(self._run(place, entry))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return id
+
+    def give(self, id: str, rows: Sequence[Mapping[str, Any]], is_last: bool) -> None:
+        """Adds rows.
+
+        Raises:
+            ApiError: There is no such job, it takes no more, or they are too many.
+        """
+        place = self._place(id)
+        given = self._record(id, "given")
+        if given["closed"] or self._record(id, "state")["status"] in ENDED:
+            raise ApiError(409, "this analysis takes no further rows; start another.", code="job_closed")
+        if given["rows"] + len(rows) > self.limits.rows:
+            said = f"an analysis takes at most {self.limits.rows:,} rows; split the file."
+            raise ApiError(422, said, param="rows", code="too_many_rows")
+        text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
+        file = place / "given.jsonl"
+        if file.stat().st_size + len(text) > self.limits.row_bytes:
+            said = f"an analysis takes at most {self.limits.row_bytes:,} bytes; split the file."
+            raise ApiError(413, said, param="rows", code="too_large")
+        with file.open("ab") as stream:
+            stream.write(text)
+        _write(place / "given.json", {"rows": given["rows"] + len(rows), "closed": is_last})
+
+    def tell(self, id: str) -> dict[str, Any]:
+        """How far a job is, and what was counted."""
+        state, given = self._record(id, "state"), self._record(id, "given")
+        if state["status"] not in ENDED and time.time() - state.pop("seen") > _STALE:
+            state |= {"status": "failed", "error": "the process that did it has ended; start it again."}
+        state.pop("seen", None)
+        return {**self._record(id, "head"), "total": given["rows"], "closed": given["closed"], **state}
+
+    def cancel(self, id: str) -> None:
+        """Ends a job; what is done stays."""
+        (self._place(id) / "cancel").touch()
+
+    def delete(self, id: str) -> None:
+        """Ends a job and deletes all of it."""
+        shutil.rmtree(self._place(id), ignore_errors=True)
+
+    def rows(self, id: str, start: int, count: int, wanted: Mapping[str, str]) -> tuple[list[dict[str, Any]], int]:
+        """Some of the results, and how many there are.
+
+        Args:
+            id: Of the job.
+            start: The first, counted among those that are wanted.
+            count: How many.
+            wanted: ``emotion``, ``side``, ``search`` (in the text, any case); ``error`` = those that failed.
+        """
+        found: list[dict[str, Any]] = []
+        n = 0
+        for record in map(parse_json, self._lines(id)):
+            if _is_wanted(record, wanted):
+                if start <= n < start + count:
+                    found.append(record)
+                n += 1
+        return found, n
+
+    def table(self, id: str) -> Iterator[str]:
+        """The results as CSV, piece by piece; the caller's columns stand in front of ours."""
+        given = self._record(id, "head")["columns"]
+        columns, cells = list(CSV_COLUMNS), (lambda record: [flat(record)])
+        if given:
+            columns, cells = beside_given(given, CSV_COLUMNS, cells)
+        return _csv(map(parse_json, self._lines(id)), columns, cells)
+
+    def lines(self, id: str) -> Iterator[str]:
+        """The results as JSON lines."""
+        return self._lines(id)
+
+    async def close(self) -> None:
+        """Ends all and deletes the folder, if it is our own."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._own is not None:
+            self._own.cleanup()
+
+    # -- work --------------------------------------------------------------------------------------------------
+
+    async def _run(self, place: Path, entry: Entry) -> None:
+        tally, status, error = Tally(), "done", None
+        try:
+            await self._analyse(place, entry, tally)
+            if (place / "cancel").exists():
+                status = "cancelled"
+        except asyncio.CancelledError:
+            raise
+        except FileNotFoundError:  # it was deleted
+            return
+        except Exception as problem:
+            _LOG.error("a job failed: %s", type(problem).__name__)
+            status, error = "failed", api_error(problem).body["error"]["message"]
+        try:
+            _note(place, status, tally, error, int(time.time() + self.limits.job_seconds))
+            (place / "given.jsonl").unlink()
+        except FileNotFoundError:
+            return
+        await asyncio.sleep(self.limits.job_seconds)
+        shutil.rmtree(place, ignore_errors=True)
+
+    async def _analyse(self, place: Path, entry: Entry, tally: Tally) -> None:
+        """All rows, as they come in.
+
+        Raises:
+            FileNotFoundError: The job was deleted.
+        """
+        waited = 0.0
+        with (place / "given.jsonl").open("rb") as source:
+            while not (place / "cancel").exists() and waited < _PATIENCE:
+                is_closed = read_record(place / "given.json")["closed"]
+                piece = _next_rows(source)
+                if piece:
+                    waited = 0.0
+                    await self._piece(place, entry, piece, tally)
+                elif is_closed:
+                    return
+                else:
+                    waited += _POLL
+                    await asyncio.sleep(_POLL)
+        if waited >= _PATIENCE:
+            (place / "cancel").touch()
+
+    async def _piece(self, place: Path, entry: Entry, rows: Sequence[Mapping[str, Any]], tally: Tally) -> None:
+        read: list[Dialogue | dict[str, Any]] = []
+        for row in rows:
+            try:
+                read.append(read_item(_item(row["input"]), self.limits))
+            except (ApiError, DataError) as error:
+                read.append({"error": api_error(error).body["error"]["message"]})
+        good = [one for one in read if isinstance(one, Dialogue)]
+        found = iter(await self._patiently(good, entry) if good else [])
+        records = []
+        for row, one in zip(rows, read, strict=True):
+            head: dict[str, Any] = {"row": tally.done + 1, "id": row.get("id") or ""}
+            record = {**head, **(next(found).to_dict() if isinstance(one, Dialogue) else one)}
+            if row.get("cells"):
+                record["cells"] = [row["cells"]]
+            tally.add(record)
+            records.append(json.dumps(record, ensure_ascii=False) + "\n")
+        if not place.exists():
+            raise FileNotFoundError(place)
+        with (place / "rows.jsonl").open("a", encoding="utf-8") as stream:
+            stream.write("".join(records))
+        _note(place, "running", tally)
+
+    async def _patiently(self, items: Sequence[Dialogue], entry: Entry) -> list[Any]:
+        """Analyses; waits where the queue is full, because nobody waits for this one."""
+        while True:
+            try:
+                return await self.service.analyses(items, entry, is_bulk=True)
+            except ApiError as error:
+                if error.status_code != 429:
+                    raise
+                await asyncio.sleep(float((error.headers or {}).get("Retry-After", 1)))
+
+    # -- files -------------------------------------------------------------------------------------------------
+
+    def _home(self) -> Path:
+        if self._folder is None:
+            self._own = tempfile.TemporaryDirectory(prefix="empatheia-jobs-")
+            self._folder = Path(self._own.name)
+        return self._folder
+
+    def _place(self, id: str) -> Path:
+        place = self._home() / id if _IS_ID.match(id) else None
+        if place is None or not place.is_dir():
+            raise ApiError(404, _GONE, code="not_found")
+        return place
+
+    def _record(self, id: str, name: str) -> dict[str, Any]:
+        try:
+            return read_record(self._place(id) / f"{name}.json")
+        except OSError:  # it was deleted just now
+            raise ApiError(404, _GONE, code="not_found") from None
+
+    def _lines(self, id: str) -> Iterator[str]:
+        """The results that are whole: a row may be on its way to the file."""
+        done = self._record(id, "state")["done"]
+        return (line for _, line in islice(lines_of(self._place(id) / "rows.jsonl"), done))
+
+
+def _note(place: Path, status: str, tally: Tally, error: str | None = None, expires: int | None = None) -> None:
+    told = {"status": status, "error": error, "expires": expires, "seen": time.time()}
+    _write(place / "state.json", {**told, **tally.to_dict()})
+
+
+def _write(path: Path, record: Mapping[str, Any]) -> None:
+    """A record, whole or as it was before."""
+    new = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
+    new.write_text(json.dumps(record, ensure_ascii=False), encoding="utf-8")
+    new.replace(path)
+
+
+def _item(given: Any) -> str | list[ChatMessage]:
+    return given if isinstance(given, str) else [ChatMessage.model_validate(one) for one in given]
+
+
+def _next_rows(source: Any) -> list[dict[str, Any]]:
+    """The next rows that are whole."""
+    rows: list[dict[str, Any]] = []
+    while len(rows) < _PIECE:
+        place = source.tell()
+        line = source.readline()
+        if not line.endswith(b"\n"):
+            source.seek(place)
+            break
+        rows.append(parse_json(line))
+    return rows
+
+
+def _is_wanted(record: Mapping[str, Any], wanted: Mapping[str, str]) -> bool:
+    if "error" in record:
+        return not (set(wanted) - {"error"})
+    if "error" in wanted:
+        return False
+    if "emotion" in wanted and record["emotion"] != wanted["emotion"]:
+        return False
+    if "side" in wanted and side_of(record) != wanted["side"]:
+        return False
+    search = wanted.get("search", "").casefold()
+    return not search or any(search in turn["text"].casefold() for turn in record["turns"])
+
+
+def _csv(records: Iterable[dict[str, Any]], columns: Sequence[str], cells: Any) -> Iterator[str]:
+    stream = io.StringIO()
+    writer: csv.DictWriter[str] = csv.DictWriter(stream, columns)
+    writer.writeheader()
+    for record in records:
+        for row in cells(record):
+            writer.writerow({name: as_text(value) for name, value in row.items()})
+        if stream.tell() > 1 << 16:
+            yield stream.getvalue()
+            stream.seek(0)
+            stream.truncate()
+    yield stream.getvalue()

@@ -1,0 +1,82 @@
+"""Replies as a server handles them: how one is wished for, the parts it comes in, how it is cut."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from empatheia.dialogue import Reply, Understanding
+from empatheia.listener import Steering
+
+CARE = "care"
+"""Who answers in the place of a model: the check for danger."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """How a reply is to be made; equal wishes can be answered together.
+
+    Attributes:
+        writing: Fields of :class:`~empatheia.listener.Decoding`, as pairs.
+        steering: What the caller decides.
+        explain: Whether candidates are wanted.
+        request: Fields for a language model behind an endpoint, as pairs.
+        guidance: What system messages say, for the same.
+    """
+
+    writing: tuple[tuple[str, Any], ...] = ()
+    steering: Steering = field(default_factory=Steering)
+    explain: bool = False
+    request: tuple[tuple[str, Any], ...] = ()
+    guidance: tuple[str, ...] = ()
+
+    @property
+    def in_steps(self) -> bool:
+        """Whether it takes a listener of five steps: for candidates, or for what the caller decides."""
+        return self.explain or self.steering != Steering()
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a reply that is on its way; one of the three is there.
+
+    Attributes:
+        understanding: What was perceived: the first part.
+        text: The next words.
+        reply: The whole: the last part.
+    """
+
+    understanding: Understanding | None = None
+    text: str = ""
+    reply: Reply | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A reply as it is sent.
+
+    Attributes:
+        reply: As it was made.
+        text: Cut as the request asks.
+        finish: ``stop``, ``length``, or what a language model says.
+    """
+
+    reply: Reply
+    text: str
+    finish: str
+
+
+def is_safe_reply(reply: Reply) -> bool:
+    """Whether it tells of help: such a reply is sent whole."""
+    return reply.model == CARE or (reply.care or {}).get("level") in ("crisis", "concern")
+
+
+def cut_at(text: str, stops: Sequence[str]) -> tuple[str, bool]:
+    """The text before the first of the stops, and whether there was one.
+
+    >>> cut_at("One. Two.", ["Two", "."])
+    ('One', True)
+    """
+    places = [place for stop in stops if stop and (place := text.find(stop)) >= 0]
+    return (text[: min(places)], True) if places else (text, False)

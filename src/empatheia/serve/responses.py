@@ -1,0 +1,288 @@
+"""``POST /v1/responses``: OpenAI's newer protocol, for texts: stateless, plain or streamed as typed events."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse, Response
+from pydantic import Field
+
+from empatheia.dialogue import Reply
+from empatheia.serve.asking import FAULTS, STREAMED, Asked, Question, begun, checked, counted, service_of, told_of
+from empatheia.serve.chat import Writer
+from empatheia.serve.empathy import Empathy, empathy_of
+from empatheia.serve.events import EventStream, event
+from empatheia.serve.faults import ApiError, api_error
+from empatheia.serve.messages import ChatMessage, SteerBody
+from empatheia.serve.replies import Said
+from empatheia.serve.requests import Body, GuardedRoute, unless_left
+from empatheia.serve.service import Service, said_of
+
+router = APIRouter(prefix="/v1", route_class=GuardedRoute, tags=["OpenAI"])
+UNSUPPORTED = {
+    "tools": "there are no tools",
+    "previous_response_id": "nothing is stored; send the whole conversation as input",
+    "conversation": "nothing is stored; send the whole conversation as input",
+    "background": "nothing is stored; wait for the answer or stream it",
+    "include": "there is nothing more to include",
+    "prompt": "no prompts are stored",
+    "context_management": "nothing is stored",
+    "top_logprobs": "probabilities of tokens are not told",
+}
+"""Fields that ask for what cannot be done, to the reason."""
+
+
+class InputMessage(ChatMessage):
+    """A message of the conversation."""
+
+    type: str = Field("message", description="`message`.")
+
+
+class TextFormat(Body):
+    """What the text is."""
+
+    type: str = Field("text", description="`text`.")
+
+
+class TextOptions(Body):
+    """How the text is written."""
+
+    format: TextFormat | None = None
+
+
+class ResponsesBody(Body):
+    """A request."""
+
+    input: str | list[InputMessage] = Field(description="A text, or the conversation; the last message is the user's.")
+    model: str | None = Field(None, description="Who answers, see `/v1/models`; without it the server's default.")
+    instructions: str | None = Field(None, description="As a system message.")
+    stream: bool | None = None
+    temperature: float | None = Field(None, ge=0, le=2)
+    top_p: float | None = Field(None, ge=0, le=1)
+    max_output_tokens: int | None = Field(None, ge=1)
+    text: TextOptions | None = None
+    metadata: dict[str, str] | None = Field(None, description="Sent back as it is.")
+    seed: int | None = Field(None, description="Same request, same seed: same reply. Without it 0.")
+    empathy: SteerBody | bool | None = Field(None, description="As of `/v1/chat/completions`.")
+
+
+class ResponsesAnswer(Body):
+    """An answer, not streamed; further fields are OpenAI's."""
+
+    id: str
+    object: str
+    created_at: int
+    status: str = Field(description="`completed`, or `incomplete` where `max_output_tokens` cut it.")
+    model: str
+    output: list[dict[str, Any]]
+    usage: dict[str, Any] | None
+    empathy: Empathy | None = None
+
+
+EXAMPLES = {
+    "text": {"summary": "One text", "value": {"model": "empatheia", "input": "I finally passed my driving test!"}},
+    "conversation": {
+        "summary": "A conversation",
+        "value": {
+            "input": [
+                {"role": "user", "content": "My dog ran away."},
+                {"role": "assistant", "content": "Oh no. Where?"},
+                {"role": "user", "content": "In the park."},
+            ],
+            "empathy": {"focus": ["park"]},
+        },
+    },
+}
+
+
+def read_responses(body: ResponsesBody, service: Service) -> Asked:
+    """Checks a request.
+
+    Raises:
+        ApiError: Something of it cannot be done.
+    """
+    extra = body.model_extra or {}
+    for name, reason in UNSUPPORTED.items():
+        if extra.get(name) not in (None, [], False, 0):
+            raise ApiError(400, f"{name}: {reason}; leave it out.", param=name, code="unsupported_parameter")
+    if body.text is not None and body.text.format is not None and body.text.format.type != "text":
+        said = f"text.format is {body.text.format.type[:40]!r}; accepted: text."
+        raise ApiError(400, said, param="text.format", code="unsupported_parameter")
+    messages = [ChatMessage(role="user", content=body.input)] if isinstance(body.input, str) else list(body.input)
+    for place, one in enumerate(messages):
+        if isinstance(one, InputMessage) and one.type != "message":
+            said = f"input[{place}] is of type {one.type[:40]!r}; accepted: message."
+            raise ApiError(400, said, param=f"input[{place}].type", code="unsupported_content")
+    return checked(
+        Question(
+            messages,
+            body.model,
+            body.empathy,
+            temperature=body.temperature,
+            top_p=body.top_p,
+            max_tokens=body.max_output_tokens,
+            seed=body.seed,
+            unknown=body.unknown,
+            sent_on={
+                **extra,
+                **body.model_dump(include={"temperature", "top_p", "seed"}),
+                "max_tokens": body.max_output_tokens,
+            },
+            name="input",
+            guidance=(body.instructions,) if body.instructions else (),
+        ),
+        service,
+    )
+
+
+@router.post(
+    "/responses",
+    response_model=ResponsesAnswer,
+    responses={**STREAMED, **FAULTS},
+    summary="Answer a text or a conversation",
+    openapi_extra={"requestBody": {"content": {"application/json": {"examples": EXAMPLES}}}},
+)
+async def responses(body: ResponsesBody, request: Request) -> Response:
+    """As the chat route, in the form that new clients begin with; nothing is stored."""
+    service = service_of(request)
+    asked = read_responses(body, service)
+    made = _Made(asked, body)
+    if body.stream:
+        return EventStream(await begun(request, _events(service, asked, made)))
+    (reply,) = await unless_left(request, service.replies(asked.entry, asked.conversation.dialogue, asked.wishes))
+    count = await service.counter(asked.entry)
+    said = said_of(reply, count, asked.stops, asked.most)
+    read, written = counted(service, asked, count, [said.text])
+    headers = {}
+    answer = made.response(said, (read, written))
+    if asked.tells:
+        answer["empathy"] = told_of(asked, [reply])
+        if answer["empathy"]["emotion"]:
+            headers["x-empatheia-emotion"] = answer["empathy"]["emotion"]
+    return JSONResponse(answer, headers=headers)
+
+
+class _Made:
+    """An answer on its way: the record that events repeat, and their numbers.
+
+    Args:
+        asked: What is answered.
+        body: Its request.
+    """
+
+    def __init__(self, asked: Asked, body: ResponsesBody) -> None:
+        self.id, self.item_id = f"resp_{secrets.token_hex(16)}", f"msg_{secrets.token_hex(16)}"
+        self.created = int(time.time())
+        self.asked, self.body = asked, body
+        self._n = -1
+
+    def response(self, said: Said | None, usage: tuple[int, int] | None = None, fault: Any = None) -> dict[str, Any]:
+        """The record; without a reply it is in progress."""
+        body = self.body
+        status = "in_progress" if said is None else "incomplete" if said.finish == "length" else "completed"
+        record: dict[str, Any] = {
+            "id": self.id,
+            "object": "response",
+            "created_at": self.created,
+            "status": "failed" if fault is not None else status,
+            "background": False,
+            "error": fault,
+            "incomplete_details": {"reason": "max_output_tokens"} if status == "incomplete" else None,
+            "instructions": body.instructions,
+            "max_output_tokens": body.max_output_tokens,
+            "model": self.asked.entry.id,
+            "output": [] if said is None else [self.item(said.text, status)],
+            "parallel_tool_calls": False,
+            "previous_response_id": None,
+            "reasoning": {"effort": None, "summary": None},
+            "store": False,
+            "temperature": body.temperature,
+            "text": {"format": {"type": "text"}},
+            "tool_choice": "none",
+            "tools": [],
+            "top_p": body.top_p,
+            "truncation": "disabled",
+            "usage": None,
+            "metadata": body.metadata or {},
+        }
+        if usage is not None:
+            read, written = usage
+            record["usage"] = {
+                "input_tokens": read,
+                "input_tokens_details": {"cached_tokens": 0},
+                "output_tokens": written,
+                "output_tokens_details": {"reasoning_tokens": 0},
+                "total_tokens": read + written,
+            }
+        return record
+
+    def item(self, text: str | None, status: str) -> dict[str, Any]:
+        """The message; None = it has no text yet."""
+        content = [] if text is None else [self.part(text)]
+        return {"id": self.item_id, "type": "message", "status": status, "role": "assistant", "content": content}
+
+    @staticmethod
+    def part(text: str) -> dict[str, Any]:
+        """The text of the message."""
+        return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+
+    def event(self, kind: str, fields: Mapping[str, Any]) -> str:
+        """The next event."""
+        self._n += 1
+        return event({"type": kind, "sequence_number": self._n, **fields}, kind)
+
+    def on_text(self, kind: str, **fields: Any) -> str:
+        """An event about the text of the message."""
+        return self.event(kind, {"item_id": self.item_id, "output_index": 0, "content_index": 0, **fields})
+
+
+async def _events(service: Service, asked: Asked, made: _Made) -> AsyncIterator[str]:
+    """The events of a streamed answer; what goes wrong after the first one is ``response.failed``."""
+    has_begun = False
+    try:
+        count = await service.counter(asked.entry)
+        writer = Writer(asked, 0)
+        async for part in service.stream(asked.entry, asked.conversation.dialogue, asked.wishes[0]):
+            if part.understanding is not None:
+                has_begun = True
+                started = made.response(None)
+                if asked.tells:
+                    told = empathy_of(part.understanding, asked.conversation, (), asked.ignored, asked.notes)
+                    started["empathy"] = told
+                yield made.event("response.created", {"response": started})
+                yield made.event("response.in_progress", {"response": made.response(None)})
+                item = made.item(None, "in_progress")
+                yield made.event("response.output_item.added", {"output_index": 0, "item": item})
+                yield made.on_text("response.content_part.added", part=made.part(""))
+            elif part.reply is None:
+                if text := writer.next(part.text):
+                    yield made.on_text("response.output_text.delta", delta=text, logprobs=[])
+            else:
+                said = said_of(part.reply, count, asked.stops, asked.most)
+                if text := writer.rest(said):
+                    yield made.on_text("response.output_text.delta", delta=text, logprobs=[])
+                for line in _ending(asked, made, said, counted(service, asked, count, [said.text])):
+                    yield line
+    except Exception as error:
+        if not has_begun:
+            raise
+        fault = api_error(error).body["error"]
+        failed = made.response(None, fault={"code": fault["code"] or "server_error", "message": fault["message"]})
+        yield made.event("response.failed", {"response": failed})
+
+
+def _ending(asked: Asked, made: _Made, said: Said, usage: tuple[int, int]) -> list[str]:
+    record = made.response(said, usage)
+    replies: list[Reply] = [said.reply]
+    if asked.tells:
+        record["empathy"] = told_of(asked, replies)
+    return [
+        made.on_text("response.output_text.done", text=said.text, logprobs=[]),
+        made.on_text("response.content_part.done", part=made.part(said.text)),
+        made.event("response.output_item.done", {"output_index": 0, "item": record["output"][0]}),
+        made.event(f"response.{record['status']}", {"response": record}),
+    ]

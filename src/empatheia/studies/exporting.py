@@ -1,0 +1,213 @@
+"""Everything a study holds as files: ratings, events and messages as CSV, JSON lines or Parquet.
+
+Every file carries the version of its columns; workers are numbers, and their platform's names are in none.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from empatheia.errors import ConfigError, DataError
+from empatheia.studies.answers import PAIR
+from empatheia.studies.store import Store
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Format = Literal["csv", "jsonl", "parquet"]
+FORMATS: tuple[Format, ...] = ("csv", "jsonl", "parquet")
+EXPORT_VERSION = 1
+"""Of the columns below; it goes up when one changes its meaning or goes away."""
+RATING_COLUMNS = (
+    *(
+        "version",
+        "study",
+        "assignment",
+        "state",
+        "worker",
+        "hit",
+        "seat",
+        "task",
+        "item",
+        "set",
+        "is_bonus",
+        "is_check",
+    ),
+    *("system", "other_system", "card", "place", "criterion", "value", "first_value", "changes", "at", "points"),
+)
+
+
+def rating_rows(store: Store) -> list[dict[str, Any]]:
+    """One row for each answer and system behind its card.
+
+    ``system`` is the one rated, or the first of a pair with ``other_system`` the second: ``value`` is then ``first``,
+    ``second``, ``both`` or ``neither`` of these two. ``place`` is where the card stood on the screen, from 0;
+    of a pair, where its first system stood. Times are seconds since 1970.
+    """
+    from sqlalchemy import select
+
+    from empatheia.studies.tables import Assignment, HitRow, Rating, TaskRow
+
+    name, items = store.study().name, store.items()
+    rows = []
+    with store.read() as session:
+        tasks = {task.id: task for task in session.scalars(select(TaskRow))}
+        orders = {hit.number: hit.orders for hit in session.scalars(select(HitRow))}
+        found = select(Rating, Assignment).join(Assignment, Assignment.id == Rating.assignment).order_by(Rating.id)
+        for rating, assignment in session.execute(found):
+            task = tasks[rating.task]
+            seats = orders[task.hit]
+            order = seats[assignment.seat % len(seats)][task.place]
+            item = None if task.item is None else items[task.item]
+            is_pair = rating.card == PAIR
+            cards: list[list[str]] = task.cards
+            behind = (
+                [cards[0][0]]
+                if is_pair and cards[0]
+                else cards[rating.card]
+                if 0 <= rating.card < len(cards)
+                else cards[0]
+            )
+            other = cards[1][0] if is_pair and len(cards) == 2 else ""
+            place = order.index(0 if is_pair else rating.card) if (0 if is_pair else rating.card) in order else 0
+            for system in behind or [""]:
+                values = (
+                    *(EXPORT_VERSION, name, assignment.id, assignment.state, assignment.worker, task.hit),
+                    *(
+                        assignment.seat,
+                        task.place,
+                        task.key,
+                        "" if item is None else item.set,
+                        task.is_bonus,
+                        item is None,
+                    ),
+                    *(system, other, rating.card, place, rating.criterion, rating.value, rating.first),
+                    *(rating.version - 1, rating.at, assignment.points),
+                )
+                rows.append(dict(zip(RATING_COLUMNS, values, strict=True)))
+    return rows
+
+
+def event_rows(store: Store) -> list[dict[str, Any]]:
+    """What happened, in order."""
+    from sqlalchemy import select
+
+    from empatheia.studies.tables import Event
+
+    with store.read() as session:
+        return [
+            {
+                "version": EXPORT_VERSION,
+                "id": event.id,
+                "at": event.at,
+                "worker": event.worker,
+                "assignment": event.assignment,
+                "kind": event.kind,
+                "data": json.dumps(event.data, ensure_ascii=False),
+            }
+            for event in session.scalars(select(Event).order_by(Event.id))
+        ]
+
+
+def message_rows(store: Store) -> list[dict[str, Any]]:
+    """Messages of live conversations and of collections."""
+    from sqlalchemy import select
+
+    from empatheia.studies.tables import Message
+
+    with store.read() as session:
+        return [
+            {
+                "version": EXPORT_VERSION,
+                "room": message.room,
+                "place": message.place,
+                "worker": message.worker,
+                "text": message.text,
+                "at": message.at,
+                "data": json.dumps(message.data, ensure_ascii=False),
+            }
+            for message in session.scalars(select(Message).order_by(Message.room, Message.place))
+        ]
+
+
+def payment_rows(store: Store) -> list[dict[str, Any]]:
+    """What to pay for which code of the platform; the platform knows whose it is."""
+    from sqlalchemy import select
+
+    from empatheia.studies.tables import Assignment, Participant
+
+    design = store.design()
+    bonus = design.composition.bonus
+    rows = []
+    with store.read() as session:
+        done = select(Assignment).where(Assignment.state.in_(("submitted", "extra"))).order_by(Assignment.id)
+        for row in session.scalars(done):
+            is_won = bonus is not None and (row.points or 0) >= bonus.needed
+            rows.append(
+                {
+                    "code": row.code,
+                    "platform": row.platform,
+                    "state": row.state,
+                    "base": design.payment.base,
+                    "bonus": design.payment.bonus if is_won else 0.0,
+                    "currency": design.payment.currency,
+                }
+            )
+        for row in session.scalars(select(Participant).where(Participant.code.is_not(None)).order_by(Participant.id)):
+            rows.append(
+                {
+                    "code": row.code,
+                    "platform": row.platform,
+                    "state": row.state,
+                    "base": design.payment.base,
+                    "bonus": 0.0,
+                    "currency": design.payment.currency,
+                }
+            )
+    return rows
+
+
+def export(store: Store, folder: Path, form: Format = "csv") -> list[Path]:
+    """Writes ``ratings``, ``events``, ``messages`` and ``payments`` in a form, and ``manifest.jsonl``, ``design.yaml``.
+
+    Args:
+        store: With a study.
+        folder: Made if it is not there.
+        form: One of ``FORMATS``.
+
+    Raises:
+        ConfigError: Unknown form.
+        DataError: The folder cannot be made.
+    """
+    if form not in FORMATS:
+        raise ConfigError(f"unknown format {form!r}; accepted: {', '.join(FORMATS)}, empathetic_dialogues.")
+    if folder.exists() and not folder.is_dir():
+        raise DataError(f"{folder} is a file; name a folder.")
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    tables = {"ratings": rating_rows, "events": event_rows, "messages": message_rows, "payments": payment_rows}
+    for name, rows_of in tables.items():
+        if rows := rows_of(store):
+            written.append(_write(rows, folder / f"{name}.{form}", form))
+    for name, text in (("manifest.jsonl", store.manifest().lines()), ("design.yaml", store.design().dump())):
+        path = folder / name
+        path.write_text(text, encoding="utf-8")
+        written.append(path)
+    return written
+
+
+def _write(rows: list[dict[str, Any]], path: Path, form: Format) -> Path:
+    import polars as pl
+
+    frame: pl.DataFrame = pl.DataFrame(rows, infer_schema_length=None)
+    part = path.with_name(f"{path.name}.part")
+    if form == "csv":
+        frame.write_csv(part)
+    elif form == "jsonl":
+        frame.write_ndjson(part)
+    else:
+        frame.write_parquet(part)
+    part.replace(path)
+    return path

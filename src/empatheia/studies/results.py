@@ -1,0 +1,175 @@
+"""All numbers of a study in one record: what was filtered, rated, compared, and how far people agree."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from empatheia.judging.verdicts import Agreement
+from empatheia.metrics.published import Published, read_published
+from empatheia.studies.design import GOLD, PAIRED, Design
+from empatheia.studies.filters import Removed, apply, filter_of
+from empatheia.studies.items import StudyItem
+from empatheia.studies.judged import judge_agreement, kept_verdicts
+from empatheia.studies.preferences import PairResult, Strength, pair_results, strengths
+from empatheia.studies.sheets import Sheet, read_sheets
+from empatheia.studies.statistics import (
+    AgreementRow,
+    DifferenceRow,
+    MeanRow,
+    ShareRow,
+    WorkerRow,
+    agreement_rows,
+    answers_of,
+    difference_rows,
+    label_counts,
+    mean_rows,
+    share_rows,
+    worker_rows,
+)
+from empatheia.studies.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """What a study found.
+
+    Attributes:
+        design: Of the study.
+        sheets: Handed in, and of these kept by the filters.
+        answers: Tasks on them, handed in and kept.
+        workers: Of them.
+        removed: By each filter.
+        shares: Of boxes and other answers (single replies), filtered.
+        shares_unfiltered: The same of all sheets.
+        means: On scales.
+        differences: Between systems.
+        pairs: Comparisons.
+        strengths: By criterion.
+        agreement: Among people.
+        crowd: One row a worker, of all sheets.
+        labels: Of replies rated best, by system: per answer and per reply.
+        printed: Numbers that papers print for this protocol.
+        judge: Agreement of people with a language model.
+    """
+
+    design: Design
+    sheets: tuple[int, int]
+    answers: tuple[int, int]
+    workers: tuple[int, int]
+    removed: tuple[Removed, ...]
+    shares: tuple[ShareRow, ...] = ()
+    shares_unfiltered: tuple[ShareRow, ...] = ()
+    means: tuple[MeanRow, ...] = ()
+    differences: tuple[DifferenceRow, ...] = ()
+    pairs: tuple[PairResult, ...] = ()
+    strengths: Mapping[str, tuple[Strength, ...]] = field(default_factory=dict)
+    agreement: tuple[AgreementRow, ...] = ()
+    crowd: tuple[WorkerRow, ...] = ()
+    labels: Mapping[str, tuple[Counter[str], Counter[str]]] = field(default_factory=dict)
+    printed: tuple[Published, ...] = ()
+    judge: tuple[Agreement, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {
+            "study": self.design.name,
+            "protocol": self.design.protocol,
+            "sheets": {"all": self.sheets[0], "kept": self.sheets[1]},
+            "answers": {"all": self.answers[0], "kept": self.answers[1]},
+            "workers": {"all": self.workers[0], "kept": self.workers[1]},
+            "filters": [each.to_dict() for each in self.removed],
+            "shares": [row.to_dict() for row in self.shares],
+            "shares_unfiltered": [row.to_dict() for row in self.shares_unfiltered],
+            "means": [row.to_dict() for row in self.means],
+            "differences": [asdict(row) for row in self.differences],
+            "pairs": [row.to_dict() for row in self.pairs],
+            "strengths": {name: [asdict(row) for row in rows] for name, rows in self.strengths.items()},
+            "agreement": [row.to_dict() for row in self.agreement],
+            "workers_each": [asdict(row) for row in self.crowd],
+            "labels": {name: {"answers": dict(a), "replies": dict(r)} for name, (a, r) in self.labels.items()},
+            "judge": [each.to_dict() for each in self.judge],
+        }
+
+
+def study_results(store: Store, n_resamples: int = 1000) -> Results:
+    """The results of a store's study as it stands."""
+    design = store.design()
+    results = results_of(design, read_sheets(store, design), list(store.items().values()), n_resamples)
+    verdicts = kept_verdicts(store)
+    if not verdicts:
+        return results
+    from dataclasses import replace
+
+    kept, _ = apply(read_sheets(store, design), [filter_of(rule) for rule in design.filters])
+    return replace(results, judge=tuple(judge_agreement(verdicts, kept, design)))
+
+
+def results_of(design: Design, sheets: Sequence[Sheet], items: Sequence[StudyItem], n_resamples: int = 1000) -> Results:
+    """The results of sheets, wherever they come from; those handed in beyond the seats do not count.
+
+    Args:
+        design: Of the study.
+        sheets: All.
+        items: For the labels of replies.
+        n_resamples: Of bootstraps; 0 for no intervals.
+    """
+    counted = [sheet for sheet in sheets if not sheet.is_extra]
+    kept, removed = apply(counted, [filter_of(rule) for rule in design.filters])
+    shares: list[ShareRow] = []
+    unfiltered: list[ShareRow] = []
+    means: list[MeanRow] = []
+    differences: list[DifferenceRow] = []
+    if design.protocol not in PAIRED:
+        for criterion in design.criteria:
+            if criterion.kind == "spans":
+                continue
+            answers = design.answers_of(criterion)
+            if design.protocol in ("drag", "turn_annotation"):
+                shares += share_rows(kept, criterion.name, answers, n_resamples=n_resamples)
+                unfiltered += share_rows(counted, criterion.name, answers, n_resamples=0) if removed else []
+            else:
+                means += mean_rows(kept, design, criterion, n_resamples)
+            if design.protocol != "turn_annotation" and n_resamples:
+                differences += difference_rows(kept, design, criterion)
+    pairs = pair_results(answers_of(kept), max(n_resamples, 2))
+    names = list(dict.fromkeys(pair.criterion for pair in pairs))
+    ranked = {name: tuple(strengths(answers_of(kept), name)) for name in names}
+    return Results(
+        design,
+        (len(counted), len(kept)),
+        (sum(s.n_tasks for s in counted), sum(s.n_tasks for s in kept)),
+        (len({s.worker for s in counted}), len({s.worker for s in kept})),
+        tuple(removed),
+        tuple(shares),
+        tuple(unfiltered),
+        tuple(means),
+        tuple(differences),
+        tuple(pairs),
+        {name: rows for name, rows in ranked.items() if rows},
+        tuple(agreement_rows(kept, design)),
+        tuple(worker_rows(counted)),
+        _labels(design, kept, items),
+        _printed(design),
+    )
+
+
+def _labels(
+    design: Design, kept: Sequence[Sheet], items: Sequence[StudyItem]
+) -> dict[str, tuple[Counter[str], Counter[str]]]:
+    if design.protocol != "drag":
+        return {}
+    labels = {(i.id, name): c.label for i in items for name, c in i.candidates.items() if c.label and name != GOLD}
+    criterion = design.criteria[0]
+    best = design.answers_of(criterion)[0]
+    systems = dict.fromkeys(name for _, name in labels)
+    return {name: label_counts(kept, criterion.name, best, labels, name) for name in systems}
+
+
+def _printed(design: Design) -> tuple[Published, ...]:
+    wanted = {(t.paper, f"Table {t.table}" if t.table.isdigit() else t.table) for t in design.published}
+    return tuple(
+        number for number in read_published() if (number.paper, number.table) in wanted and "human" in number.setting
+    )

@@ -1,0 +1,383 @@
+"""The pages of a study over HTTP; what stands in front of them is that of every server of ours."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import anyio
+from fastapi import APIRouter, Depends, FastAPI, Request, WebSocket
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, Field
+
+from empatheia import __version__
+from empatheia.serve.faults import ApiError
+from empatheia.serve.pages import page_routes
+from empatheia.serve.settings import WebSettings
+from empatheia.serve.web import protect
+from empatheia.studies.answers import questions
+from empatheia.studies.design import Design
+from empatheia.studies.desk import Desk
+from empatheia.studies.links import Refused
+from empatheia.studies.rooms import Rooms
+from empatheia.studies.store import Store, StoreError
+from empatheia.studies.talks import Responder, Talks
+
+STATIC = Path(__file__).with_name("static")
+PREVIEW = "ASSIGNMENT_ID_NOT_AVAILABLE"
+"""What MTurk sends in place of an assignment while somebody only looks."""
+router = APIRouter(prefix="/api")
+
+
+class Entry(BaseModel):
+    """Query parameters with which a page was opened."""
+
+    query: dict[str, str] = Field(max_length=50)
+
+
+class Choices(BaseModel):
+    """Answers to the questions before the first task."""
+
+    answers: list[int] = Field(max_length=100)
+
+
+class Placed(BaseModel):
+    """Where the cards of the warm-up lie."""
+
+    answers: list[str] = Field(max_length=100)
+
+
+class Rate(BaseModel):
+    """One answer."""
+
+    assignment: int
+    task: int
+    card: int
+    criterion: str = Field(max_length=200)
+    value: Any
+    client: str = Field(min_length=1, max_length=64)
+    seen: int | None = None
+
+
+class Place(BaseModel):
+    """A task of a HIT, or the HIT."""
+
+    assignment: int
+    task: int = 0
+
+
+class Say(Place):
+    """A message to a system."""
+
+    text: str = Field(max_length=20_000)
+    client: str = Field(min_length=1, max_length=64)
+
+
+class Notes(BaseModel):
+    """What pages tell of themselves."""
+
+    assignment: int | None = None
+    events: list[dict[str, Any]] = Field(max_length=100)
+
+
+def desk_of(request: Request) -> Desk:
+    """The study's desk."""
+    return request.app.state.desk
+
+
+AtDesk = Annotated[Desk, Depends(desk_of)]
+
+
+def who(request: Request) -> tuple[int, str]:
+    """Worker and the platform's word, from the token.
+
+    Raises:
+        Refused: No token, or a forged one.
+    """
+    kind, _, token = request.headers.get("authorization", "").partition(" ")
+    if kind.lower() != "bearer":
+        raise Refused("this page has no session; open the link you came by again.", 401, "no_session")
+    return desk_of(request).session(token.strip())
+
+
+Who = Annotated[tuple[int, str], Depends(who)]
+
+
+@router.get("/study")
+def study(desk: AtDesk) -> dict[str, Any]:
+    """What pages need of the design; right answers stay here."""
+    return public(desk.design)
+
+
+def public(design: Design) -> dict[str, Any]:
+    """What may leave the server of a design."""
+    warm_up = design.onboarding.warm_up
+    bonus = design.composition.bonus
+    return {
+        "name": design.name,
+        "title": design.title,
+        "language": design.language,
+        "protocol": design.protocol,
+        "criteria": [
+            {
+                "name": c.name,
+                "question": c.question,
+                "answers": list(design.answers_of(c)),
+                "words": c.words,
+                "kind": c.kind,
+                "rationale": c.rationale,
+                "turns": c.turns,
+            }
+            for c in design.criteria
+        ],
+        "entry": design.worker.entry,
+        "minutes": design.worker.minutes,
+        "cap": design.worker.cap,
+        "requirements": design.worker.requirements,
+        "payment": {
+            "currency": design.payment.currency,
+            "base": design.payment.base,
+            "bonus": design.payment.bonus,
+            "hour": round(design.hourly_rate, 2),
+        },
+        "bonus": None if bonus is None else {"tasks": bonus.per_hit, "must_validate": bonus.must_validate},
+        "texts": design.texts.model_dump(),
+        "warm_up": None
+        if warm_up is None
+        else {"context": list(warm_up.context), "cards": [{"text": card.text} for card in warm_up.cards]},
+        "questions": [{"question": q.question, "answers": list(q.answers)} for q in design.onboarding.questions],
+        "attempts": design.onboarding.attempts,
+        "live": {
+            "min_turns": design.live.min_turns,
+            "max_turns": design.live.max_turns,
+            "characters": design.live.characters,
+            "compare": design.live.compare,
+        },
+        "collect": {
+            "min_turns": design.collect.min_turns,
+            "max_turns": design.collect.max_turns,
+            "characters": design.collect.characters,
+            "situation_words": list(design.collect.situation_words),
+        },
+    }
+
+
+@router.post("/enter")
+def enter(entry: Entry, desk: AtDesk) -> dict[str, Any]:
+    """A session for whoever opened the page."""
+    rules = desk.design.worker
+    platform = entry.query.get(rules.assignment_field, "")
+    if platform == PREVIEW:
+        return {"preview": True, "token": None}
+    if rules.entry == "invited":
+        return {"preview": False, "token": desk.enter_invited(entry.query.get("invitation", ""))}
+    name = entry.query.get(rules.id_field, "")
+    if rules.entry == "open":
+        name = name or entry.query.get("visitor", "")
+    elif not name:
+        raise Refused(
+            f"the link lacks your worker id (?{rules.id_field}=...). Come by the link of the platform.", 400, "worker"
+        )
+    return {"preview": False, "token": desk.enter(name, platform)}
+
+
+@router.get("/me")
+def me(worker: Who, desk: AtDesk) -> dict[str, Any]:
+    """What the worker has done so far."""
+    return desk.standing(worker[0])
+
+
+@router.post("/consent")
+def consent(worker: Who, desk: AtDesk) -> dict[str, Any]:
+    """The worker agrees."""
+    desk.consent(worker[0])
+    return desk.standing(worker[0])
+
+
+@router.post("/withdraw")
+def withdraw(worker: Who, desk: AtDesk) -> dict[str, Any]:
+    """Deletes everything of the worker."""
+    desk.withdraw(worker[0])
+    return {"withdrawn": True}
+
+
+@router.post("/warm-up")
+def warm_up(placed: Placed, desk: AtDesk) -> dict[str, Any]:
+    """Whether each card of the warm-up lies well."""
+    asked = desk.design.onboarding.warm_up
+    cards = () if asked is None else asked.cards
+    return {"right": [value in card.right for value, card in zip(placed.answers, cards, strict=False)]}
+
+
+@router.post("/questions")
+def comprehension(choices: Choices, worker: Who, desk: AtDesk) -> dict[str, Any]:
+    """Answers to the questions before the first task."""
+    return desk.comprehension(worker[0], choices.answers)
+
+
+@router.post("/take")
+def take(worker: Who, desk: AtDesk, request: Request) -> dict[str, Any]:
+    """The worker's HIT: the one that is open, or a new one."""
+    seat = desk.take(*worker)
+    page = desk.page(worker[0], seat)
+    needed = {
+        screen.place: [[asked.card, asked.criterion] for asked in questions(desk.design, screen) if asked.is_needed]
+        for screen in desk.screens(seat.hit, seat.seat)
+    }
+    for task in page["tasks"]:
+        task["needed"] = (
+            needed[task["place"]] if desk.design.protocol == "turn_annotation" else len(needed[task["place"]])
+        )
+    if desk.design.protocol == "live":
+        talks: Talks = request.app.state.talks
+        for task in page["tasks"]:
+            task["messages"] = talks.messages(seat.assignment, task["place"])
+    return page
+
+
+@router.put("/rating")
+def rate(rating: Rate, worker: Who, desk: AtDesk) -> dict[str, Any]:
+    """Keeps one answer."""
+    return desk.rate(
+        worker[0],
+        rating.assignment,
+        rating.task,
+        rating.card,
+        rating.criterion,
+        rating.value,
+        rating.client,
+        rating.seen,
+    )
+
+
+@router.post("/validate")
+def validate(place: Place, worker: Who, desk: AtDesk) -> dict[str, Any]:
+    """Whether the bonus point of a task is won."""
+    return {"won": desk.validate_bonus(worker[0], place.assignment, place.task)}
+
+
+@router.post("/submit")
+def submit(place: Place, worker: Who, desk: AtDesk) -> dict[str, Any]:
+    """Sends a HIT."""
+    return desk.submit(worker[0], place.assignment)
+
+
+@router.post("/return")
+def give_back(place: Place, worker: Who, desk: AtDesk) -> dict[str, Any]:
+    """Gives a HIT back."""
+    desk.give_back(worker[0], place.assignment)
+    return {"returned": True}
+
+
+@router.post("/notes")
+def note(notes: Notes, worker: Who, desk: AtDesk) -> dict[str, Any]:
+    """Times on tasks, loss of focus."""
+    desk.note(worker[0], notes.assignment, notes.events)
+    return {}
+
+
+@router.post("/say")
+def say(message: Say, worker: Who, request: Request) -> dict[str, Any]:
+    """A message to a system, and its answer."""
+    talks: Talks = request.app.state.talks
+    return {"messages": talks.say(worker[0], message.assignment, message.task, message.text, message.client)}
+
+
+@router.get("/healthz")
+def healthz(desk: AtDesk) -> dict[str, Any]:
+    """Whether the store answers."""
+    desk.store.study()
+    return {"status": "ok"}
+
+
+def study_app(
+    store: Store,
+    settings: WebSettings | None = None,
+    responders: dict[str, Responder] | None = None,
+    tick_seconds: float = 1.0,
+) -> FastAPI:
+    """The application of a study.
+
+    Args:
+        store: With the study.
+        settings: None = the defaults.
+        responders: Who answers in live studies and in place of a second person, by name; None = those of the design,
+            loaded when first asked.
+        tick_seconds: How often waiting rooms look for those who are gone.
+
+    Raises:
+        DataError: The store holds no study.
+    """
+    settings = settings or WebSettings()
+    desk = Desk(store)
+    talks = Talks(desk, responders)
+    rooms = Rooms(desk, talks)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        async with anyio.create_task_group() as group:
+            if desk.design.protocol == "collect":
+                group.start_soon(rooms.keep, tick_seconds)
+            yield
+            group.cancel_scope.cancel()
+        store.close()
+
+    app = FastAPI(title=desk.design.title, version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
+    app.root_path = settings.root_path
+    app.state.desk, app.state.talks, app.state.rooms = desk, talks, rooms
+    app.include_router(router)
+    app.include_router(page_routes(STATIC))
+    app.add_exception_handler(Refused, _refused)
+    app.add_exception_handler(StoreError, _unavailable)
+
+    @app.websocket("/api/room")
+    async def room(socket: WebSocket) -> None:
+        await rooms.attend(socket)
+
+    protect(app, settings, locked=())
+    return app
+
+
+async def _refused(_: Request, error: Exception) -> JSONResponse:
+    status = error.status if isinstance(error, Refused) else 400
+    code = error.code if isinstance(error, Refused) else "refused"
+    return ApiError(status, str(error), code=code).response()
+
+
+async def _unavailable(_: Request, error: Exception) -> JSONResponse:
+    del error  # it names the place of the store
+    said = "the study's store cannot be reached now; your answers stay on this page and are sent again."
+    return ApiError(503, said, code="store", headers={"retry-after": "2"}).response()
+
+
+def run(
+    store: Store, host: str, port: int, hosts: tuple[str, ...], root_path: str, told: Callable[[str], None]
+) -> None:
+    """Serves until it is told to end.
+
+    Args:
+        store: With the study.
+        host: Address to listen on.
+        port: 0 = a free one.
+        hosts: Accepted host names; none = any.
+        root_path: What a proxy in front cuts off.
+        told: Is given the address.
+    """
+    import uvicorn
+
+    from empatheia.serve.run import _bound, _Telling, address_of
+
+    app = study_app(store, WebSettings(hosts=hosts, root_path=root_path))
+    listening = _bound(host, port)
+    address = address_of(host, listening.getsockname()[1]) + root_path + "/"
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        ws_max_size=1 << 16,
+        timeout_graceful_shutdown=5,
+    )
+    _Telling(config, lambda: told(address)).run(sockets=[listening])

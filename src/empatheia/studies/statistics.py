@@ -1,0 +1,362 @@
+"""From sheets to the numbers of a report: shares, means, tests, agreement, speed of workers."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from typing import Any, Literal
+
+import numpy as np
+
+from empatheia.metrics.agreement import FleissKappa, RawAgreement
+from empatheia.metrics.krippendorff import krippendorff_alpha
+from empatheia.metrics.significance import holm, paired_permutation
+from empatheia.studies.design import PAIRED, Criterion, Design
+from empatheia.studies.preferences import agreement_units
+from empatheia.studies.rated import MeanRating, RatedShare
+from empatheia.studies.sheets import Answer, Sheet
+
+N_RESAMPLES = 1000
+Cluster = Literal["dialogue", "worker"]
+
+
+@dataclass(frozen=True, slots=True)
+class ShareRow:
+    """How often one system got each answer on one test set.
+
+    Attributes:
+        set: Test set.
+        system: Its name.
+        n: Ratings.
+        items: Dialogues behind them.
+        counts: By answer.
+        percent: By answer.
+        intervals: By answer, 95 %, percent; clusters drawn as a whole. None for fewer than two clusters.
+    """
+
+    set: str
+    system: str
+    n: int
+    items: int
+    counts: Mapping[str, int]
+    percent: Mapping[str, float]
+    intervals: Mapping[str, tuple[float, float] | None]
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class MeanRow:
+    """Mean rating of one system under one criterion.
+
+    Attributes:
+        set: Test set.
+        system: Its name.
+        criterion: Name of the question.
+        n: Ratings.
+        mean: In points of the scale.
+        deviation: Sample standard deviation; NaN for one rating.
+        error: Standard error of the mean as papers print it, s / sqrt(n); it takes ratings as independent.
+        interval: 95 %, dialogues drawn as a whole.
+        counts: By answer.
+    """
+
+    set: str
+    system: str
+    criterion: str
+    n: int
+    mean: float
+    deviation: float
+    error: float
+    interval: tuple[float, float] | None
+    counts: Mapping[str, int]
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready; what is undefined becomes None."""
+        return {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in asdict(self).items()}
+
+
+@dataclass(frozen=True, slots=True)
+class DifferenceRow:
+    """Two systems on the dialogues both were rated on.
+
+    Attributes:
+        set: Test set.
+        criterion: Name of the question, or the answer whose share is compared.
+        a, b: The systems.
+        difference: a - b, points or percent.
+        p_value: Permutation of the systems, dialogue by dialogue.
+        p_adjusted: Holm's, over all pairs of the set and criterion.
+        items: Dialogues.
+    """
+
+    set: str
+    criterion: str
+    a: str
+    b: str
+    difference: float
+    p_value: float
+    p_adjusted: float
+    items: int
+
+
+@dataclass(frozen=True, slots=True)
+class AgreementRow:
+    """How far raters agree under one criterion.
+
+    Attributes:
+        criterion: Name of the question.
+        units: Things that at least two people rated.
+        raters: Fewest and most of them.
+        percent: Of pairs of raters that agree; None without units.
+        fleiss: Kappa over the units with the most frequent number of raters; NaN where undefined.
+        fleiss_units: How many those are.
+        alpha: Krippendorff's; NaN where undefined.
+        level: Of alpha.
+    """
+
+    criterion: str
+    units: int
+    raters: tuple[int, int]
+    percent: float | None
+    fleiss: float
+    fleiss_units: int
+    alpha: float
+    level: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready; what is undefined becomes None."""
+        return {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in asdict(self).items()}
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerRow:
+    """One worker.
+
+    Attributes:
+        worker: Number.
+        sheets: Handed in.
+        minutes: Median of a HIT.
+        points: Mean of bonus points; None without bonus.
+        agreement: Percent of the other raters' answers on the same things that are theirs; None without any.
+        same: Percent of their most frequent answer.
+    """
+
+    worker: int
+    sheets: int
+    minutes: float
+    points: float | None
+    agreement: float | None
+    same: float
+
+
+def answers_of(sheets: Iterable[Sheet]) -> list[Answer]:
+    """All answers of sheets."""
+    return [answer for sheet in sheets for answer in sheet.answers]
+
+
+def _single(sheets: Iterable[Sheet], criterion: str) -> Iterable[tuple[Sheet, Answer, str]]:
+    """Answers about one card, once for every system behind it; equal replies share their votes."""
+    for sheet in sheets:
+        for answer in sheet.answers:
+            if not answer.is_pair and answer.criterion == criterion:
+                for system in answer.systems:
+                    yield sheet, answer, system
+
+
+def share_rows(
+    sheets: Sequence[Sheet],
+    criterion: str,
+    answers: Sequence[str],
+    cluster: Cluster = "dialogue",
+    n_resamples: int = N_RESAMPLES,
+) -> list[ShareRow]:
+    """Shares of each answer by test set and system, raw votes, as MEED2's table 5.
+
+    Args:
+        sheets: Those that count.
+        criterion: Name of the question.
+        answers: All it has.
+        cluster: What the bootstrap draws as a whole.
+        n_resamples: Of the bootstrap.
+    """
+    place = {answer: i for i, answer in enumerate(answers)}
+    tables: dict[tuple[str, str], dict[Any, np.ndarray]] = defaultdict(dict)
+    items: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for sheet, answer, system in _single(sheets, criterion):
+        if answer.value in place:
+            of = answer.item if cluster == "dialogue" else sheet.worker
+            row = tables[answer.set, system].setdefault(of, np.zeros(len(answers)))
+            row[place[answer.value]] += 1
+            items[answer.set, system].add(answer.item)
+    out = []
+    for (name, system), rows in sorted(tables.items()):
+        table = np.array(list(rows.values()))
+        totals = table.sum(axis=0)
+        intervals: dict[str, tuple[float, float] | None] = {}
+        for answer in answers:
+            metric = RatedShare(answer, answers, cluster)
+            metric.update(table.tolist())
+            intervals[answer] = metric.interval(n_resamples) if n_resamples else None
+        counts = {answer: int(totals[i]) for answer, i in place.items()}
+        percent = {answer: 100 * counts[answer] / sum(counts.values()) for answer in answers}
+        out.append(ShareRow(name, system, int(totals.sum()), len(items[name, system]), counts, percent, intervals))
+    return out
+
+
+def mean_rows(
+    sheets: Sequence[Sheet], design: Design, criterion: Criterion, n_resamples: int = N_RESAMPLES
+) -> list[MeanRow]:
+    """Mean ratings by test set and system."""
+    values: dict[tuple[str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    for _, answer, system in _single(sheets, criterion.name):
+        values[answer.set, system][answer.item].append(design.score_of(criterion, answer.value))
+        counts[answer.set, system][answer.value] += 1
+    out = []
+    for (name, system), by_item in sorted(values.items()):
+        flat = np.array([value for each in by_item.values() for value in each])
+        metric = MeanRating(criterion.name)
+        metric.update(list(by_item.values()))
+        deviation = float(flat.std(ddof=1)) if len(flat) > 1 else math.nan
+        found = {answer: counts[name, system][answer] for answer in design.answers_of(criterion)}
+        out.append(
+            MeanRow(
+                name,
+                system,
+                criterion.name,
+                len(flat),
+                float(flat.mean()),
+                deviation,
+                deviation / math.sqrt(len(flat)),
+                metric.interval(n_resamples) if n_resamples else None,
+                found,
+            )
+        )
+    return out
+
+
+def difference_rows(
+    sheets: Sequence[Sheet], design: Design, criterion: Criterion, n_resamples: int = 2000
+) -> list[DifferenceRow]:
+    """Every two systems on the dialogues both were rated on; of boxes the share of the first box, else means."""
+    is_share = design.protocol == "drag"
+    answers = design.answers_of(criterion)
+    values: dict[str, dict[str, dict[str, list[str]]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
+    for _, answer, system in _single(sheets, criterion.name):
+        values[answer.set][system][answer.item].append(answer.value)
+    out = []
+    for name, by_system in sorted(values.items()):
+        found = {}
+        for a, b in combinations(sorted(by_system), 2):
+            shared = sorted(set(by_system[a]) & set(by_system[b]))
+            if len(shared) < 2:
+                continue
+            metrics = []
+            for system in (a, b):
+                given = [by_system[system][item] for item in shared]
+                if is_share:
+                    metric = RatedShare(answers[0], answers)
+                    metric.update([[each.count(answer) for answer in answers] for each in given])
+                else:
+                    metric = MeanRating(criterion.name)
+                    metric.update([[design.score_of(criterion, value) for value in each] for each in given])
+                metrics.append(metric)
+            found[a, b] = paired_permutation(*metrics, n_resamples=n_resamples), len(shared)
+        adjusted = holm({"\n".join(pair): test.p_value for pair, (test, _) in found.items()})
+        what = answers[0] if is_share else criterion.name
+        out += [
+            DifferenceRow(name, what, a, b, test.difference, test.p_value, adjusted[f"{a}\n{b}"], n)
+            for (a, b), (test, n) in found.items()
+        ]
+    return out
+
+
+def agreement_rows(sheets: Sequence[Sheet], design: Design) -> list[AgreementRow]:
+    """Agreement of the raters under each criterion whose answers are chosen, not marked."""
+    units = agreement_units(answers_of(sheets))
+    out = []
+    for criterion in design.criteria:
+        if criterion.kind == "spans" or criterion.name not in units:
+            continue
+        answers = design.answers_of(criterion)
+        shared = [unit for unit in units[criterion.name] if len(unit) >= 2]
+        is_ordinal = design.protocol not in (*PAIRED, "turn_annotation")
+        level = "ordinal" if is_ordinal else "nominal"
+        number = {
+            answer: design.score_of(criterion, answer) if is_ordinal else float(i) for i, answer in enumerate(answers)
+        }
+        alpha = krippendorff_alpha([[number[value] for value in unit] for unit in shared], level)
+        sizes = Counter(map(len, shared))
+        fleiss, n_units, percent = math.nan, 0, None
+        if sizes:
+            size = max(sizes, key=lambda n: (sizes[n], n))
+            same = [unit for unit in shared if len(unit) == size]
+            metric, raw = FleissKappa(len(answers)), RawAgreement()
+            metric.update([[unit.count(answer) for answer in answers] for unit in same])
+            raw.update(shared)
+            fleiss, n_units, percent = metric.compute().value, len(same), raw.compute().value
+        spread = (min(sizes), max(sizes)) if sizes else (0, 0)
+        out.append(AgreementRow(criterion.name, len(shared), spread, percent, fleiss, n_units, alpha, level))
+    return out
+
+
+def worker_rows(sheets: Sequence[Sheet]) -> list[WorkerRow]:
+    """Every worker's speed, points and agreement with the others, by number."""
+    said: dict[tuple[Any, ...], list[tuple[int, str]]] = defaultdict(list)
+    for sheet in sheets:
+        for answer in sheet.answers:
+            said[answer.item, answer.systems, answer.card, answer.criterion].append((sheet.worker, answer.value))
+    same: Counter[int] = Counter()
+    compared: Counter[int] = Counter()
+    values: dict[int, Counter[str]] = defaultdict(Counter)
+    for given in said.values():
+        for worker, value in given:
+            values[worker][value] += 1
+            others = [other for name, other in given if name != worker]
+            same[worker] += sum(other == value for other in others)
+            compared[worker] += len(others)
+    mine: dict[int, list[Sheet]] = defaultdict(list)
+    for sheet in sheets:
+        mine[sheet.worker].append(sheet)
+    return [
+        WorkerRow(
+            worker,
+            len(own),
+            float(np.median([sheet.minutes for sheet in own])),
+            float(np.mean(points)) if (points := [s.points for s in own if s.points is not None]) else None,
+            100 * same[worker] / compared[worker] if compared[worker] else None,
+            100 * max(values[worker].values()) / sum(values[worker].values()) if values[worker] else math.nan,
+        )
+        for worker, own in sorted(mine.items())
+    ]
+
+
+def label_counts(
+    sheets: Sequence[Sheet], criterion: str, best: str, labels: Mapping[tuple[str, str], str], system: str
+) -> tuple[Counter[str], Counter[str]]:
+    """Labels of a system's replies that were rated best (MEED2's figure 5).
+
+    Args:
+        sheets: Those that count.
+        criterion: Name of the question.
+        best: The answer that counts.
+        labels: Label by item and system.
+        system: Whose replies.
+
+    Returns:
+        Per answer (a reply rated best by three people counts three times) and per reply.
+    """
+    answers: Counter[str] = Counter()
+    replies: dict[str, str] = {}
+    for _, answer, name in _single(sheets, criterion):
+        label = labels.get((answer.item, name))
+        if name == system and answer.value == best and label:
+            answers[label] += 1
+            replies[answer.item] = label
+    return answers, Counter(replies.values())

@@ -1,0 +1,195 @@
+"""The chat route: OpenAI's form, and our side of the answer beside it."""
+
+from __future__ import annotations
+
+import pytest
+from loopback import DOG, THREE_TURNS, events_of
+
+import empatheia
+
+CHAT = "/v1/chat/completions"
+
+
+def ask(client, **fields):
+    answer = client.post(CHAT, json={"messages": DOG, **fields})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def test_the_reply_is_that_of_python(client):
+    for messages in (DOG, THREE_TURNS):
+        answer = ask(client, messages=messages)
+        turns = [one["content"] for one in messages]
+        expected = empatheia.respond(empatheia.Dialogue.of(*turns), explain=True)
+        told = answer["empathy"]
+        assert answer["choices"][0]["message"] == {"role": "assistant", "content": expected.text, "refusal": None}
+        assert answer["choices"][0]["finish_reason"] == "stop"
+        assert told["emotions"] == dict(expected.understanding.emotions)
+        assert told["candidates"] == [one.to_dict() for one in expected.explanation.candidates]
+        assert told["spoke"]["responder"] == expected.decoding["responder"]
+
+
+def test_spans_index_the_messages_of_the_request(client):
+    guided = [{"role": "system", "content": "Be kind."}, *THREE_TURNS]
+    told = ask(client, messages=guided)["empathy"]
+    assert told["causes"] and told["words"]
+    for span in (*told["causes"], *told["words"], *told["targets"]):
+        assert guided[span["message"]]["content"][span["start"] : span["end"]] == span["text"]
+        assert told["turns"][span["turn"]]["message"] == span["message"]
+    assert told["ignored"] == ["messages: system, developer"]
+
+
+def test_offsets_count_code_points(client):
+    told = ask(client, messages=[{"role": "user", "content": "😀😀 my dog died and I cry 😢 every night"}])["empathy"]
+    text = told["turns"][0]["text"]
+    assert [text[span["start"] : span["end"]] for span in told["words"]] == [span["text"] for span in told["words"]]
+
+
+def test_the_caller_steers(client):
+    steer = {"emotion": "afraid", "intent": "consoling", "focus": ["dog"]}
+    told = ask(client, empathy=steer)["empathy"]
+    assert (told["emotion"], told["emotion_from"]) == ("afraid", "given")
+    assert (told["intent"], told["intent_from"]) == ("consoling", "given")
+    assert [span["text"] for span in told["targets"]] == ["dog"]
+    expected = empatheia.respond(DOG[0]["content"], **steer, explain=True)
+    assert told["candidates"][0]["text"] == expected.text
+
+
+def test_a_small_model_is_steered_in_five_steps(client):
+    plain, steered = ask(client, model="tiny"), ask(client, model="tiny", empathy={"focus": ["park"], "explain": True})
+    assert plain["empathy"]["candidates"] == []
+    assert steered["empathy"]["candidates"][0]["terms"]["coverage"] is not None
+    assert steered["empathy"]["targets"][0]["text"] == "park"
+
+
+def test_another_seed_is_another_reply_and_the_same_seed_the_same(client):
+    drawn = [ask(client, model="tiny", temperature=1.0, seed=seed)["choices"][0]["message"] for seed in (1, 2, 1)]
+    assert drawn[0] == drawn[2] != drawn[1]
+    several = ask(client, model="tiny", temperature=1.0, seed=1, n=2)["choices"]
+    assert [one["message"] for one in several] == drawn[:2]
+    assert [one["index"] for one in several] == [0, 1]
+
+
+def test_each_of_several_choices_says_who_spoke(client):
+    told = ask(client, n=3)["empathy"]
+    assert [one["index"] for one in told["choices"]] == [0, 1, 2]
+    assert {one["spoke"]["responder"] for one in told["choices"]} == {"reflection"}
+
+
+@pytest.mark.parametrize("model", ["empatheia", "tiny"])
+def test_a_stop_and_a_bound_cut_the_reply(client, model):
+    whole = ask(client, model=model, max_tokens=40)["choices"][0]["message"]["content"]
+    stop = whole.split()[1]
+    cut = ask(client, model=model, max_tokens=40, stop=[stop])["choices"][0]
+    assert cut["message"]["content"] == whole[: whole.index(stop)] and cut["finish_reason"] == "stop"
+    answer = ask(client, model=model, max_completion_tokens=3, max_tokens=40)
+    assert answer["choices"][0]["finish_reason"] == "length"
+    short = answer["choices"][0]["message"]["content"]
+    assert len(short.split()) <= 3 and whole.startswith(short)
+
+
+def test_without_our_side_it_is_a_plain_answer(client):
+    answer = client.post(CHAT, json={"messages": DOG, "empathy": False})
+    assert set(answer.json()) == {"id", "object", "created", "model", "system_fingerprint", "choices", "usage"}
+    assert "x-empatheia-emotion" not in answer.headers
+    assert client.post(CHAT, json={"messages": DOG}).headers["x-empatheia-emotion"] in empatheia.taxonomy.EMOTIONS
+
+
+def test_what_is_not_known_is_told(client):
+    told = ask(client, frobnicate=1, user="me", empathy={"sparkle": True})["empathy"]
+    assert told["ignored"] == ["frobnicate", "user", "empathy.sparkle"]
+
+
+@pytest.mark.parametrize("model", ["empatheia", "tiny"])
+@pytest.mark.parametrize("stop", [None, " "])
+def test_a_stream_says_what_a_plain_answer_says(client, model, stop):
+    fields = {"model": model, "messages": DOG, "max_tokens": 20, "stop": stop}
+    plain = client.post(CHAT, json=fields).json()
+    streamed = client.post(CHAT, json={**fields, "stream": True, "stream_options": {"include_usage": True}})
+    assert streamed.headers["content-type"].startswith("text/event-stream")
+    *chunks, usage, done = events_of(streamed.text)
+    assert done == "[DONE]"
+    assert usage["choices"] == [] and usage["usage"] == plain["usage"]
+    deltas = [one["choices"][0]["delta"] for one in chunks]
+    assert deltas[0] == {"role": "assistant", "content": ""} and deltas[-1] == {}
+    assert "".join(one.get("content", "") for one in deltas) == plain["choices"][0]["message"]["content"]
+    finishes = [one["choices"][0]["finish_reason"] for one in chunks]
+    assert set(finishes[:-1]) == {None} and finishes[-1] == plain["choices"][0]["finish_reason"]
+    assert chunks[-1]["empathy"] == plain["empathy"]
+    assert chunks[0]["empathy"]["emotions"] == plain["empathy"]["emotions"]
+    assert chunks[0]["empathy"]["spoke"] is None
+    assert len({one["id"] for one in chunks}) == 1
+
+
+def test_a_small_model_speaks_sentence_by_sentence(client):
+    chunks = events_of(client.post(CHAT, json={"model": "default", "messages": DOG, "stream": True}).text)
+    said = [text for one in chunks[:-1] if (text := one["choices"][0]["delta"].get("content"))]
+    assert len(said) >= 2 and all(text.rstrip()[-1] in ".!?" for text in said)
+
+
+CRISIS = [{"role": "user", "content": "I want to kill myself tonight."}]
+
+
+@pytest.mark.parametrize("model", ["empatheia", "default", "tiny"])
+@pytest.mark.parametrize("fields", [{}, {"stop": ["."], "max_tokens": 2}, {"empathy": {"explain": True}}])
+def test_a_crisis_gets_the_safe_reply_whole_whoever_is_asked(client, model, fields):
+    answer = ask(client, model=model, messages=CRISIS, **fields)
+    text = answer["choices"][0]["message"]["content"]
+    assert text == empatheia.respond(CRISIS[0]["content"]).text
+    assert answer["choices"][0]["finish_reason"] == "stop"
+    told = answer["empathy"]
+    assert (told["care"]["level"], told["care"]["done"]) == ("crisis", ["replaced"])
+    assert told["spoke"]["responder"] == "care" and "no model was asked" in told["spoke"]["why"]
+    assert told["emotion"] is None
+    streamed = client.post(CHAT, json={"model": model, "messages": CRISIS, "stream": True, **fields}).text
+    deltas = [one["choices"][0]["delta"].get("content", "") for one in events_of(streamed)[:-1]]
+    assert "".join(deltas) == text
+
+
+def test_the_check_alone(client):
+    from empatheia.care import assess
+
+    found = client.post("/v1/care", json={"input": CRISIS}).json()
+    assert found == assess(empatheia.Dialogue.of(CRISIS[0]["content"])).to_dict()
+    assert client.post("/v1/care", json={"input": "My cat is asleep."}).json()["level"] == "none"
+    notice = client.get("/v1/care").json()
+    assert notice["care"] == "on" and "not a person" in notice["notice"]
+    for wrong in ("", [], 5, [{"role": "assistant", "content": "x"}]):
+        assert client.post("/v1/care", json={"input": wrong}).status_code == 400
+
+
+def test_a_stream_of_several_choices(client):
+    fields = {"messages": DOG, "n": 2, "stream": True}
+    chunks = events_of(client.post(CHAT, json=fields).text)[:-1]
+    plain = client.post(CHAT, json={"messages": DOG, "n": 2}).json()
+    for index, choice in enumerate(plain["choices"]):
+        own = [one["choices"][0] for one in chunks if one["choices"][0]["index"] == index]
+        assert "".join(one["delta"].get("content", "") for one in own) == choice["message"]["content"]
+        assert own[-1]["finish_reason"] == "stop"
+    assert chunks[-1]["empathy"] == plain["empathy"]
+
+
+def test_content_in_parts_and_every_role(client):
+    messages = [
+        {"role": "developer", "content": [{"type": "text", "text": "Be brief."}]},
+        {"role": "assistant", "content": "Hello!"},
+        {"role": "user", "content": [{"type": "text", "text": "My dog "}, {"type": "text", "text": "ran away."}]},
+        {"role": "user", "content": "I miss him."},
+    ]
+    turns = ask(client, messages=messages)["empathy"]["turns"]
+    assert [(one["role"], one["text"], one["message"]) for one in turns] == [
+        ("listener", "Hello!", 1),
+        ("speaker", "My dog ran away.", 2),
+        ("speaker", "I miss him.", 3),
+    ]
+
+
+def test_models_are_listed_the_default_first(client):
+    listed = client.get("/v1/models").json()
+    names = [one["id"] for one in listed["data"]]
+    assert names[0] == "empatheia" and {"default", "tiny"} <= set(names)
+    streams = {one["id"]: one["empathy"]["streams"] for one in listed["data"]}
+    assert streams["tiny"] and not streams["empatheia"]
+    assert client.get("/v1/models/tiny").json() == next(one for one in listed["data"] if one["id"] == "tiny")
+    missing = client.get("/v1/models/tny")
+    assert missing.status_code == 404 and "Did you mean 'tiny'?" in missing.json()["error"]["message"]

@@ -1,0 +1,199 @@
+"""The queue: joins what waits, answers everybody, keeps its bounds."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from empatheia.errors import DataError
+from empatheia.serve.engine import Engine
+from empatheia.serve.faults import ApiError
+from empatheia.serve.measures import Measures
+from empatheia.serve.settings import Batching
+
+
+class Work:
+    """Doubles numbers; keeps the batches it was given, and waits at a gate."""
+
+    def __init__(self, fails: int | None = None) -> None:
+        self.batches: list[list[int]] = []
+        self.gate = threading.Event()
+        self.gate.set()
+        self.fails = fails
+
+    def __call__(self, items):
+        self.gate.wait(10)
+        self.batches.append(list(items))
+        if self.fails in items:
+            raise DataError(f"{self.fails} cannot be doubled.")
+        return [2 * one for one in items]
+
+
+def run(play, **settings):
+    async def played():
+        engine = Engine(Batching(**settings), Measures())
+        try:
+            return await play(engine)
+        finally:
+            await engine.close()
+
+    return asyncio.run(played())
+
+
+async def behind_a_gate(engine, work):
+    """Something that runs until the gate opens; what is asked meanwhile waits."""
+    work.gate.clear()
+    first = asyncio.ensure_future(engine.ask("first", [0], work))
+    while engine.n_waiting or not engine._busy:
+        await asyncio.sleep(0.001)
+    return first
+
+
+def test_what_waits_is_joined_and_everybody_gets_their_own():
+    work = Work()
+
+    async def play(engine):
+        first = await behind_a_gate(engine, work)
+        others = [asyncio.ensure_future(engine.ask("same", [n, n + 100], work)) for n in range(1, 5)]
+        await asyncio.sleep(0.01)
+        work.gate.set()
+        return await first, await asyncio.gather(*others)
+
+    first, others = run(play)
+    assert first == [0]
+    assert others == [[2 * n, 2 * n + 200] for n in range(1, 5)]
+    assert work.batches == [[0], [1, 101, 2, 102, 3, 103, 4, 104]]
+
+
+def test_groups_and_sizes_are_kept_apart():
+    work = Work()
+
+    async def play(engine):
+        first = await behind_a_gate(engine, work)
+        asked = [engine.ask(group, [n], work) for n, group in enumerate("ababaaa", 1)]
+        others = asyncio.gather(*asked, engine.ask(None, [8], work), engine.ask(None, [9], work))
+        await asyncio.sleep(0.01)
+        work.gate.set()
+        await first
+        return await others
+
+    assert run(play, size=3) == [[2 * n] for n in range(1, 10)]
+    assert work.batches == [[0], [1, 3, 5], [2, 4], [6, 7], [8], [9]]
+
+
+def test_one_that_fails_takes_nobody_with_it():
+    work = Work(fails=2)
+
+    async def play(engine):
+        first = await behind_a_gate(engine, work)
+        others = asyncio.gather(*(engine.ask("same", [n], work) for n in (1, 2, 3)), return_exceptions=True)
+        await asyncio.sleep(0.01)
+        work.gate.set()
+        await first
+        return await others
+
+    one, two, three = run(play)
+    assert (one, three) == ([2], [6])
+    assert isinstance(two, DataError)
+
+
+def test_a_full_queue_says_when_to_come_again():
+    work = Work()
+
+    async def play(engine):
+        first = await behind_a_gate(engine, work)
+        others = [asyncio.ensure_future(engine.ask("same", [n], work)) for n in (1, 2)]
+        await asyncio.sleep(0.01)
+        with pytest.raises(ApiError) as error:
+            await engine.ask("same", [3], work)
+        work.gate.set()
+        await asyncio.gather(first, *others)
+        return error.value
+
+    error = run(play, queue=2)
+    assert error.status_code == 429 and int(error.headers["Retry-After"]) >= 1
+
+
+def test_who_leaves_is_not_computed():
+    work = Work()
+
+    async def play(engine):
+        first = await behind_a_gate(engine, work)
+        leaving = asyncio.ensure_future(engine.ask("same", [1], work))
+        staying = asyncio.ensure_future(engine.ask("same", [2], work))
+        await asyncio.sleep(0.01)
+        leaving.cancel()
+        await asyncio.sleep(0.01)
+        work.gate.set()
+        await asyncio.gather(first, staying)
+        return engine.is_idle
+
+    run(play)
+    assert work.batches == [[0], [2]]
+
+
+def test_bulk_lets_others_through():
+    work = Work()
+
+    async def play(engine):
+        first = await behind_a_gate(engine, work)
+        bulk = asyncio.ensure_future(engine.ask("bulk", list(range(100, 106)), work, is_bulk=True))
+        await asyncio.sleep(0.01)
+        others = [asyncio.ensure_future(engine.ask(None, [n], work)) for n in (1, 2)]
+        await asyncio.sleep(0.01)
+        work.gate.set()
+        await asyncio.gather(first, *others)
+        return await bulk
+
+    assert run(play, size=2) == [2 * n for n in range(100, 106)]
+    assert work.batches.index([2]) < work.batches.index([104, 105])
+
+
+def test_a_stream_comes_in_parts_and_stops_when_its_reader_leaves():
+    told = threading.Event()
+
+    def speak(hand_out, left):
+        for number in range(1000):
+            if left.wait(0.005):
+                told.set()
+                return
+            hand_out(number)
+
+    async def play(engine):
+        stream = engine.stream(speak)
+        heard = [await anext(stream) for _ in range(3)]
+        await stream.aclose()
+        return heard
+
+    assert run(play) == [0, 1, 2]
+    assert told.is_set()
+
+
+def test_a_stream_that_fails_says_so():
+    def speak(hand_out, left):
+        hand_out(1)
+        raise DataError("no more.")
+
+    async def play(engine):
+        return [part async for part in engine.stream(speak)]
+
+    with pytest.raises(DataError, match="no more"):
+        run(play)
+
+
+def test_closing_answers_what_waits():
+    work = Work()
+
+    async def play(engine):
+        first = await behind_a_gate(engine, work)
+        others = [asyncio.ensure_future(engine.ask("same", [n], work)) for n in range(5)]
+        await asyncio.sleep(0.01)
+        closing = asyncio.ensure_future(engine.close())
+        work.gate.set()
+        await closing
+        assert engine.is_idle
+        return await asyncio.gather(first, *others)
+
+    assert run(play) == [[0], *([2 * n] for n in range(5))]

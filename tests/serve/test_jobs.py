@@ -1,0 +1,154 @@
+"""Analyses in the background, over HTTP: pieces, results, cancelling, limits, expiry."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import time
+
+import pytest
+from fastapi.testclient import TestClient
+
+from empatheia.serve import ServerSettings, create_app
+from empatheia.serve.settings import Limits
+
+TEXTS = ["I lost my keys.", " ", "My sister is visiting tomorrow!", "=1+1 my dog is ill"]
+
+
+def finished(client, id: str) -> dict:
+    end = time.monotonic() + 60
+    while (job := client.get(f"/v1/jobs/{id}").json())["status"] not in ("done", "cancelled", "failed"):
+        assert time.monotonic() < end, job
+        time.sleep(0.02)
+    return job
+
+
+@pytest.fixture(scope="module")
+def small():
+    """A server with narrow limits."""
+    limits = Limits(rows=40, row_bytes=4096, jobs=2, job_seconds=0.3)
+    with TestClient(create_app(ServerSettings(limits=limits))) as client:
+        yield client
+
+
+def nearly(value):
+    """The same with numbers to five places: rows are read in other batches than those of a list."""
+    if isinstance(value, dict):
+        return {name: nearly(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [nearly(one) for one in value]
+    return round(value, 5) if isinstance(value, float) else value
+
+
+def test_results_are_those_of_analyze(client):
+    rows = [{"input": text, "id": f"r{place}", "cells": {"who": "me"}} for place, text in enumerate(TEXTS)]
+    made = client.post("/v1/jobs", json={"rows": rows[:2], "last": False, "name": "a.csv", "columns": ["who"]})
+    assert made.status_code == 202
+    id = made.json()["id"]
+    assert client.post(f"/v1/jobs/{id}", json={"rows": rows[2:], "last": True}).json()["total"] == 4
+    job = finished(client, id)
+    assert (job["status"], job["done"], job["failed"], job["name"]) == ("done", 4, 1, "a.csv")
+    told = client.post("/v1/analyze", json={"input": TEXTS}).json()["data"]
+    data = client.get(f"/v1/jobs/{id}/rows").json()["data"]
+    for place, (row, item) in enumerate(zip(data, told, strict=True)):
+        assert (row.pop("row"), row.pop("id"), row.pop("cells")) == (place + 1, f"r{place}", [{"who": "me"}])
+        assert nearly(row) == nearly(item["understanding"] or {"error": item["error"]["message"]})
+    counted = {item["understanding"]["emotion"] for item in told if item["understanding"]}
+    assert set(job["emotions"]) == counted
+    assert sum(job["sides"].values()) == 3
+
+    emotion = data[0]["emotion"]
+    some = client.get(f"/v1/jobs/{id}/rows", params={"emotion": emotion, "search": "KEYS", "count": 1}).json()
+    assert [row["turns"][0]["text"] for row in some["data"]] == [TEXTS[0]]
+    assert client.get(f"/v1/jobs/{id}/rows", params={"error": True}).json()["matches"] == 1
+    assert client.get(f"/v1/jobs/{id}/rows", params={"start": 3}).json()["data"][0]["row"] == 4
+
+    table = list(csv.DictReader(io.StringIO(client.get(f"/v1/jobs/{id}/result.csv").text)))
+    assert [row["who"] for row in table] == ["me"] * 4
+    assert table[3]["text"] == "'=1+1 my dog is ill"
+    lines = client.get(f"/v1/jobs/{id}/result.jsonl").text.splitlines()
+    assert [json.loads(line)["row"] for line in lines] == [1, 2, 3, 4]
+    assert client.post(f"/v1/jobs/{id}", json={"rows": rows, "last": True}).status_code == 409
+    assert client.delete(f"/v1/jobs/{id}").status_code == 204
+    assert client.get(f"/v1/jobs/{id}").status_code == 404
+
+
+def test_conversations_are_rows_too(client):
+    messages = [
+        {"role": "user", "content": "My dog ran away."},
+        {"role": "assistant", "content": "Oh no."},
+        {"role": "user", "content": "He is back!"},
+    ]
+    id = client.post("/v1/jobs", json={"rows": [{"input": messages}]}).json()["id"]
+    assert finished(client, id)["failed"] == 0
+    (row,) = client.get(f"/v1/jobs/{id}/rows").json()["data"]
+    assert [turn["text"] for turn in row["turns"]] == ["My dog ran away.", "Oh no.", "He is back!"]
+    client.delete(f"/v1/jobs/{id}")
+
+
+def test_a_cancelled_one_keeps_what_is_done(client):
+    id = client.post("/v1/jobs", json={"rows": [{"input": TEXTS[0]}], "last": False}).json()["id"]
+    assert client.post(f"/v1/jobs/{id}/cancel").status_code == 200
+    job = finished(client, id)
+    assert job["status"] == "cancelled"
+    assert client.get(f"/v1/jobs/{id}/rows").json()["matches"] == job["done"]
+    client.delete(f"/v1/jobs/{id}")
+
+
+@pytest.mark.parametrize("id", ["x", "../../etc/passwd", "%2e%2e%2f%2e%2e%2fetc", "A" * 32, "A" * 500, "."])
+def test_nothing_is_found_under_a_guessed_id(client, id):
+    for path in (f"/v1/jobs/{id}", f"/v1/jobs/{id}/rows", f"/v1/jobs/{id}/result.csv", f"/v1/jobs/{id}/result.jsonl"):
+        answer = client.get(path)
+        assert answer.status_code in (404, 405)
+        assert "error" in answer.json()
+    assert client.delete(f"/v1/jobs/{id}").status_code in (404, 405)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"rows": "all"},
+        {"rows": [{}]},
+        {"rows": [{"input": 3}]},
+        {"rows": [{"input": "a", "cells": {"a": 1}}]},
+        {"rows": [{"input": "a"}], "columns": ["c"] * 65},
+        {"rows": [{"input": "a"}], "model": "nobody"},
+    ],
+)
+def test_what_is_no_job_is_refused(client, body):
+    answer = client.post("/v1/jobs", json=body)
+    assert answer.status_code in (400, 404)
+    assert answer.json()["error"]["message"]
+
+
+def test_limits_and_expiry(small):
+    too_many = small.post("/v1/jobs", json={"rows": [{"input": "a"}] * 41})
+    assert too_many.status_code == 422
+    too_large = small.post("/v1/jobs", json={"rows": [{"input": "a" * 5000}]})
+    assert too_large.status_code == 413
+    ids = [small.post("/v1/jobs", json={"rows": [], "last": False}).json()["id"] for _ in range(2)]
+    full = small.post("/v1/jobs", json={"rows": [{"input": "a"}]})
+    assert full.status_code == 429
+    assert full.headers["retry-after"]
+    for id in ids:
+        small.post(f"/v1/jobs/{id}", json={"rows": [{"input": "I won."}], "last": True})
+    end = time.monotonic() + 60
+    while any(small.get(f"/v1/jobs/{id}").status_code != 404 for id in ids):
+        assert time.monotonic() < end, "they did not expire"
+        time.sleep(0.05)
+
+
+def test_nothing_is_left_when_the_server_ends(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with TestClient(create_app(ServerSettings())) as client:
+        client.post("/v1/jobs", json={"rows": [{"input": "I won."}], "last": False})
+        assert list(tmp_path.glob("empatheia-jobs-*"))
+    assert not list(tmp_path.glob("empatheia-jobs-*"))
+
+
+def test_labels(client):
+    told = client.get("/v1/labels").json()
+    assert len(told["emotions"]) == 32
+    assert len(told["intents"]) == 41
+    assert {"name": "questioning", "kind": "act"} in told["intents"]

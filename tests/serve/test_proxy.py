@@ -1,0 +1,285 @@
+"""The proxy against a language model that streams, stalls, errs, and closes early."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from loopback import DOG, events_of
+
+from empatheia.serve import ServerSettings, create_app
+from empatheia.serve.settings import Upstream
+
+CHAT = "/v1/chat/completions"
+KEY = "sk-very-secret"
+WORDS = ["Oh no! ", "Your dog ", "ran away. ", "Where was that?"]
+SENTENCES = ["Oh no! ", "Your dog ran away. ", "Where was that?"]
+
+
+class Model:
+    """A served language model whose next answer is what ``plays`` says."""
+
+    def __init__(self) -> None:
+        self.plays = "streams"
+        self.requests: list[dict[str, Any]] = []
+        self.keys: list[str | None] = []
+        self.was_left = threading.Event()
+        self.url = ""
+
+    def answer(self, handler: BaseHTTPRequestHandler) -> None:
+        self.requests.append(json.loads(handler.rfile.read(int(handler.headers["Content-Length"]))))
+        self.keys.append(handler.headers.get("Authorization"))
+        getattr(self, f"play_{self.plays}")(handler)
+
+    @staticmethod
+    def begin(handler: BaseHTTPRequestHandler, kind: str = "text/event-stream", status: int = 200) -> None:
+        handler.send_response(status)
+        handler.send_header("Content-Type", kind)
+        handler.end_headers()
+
+    @staticmethod
+    def tell(handler: BaseHTTPRequestHandler, delta: dict[str, Any], finish: str | None = None) -> None:
+        record = {"model": "served", "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+        handler.wfile.write(b"data: " + json.dumps(record).encode() + b"\n\n")
+
+    def play_streams(self, handler) -> None:
+        self.begin(handler)
+        self.tell(handler, {"role": "assistant", "content": ""})
+        for word in WORDS:
+            self.tell(handler, {"content": word})
+        self.tell(handler, {}, "stop")
+        handler.wfile.write(b'data: {"choices": [], "usage": {}}\n\ndata: [DONE]\n\n')
+
+    def play_whole(self, handler) -> None:
+        self.begin(handler, "application/json")
+        message = {"role": "assistant", "content": "".join(WORDS)}
+        handler.wfile.write(json.dumps({"choices": [{"message": message, "finish_reason": "stop"}]}).encode())
+
+    def play_stalls(self, handler) -> None:
+        self.begin(handler)
+        for word in WORDS[:3]:
+            self.tell(handler, {"content": word})
+        handler.wfile.flush()
+        time.sleep(3)
+
+    def play_silent(self, handler) -> None:
+        time.sleep(3)
+
+    def play_closes(self, handler) -> None:
+        self.begin(handler)
+        for word in WORDS[:3]:
+            self.tell(handler, {"content": word})
+
+    def play_errs(self, handler) -> None:
+        self.begin(handler, "application/json", 500)
+        handler.wfile.write(json.dumps({"error": {"message": f"broken, and your key is {KEY}"}}).encode())
+
+    def play_refuses(self, handler) -> None:
+        self.begin(handler, "application/json", 401)
+        handler.wfile.write(b'{"error": {"message": "wrong key"}}')
+
+    def play_busy(self, handler) -> None:
+        self.begin(handler, "application/json", 429)
+        handler.wfile.write(b"{}")
+
+    def play_nonsense(self, handler) -> None:
+        self.begin(handler)
+        handler.wfile.write(b"data: <html>\n\n")
+
+    def play_error_event(self, handler) -> None:
+        self.begin(handler)
+        handler.wfile.write(b'data: {"error": {"message": "out of memory"}}\n\n')
+
+    def play_empty(self, handler) -> None:
+        self.begin(handler)
+        self.tell(handler, {}, "stop")
+
+    def play_claims(self, handler) -> None:
+        self.begin(handler)
+        self.tell(handler, {"content": "Oh no. When I was young I had a dog too."}, "stop")
+
+    def play_endless(self, handler) -> None:
+        self.begin(handler)
+        try:
+            for _ in range(2000):
+                self.tell(handler, {"content": "And so on. "})
+                time.sleep(0.005)
+        except OSError:
+            self.was_left.set()
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[Model]:
+    made = Model()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            made.answer(self)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+    made.url = f"http://127.0.0.1:{server.server_port}/v1"
+    yield made
+    server.shutdown()
+    server.server_close()
+
+
+@contextmanager
+def proxy(model: Model, **fields: Any) -> Iterator[TestClient]:
+    upstream = Upstream(url=model.url, llm="served", key_env="KEY_OF_THIS_TEST", timeout=0.6, **fields)
+    with TestClient(create_app(ServerSettings(upstream=upstream))) as asking:
+        yield asking
+
+
+@pytest.fixture(scope="module")
+def plain(model) -> Iterator[TestClient]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KEY_OF_THIS_TEST", KEY)
+        with proxy(model) as asking:
+            yield asking
+
+
+@pytest.fixture(scope="module")
+def falling_back(model) -> Iterator[TestClient]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KEY_OF_THIS_TEST", KEY)
+        with proxy(model, fallback=True) as asking:
+            yield asking
+
+
+@pytest.fixture(autouse=True)
+def fresh(model):
+    model.plays, model.requests, model.keys = "streams", [], []
+    model.was_left.clear()
+
+
+@pytest.mark.parametrize("plays", ["streams", "whole"])
+def test_the_model_answers_told_what_was_perceived(plain, model, plays):
+    model.plays = plays
+    answer = plain.post(CHAT, json={"messages": DOG, "temperature": 0.3, "max_tokens": 50, "seed": 7}).json()
+    assert answer["model"] == "served"
+    assert answer["choices"][0]["message"]["content"] == "".join(WORDS)
+    told = answer["empathy"]
+    (request,) = model.requests
+    assert (request["temperature"], request["max_tokens"], request["seed"]) == (0.3, 50, 7)
+    assert model.keys == [f"Bearer {KEY}"]
+    system, user = request["messages"]
+    assert user == DOG[0]
+    assert told["told"] in system["content"]
+    assert f"The speaker feels {told['emotion']}." in told["told"]
+    assert json.dumps(told["causes"][0]["text"]) in told["told"]
+    assert f"A fitting reply is {told['intent']}." in told["told"]
+    assert told["spoke"]["model"] == told["spoke"]["responder"] == "served" and not told["spoke"]["fallback"]
+
+
+def test_what_the_caller_decides_is_told(plain, model):
+    messages = [{"role": "system", "content": "You are a pirate."}, *DOG]
+    steer = {"emotion": "lonely", "intent": "encouraging"}
+    told = plain.post(CHAT, json={"messages": messages, "empathy": steer}).json()["empathy"]
+    system = model.requests[0]["messages"][0]["content"]
+    assert system.startswith("You are a pirate.")
+    assert "feels lonely" in system and "reply is encouraging" in system
+    assert told["intent_from"] == "given" and told["ignored"] == []
+
+
+def test_it_streams_on(plain):
+    *chunks, done = events_of(plain.post(CHAT, json={"messages": DOG, "stream": True}).text)
+    assert done == "[DONE]"
+    deltas = [one["choices"][0]["delta"].get("content") for one in chunks]
+    assert [text for text in deltas if text] == SENTENCES  # each leaves when it has passed the check
+    assert chunks[0]["empathy"]["emotion"] == chunks[-1]["empathy"]["emotion"] is not None
+    assert chunks[-1]["choices"][0]["finish_reason"] == "stop"
+    answer = plain.post("/v1/responses", json={"input": "My dog ran away.", "stream": True}).text
+    assert events_of(answer)[-1]["response"]["output"][0]["content"][0]["text"] == "".join(WORDS)
+
+
+FAULTS = [
+    ("silent", 504, "upstream_timeout"),
+    ("errs", 502, "upstream_error"),
+    ("refuses", 502, "upstream_error"),
+    ("busy", 429, "upstream_busy"),
+    ("nonsense", 502, "upstream_error"),
+    ("error_event", 502, "upstream_error"),
+    ("empty", 502, "upstream_error"),
+    ("stalls", 504, "upstream_timeout"),
+    ("closes", 502, "upstream_error"),
+]
+
+
+@pytest.mark.parametrize(("plays", "status", "code"), FAULTS)
+def test_a_model_that_fails_is_a_clear_error(plain, model, plays, status, code, caplog):
+    model.plays = plays
+    answer = plain.post(CHAT, json={"messages": DOG})
+    assert answer.status_code == status, answer.text
+    assert answer.json()["error"]["code"] == code
+    assert KEY not in answer.text + caplog.text
+    *chunks, done = events_of(plain.post(CHAT, json={"messages": DOG, "stream": True}).text)
+    assert done == "[DONE]" and chunks[-1]["error"]["code"] == code
+
+
+@pytest.mark.parametrize("plays", [plays for plays, *_ in FAULTS])
+def test_the_bundled_listener_steps_in_and_says_so(falling_back, model, plays):
+    model.plays = plays
+    answer = falling_back.post(CHAT, json={"messages": DOG}).json()
+    bundled = falling_back.post(CHAT, json={"model": "empatheia", "messages": DOG}).json()
+    assert answer["choices"][0]["message"] == bundled["choices"][0]["message"]
+    spoke = answer["empathy"]["spoke"]
+    assert spoke["fallback"] and "did not answer" in spoke["why"] and KEY not in json.dumps(answer)
+    *chunks, done = events_of(falling_back.post(CHAT, json={"messages": DOG, "stream": True}).text)
+    assert done == "[DONE]"
+    if plays in ("stalls", "closes"):  # its first words are out: nobody else's may follow them
+        assert chunks[-1]["error"]
+    else:
+        text = "".join(one["choices"][0]["delta"].get("content", "") for one in chunks)
+        assert text == bundled["choices"][0]["message"]["content"]
+        assert chunks[-1]["empathy"]["spoke"]["fallback"]
+
+
+def test_nobody_listens_there(tiny_model):
+    upstream = Upstream(url="http://127.0.0.1:9/v1", llm="nobody", timeout=1)
+    with TestClient(create_app(ServerSettings(upstream=upstream))) as asking:
+        assert asking.post(CHAT, json={"messages": DOG}).json()["error"]["code"] == "upstream_error"
+        assert asking.get("/readyz").status_code == 200
+        assert asking.post(CHAT, json={"model": "empatheia", "messages": DOG}).status_code == 200
+
+
+def test_a_client_that_leaves_is_left_by_the_model_too(model, monkeypatch):
+    import httpx2
+    from loopback import running
+
+    from empatheia.serve.run import Launch
+
+    model.plays = "endless"
+    settings = ServerSettings(upstream=Upstream(url=model.url, llm="served"))
+    with running(Launch(server=settings), create_app(settings)) as where:
+        with httpx2.stream("POST", where + CHAT, json={"messages": DOG, "stream": True}, timeout=60) as answer:
+            lines = answer.iter_lines()
+            while "And so on" not in next(lines):
+                pass
+        assert model.was_left.wait(10)
+
+
+def test_the_upstream_model_is_not_asked_about_a_crisis_and_its_words_are_checked(plain, model):
+    crisis = [{"role": "user", "content": "I want to kill myself tonight."}]
+    answer = plain.post(CHAT, json={"messages": crisis}).json()
+    assert model.requests == []
+    assert answer["empathy"]["care"]["level"] == "crisis" and answer["empathy"]["spoke"]["responder"] == "care"
+    streamed = events_of(plain.post(CHAT, json={"messages": crisis, "stream": True}).text)[:-1]
+    text = "".join(one["choices"][0]["delta"].get("content", "") for one in streamed)
+    assert text == answer["choices"][0]["message"]["content"]
+    assert model.requests == []
+    model.plays = "claims"
+    answer = plain.post(CHAT, json={"messages": DOG}).json()
+    assert answer["choices"][0]["message"]["content"] == "Oh no."
+    assert answer["empathy"]["care"]["done"]

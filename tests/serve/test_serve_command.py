@@ -1,0 +1,154 @@
+"""``empatheia serve`` as a process: its start, its end under load, what it refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from http.client import HTTPConnection
+from pathlib import Path
+
+import pytest
+from loopback import DOG
+
+
+@contextmanager
+def serving(*options: str, **variables: str):
+    """The command in a process of its own; gives the process, its host and its port."""
+    command = [sys.executable, "-m", "empatheia", "serve", "--port", "0", *options]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **variables}
+    )
+    try:
+        address = process.stdout.readline().strip()
+        match = re.fullmatch(r"http://(127\.0\.0\.1):(\d+)", address)
+        assert match, process.stderr.read()
+        yield process, match[1], int(match[2])
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def ask(host: str, port: int, body: dict) -> tuple[int, dict]:
+    connection = HTTPConnection(host, port, timeout=120)
+    raw = json.dumps(body)
+    connection.request("POST", "/v1/chat/completions", raw, {"Content-Type": "application/json"})
+    answer = connection.getresponse()
+    return answer.status, json.loads(answer.read())
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_the_end_under_load_answers_what_was_accepted(number, tiny_model):
+    with serving("--model", str(tiny_model), "--default", "tiny") as (process, host, port):
+        ask(host, port, {"messages": DOG, "max_tokens": 5})
+        connections = []
+        raw = json.dumps({"messages": DOG, "max_tokens": 60})
+        for _ in range(12):  # all accepted before the signal: the server has read their heads
+            connection = HTTPConnection(host, port, timeout=120)
+            connection.request("POST", "/v1/chat/completions", raw, {"Content-Type": "application/json"})
+            connections.append(connection)
+        metrics = HTTPConnection(host, port, timeout=60)
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            metrics.request("GET", "/metrics")
+            text = metrics.getresponse().read().decode()
+            if _open(text) + _answered(text) >= 14:  # with the first request and this one
+                break
+        process.send_signal(number)
+        statuses = []
+        for connection in connections:
+            answer = connection.getresponse()
+            statuses.append(answer.status)
+            assert json.loads(answer.read())["choices"]
+        assert statuses == [200] * 12
+        assert process.wait(60) == 0
+        assert "Traceback" not in process.stderr.read()
+    with pytest.raises(OSError):
+        socket.create_connection((host, port), timeout=1)
+
+
+def _open(text: str) -> float:
+    return float(re.search(r"^empatheia_open (\S+)$", text, re.MULTILINE)[1])
+
+
+def _answered(text: str) -> float:
+    found = re.findall(r"^empatheia_requests_total\{.*chat/completions.*\} (\S+)$", text, re.MULTILINE)
+    return sum(map(float, found))
+
+
+def test_several_processes(tiny_model):
+    options = ("--model", str(tiny_model), "--default", "tiny", "--workers", "2", "--api-key-env", "KEYS_HERE")
+    with serving(*options, KEYS_HERE="secret-key") as (process, host, port):
+        assert ask(host, port, {"messages": DOG})[0] == 401
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+        assert "secret-key" not in process.stderr.read()
+
+
+def test_a_port_that_is_taken(cli, tiny_model):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        ended = cli("serve", "--port", str(port), "--model", str(tiny_model))
+    assert ended.code == 1 and f"port {port} of 127.0.0.1 is taken" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "told"),
+    [
+        (["--upstream", "http://localhost:9/v1"], 2, "both --upstream URL and --llm NAME"),
+        (["--upstream", "nonsense", "--llm", "x", "--port", "0"], 2, "nonsense"),
+        (["--fallback"], 2, "--fallback goes with --upstream"),
+        (["--api-key-env", "NOT_SET_HERE"], 2, "NOT_SET_HERE holds no key"),
+        (["--root-path", "x"], 2, "begins with /"),
+        (["--port", "99999"], 2, "port"),
+        (["--host", "no.such.host.invalid"], 1, "cannot be used"),
+        (["--default", "empathia"], 2, "Did you mean 'empatheia'?"),
+        (["--model", "nowhere/at/all"], 3, "nowhere/at/all"),
+        (["--no-care", "--country", "GB"], 2, "--no-care"),
+    ],
+)
+def test_what_cannot_be_served(cli, options, code, told):
+    ended = cli("serve", *options)
+    assert ended.code == code, ended.err
+    assert told in ended.err and ended.out == "" and "Traceback" not in ended.err
+
+
+@pytest.mark.parametrize("command", ["serve", "mcp"])
+def test_without_the_extra_the_remedy_is_told(cli, monkeypatch, command):
+    monkeypatch.setitem(sys.modules, "fastapi", None)
+    ended = cli(command)
+    assert ended.code == 3 and f"pip install 'empatheia[{command}]'" in ended.err
+
+
+def test_another_user_can_run_it(tmp_path):
+    """As the container and the service do: not root, home not writable, nothing written."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can become another user")
+    import empatheia
+
+    source = Path(empatheia.__file__)
+    for folder in [*source.parents, Path(sys.executable), *Path(sys.executable).resolve().parents]:
+        if folder.stat().st_mode & 0o005 != 0o005:
+            pytest.skip(f"{folder.name or folder} is closed to other users")
+    command = [sys.executable, "-m", "empatheia", "serve", "--port", "0"]
+    variables = {**os.environ, "HOME": "/nonexistent", "EMPATHEIA_CACHE": "/nonexistent"}
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=variables, user=65534, cwd="/"
+    )
+    watch = threading.Timer(120, process.kill)
+    watch.start()
+    address = process.stdout.readline().strip()
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=60)
+    watch.cancel()
+    assert address.startswith("http://127.0.0.1:"), errors
+    assert process.returncode == 0

@@ -1,0 +1,48 @@
+"""Made-up items, designs and stores."""
+
+from __future__ import annotations
+
+from empatheia.config import recipes_root
+from empatheia.studies.design import Design, read_design, validate_design
+from empatheia.studies.desk import Desk
+from empatheia.studies.items import Candidate, Material, StudyItem
+from empatheia.studies.manifest import compose
+from empatheia.studies.store import Store
+
+RECIPES = recipes_root() / "studies"
+
+
+def made_items(n: int, systems=("A", "B"), name: str = "ED") -> list[StudyItem]:
+    return [
+        StudyItem(
+            f"{name}/{i}",
+            name,
+            (f"I lost key number {i}.",),
+            {s: Candidate(s, f"{s} says {i}", label="sad") for s in systems},
+            "sad",
+            f"gold {name} {i}",
+        )
+        for i in range(n)
+    ]
+
+
+def meed2(*overrides: str) -> Design:
+    return read_design(RECIPES / "meed2.yaml", list(overrides))
+
+
+def simple(protocol: str, **more) -> Design:
+    tree = {"name": "simple", "protocol": protocol, "criteria": [{"name": "quality"}], **more}
+    return validate_design(tree, "test")
+
+
+def fill(store: Store, design: Design, items: list[StudyItem], systems=("A", "B")) -> Desk:
+    store.create(design, Material(tuple(items), tuple(systems)), compose(design, items, systems))
+    return Desk(store)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1_700_000_000.0
+
+    def __call__(self) -> float:
+        return self.now

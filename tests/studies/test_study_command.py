@@ -1,0 +1,201 @@
+"""``empatheia study`` from design to report, the judge beside people, and a server that is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import polars as pl
+import pytest
+from made_studies import RECIPES, fill, made_items, meed2, simple
+
+from empatheia.resources.chat_endpoint import ChatAnswer
+from empatheia.studies.answers import questions
+from empatheia.studies.desk import Desk
+from empatheia.studies.exporting import RATING_COLUMNS
+from empatheia.studies.judged import ask_judge, keep_verdicts
+from empatheia.studies.report import report_page
+from empatheia.studies.results import study_results
+from empatheia.studies.simulation import Opinion, crowd_of, work_through
+from empatheia.studies.store import Store
+
+
+@pytest.fixture()
+def files(tmp_path: Path) -> list[str]:
+    """Replies of two systems."""
+    for name in ("a", "b"):
+        rows = [
+            {"context": [f"I lost key {i}."], "reference": f"Oh no {i}!", "hyp": f"{name} says {i}"} for i in range(20)
+        ]
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return [str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl")]
+
+
+def test_from_design_to_report(cli, tmp_path, files):
+    db = f"sqlite:///{tmp_path}/s.db"
+    outputs = ("--outputs", files[0], "--outputs", files[1])
+    done = cli("study", "init", str(RECIPES / "meed2.yaml"), *outputs, "--db", db)
+    assert done.code == 0 and "2 HITs x 4 raters of 20 items and 2 systems" in done.out, done.err
+    assert "1.60 an hour, 2.00 with every bonus" in done.err and "the design has 600 HITs; the items make 2" in done.err
+    assert "already" in cli("study", "init", "studies/meed2", *outputs, "--db", db).err
+    done = cli("study", "simulate", db, "--raters", "honest=5,random=1")
+    assert "6 made-up workers handed in 8 HITs" in done.out
+    done = cli("study", "status", db, "--json")
+    assert json.loads(done.out)["submitted"] == 8 and json.loads(done.out)["seats"] == 8
+    done = cli("study", "report", db, "-o", str(tmp_path / "r.html"))
+    page = (tmp_path / "r.html").read_text()
+    assert done.code == 0 and "of 8 assignments" in done.out
+    for words in ("Filters", "Shares on ED", "Krippendorff alpha", "meed2, Table 5, as printed", "<svg", "Workers"):
+        assert words in page
+    assert "src=" not in page and "<script" not in page  # nothing is loaded
+    numbers = json.loads(cli("study", "report", db, "--json").out)
+    assert {row["system"] for row in numbers["shares"]} == {"a.jsonl", "b.jsonl", "gold"}
+    assert "is closed" in cli("study", "close", db).out
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
+def test_exports_hold_everything_under_one_version(cli, tmp_path, form):
+    db = str(tmp_path / "s.db")
+    desk = fill(Store(db), meed2("composition.raters=2"), made_items(10))
+    for rater in crowd_of({"honest": 2}, Opinion({}, {})):
+        work_through(desk, rater, f"secret-name-{id(rater)}")
+    desk.store.close()
+    assert cli("study", "export", db, "--out", str(tmp_path / "out"), "--format", form).code == 0
+    read = {"csv": pl.read_csv, "jsonl": pl.read_ndjson, "parquet": pl.read_parquet}[form]
+    ratings = read(tmp_path / "out" / f"ratings.{form}")
+    assert tuple(ratings.columns) == RATING_COLUMNS and ratings["version"].unique().to_list() == [1]
+    assert len(ratings) == 2 * 23 and set(ratings["system"].unique()) == {"A", "B", "gold"}
+    assert read(tmp_path / "out" / f"payments.{form}")["base"].to_list() == [0.4, 0.4]
+    assert (tmp_path / "out" / "manifest.jsonl").read_text() == desk.store.manifest().lines()
+    assert all(b"secret-name" not in path.read_bytes() for path in (tmp_path / "out").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("init", "studies/meed3", "--outputs", "x"), "Did you mean 'studies/meed2'"),
+        (("init", "studies/meed2"), "needs replies: give --outputs"),
+        (("init", "studies/meed2", "--outputs", "none.jsonl"), "none.jsonl"),
+        (("init", "studies/live", "--system", "x"), "NAME=MODEL"),
+        (("init", "studies/meed2", "--outputs", "x", "--set", "worker.capp=1"), "Did you mean 'cap'"),
+        (("status", "none.db"), "make one with: empatheia study init"),
+        (("serve", "none.db"), "no study in sqlite:///none.db"),
+        (("report", "none.db"), "no study in"),
+        (("plan",), "give one of --shares"),
+        (("plan", "--shares", "a,b"), "two numbers"),
+        (("status", "mysql://x"), "no store of kind 'mysql'"),
+    ],
+)
+def test_mistakes_are_told_on_one_line(cli, tmp_path, monkeypatch, arguments, told):
+    monkeypatch.chdir(tmp_path)
+    done = cli("study", *arguments)
+    assert done.code != 0 and told in done.err and "Traceback" not in done.err, done.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_plans_and_invitations(cli, tmp_path):
+    assert "dialogues x 4 raters" in cli("study", "plan", "--shares", "0.32,0.35").out
+    found = json.loads(cli("study", "plan", "--difference", "0.3", "--raters", "1", "--json").out)
+    assert found["raters"] == 1 and found["ratings"] == found["items"]
+    fill(Store(str(tmp_path / "s.db")), meed2("worker.entry=invited"), made_items(10))
+    links = cli("study", "invite", str(tmp_path / "s.db"), "-n", "3", "--base", "https://x.example").out.split()
+    assert len(set(links)) == 3 and all(link.startswith("https://x.example/?invitation=") for link in links)
+    desk = Desk(Store(str(tmp_path / "s.db")))
+    assert desk.session(desk.enter_invited(links[0].partition("=")[2]))[0] == 1
+
+
+class Prefers:
+    """A judge that prefers replies of A."""
+
+    model = "made-up"
+
+    def ask(self, messages, **_):
+        shown = messages[-1]["content"]
+        choice = "1" if shown.index("A says") < shown.index("B says") else "2"
+        text = json.dumps(dict.fromkeys(("empathy", "relevance", "fluency", "overall"), choice))
+        return ChatAnswer(text, "stop", "made-up", 1, 1, 1, 0.0)
+
+
+@pytest.mark.parametrize("protocol", ["ab", "drag"])
+def test_a_judge_is_beside_people_and_never_among_them(tmp_path, protocol):
+    """People always prefer A, and so does the judge."""
+    design = simple(protocol, composition={"items_per_hit": 5, "raters": 2})
+    store = Store(str(tmp_path / "s.db"))
+    desk = fill(store, design, made_items(5))
+    for name in ("w1", "w2"):
+        worker = desk.session(desk.enter(name))[0]
+        seat = desk.take(worker)
+        for screen in desk.screens(seat.hit, seat.seat):
+            for asked in questions(design, screen):
+                if protocol == "ab":
+                    card, value = -1, "first" if screen.order[0] == 0 else "second"
+                else:
+                    card, value = screen.order.index(asked.card), "good" if asked.card == 0 else "bad"
+                desk.rate(worker, seat.assignment, screen.place, card, "quality", value, f"{screen.place}{card}")
+        desk.submit(worker, seat.assignment)
+    before = study_results(store, 50).to_dict()
+    verdicts = ask_judge(design, store.items().values(), ("A", "B"), Prefers(), tmp_path / "judged")
+    assert {verdict.outcome for verdict in verdicts} == {"win"} and len(verdicts) == 5
+    keep_verdicts(store, verdicts)
+    keep_verdicts(store, verdicts)
+    after = study_results(store, 50)
+    assert after.judge[0].percent == 100 and after.judge[0].n == 5
+    assert after.to_dict() | {"judge": []} == before
+    assert "not people" in report_page(after)
+
+
+def started(db: str, port: int = 0) -> tuple[subprocess.Popen, str]:
+    code = "from empatheia.cli import main; main()"
+    command = [sys.executable, "-c", code, "study", "serve", db, "--port", str(port)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"})
+    assert process.stdout is not None
+    return process, process.stdout.readline().strip()
+
+
+def post(url: str, token: str, body: dict, method: str = "POST") -> dict:
+    head = {"content-type": "application/json", "authorization": f"Bearer {token}"}
+    request = urllib.request.Request(url, json.dumps(body).encode(), head, method=method)
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        return json.load(answer)
+
+
+def test_a_killed_server_has_every_answer_it_acknowledged(tmp_path):
+    db = str(tmp_path / "s.db")
+    fill(Store(db), meed2("worker.entry=open", "onboarding.warm_up=null"), made_items(40))
+    acknowledged: dict[str, str] = {}
+    port, token, assignment = 0, "", 0
+    for life in range(3):
+        process, address = started(db, port)
+        port = int(address.rstrip("/").rsplit(":", 1)[1])
+        token = post(address + "api/enter", "", {"query": {"worker": "w"}})["token"]
+        post(address + "api/consent", token, {})
+        page = post(address + "api/take", token, {})
+        assert assignment in (0, page["assignment"])
+        assignment = page["assignment"]
+        kept = {f"{answer['task']}/{answer['card']}": answer["value"] for answer in page["answers"]}
+        assert acknowledged.items() <= kept.items()
+        killer = threading.Timer(0.15 + 0.2 * life, process.send_signal, [signal.SIGKILL])
+        killer.start()
+        try:
+            for number in range(10_000):
+                task, card = number // 2 % 10, number % 2
+                value = ("good", "okay", "bad")[(number + life) % 3]
+                answer = {"assignment": assignment, "task": task, "card": card, "criterion": "quality", "value": value}
+                post(address + "api/rating", token, answer | {"client": f"{life}-{number}"}, "PUT")
+                acknowledged[f"{task}/{card}"] = value
+        except (urllib.error.URLError, ConnectionError, TimeoutError):
+            pass
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+    desk = Desk(Store(db))
+    kept = {f"{answer['task']}/{answer['card']}": answer["value"] for answer in desk.answers(1, assignment)}
+    different = {place for place, value in acknowledged.items() if kept.get(place) != value}
+    assert acknowledged and len(different) <= 1  # one may have been changed by an answer whose receipt was not seen
