@@ -84,7 +84,8 @@ def make(place: str, n_items: int, raters: int) -> None:
     ]
     composition = {"items_per_hit": 10, "raters": raters}
     tree = {"name": "load", "protocol": "drag", "criteria": [{"name": "quality"}], "composition": composition}
-    design = validate_design({**tree, "worker": {"cap": 10_000}}, "benchmark")
+    tree |= {"worker": {"cap": 10_000}, "texts": {"instructions": "Drag every reply into a box."}}
+    design = validate_design(tree, "benchmark")
     store = Store(place)
     store.create(design, Material(tuple(items), SYSTEMS), compose(design, items, SYSTEMS))
     store.close()
@@ -193,8 +194,8 @@ def at_work(kind: str, place: str, workers: int, ratings: int, kills: int) -> He
     store = Store(place)
     rows = rating_rows(store)
     store.close()
-    places = Counter(f"{row['assignment']}/{row['task']}/{row['card']}" for row in rows)
-    stored = {f"{row['assignment']}/{row['task']}/{row['card']}": row["value"] for row in rows}
+    found = [(f"{row['assignment']}/{row['task']}/{row['place']}", row["value"]) for row in rows]
+    places, stored = Counter(where for where, _ in found), dict(found)
     seats = Counter((row["hit"], row["seat"]) for row in rows if row["card"] == 0 and row["task"] == 0)
     kept = {where: value for annotator in crowd for where, value in annotator.kept.items()}
     return Held(
