@@ -1,6 +1,6 @@
 """How a study holds: eight annotators at once, a server that is killed, the time to the next task, a whole study.
 
-python benchmarks/studies.py                                         all of it, some ten minutes
+python benchmarks/studies.py                                         all of it, ten minutes on an idle machine
 python benchmarks/studies.py --only load --stores sqlite
 python benchmarks/studies.py --only kills --kills 20 --stores postgresql
 python benchmarks/studies.py --out results/robustness.md             as its section of that page
@@ -29,8 +29,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "tests" / "studies"), str(ROOT / "tests" / "attacks")]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "studies"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "attacks"))
 
 from fuzz import write_section
 from postgres_server import NoPostgres, PostgresServer
@@ -258,9 +258,9 @@ def _in_a_browser(address: str) -> dict[str, list[float]]:
         loads = [_ms(reload) for _ in range(10)]
         nexts = []
         for number in range(2, 11):
-            page.locator(".pool .card").first.focus()
-            while page.locator(".pool .card").count():
-                page.locator(".pool .card").first.press("2")
+            while page.get_by_role("button", name="Next").is_disabled():
+                if page.locator(".pool .card").count():
+                    page.locator(".pool .card").first.press("2")
 
             def on(number: int = number) -> None:
                 page.get_by_role("button", name="Next").click()
@@ -366,9 +366,9 @@ def section(options: Any, held: list[Held], pages: list[dict[str, Any]], study: 
     lines = [
         "## Studies with people",
         "",
-        f"`python benchmarks/studies.py`: {options.workers} made-up annotators at once, {options.ratings:,} ratings each,",
-        "over HTTP; then the same while the server is killed (SIGKILL) at random moments. Lost: acknowledged, and not in",
-        "the store as acknowledged. Doubled: a place with two ratings, or a seat with two people.",
+        f"`python benchmarks/studies.py`: {options.workers} made-up annotators at once, over HTTP; then the same while",
+        "the server is killed (SIGKILL) at random moments. Lost: acknowledged, and not so in the store afterwards.",
+        "Doubled: a place with two ratings, or a seat with two people.",
         "",
         "| store | ratings | kills | lost | doubled | errors | seconds |",
         "|---|---:|---:|---:|---:|---:|---:|",
@@ -394,8 +394,9 @@ def section(options: Any, held: list[Held], pages: list[dict[str, Any]], study: 
         removed = ", ".join(f"{name} ({n})" for name, n in study["removed"].items())
         lines += [
             "",
-            f"MEED2's study from made-up votes through a store: {study['HITs']} HITs, {study['assignments']:,} assignments,",
-            f"{study['answers']:,} answers, {study['kept']:,} after the filters. Assignments removed: {removed}.",
+            f"MEED2's study from made-up votes through a store: {study['HITs']} HITs, {study['assignments']:,}",
+            f"assignments, {study['answers']:,} answers, {study['kept']:,} after the filters.",
+            f"Assignments removed: {removed}.",
             f"The {study['shares']} shares of table 5 came back within {study['farthest']} points.",
             f"{study['voting']} seconds for the votes, {study['report']} for the report.",
         ]
