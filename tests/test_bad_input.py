@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from empatheia.config import load_recipe
 from empatheia.dialogue import Dialogue, Turn
 from empatheia.errors import CheckpointError, ConfigError, DataError, MissingResourceError
+from empatheia.judging.verdicts import read_ratings
 from empatheia.listener import Listener
 from empatheia.listener.catalogue import known_models
 
@@ -186,6 +188,22 @@ def test_a_catalogue_tells_faults_and_goes_on(tiny_copy, monkeypatch):
     monkeypatch.setenv("EMPATHEIA_MODELS", str(tiny_copy.parent))
     entry = next(entry for entry in known_models() if entry.name == tiny_copy.name)
     assert "no model.safetensors" in entry.fault and entry.system == "?"
+
+
+REMEDIES = {
+    "a circle": ("extends: a.yaml\n", load_recipe, "in a circle: .*Remove one"),
+    "no mapping": ("- a\n", load_recipe, "found list. Write `name: value` lines"),
+    "no rating": ("", lambda path: read_ratings(path, "x", "y"), "holds no rating; give a file"),
+}
+
+
+@pytest.mark.parametrize("name", REMEDIES)
+def test_a_file_without_anything_in_it_is_told_with_a_remedy(tmp_path, name):
+    text, read, message = REMEDIES[name]
+    path = tmp_path / "a.yaml"
+    path.write_text(text)
+    with pytest.raises((DataError, ConfigError), match=message):
+        read(path)
 
 
 # -- the command line ----------------------------------------------------------------------------------------

@@ -173,6 +173,18 @@ def test_pickled_weights_are_not_read(tmp_path, ran):
     assert not ran.exists()
 
 
+def test_weights_in_a_harmless_pickle_are_not_read_either(tmp_path):
+    import torch
+    from safetensors.torch import load_file
+    from transformers import AutoModelForCausalLM
+
+    folder = make_folder(tmp_path / "model")
+    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(CheckpointError, match=r"its weights are in pytorch_model\.bin"):
+        load_pretrained(AutoModelForCausalLM, folder)
+
+
 @pytest.mark.parametrize("content", [b"", b"\x80\x04junk" * 9, b"\xff" * 64, b'{"a": 1}'])
 def test_damaged_weights_are_told(tmp_path, content):
     from transformers import AutoModelForCausalLM

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 import time
 
 import pytest
@@ -145,6 +146,55 @@ def test_nothing_is_left_when_the_server_ends(tmp_path, monkeypatch):
         client.post("/v1/jobs", json={"rows": [{"input": "I won."}], "last": False})
         assert list(tmp_path.glob("empatheia-jobs-*"))
     assert not list(tmp_path.glob("empatheia-jobs-*"))
+
+
+def test_what_a_killed_server_left_is_finished_by_the_next(tmp_path):
+    """A row and two given rows are cut, as a kill leaves them; the result is that of a server nobody killed."""
+    rows = [{"input": text, "id": f"r{place}"} for place, text in enumerate(TEXTS * 3)]
+    settings = ServerSettings(jobs=str(tmp_path / "jobs"))
+    with TestClient(create_app(settings)) as client:
+        whole = client.post("/v1/jobs", json={"rows": rows}).json()["id"]
+        ended = finished(client, whole)
+        wanted = client.get(f"/v1/jobs/{whole}/rows").json()["data"]
+    left = tmp_path / "jobs" / ("k" * 32)
+    shutil.copytree(tmp_path / "jobs" / whole, left)
+    records = [json.dumps(record) + "\n" for record in wanted]
+    (left / "rows.jsonl").write_text("".join(records[:5]) + records[5][:40])
+    (left / "given.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows) + '{"input": "I w')
+    for name, changed in (("head", {"id": left.name}), ("state", {"status": "running", "done": 2, "expires": None})):
+        told = json.loads((left / f"{name}.json").read_text())
+        (left / f"{name}.json").write_text(json.dumps(told | changed))
+    with TestClient(create_app(settings)) as client, TestClient(create_app(settings)) as second:
+        job = finished(second, left.name)
+        for name in ("status", "done", "failed", "emotions", "sides", "total"):
+            assert job[name] == ended[name], name
+        assert sorted(map(str, job["causes"])) == sorted(map(str, ended["causes"]))
+        found = client.get(f"/v1/jobs/{left.name}/rows").json()["data"]
+        assert nearly(found) == nearly(wanted)  # nothing lost, nothing twice
+        assert client.get(f"/v1/jobs/{whole}").json()["status"] == "done"
+
+
+def test_what_ended_before_a_kill_expires_and_who_cannot_answer_any_more_is_told(tmp_path):
+    for name, head, state in (
+        ("e" * 32, {"model": "empatheia"}, {"status": "done", "expires": 5}),
+        ("m" * 32, {"model": "gone"}, {"status": "running", "expires": None}),
+    ):
+        place = tmp_path / name
+        place.mkdir()
+        (place / "given.jsonl").write_text('{"input": "I won."}\n')
+        (place / "rows.jsonl").touch()
+        told = {"error": None, "seen": 0, "done": 0, "failed": 0, "emotions": {}, "sides": {}, "causes": []}
+        (place / "state.json").write_text(json.dumps(told | state))
+        (place / "given.json").write_text('{"rows": 1, "closed": true}')
+        (place / "head.json").write_text(json.dumps({"id": name, "name": "", "columns": [], "created": 0} | head))
+    with TestClient(create_app(ServerSettings(jobs=str(tmp_path)))) as client:
+        job = finished(client, "m" * 32)
+        assert job["status"] == "failed" and "the model 'gone' is not served here" in job["error"]
+        end = time.monotonic() + 60
+        while (tmp_path / ("e" * 32)).exists():
+            assert time.monotonic() < end, "it did not expire"
+            time.sleep(0.05)
+        assert client.get(f"/v1/jobs/{'m' * 32}").status_code == 200
 
 
 def test_labels(client):

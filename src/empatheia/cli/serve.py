@@ -25,6 +25,13 @@ def serve(
         typer.Option(metavar="NAME", help="Who answers where a request names nobody. Without it: five steps."),
     ] = None,
     runs: Annotated[str, typer.Option(metavar="DIR", help="Where systems named with --model are looked for.")] = "runs",
+    jobs: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(
+            metavar="DIR",
+            help="Where analyses in the background are kept, to go on after a kill; else deleted at the end.",
+        ),
+    ] = None,
     workers: Annotated[int, typer.Option(help="Processes, each with its own models.", min=1, max=64)] = 1,
     queue: Annotated[int, typer.Option(help="Requests that may wait in each; more get 429.", min=1)] = 64,
     batch: Annotated[int, typer.Option(help="Most conversations computed together; 1 = each alone.", min=1)] = 32,
@@ -95,6 +102,7 @@ def serve(
         models=tuple(model or ()),
         default=default,
         runs=runs,
+        jobs=jobs,
         page=page,
         batching=Batching(queue=queue, size=batch),
         upstream=None

@@ -282,7 +282,9 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
     except (yaml.YAMLError, ValueError) as problem:
         raise ConfigError(f"{path}: not valid YAML: {' '.join(str(problem).split())[:300]}.") from None
     if not isinstance(tree, dict):
-        raise ConfigError(f"{path}: a recipe is a mapping of keys, found {type(tree).__name__}.")
+        raise ConfigError(
+            f"{path}: a recipe is a mapping of keys, found {type(tree).__name__}. Write `name: value` lines."
+        )
     _check_size(tree, str(path))
     return tree
 
@@ -433,7 +435,9 @@ def find_recipe(given: str | Path) -> Path:
 def _read_tree(path: Path, below: tuple[Path, ...]) -> dict[str, Any]:
     """A recipe laid on the one it ``extends``, and that one on its own parent."""
     if path in below:
-        raise ConfigError(f"{path}: `extends` goes round in a circle: {' -> '.join(map(str, (*below, path)))}.")
+        raise ConfigError(
+            f"{path}: `extends` goes round in a circle: {' -> '.join(map(str, (*below, path)))}. Remove one."
+        )
     tree = read_yaml(path)
     base = tree.pop("extends", None)
     if base is not None and not isinstance(base, str):

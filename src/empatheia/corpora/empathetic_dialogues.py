@@ -124,7 +124,9 @@ def read(path: str | Path, split: str, strict: bool = False) -> LoadedCorpus:
         if len(fields) == 9 and fields[8].strip():
             candidates[current.id, len(current.turns) - 1] = decode_candidates(fields[8])
     if not any(c.turns for c in conversations.values()):
-        raise DataError(f"{path}: no conversation in this file ({len(problems)} rows could not be used).")
+        raise DataError(
+            f"{path}: no conversation in this file ({len(problems)} rows could not be used). Fetch it anew."
+        )
     report(problems, strict)
     source = f"{NAME}/{split}"
     dialogues = tuple(

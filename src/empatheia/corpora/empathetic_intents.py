@@ -189,7 +189,9 @@ def _lines(path: Path, split: str) -> tuple[list[IntentText], list[Problem]]:
             texts.append(IntentText(f"{split}/{number}", place, LABELS_41[place], text.strip()))
     if not texts:
         first = f"; the first: {problems[0]}" if problems else ""
-        raise DataError(f"{path}: no example in this file ({len(problems)} lines could not be used{first}).")
+        raise DataError(
+            f"{path}: no example in this file ({len(problems)} lines could not be used{first}). Fetch it anew."
+        )
     return texts, problems
 
 

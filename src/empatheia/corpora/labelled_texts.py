@@ -52,7 +52,7 @@ def load(place: str | Path, split: str) -> list[tuple[str, str]]:
     else:
         found = _newsgroups(path, split)
     if not found:
-        raise DataError(f"{path}: the {split} split has no text.")
+        raise DataError(f"{path}: the {split} split has no text. Add lines to it, or choose another split.")
     return found
 
 

@@ -88,7 +88,9 @@ def read(path: str | Path, split: str, strict: bool = False, annotator: str = AN
         annotations.append(CauseAnnotation(dialogue.id, target, causes, annotator=annotator, emotion=dialogue.emotion))
     if not dialogues:
         first = f"; the first: {problems[0]}" if problems else ""
-        raise DataError(f"{path}: no conversation in this file ({len(problems)} lines could not be used{first}).")
+        raise DataError(
+            f"{path}: no conversation in this file ({len(problems)} lines could not be used{first}). Fetch it anew."
+        )
     report(problems, strict)
     return LoadedCorpus(NAME, split, path, tuple(dialogues.values()), tuple(annotations), tuple(problems))
 

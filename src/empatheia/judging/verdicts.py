@@ -234,7 +234,7 @@ def read_ratings(path: str | Path, a: str, b: str) -> list[HumanRating]:
         seen.add(key)
         ratings.append(rating)
     if not ratings:
-        raise DataError(f"{path} holds no rating.")
+        raise DataError(f"{path} holds no rating; give a file with one rating a line.")
     return ratings
 
 

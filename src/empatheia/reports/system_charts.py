@@ -152,7 +152,7 @@ def tradeoff_chart(points: Sequence[Point], x: str, y: str, x_unit: str = "", y_
     """
     points = [point for point in points if math.isfinite(point.x) and math.isfinite(point.y)]
     if not points:
-        raise DataError("there is no point to draw.")
+        raise DataError("there is no point to draw; give runs whose two scores are numbers.")
     figure, panels = new_figure(7.2, max(4.2, 0.8 + 0.18 * len(points)))
     axes = panels[0, 0]
     for printed, colour, marker, label in ((False, COLOURS[0], "o", "ours"), (True, INK, "D", "published")):

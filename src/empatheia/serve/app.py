@@ -46,6 +46,7 @@ def create_app(settings: ServerSettings | None = None, care: Care | bool = True)
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         await service.warm()
+        jobs.take_over()
         try:
             yield
         finally:

@@ -3,15 +3,20 @@
 Everything of a job lies in files, so memory does not grow with it, and any process of a server can tell of it: rows as
 they came (``given.jsonl``), results (``rows.jsonl``, the records that ``analyze --out`` writes), how far it is
 (``state.json``). Its id cannot be guessed; who has it may read it. An hour after the end all of it is deleted.
+
+Who works at a job holds its folder, and a kill lets go of it: the next server, or process of this one, that starts with
+the same folder of jobs goes on after the last whole row.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import csv
 import io
 import json
 import logging
+import math
 import re
 import secrets
 import shutil
@@ -25,9 +30,10 @@ from pathlib import Path
 from typing import Any
 
 from empatheia.dialogue import Dialogue
-from empatheia.errors import DataError
+from empatheia.errors import DataError, EmpatheiaError
 from empatheia.listener.tables import CSV_COLUMNS, as_text, beside_given, flat
 from empatheia.reading import lines_of, parse_json, read_record
+from empatheia.resources import hold_folder
 from empatheia.serve.analysis import read_item
 from empatheia.serve.faults import ApiError, api_error
 from empatheia.serve.messages import ChatMessage
@@ -44,6 +50,10 @@ _STALE = 900.0  # seconds without a sign of the process that works
 _N_CAUSES = 40
 _GONE = "there is no such analysis; it may have expired."
 ENDED = ("done", "cancelled", "failed")
+
+
+class _HeldError(EmpatheiaError):
+    """Another process works at a job."""
 
 
 @dataclass
@@ -130,10 +140,18 @@ class Jobs:
         _write(place / "head.json", head)
         _write(place / "given.json", {"rows": 0, "closed": False})
         _note(place, "waiting", Tally())
-        task = asyncio.get_running_loop().create_task(self._run(place, entry))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._begin(place)
         return id
+
+    def take_over(self) -> None:
+        """Goes on with what others left in the folder of jobs when they were killed; does nothing without one."""
+        if self._folder is None:
+            return
+        for place in self._home().iterdir():
+            if _IS_ID.match(place.name) and (place / "state.json").is_file():
+                self._begin(place)
+            elif _IS_ID.match(place.name) and time.time() - place.stat().st_mtime > _STALE:  # nobody knows its id
+                shutil.rmtree(place, ignore_errors=True)
 
     def give(self, id: str, rows: Sequence[Mapping[str, Any]], is_last: bool) -> None:
         """Adds rows.
@@ -213,26 +231,43 @@ class Jobs:
 
     # -- work --------------------------------------------------------------------------------------------------
 
-    async def _run(self, place: Path, entry: Entry) -> None:
+    def _begin(self, place: Path) -> None:
+        task = asyncio.get_running_loop().create_task(self._run(place))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _run(self, place: Path) -> None:
+        """To its end, and to that of its time."""
+        with contextlib.suppress(_HeldError, FileNotFoundError):  # another process works at it; it was deleted
+            with hold_folder(place, _HeldError()):
+                state = read_record(place / "state.json")
+                if state["status"] not in ENDED:
+                    state = await self._work(place)
+            await asyncio.sleep(max(0.0, state["expires"] - time.time()))
+            shutil.rmtree(place, ignore_errors=True)
+
+    async def _work(self, place: Path) -> dict[str, Any]:
+        """What became of it.
+
+        Raises:
+            FileNotFoundError: The job was deleted.
+        """
         tally, status, error = Tally(), "done", None
         try:
+            entry = self.service.shelf.entry(read_record(place / "head.json")["model"])
+            _go_on(place, tally)
+            _note(place, "running" if tally.done else "waiting", tally)
             await self._analyse(place, entry, tally)
             if (place / "cancel").exists():
                 status = "cancelled"
-        except asyncio.CancelledError:
+        except FileNotFoundError:
             raise
-        except FileNotFoundError:  # it was deleted
-            return
         except Exception as problem:
             _LOG.error("a job failed: %s", type(problem).__name__)
             status, error = "failed", api_error(problem).body["error"]["message"]
-        try:
-            _note(place, status, tally, error, int(time.time() + self.limits.job_seconds))
-            (place / "given.jsonl").unlink()
-        except FileNotFoundError:
-            return
-        await asyncio.sleep(self.limits.job_seconds)
-        shutil.rmtree(place, ignore_errors=True)
+        _note(place, status, tally, error, time.time() + self.limits.job_seconds)
+        (place / "given.jsonl").unlink()
+        return read_record(place / "state.json")
 
     async def _analyse(self, place: Path, entry: Entry, tally: Tally) -> None:
         """All rows, as they come in.
@@ -242,6 +277,8 @@ class Jobs:
         """
         waited = 0.0
         with (place / "given.jsonl").open("rb") as source:
+            for _ in range(tally.done):
+                source.readline()
             while not (place / "cancel").exists() and waited < _PATIENCE:
                 is_closed = read_record(place / "given.json")["closed"]
                 piece = _next_rows(source)
@@ -295,6 +332,7 @@ class Jobs:
         if self._folder is None:
             self._own = tempfile.TemporaryDirectory(prefix="empatheia-jobs-")
             self._folder = Path(self._own.name)
+        self._folder.mkdir(parents=True, exist_ok=True)
         return self._folder
 
     def _place(self, id: str) -> Path:
@@ -315,8 +353,28 @@ class Jobs:
         return (line for _, line in islice(lines_of(self._place(id) / "rows.jsonl"), done))
 
 
-def _note(place: Path, status: str, tally: Tally, error: str | None = None, expires: int | None = None) -> None:
-    told = {"status": status, "error": error, "expires": expires, "seen": time.time()}
+def _go_on(place: Path, tally: Tally) -> None:
+    """Counts the results that are there, and cuts what a kill left unfinished: a row, or rows that nobody confirmed."""
+    n_whole = 0
+    with (place / "rows.jsonl").open("rb+") as stream:
+        for line in stream:
+            if not line.endswith(b"\n"):
+                break
+            tally.add(parse_json(line))
+            n_whole += len(line)
+        stream.truncate(n_whole)
+    with (place / "given.jsonl").open("rb+") as stream:
+        n_given = sum(len(stream.readline()) for _ in range(read_record(place / "given.json")["rows"]))
+        stream.truncate(n_given)
+
+
+def _note(place: Path, status: str, tally: Tally, error: str | None = None, expires: float | None = None) -> None:
+    told = {
+        "status": status,
+        "error": error,
+        "expires": None if expires is None else math.ceil(expires),
+        "seen": time.time(),
+    }
     _write(place / "state.json", {**told, **tally.to_dict()})
 
 
