@@ -185,7 +185,7 @@ def test_bad_files_are_counted_and_listed(tmp_path):
     (place / "none.jsonl").write_bytes(b"")
     (place / "odd.json").write_text("[" * 5000)
     (place / "large.srt").write_bytes(b"1\n" * 600_000)
-    record = made(tmp_path / "out", inputs=f"[{place}]", **{"read.most_mb": 1})
+    record = made(tmp_path / "out", inputs=f"[{place}]", **{"read.most_mb": 1, "read.most_unreadable": 0.9})
     listed = {Path(where).name: why for where, why in record["problems"]}
     assert set(listed) == {"bomb.xml", "cut.zip", "one.srt", "none.jsonl", "odd.json", "large.srt"}
     assert "document type" in listed["bomb.xml"] and "1 bytes" in listed["one.srt"] and "1 MiB" in listed["large.srt"]
@@ -195,7 +195,7 @@ def test_bad_files_are_counted_and_listed(tmp_path):
 def test_an_empty_result(tmp_path):
     (tmp_path / "a.srt").write_text("1\n00:00:01,000 --> 00:00:02,000\nOh\n")
     told: list[str] = []
-    chosen = settings(tmp_path / "out", inputs=f"[{tmp_path / 'a.srt'}]", **{"read.tell_above": 0})
+    chosen = settings(tmp_path / "out", inputs=f"[{tmp_path / 'a.srt'}]", **{"read.most_unreadable": 0})
     record = run.Curation(chosen, told.append).run()
     assert record["corpus"] == {} and "no dialogue is left" in told[-1]
     (tmp_path / "empty").mkdir()

@@ -202,7 +202,7 @@ def label_dialogues(task: Task) -> dict[str, Any]:
     dialogues, mask = map(Path, task.inputs)
     keep = read_array(mask)
     place = settings.label.classifier
-    labeller = None if place is None else load_labeller(place, settings.label.exact)
+    labeller = None if place is None else load_labeller(place, settings.label.exact, settings.label.engine)
     counts: Counter[str] = Counter()
     with whole_file(path) as part, RowWriter(part, labelled_schema()) as writer:
         for stretch in _stretches(row for row, kept in zip(rows_of(dialogues), keep, strict=True) if kept):
@@ -213,7 +213,8 @@ def label_dialogues(task: Task) -> dict[str, Any]:
                 writer.add(row)
     record: dict[str, Any] = {"counts": dict(counts)}
     if labeller is not None:
-        record |= {"classifier": labeller.name, "labels": labeller.labels, "measure": measure_of(labeller.labels)}
+        record |= {"classifier": labeller.name, "labels": labeller.labels, "engine": settings.label.engine}
+        record |= {"measure": measure_of(labeller.labels)}
     return finish(path, task.key, record)
 
 
