@@ -264,7 +264,7 @@ def main() -> None:
         elif options.part == "workers":
             found = beside(Path(folder), options.n, options.rounds)
         elif options.part == "memory":
-            found = {}
+            found: dict[str, float] = {}
             for n in options.files:
                 peak, seconds = memory_of(Path(folder), n)
                 found |= {f"{n:,} films, largest memory, MB": round(peak), f"{n:,} films, s": round(seconds)}

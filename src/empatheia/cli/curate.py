@@ -143,7 +143,8 @@ def show_sample(
 def explain_file(
     folder: FolderArgument,
     file: Annotated[
-        str, typer.Argument(metavar="FILE", help="A file of the run (path or its end), FILM/SUBTITLE, or a dialogue's key.")
+        str,
+        typer.Argument(metavar="FILE", help="A file of the run (path or its end), FILM/SUBTITLE, or a dialogue's key."),
     ],
     line: Annotated[
         Optional[int],  # noqa: UP045
@@ -177,7 +178,9 @@ def _show_dialogue(dialogue: ExplainedDialogue) -> None:
     for turn in dialogue.turns:
         for one in turn.sentences:
             times = "-".join("?" if ms is None else f"{ms / 1000:.3f}" for ms in (one.start, one.end))
-            print_lines([[(f"  {one.line:>5}  {times}  ", "dim"), (visible(one.text), ""), (f"  ({one.turn})", "cyan")]])
+            print_lines(
+                [[(f"  {one.line:>5}  {times}  ", "dim"), (visible(one.text), ""), (f"  ({one.turn})", "cyan")]]
+            )
         if turn.dropped:
             print_lines([[(f"         dropped by {turn.dropped}", "yellow")]])
         elif turn.changed and turn.cleaned is not None:

@@ -1,4 +1,4 @@
-"""What became of a file's sentences in a run, and why: which turn, which dialogue, which step dropped it, where it went.
+"""What became of a file's sentences in a run, and why: turn, dialogue, the step that dropped them, where they are.
 
 The file is read again with the settings of the run; what the steps over all files decided is looked up in the shards.
 """
@@ -144,7 +144,8 @@ def _chosen(sources: list[Source], file: str) -> tuple[Source, str]:
     fit = [
         one
         for one in sources
-        if f"{one.movie}/{one.subtitle}" == wanted or f"/{one.place.replace(':', '/')}".endswith(f"/{wanted.lstrip('./')}")
+        if f"{one.movie}/{one.subtitle}" == wanted
+        or f"/{one.place.replace(':', '/')}".endswith(f"/{wanted.lstrip('./')}")
     ]
     if len(fit) == 1:
         return fit[0], ""
@@ -152,8 +153,8 @@ def _chosen(sources: list[Source], file: str) -> tuple[Source, str]:
         named = ", ".join(one.place for one in fit[:_MOST_NAMED])
         raise DataError(f"{len(fit)} files end with {file[:80]!r}: {named}. Give more of the path.")
     raise DataError(
-        f"no file {file[:80]!r} among the {len(sources):,} of the run. Give a path or its end, FILM/SUBTITLE, or a key as"
-        " `empatheia curate sample` shows them."
+        f"no file {file[:80]!r} among the {len(sources):,} of the run. Give a path or its end, FILM/SUBTITLE, or a key"
+        " as `empatheia curate sample` shows them."
     )
 
 

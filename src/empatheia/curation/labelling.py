@@ -175,13 +175,33 @@ def measure_of(labels: Sequence[str]) -> str:
     return BY_MASS if set(labels) - set(EMOTIONS) else BY_PEAK
 
 
-def mean_emotionality(values: Sequence[float]) -> float:
+def turn_weights(n: int, kind: str = "even") -> list[float]:
+    """How much each utterance of a dialogue counts; they sum to 1.
+
+    Args:
+        n: Utterances.
+        kind: ``even``, as MEED2; ``recent``: each counts twice the one before it, as in the classifier of dialogues of
+            the other EDOS (Welivita, Xie and Pu 2021).
+
+    >>> turn_weights(2, "recent") == [1 / 3, 2 / 3]
+    True
+    """
+    return [1 / n] * n if kind == "even" else [2**i / (2**n - 1) for i in range(n)]
+
+
+def mean_emotionality(values: Sequence[float], kind: str = "even") -> float:
     """Of a dialogue: the mean over its utterances, added in their order, in double precision.
 
     >>> mean_emotionality([0.7, 0.0]), round(mean_emotionality([0.7, 0.0, 0.5]), 6)
     (0.35, 0.4)
+    >>> round(mean_emotionality([0.3, 0.9], "recent"), 6)
+    0.7
     """
     total = 0.0
-    for value in values:
-        total += float(value)
-    return total / len(values)
+    if kind == "even":
+        for value in values:
+            total += float(value)
+        return total / len(values)
+    for value, weight in zip(values, turn_weights(len(values), kind), strict=True):
+        total += float(value) * weight
+    return total

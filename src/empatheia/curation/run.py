@@ -28,6 +28,7 @@ from empatheia.curation.shards import (
 )
 from empatheia.curation.sources import Found, Source, find_sources, shard_of
 from empatheia.curation.stages import Task, run_task
+from empatheia.curation.summary import MOST_LISTED, summary, unreadable
 from empatheia.curation.workers import DiedError, Workers, started
 from empatheia.errors import DataError, UnreadableFilesError
 from empatheia.reading import UnreadableError, read_record
@@ -36,7 +37,6 @@ from empatheia.resources import hold_file, shipped_path
 STAGES = ("dialogues", "unique", "labelled", "rank", "corpus")
 SETTINGS_FILE, INVENTORY_FILE, RESULT_FILE = "curation.yaml", "inventory.json", "corpus.json"
 UNREADABLE_FILE = "unreadable.json"
-_MOST_LISTED = 1000
 _LEAST_ROOM = 10 << 20
 
 
@@ -149,7 +149,7 @@ class Curation:
         raise UnreadableFilesError(
             f"{n_bad:,} of {n_files:,} files could not be read ({n_bad / n_files:.1%}, read.most_unreadable allows"
             f" {most:.1%}), first {problems[0][0]}: {problems[0][1]}. {path} lists them."
-            f" Mend or remove them, or allow more: --set read.most_unreadable={min(1.0, -(-1000 * n_bad // n_files) / 1000)}"
+            f" Mend or remove them, or allow more: --set read.most_unreadable={-(-1000 * n_bad // n_files) / 1000}"
         )
 
     def _unique(self, workers: Workers, found: Found, made: dict[str, list[dict[str, Any]]]) -> None:
@@ -266,6 +266,7 @@ class Curation:
         """
         out = [is_made(Path(task.out), task.key) for task in tasks]
         left = [place for place, one in enumerate(out) if one is None]
+        left.sort(key=lambda place: -tasks[place].weight)  # the largest first: all workers end at about the same time
         stage, n, begun = tasks[0].stage, len(tasks), time.monotonic()
         to_do = sum(tasks[place].weight for place in left)
         done = 0
@@ -315,7 +316,7 @@ class Curation:
             "kinds": kinds,
             "other": found.n_other,
             "n_problems": len(found.problems),
-            "problems": found.problems[:_MOST_LISTED],
+            "problems": found.problems[:MOST_LISTED],
         }
         write_json(self.folder / INVENTORY_FILE, record)
 
@@ -327,53 +328,6 @@ class Curation:
         if not record["dialogues"].get("clean_dialogues"):
             self.say("warning: no dialogue is left; `empatheia curate report` shows which step dropped them")
         return record
-
-
-def unreadable(manifests: Sequence[dict[str, Any]], found: Found) -> tuple[int, list[list[str]]]:
-    """How many files could not be read, and the first of them with reasons, by place."""
-    listed = [list(pair) for pair in found.problems] + [list(pair) for one in manifests for pair in one["problems"]]
-    n = len(found.problems) + sum(one["counts"].get("unreadable", 0) for one in manifests)
-    return n, sorted(listed)[:_MOST_LISTED]
-
-
-def summary(made: dict[str, list[dict[str, Any]]], found: Found) -> dict[str, Any]:
-    """Counts over all shards."""
-    total: dict[str, Any] = {
-        "files": len(found.sources) + len(found.problems),
-    }
-    total["unreadable"], total["problems"] = unreadable(made["dialogues"], found)
-    for name in ("counts", "dropped", "changed", "notes"):
-        out: dict[str, int] = {}
-        for one in made["dialogues"]:
-            for key, n in one[name].items():
-                out[key] = out.get(key, 0) + n
-        total[{"counts": "dialogues"}.get(name, name)] = dict(sorted(out.items()))
-    total["n_split"] = sum(one["n_split"] for one in made["dialogues"])
-    lines: dict[tuple[str, str], int] = {}
-    for one in made["dialogues"]:
-        for step, text, n in one["lines"]:
-            lines[step, text] = lines.get((step, text), 0) + n
-    ranked = sorted(lines.items(), key=lambda item: (item[0][0], -item[1], item[0][1]))
-    total["lines"] = [[step, text, n] for (step, text), n in ranked]
-    total["unique"] = made["unique"][0]["counts"] if made["unique"] else {}
-    total["labelled"] = next(
-        ({k: one[k] for k in ("classifier", "measure", "engine") if k in one} for one in made["labelled"]), {}
-    )
-    total["rank"] = {name: value for name, value in made["rank"][0].items() if name in ("threshold", "top", "of")}
-    total["corpus"], total["labels"] = _added(made["corpus"], "counts"), _added(made["corpus"], "labels")
-    digest = sum(int(one["digest"], 16) for one in made["corpus"]) % (1 << 256)
-    total["digest"] = f"{digest:064x}"
-    return total
-
-
-def _added(manifests: Sequence[dict[str, Any]], name: str) -> dict[str, dict[str, int]]:
-    out: dict[str, dict[str, int]] = {}
-    for one in manifests:
-        for part, own in one[name].items():
-            mine = out.setdefault(part, {})
-            for key, n in own.items():
-                mine[key] = mine.get(key, 0) + n
-    return {part: dict(sorted(own.items())) for part, own in sorted(out.items())}
 
 
 def replace_inputs(settings: CurationSettings) -> CurationSettings:

@@ -107,6 +107,9 @@ class LabelSettings(_Block):
         description="What the classifier runs on; auto: ONNX Runtime if it is installed and `exact` is false.",
     )
     batch_size: Positive = Field(default=32, description="Texts in one pass.")
+    weights: Literal["even", "recent"] = Field(
+        default="even", description="Of the utterances in a dialogue's emotionality; recent: each twice the one before."
+    )
 
 
 class RankSettings(_Block):
