@@ -24,7 +24,7 @@ Results go to stdout, everything else to stderr. Errors are one line with cause 
 | 0 | done |
 | 1 | the input or a model cannot be used |
 | 2 | the command line or a recipe is wrong |
-| 3 | data, weights or an optional package are missing; the message says how to get them |
+| 3 | data, weights or an optional package are missing, or too many files cannot be read; the message says what to do |
 | 130 | interrupted |
 
 `EMPATHEIA_DATA` names the folder of the corpora, `EMPATHEIA_DEBUG=1` shows tracebacks, `NO_COLOR=1` drops

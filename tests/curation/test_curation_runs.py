@@ -15,11 +15,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from empatheia.curation import global_steps, run, shards, workers
-from empatheia.curation.labelling import BY_MASS, BY_PEAK, emotionality, mean_emotionality, measure_of
+from empatheia.curation.labelling import (
+    BY_MASS,
+    BY_PEAK,
+    emotionality,
+    engine_of,
+    load_labeller,
+    mean_emotionality,
+    measure_of,
+    turn_weights,
+)
 from empatheia.curation.samples import corpus_files
 from empatheia.curation.settings import CurationSettings, load_settings, memory_bytes
 from empatheia.curation.shards import rows_of
-from empatheia.errors import ConfigError, DataError
+from empatheia.errors import ConfigError, DataError, MissingDependencyError
 from empatheia.reading import read_record
 from empatheia.taxonomy import EMOTIONS, LABELS_41
 
@@ -185,17 +194,37 @@ def test_bad_files_are_counted_and_listed(tmp_path):
     (place / "none.jsonl").write_bytes(b"")
     (place / "odd.json").write_text("[" * 5000)
     (place / "large.srt").write_bytes(b"1\n" * 600_000)
-    record = made(tmp_path / "out", inputs=f"[{place}]", **{"read.most_mb": 1})
+    record = made(tmp_path / "out", inputs=f"[{place}]", **{"read.most_mb": 1, "read.most_unreadable": 0.9})
     listed = {Path(where).name: why for where, why in record["problems"]}
     assert set(listed) == {"bomb.xml", "cut.zip", "one.srt", "none.jsonl", "odd.json", "large.srt"}
     assert "document type" in listed["bomb.xml"] and "1 bytes" in listed["one.srt"] and "1 MiB" in listed["large.srt"]
     assert record["unreadable"] == 6 and record["corpus"]["all"]["dialogues"] == 1
 
 
+def test_too_many_unreadable_files_end_the_run_with_code_3(cli, tmp_path):
+    place, out = tmp_path / "in", tmp_path / "out"
+    place.mkdir()
+    (place / "good.srt").write_text("1\n00:00:01,000 --> 00:00:02,000\n- Hello there.\n- Hello you.\n")
+    for number in range(2):
+        (place / f"bad{number}.xml").write_bytes(b"<document><s>")
+    words = ("curate", "run", SAMPLE, "--workers", "0", "--out", str(out), "--set", f"inputs=[{place}]")
+    words += ("--set", "label.classifier=null")
+    ended = cli(*words)
+    assert ended.code == 3 and "2 of 3 files could not be read (66.7%" in ended.err and "Traceback" not in ended.err
+    listed = read_record(out / "unreadable.json")
+    assert listed["unreadable"] == 2 and [Path(where).name for where, _ in listed["problems"]] == [
+        "bad0.xml",
+        "bad1.xml",
+    ]
+    assert not (out / "corpus").exists() and "--set read.most_unreadable=0.667" in ended.err
+    assert cli(*words, "--set", "read.most_unreadable=0.667").code == 0
+    assert not (out / "unreadable.json").exists() and (out / "report.html").is_file()
+
+
 def test_an_empty_result(tmp_path):
     (tmp_path / "a.srt").write_text("1\n00:00:01,000 --> 00:00:02,000\nOh\n")
     told: list[str] = []
-    chosen = settings(tmp_path / "out", inputs=f"[{tmp_path / 'a.srt'}]", **{"read.tell_above": 0})
+    chosen = settings(tmp_path / "out", inputs=f"[{tmp_path / 'a.srt'}]", **{"read.most_unreadable": 0})
     record = run.Curation(chosen, told.append).run()
     assert record["corpus"] == {} and "no dialogue is left" in told[-1]
     (tmp_path / "empty").mkdir()
@@ -291,6 +320,78 @@ def test_emotionality_of_a_dialogue():
     assert global_steps.wanted_number(0.5, 7) == 4 and global_steps.wanted_number(10, 7) == 7
 
 
+def test_recent_utterances_may_count_more():
+    """MEED2 checks, dialogue weights."""
+    assert [[one * (2**n - 1) for one in turn_weights(n, "recent")] for n in (1, 2, 3, 4)] == [
+        [1],
+        [1, 2],
+        [1, 2, 4],
+        [1, 2, 4, 8],
+    ]
+    assert turn_weights(4) == [0.25] * 4 and mean_emotionality([0.0, 0.9], "recent") == pytest.approx(0.6)
+
+
+# -- labelling on ONNX Runtime -------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def classifier_folder(tmp_path_factory) -> Path:
+    """A tiny classifier of the 41 labels."""
+    from understanding.tiny_classifiers import encoder_classifier
+
+    classifier = encoder_classifier(LABELS_41, pooling="additive", head_width=32)
+    folder = tmp_path_factory.mktemp("models") / "tiny41"
+    classifier.model.save_pretrained(folder)
+    classifier.reader.save(folder)
+    return folder
+
+
+def test_labels_on_onnx_are_those_on_torch(classifier_folder):
+    pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnx")
+    said = [
+        "My dog ate the whole cake.",
+        "",
+        "Did you tell him?",
+        "I walked home in the rain, " * 20,
+        "Congratulations",
+    ]
+    torch, onnx = (load_labeller(str(classifier_folder), False, engine) for engine in ("torch", "onnx"))
+    want, found = (one.probabilities(said, 2) for one in (torch, onnx))
+    assert onnx.labels == LABELS_41 and np.abs(want - found).max() < 1e-5
+    assert (want.argmax(axis=1) == found.argmax(axis=1)).all() and len(set(want.argmax(axis=1))) > 1
+
+
+def test_a_run_on_onnx_is_that_on_torch(classifier_folder, tmp_path):
+    pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnx")
+    words = {"label.classifier": classifier_folder, "label.exact": "false"}
+    rows = []
+    for engine in ("torch", "auto"):
+        record = made(tmp_path / engine, **words, **{"label.engine": engine})
+        assert record["labelled"]["engine"] == ("torch" if engine == "torch" else "onnx")
+        rows.append(
+            {row["key"]: row["labels"] for *_, path in corpus_files(tmp_path / engine) for row in rows_of(path)}
+        )
+    assert rows[0] == rows[1] and len(rows[0]) > 10
+
+
+def test_which_engine(classifier_folder, tiny_model, tmp_path, monkeypatch):
+    def engine(**words) -> str:
+        return engine_of(settings(tmp_path, **{f"label.{name}": value for name, value in words.items()}).label)
+
+    own = {"classifier": classifier_folder}
+    assert engine(classifier="null", engine="onnx") == engine(**own) == engine(classifier=tiny_model, exact="false")
+    with pytest.raises(ConfigError, match=r"set label\.exact=false"):
+        engine(**own, engine="onnx")
+    with pytest.raises(ConfigError, match="is another model"):
+        engine(classifier=tiny_model, engine="onnx", exact="false")
+    monkeypatch.setattr("empatheia.understanding.onnx_inference.PACKAGES", ("no_such_package",))
+    assert engine(**own, exact="false") == "torch"
+    with pytest.raises(MissingDependencyError, match=r"empatheia\[onnx\]"):
+        engine(**own, engine="onnx", exact="false")
+
+
 @given(st.lists(st.sampled_from([0.1, 0.2, 0.3, 0.4]), min_size=1, max_size=30), st.integers(0, 35))
 def test_top_threshold_is_the_sorted_list(scores, k):
     threshold, n_tied = global_steps.top_threshold(np.array(scores), k)
@@ -366,6 +467,52 @@ def test_commands(cli, whole, tmp_path):
     assert done.out.count("edos/") == 2 and "emotionality" in done.out
 
 
+def test_explained_sentences(cli, tmp_path):
+    place, out = tmp_path / "in", tmp_path / "out"
+    place.mkdir()
+    said = "1\n00:00:01,000 --> 00:00:02,000\nThe same line.\n"
+    said += "\n2\n00:00:02,500 --> 00:00:03,000\n- [sighs] I don't know!\n"
+    said += "\n3\n00:00:09,000 --> 00:00:10,000\n- Subtitles by nobody\n"
+    for name in ("a", "b"):
+        (place / f"{name}.srt").write_text(said)
+    (place / "bad.srt").write_bytes(b"x")
+    words = ("--set", f"inputs=[{place}]", "--set", "label.classifier=null", "--set", "read.most_unreadable=0.5")
+    assert cli("curate", "run", SAMPLE, "--out", str(out), "--workers", "0", *words).code == 0
+    (kept,) = [row["key"] for *_, path in corpus_files(out) for row in rows_of(path)]
+    other = {"a/a/00000": "b/b/00000", "b/b/00000": "a/a/00000"}[kept]
+    done = cli("curate", "explain", str(out), f"{kept[0]}.srt")
+    assert done.code == 0 and "new: a dash before it" in done.out and "brackets: I don't know!" in done.out
+    assert f"-> {kept}: in all/" in done.out and "begins: 6.000 s after the turn before" in done.out
+    assert "dropped by credits" in done.out and "nothing is left of it" in done.out
+    done = cli("curate", "explain", str(out), other)
+    assert f"-> {other}: dropped: equal to {kept}" in done.out and "credits" not in done.out
+    done = cli("curate", "explain", str(out), str(place / "a.srt"), "3", "--json")
+    assert '"line": 3' in done.out and '"line": 1' not in done.out
+    assert "not read: holds 1 bytes" in cli("curate", "explain", str(out), "bad/bad").out
+    (place / "more").mkdir()
+    (place / "more" / "a.srt").write_text(said)
+    for file, line, told in (
+        ("a.srt", [], "2 files end with"),
+        ("c", [], "no file 'c'"),
+        ("b.srt", ["9"], "3 sentences"),
+    ):
+        ended = cli("curate", "explain", str(out), file, *line)
+        assert ended.code == 1 and told in ended.err and "Traceback" not in ended.err
+
+
+def test_an_explained_file_that_was_not_chosen(cli, tmp_path):
+    out = tmp_path / "out"
+    made(out)
+    chosen = {row["key"].rsplit("/", 1)[0] for *_, path in corpus_files(out) for row in rows_of(path)}
+    sources = run.find_sources(["recipes/curation/films"]).sources
+    others = {f"{one.movie}/{one.subtitle}" for one in sources} - chosen
+    told = {other: cli("curate", "explain", str(out), other).out for other in others}
+    assert len(told) == 4 and all(
+        "not chosen: of the film's files" in one or "not read: " in one for one in told.values()
+    )
+    assert sum("not read: not well-formed" in one for one in told.values()) == 2
+
+
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
@@ -375,6 +522,7 @@ def test_commands(cli, whole, tmp_path):
         (("report", "recipes"), 1, "no folder of a curation"),
         (("sample", "recipes"), 1, "no folder of a curation"),
         (("resume", "recipes"), 1, "no folder of a curation"),
+        (("explain", "recipes", "x"), 1, "no folder of a curation"),
         (("train-segmenter", "--data", "recipes", "--out", "x"), 3, "no NAME.srt with a NAME.truth.tsv"),
     ],
 )

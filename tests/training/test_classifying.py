@@ -301,3 +301,17 @@ def test_more_settings_that_cannot_be(tmp_path):
         task.stage_data(stage)
     with pytest.raises(ConfigError, match=r"max_grad_norm=1\.0 and weight_decay=0\.0 with a model of sparse tables"):
         run(recipe(max_grad_norm=1.0), tmp_path, show_progress=False)
+
+
+def test_the_published_schedule_of_the_utterance_classifier():
+    """MEED2 checks, learning rate: peak 2e-5, warm-up 700, total 7,000; 0 beyond."""
+    import torch
+    from transformers import get_scheduler
+
+    (stage,) = load_recipe("meed2/emotion_intent_repo", size="full").stages
+    assert (stage.schedule, stage.warmup_steps, stage.max_steps, stage.learning_rate) == ("linear", 700, 7000, 2e-5)
+    optimizer = torch.optim.AdamW([torch.nn.Parameter(torch.zeros(1))], lr=stage.learning_rate)
+    schedule = get_scheduler(stage.schedule, optimizer, stage.warmup_steps, stage.max_steps)
+    (rate,) = schedule.lr_lambdas
+    found = [stage.learning_rate * rate(step) for step in (350, 700, 3_850, 7_000, 8_930)]
+    assert found == pytest.approx([1e-5, 2e-5, 1e-5, 0, 0], abs=1e-12)

@@ -10,6 +10,7 @@ import typer
 from empatheia.cli.output import print_json, say, show
 
 if TYPE_CHECKING:
+    from empatheia.curation.explaining import ExplainedDialogue
     from empatheia.curation.labelled_pairs import LabelledFilm
 
 app = typer.Typer(
@@ -136,6 +137,58 @@ def show_sample(
         for i, text in enumerate(row["turns"]):
             label = f"  ({row['labels'][i]})" if row["labels"] else ""
             print_lines([[("  - ", "dim"), (visible(text), ""), (label, "cyan")]])
+
+
+@app.command("explain")
+def explain_file(
+    folder: FolderArgument,
+    file: Annotated[
+        str,
+        typer.Argument(metavar="FILE", help="A file of the run (path or its end), FILM/SUBTITLE, or a dialogue's key."),
+    ],
+    line: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Argument(metavar="[LINE]", min=1, help="Number of a sentence: its dialogue alone."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    r"""Say what became of a file's sentences, and why: turns, cuts, the step that dropped them, their place at the end.
+
+    \b
+    empatheia curate explain runs/curation/sample the_ring.srt 3
+    empatheia curate explain runs/curation/sample the_ring/the_ring/00001
+    """
+    from empatheia.curation.explaining import as_record, explain
+
+    found = explain(folder, file, line)
+    if as_json:
+        print_json(as_record(found))
+        return
+    show(found.place)
+    if found.note:
+        show(found.note)
+    for dialogue in found.dialogues:
+        _show_dialogue(dialogue)
+
+
+def _show_dialogue(dialogue: ExplainedDialogue) -> None:
+    from empatheia.cli.output import print_lines, visible
+
+    print_lines([[(dialogue.key, "bold"), (f"  begins: {dialogue.why}", "")]])
+    for turn in dialogue.turns:
+        for one in turn.sentences:
+            times = "-".join("?" if ms is None else f"{ms / 1000:.3f}" for ms in (one.start, one.end))
+            print_lines(
+                [[(f"  {one.line:>5}  {times}  ", "dim"), (visible(one.text), ""), (f"  ({one.turn})", "cyan")]]
+            )
+        if turn.dropped:
+            print_lines([[(f"         dropped by {turn.dropped}", "yellow")]])
+        elif turn.changed and turn.cleaned is not None:
+            print_lines([[(f"         {', '.join(turn.changed)}: ", "yellow"), (visible(turn.cleaned), "")]])
+    for key, fate in dialogue.outcome.items():
+        print_lines([[(f"  -> {key}: {fate}", "green")]])
+    if not dialogue.outcome:
+        print_lines([[("  -> nothing is left of it", "yellow")]])
 
 
 def _run(settings: Any, only: str | None, as_json: bool) -> None:

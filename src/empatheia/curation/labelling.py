@@ -14,7 +14,8 @@ from typing import Protocol
 
 import numpy as np
 
-from empatheia.errors import CheckpointError
+from empatheia.curation.settings import LabelSettings
+from empatheia.errors import CheckpointError, ConfigError, MissingDependencyError
 from empatheia.reading import read_record
 from empatheia.resources import resolve_model
 from empatheia.taxonomy import EMOTIONS
@@ -46,13 +47,18 @@ class ByClassifier:
     Args:
         folder: Of the model.
         exact: Double precision.
+        engine: ``torch`` or ``onnx``.
     """
 
-    def __init__(self, folder: Path, exact: bool) -> None:
+    def __init__(self, folder: Path, exact: bool, engine: str) -> None:
         from empatheia.understanding.classification import TextClassifier
 
         self._classifier = TextClassifier.load(folder)
-        if exact:
+        if engine == "onnx":
+            from empatheia.understanding.onnx_inference import on_onnx
+
+            self._classifier = on_onnx(self._classifier)
+        elif exact:
             self._classifier.model.double()
         self.name, self.labels = self._classifier.name, self._classifier.labels
 
@@ -83,9 +89,47 @@ class ByListener:
         return np.array([[one.emotions[name] for name in EMOTIONS] for one in found]).reshape(-1, len(EMOTIONS))
 
 
+def engine_of(label: LabelSettings) -> str:
+    """What the network runs on: ``onnx`` where it is installed and fits, else ``torch``.
+
+    Raises:
+        ConfigError: ``onnx`` was asked for and does not fit.
+        MissingDependencyError: It was asked for and is not installed.
+        MissingResourceError: The classifier is not here.
+    """
+    if label.classifier is None or label.engine == "torch":
+        return "torch"
+    if label.engine == "onnx" and label.exact:
+        raise ConfigError("label.engine is onnx, which has single precision only; set label.exact=false as well.")
+    from empatheia.understanding.onnx_inference import is_installed
+
+    fits = _kind_of(resolve_model(label.classifier)) == "utterance_classifier"
+    if label.engine == "onnx":
+        if not fits:
+            raise ConfigError(
+                f"label.engine is onnx, which runs classifiers of text on an encoder; {label.classifier!r} is another"
+                " model. Leave label.engine out."
+            )
+        if not is_installed():
+            raise MissingDependencyError("label.engine onnx needs ONNX Runtime: pip install 'empatheia[onnx]'")
+    return "onnx" if fits and not label.exact and is_installed() else "torch"
+
+
+def _kind_of(folder: Path) -> str | None:
+    try:
+        return read_record(folder / "config.json").get("model_type")
+    except (OSError, ValueError):
+        return None
+
+
 @lru_cache(maxsize=1)
-def load_labeller(place: str, exact: bool) -> Labeller:
+def load_labeller(place: str, exact: bool, engine: str = "torch") -> Labeller:
     """A model, loaded once in each process, on one thread.
+
+    Args:
+        place: Name or folder.
+        exact: Double precision.
+        engine: What :func:`engine_of` gave.
 
     Raises:
         MissingResourceError: It is not here.
@@ -95,13 +139,10 @@ def load_labeller(place: str, exact: bool) -> Labeller:
 
     torch.set_num_threads(1)
     folder = resolve_model(place)
-    try:
-        kind = read_record(folder / "config.json").get("model_type")
-    except (OSError, ValueError):
-        kind = None
     from empatheia.understanding.classification import SYSTEMS
 
-    labeller: Labeller = ByClassifier(folder, exact) if kind in SYSTEMS else ByListener(folder, exact)
+    is_classifier = _kind_of(folder) in SYSTEMS
+    labeller: Labeller = ByClassifier(folder, exact, engine) if is_classifier else ByListener(folder, exact)
     if not set(EMOTIONS) & set(labeller.labels):
         raise CheckpointError(
             f"{place!r} has none of the 32 emotions among its labels ({', '.join(labeller.labels[:5])} ...)."
@@ -134,13 +175,33 @@ def measure_of(labels: Sequence[str]) -> str:
     return BY_MASS if set(labels) - set(EMOTIONS) else BY_PEAK
 
 
-def mean_emotionality(values: Sequence[float]) -> float:
+def turn_weights(n: int, kind: str = "even") -> list[float]:
+    """How much each utterance of a dialogue counts; they sum to 1.
+
+    Args:
+        n: Utterances.
+        kind: ``even``, as MEED2; ``recent``: each counts twice the one before it, as in the classifier of dialogues of
+            the other EDOS (Welivita, Xie and Pu 2021).
+
+    >>> turn_weights(2, "recent") == [1 / 3, 2 / 3]
+    True
+    """
+    return [1 / n] * n if kind == "even" else [2**i / (2**n - 1) for i in range(n)]
+
+
+def mean_emotionality(values: Sequence[float], kind: str = "even") -> float:
     """Of a dialogue: the mean over its utterances, added in their order, in double precision.
 
     >>> mean_emotionality([0.7, 0.0]), round(mean_emotionality([0.7, 0.0, 0.5]), 6)
     (0.35, 0.4)
+    >>> round(mean_emotionality([0.3, 0.9], "recent"), 6)
+    0.7
     """
     total = 0.0
-    for value in values:
-        total += float(value)
-    return total / len(values)
+    if kind == "even":
+        for value in values:
+            total += float(value)
+        return total / len(values)
+    for value, weight in zip(values, turn_weights(len(values), kind), strict=True):
+        total += float(value) * weight
+    return total

@@ -97,6 +97,7 @@ def write_page(folder: Path, path: Path) -> Path:
         f"<h2>Turns of a dialogue</h2>{_bars([(_named(k), turns[k]) for k in sorted(turns)])}"
         f"{_labels(record)}<h2>What cleaning dropped</h2>{_dropped(record)}"
         f"<h2>Files that could not be read</h2>{_problems(record)}"
+        f"<h2>Time</h2>{_times(record)}"
         f"<h2>Samples</h2>{_samples(folder)}"
         f"<h2>Settings</h2><pre>{safe(settings.to_yaml())}</pre>"
     )
@@ -176,20 +177,32 @@ def _sizes(corpus: dict[str, dict[str, int]]) -> str:
         rows.append((name, *_ratios(n, turns, tokens), *(f"{own.get(k, 0):,}" for k in ("train", "valid", "test"))))
         if name in PAPER_PARTS:
             rows.append((f"{name}, paper", *_ratios(*PAPER_PARTS[name]), "", "", ""))
-    header = ("part", "dialogues", "turns", "tokens", "turns a dialogue", "tokens a turn", "train", "valid", "test")
+    header = (
+        "part",
+        "dialogues",
+        "turns",
+        "tokens",
+        "turns a dialogue",
+        "tokens a turn",
+        "tokens a dialogue",
+        "train",
+        "valid",
+        "test",
+    )
     return _table(header, rows)
 
 
 def _ratios(n: int, turns: int, tokens: int) -> tuple[str, ...]:
-    return f"{n:,}", f"{turns:,}", f"{tokens:,}", f"{turns / max(1, n):.2f}", f"{tokens / max(1, turns):.2f}"
+    counts = f"{n:,}", f"{turns:,}", f"{tokens:,}"
+    return *counts, *(f"{a / max(1, b):.2f}" for a, b in ((turns, n), (tokens, turns), (tokens, n)))
 
 
 def _bars(rows: Sequence[tuple[str, int]]) -> str:
-    most, height = max([n for _, n in rows], default=1), 20
+    most, total, height = max([n for _, n in rows], default=1), sum(n for _, n in rows), 20
     parts = [
         f'<text x="110" y="{i * height + 14}" text-anchor="end">{safe(name)}</text>'
         f'<rect x="120" y="{i * height + 3}" width="{400 * n / most:.1f}" height="13"></rect>'
-        f'<text x="{126 + 400 * n / most:.1f}" y="{i * height + 14}">{n:,}</text>'
+        f'<text x="{126 + 400 * n / most:.1f}" y="{i * height + 14}">{n:,} ({n / max(1, total):.1%})</text>'
         for i, (name, n) in enumerate(rows)
     ]
     return f'<svg viewBox="0 0 640 {max(1, len(rows)) * height}" role="img">{"".join(parts)}</svg>'
@@ -201,6 +214,21 @@ def _labels(record: dict[str, Any]) -> str:
         rows = sorted(own.items(), key=lambda item: (-item[1], item[0]))
         out += f"<h2>Labels of last utterances: {safe(part)}</h2>{_bars(rows)}"
     return out
+
+
+def _times(record: dict[str, Any]) -> str:
+    """Wall seconds of the last run that made something, and the rate where it is known."""
+    counts, corpus = record["dialogues"], record["corpus"].values()
+    items = {
+        "dialogues": ("sentences", counts.get("sentences", 0)),
+        "unique": ("dialogues", counts.get("clean_dialogues", 0)),
+    }
+    items |= {stage: ("turns", sum(own["turns"] for own in corpus)) for stage in ("labelled", "corpus")}
+    rows = []
+    for stage, seconds in record["seconds"].items():
+        name, n = items.get(stage, ("", 0))
+        rows.append((stage, f"{seconds:,.1f}", f"{n / seconds:,.0f} {name} a second" if n and seconds >= 1 else ""))
+    return f"{_table(('stage', 'seconds', 'rate'), rows)}<p>Of the last call; what was there already took no time.</p>"
 
 
 def _dropped(record: dict[str, Any]) -> str:

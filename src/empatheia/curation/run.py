@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from empatheia.curation import global_steps
+from empatheia.curation.labelling import engine_of
 from empatheia.curation.settings import CurationSettings, load_settings, memory_bytes
 from empatheia.curation.shards import (
     check_room,
@@ -27,14 +28,15 @@ from empatheia.curation.shards import (
 )
 from empatheia.curation.sources import Found, Source, find_sources, shard_of
 from empatheia.curation.stages import Task, run_task
+from empatheia.curation.summary import MOST_LISTED, summary, unreadable
 from empatheia.curation.workers import DiedError, Workers, started
-from empatheia.errors import DataError
+from empatheia.errors import DataError, UnreadableFilesError
 from empatheia.reading import UnreadableError, read_record
 from empatheia.resources import hold_file, shipped_path
 
 STAGES = ("dialogues", "unique", "labelled", "rank", "corpus")
 SETTINGS_FILE, INVENTORY_FILE, RESULT_FILE = "curation.yaml", "inventory.json", "corpus.json"
-_MOST_LISTED = 1000
+UNREADABLE_FILE = "unreadable.json"
 _LEAST_ROOM = 10 << 20
 
 
@@ -114,7 +116,7 @@ class Curation:
             shards[shard_of(source.movie, own.shards)].append(source)
         told = own.model_dump(mode="json", include={"read", "segment", "dialogues", "clean"})
         told["clean"] = {name: value for name, value in told["clean"].items() if name not in ("duplicates", "cap")}
-        told["read"].pop("tell_above")
+        told["read"].pop("most_unreadable")
         mark = settings_hash("dialogues", code_hash(), told, _segmenter_mark(own.segment.segmenter))
         tasks = [
             Task(
@@ -129,6 +131,26 @@ class Curation:
             for number, sources in enumerate(shards)
         ]
         made["dialogues"] = self._made(workers, tasks)
+        self._check_readable(found, made["dialogues"])
+
+    def _check_readable(self, found: Found, manifests: Sequence[dict[str, Any]]) -> None:
+        """Ends the run before the costly stages if the inputs are not what they should be.
+
+        Raises:
+            UnreadableFilesError: More files than allowed could not be read.
+        """
+        path, most = self.folder / UNREADABLE_FILE, self.settings.read.most_unreadable
+        n_bad, problems = unreadable(manifests, found)
+        n_files = len(found.sources) + len(found.problems)
+        if n_bad <= most * n_files:
+            path.unlink(missing_ok=True)
+            return
+        write_json(path, {"files": n_files, "unreadable": n_bad, "problems": problems})
+        raise UnreadableFilesError(
+            f"{n_bad:,} of {n_files:,} files could not be read ({n_bad / n_files:.1%}, read.most_unreadable allows"
+            f" {most:.1%}), first {problems[0][0]}: {problems[0][1]}. {path} lists them."
+            f" Mend or remove them, or allow more: --set read.most_unreadable={-(-1000 * n_bad // n_files) / 1000}"
+        )
 
     def _unique(self, workers: Workers, found: Found, made: dict[str, list[dict[str, Any]]]) -> None:
         """Which dialogues stay: at most one of equal ones, at most ``cap`` with one ending."""
@@ -168,6 +190,8 @@ class Curation:
 
     def _labelled(self, workers: Workers, found: Found, made: dict[str, list[dict[str, Any]]]) -> None:
         own = self.settings
+        label = own.label.model_copy(update={"engine": engine_of(own.label)})
+        own = own.model_copy(update={"label": label})
         mark = settings_hash(
             "labelled", code_hash(), own.label.model_dump(mode="json"), _model_mark(own.label.classifier)
         )
@@ -242,6 +266,7 @@ class Curation:
         """
         out = [is_made(Path(task.out), task.key) for task in tasks]
         left = [place for place, one in enumerate(out) if one is None]
+        left.sort(key=lambda place: -tasks[place].weight)  # the largest first: all workers end at about the same time
         stage, n, begun = tasks[0].stage, len(tasks), time.monotonic()
         to_do = sum(tasks[place].weight for place in left)
         done = 0
@@ -291,7 +316,7 @@ class Curation:
             "kinds": kinds,
             "other": found.n_other,
             "n_problems": len(found.problems),
-            "problems": found.problems[:_MOST_LISTED],
+            "problems": found.problems[:MOST_LISTED],
         }
         write_json(self.folder / INVENTORY_FILE, record)
 
@@ -300,59 +325,9 @@ class Curation:
         record = summary(made, found)
         record |= {"name": self.settings.name, "code": code_hash(), "seconds": self.seconds}
         write_json(self.folder / RESULT_FILE, record)
-        counts = record["dialogues"]
-        n_bad, n_files = record["unreadable"], record["files"]
-        if n_files and n_bad / n_files > self.settings.read.tell_above:
-            self.say(
-                f"warning: {n_bad:,} of {n_files:,} files could not be read ({n_bad / n_files:.1%}):"
-                f" {self.folder / RESULT_FILE} lists them under `problems`"
-            )
-        if not counts.get("clean_dialogues"):
+        if not record["dialogues"].get("clean_dialogues"):
             self.say("warning: no dialogue is left; `empatheia curate report` shows which step dropped them")
         return record
-
-
-def summary(made: dict[str, list[dict[str, Any]]], found: Found) -> dict[str, Any]:
-    """Counts over all shards."""
-    total: dict[str, Any] = {
-        "files": len(found.sources) + len(found.problems),
-        "problems": [[place, reason] for place, reason in found.problems],
-    }
-    for name in ("counts", "dropped", "changed", "notes"):
-        out: dict[str, int] = {}
-        for one in made["dialogues"]:
-            for key, n in one[name].items():
-                out[key] = out.get(key, 0) + n
-        total[{"counts": "dialogues"}.get(name, name)] = dict(sorted(out.items()))
-    total["n_split"] = sum(one["n_split"] for one in made["dialogues"])
-    lines: dict[tuple[str, str], int] = {}
-    for one in made["dialogues"]:
-        for step, text, n in one["lines"]:
-            lines[step, text] = lines.get((step, text), 0) + n
-        total["problems"] += [list(pair) for pair in one["problems"]]
-    ranked = sorted(lines.items(), key=lambda item: (item[0][0], -item[1], item[0][1]))
-    total["lines"] = [[step, text, n] for (step, text), n in ranked]
-    total["unreadable"] = len(found.problems) + total["dialogues"].get("unreadable", 0)
-    total["problems"] = sorted(total["problems"])[:_MOST_LISTED]
-    total["unique"] = made["unique"][0]["counts"] if made["unique"] else {}
-    total["labelled"] = next(
-        ({k: one[k] for k in ("classifier", "measure") if k in one} for one in made["labelled"]), {}
-    )
-    total["rank"] = {name: value for name, value in made["rank"][0].items() if name in ("threshold", "top", "of")}
-    total["corpus"], total["labels"] = _added(made["corpus"], "counts"), _added(made["corpus"], "labels")
-    digest = sum(int(one["digest"], 16) for one in made["corpus"]) % (1 << 256)
-    total["digest"] = f"{digest:064x}"
-    return total
-
-
-def _added(manifests: Sequence[dict[str, Any]], name: str) -> dict[str, dict[str, int]]:
-    out: dict[str, dict[str, int]] = {}
-    for one in manifests:
-        for part, own in one[name].items():
-            mine = out.setdefault(part, {})
-            for key, n in own.items():
-                mine[key] = mine.get(key, 0) + n
-    return {part: dict(sorted(own.items())) for part, own in sorted(out.items())}
 
 
 def replace_inputs(settings: CurationSettings) -> CurationSettings:

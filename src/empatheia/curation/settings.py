@@ -32,8 +32,8 @@ class ReadSettings(_Block):
         default=64, description="Largest file, after it is unpacked, in MiB; larger ones are left out."
     )
     recase: bool = Field(default=False, description="Take OPUS's re-cased tokens in files that are all in upper case.")
-    tell_above: float = Field(
-        default=0.05, ge=0, le=1, description="Share of unreadable files above which the end warns."
+    most_unreadable: float = Field(
+        default=0.05, ge=0, le=1, description="Share of unreadable files above which the run ends before labelling."
     )
 
 
@@ -102,7 +102,14 @@ class LabelSettings(_Block):
     exact: bool = Field(
         default=True, description="Double precision, so that no result depends on what shared its batch."
     )
+    engine: Literal["auto", "torch", "onnx"] = Field(
+        default="auto",
+        description="What the classifier runs on; auto: ONNX Runtime if it is installed and `exact` is false.",
+    )
     batch_size: Positive = Field(default=32, description="Texts in one pass.")
+    weights: Literal["even", "recent"] = Field(
+        default="even", description="Of the utterances in a dialogue's emotionality; recent: each twice the one before."
+    )
 
 
 class RankSettings(_Block):

@@ -21,7 +21,7 @@ from empatheia.curation.dialogues import dialogues_of
 from empatheia.curation.labelling import DECIMALS, emotionality, load_labeller, mean_emotionality, measure_of
 from empatheia.curation.records import Script, ScriptDialogue
 from empatheia.curation.segmenter import PairModel, load_segmenter, turns_of
-from empatheia.curation.settings import CurationSettings
+from empatheia.curation.settings import CurationSettings, LabelSettings
 from empatheia.curation.shards import RowWriter, finish, pyarrow, rows_of, whole_file
 from empatheia.curation.sources import Source, by_film, reason_of
 from empatheia.errors import EmpatheiaError, MissingDependencyError
@@ -202,18 +202,19 @@ def label_dialogues(task: Task) -> dict[str, Any]:
     dialogues, mask = map(Path, task.inputs)
     keep = read_array(mask)
     place = settings.label.classifier
-    labeller = None if place is None else load_labeller(place, settings.label.exact)
+    labeller = None if place is None else load_labeller(place, settings.label.exact, settings.label.engine)
     counts: Counter[str] = Counter()
     with whole_file(path) as part, RowWriter(part, labelled_schema()) as writer:
         for stretch in _stretches(row for row, kept in zip(rows_of(dialogues), keep, strict=True) if kept):
-            for row in _labelled(stretch, labeller, settings.label.batch_size):
+            for row in _labelled(stretch, labeller, settings.label):
                 counts["dialogues"] += 1
                 counts["turns"] += len(row["turns"])
                 counts["tokens"] += row["n_tokens"]
                 writer.add(row)
     record: dict[str, Any] = {"counts": dict(counts)}
     if labeller is not None:
-        record |= {"classifier": labeller.name, "labels": labeller.labels, "measure": measure_of(labeller.labels)}
+        record |= {"classifier": labeller.name, "labels": labeller.labels, "engine": settings.label.engine}
+        record |= {"measure": measure_of(labeller.labels)}
     return finish(path, task.key, record)
 
 
@@ -231,7 +232,7 @@ def _stretches(rows: Iterator[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]
         yield stretch
 
 
-def _labelled(rows: Sequence[dict[str, Any]], labeller: Any, batch_size: int) -> Iterator[dict[str, Any]]:
+def _labelled(rows: Sequence[dict[str, Any]], labeller: Any, label: LabelSettings) -> Iterator[dict[str, Any]]:
     places: dict[str, int] = {}
     for row in rows:
         for text in row["turns"]:
@@ -240,7 +241,7 @@ def _labelled(rows: Sequence[dict[str, Any]], labeller: Any, batch_size: int) ->
     if labeller is None:
         yield from ({**row, **plain} for row in rows)
         return
-    found = np.round(np.asarray(labeller.probabilities(list(places), batch_size), np.float64), DECIMALS)
+    found = np.round(np.asarray(labeller.probabilities(list(places), label.batch_size), np.float64), DECIMALS)
     values = np.round(emotionality(found, labeller.labels), DECIMALS)
     best = found.argmax(axis=1)  # of equal ones the first
     for row in rows:
@@ -250,7 +251,7 @@ def _labelled(rows: Sequence[dict[str, Any]], labeller: Any, batch_size: int) ->
             "labels": [labeller.labels[best[i]] for i in own],
             "label_probabilities": [float(found[i, best[i]]) for i in own],
             "emotionalities": [float(values[i]) for i in own],
-            "emotionality": mean_emotionality([values[i] for i in own]),
+            "emotionality": mean_emotionality([values[i] for i in own], label.weights),
         }
 
 
