@@ -25,7 +25,7 @@ from empatheia.listener.checkpoint import MANIFEST, Manifest, load_network, read
 from empatheia.listener.conversation import Conversation
 from empatheia.listener.given import given, refuse
 from empatheia.listener.inputs import ReadyInput, prepare
-from empatheia.listener.reading import EncodedInput, Reader
+from empatheia.listener.reading import ANSWERING, EncodedInput, Reader
 from empatheia.listener.strategies import Decoding
 from empatheia.listener.streaming import Cancelled, PieceQueue, ReplyStream
 from empatheia.registry import Registry, nearest
@@ -170,7 +170,7 @@ class Listener:
         for chunk in chunks(item):
             encoded = self.reader.encode(chunk)
             replies: dict[int, Reply] = {}
-            for batch in self.reader.batches(encoded, REPLIES_PER_BATCH):
+            for batch in self.reader.batches(encoded, REPLIES_PER_BATCH, ANSWERING):
                 replies.update(zip(batch, self._respond_batch([encoded[i] for i in batch], decoding), strict=True))
             results += [replies[i] for i in range(len(encoded))]
         return results
