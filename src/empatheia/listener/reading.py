@@ -115,12 +115,19 @@ class Reader:
         return [result for result in results if result is not None]
 
     @torch.inference_mode()
+    def reason(self, tensors: dict[str, Tensor]) -> Any:
+        """What the network finds in one batch; None without an emotion head."""
+        return self.network.understand(**tensors) if self.analyzes else None
+
     def understand_batch(self, inputs: Sequence[EncodedInput], tensors: dict[str, Tensor]) -> list[Understanding]:
         """One batch; a network without an emotion head gives a uniform distribution, marked as such."""
-        if not self.analyzes:
+        return self.records(inputs, self.reason(tensors))
+
+    def records(self, inputs: Sequence[EncodedInput], output: Any) -> list[Understanding]:
+        """What :meth:`reason` found, input by input."""
+        if output is None:
             even = [[1 / len(EMOTIONS)] * len(EMOTIONS)] * len(inputs)
             return [self._record(*pair, None) for pair in zip(inputs, even, strict=True)]
-        output = self.network.understand(**tensors)
         logits = output.emotion_logits[:, self._model_order].double() / self.manifest.temperature  # (batch, 32)
         emotions = logits.softmax(-1).tolist()
         causes = [None] * len(inputs) if output.cause_probs is None else output.cause_probs.float().tolist()

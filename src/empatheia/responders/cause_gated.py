@@ -253,10 +253,12 @@ class CauseGatedEncoder(nn.Module):
         input_ids: Tensor,
         attention_mask: Tensor | None = None,
         role_ids: Tensor | None = None,
+        reasoning: Reasoning | None = None,
         **_: Any,
     ) -> ResponderEncoding:
-        """Reasons and encodes; shapes as in :class:`ResponderEncoding`."""
-        reasoning = self.reasoner(input_ids, attention_mask)
+        """Reasons, unless that has been done, and encodes; shapes as in :class:`ResponderEncoding`."""
+        if reasoning is None:
+            reasoning = self.reasoner(input_ids, attention_mask)
         emotion_ids = reasoning.emotion_logits.argmax(-1)  # (batch,)
         if self.has_projection:
             states = self.projection(reasoning.states)
@@ -289,6 +291,7 @@ class CauseGated(Seq2SeqResponder):
 
     config_class = CauseGatedConfig
     has_emotion_head = True
+    takes_reasoning = True
     features: ClassVar[tuple[str, ...]] = (
         "input_ids",
         "attention_mask",
@@ -386,6 +389,19 @@ class CauseGated(Seq2SeqResponder):
             Emotion logits ``(batch, 32)`` and cause probabilities ``(batch, source)`` (None w/o ec).
         """
         return self.encoder.reasoner(input_ids, attention_mask)
+
+    def generate(self, *args: Any, reasoning: Reasoning | None = None, **kwargs: Any) -> Any:
+        """As in transformers; what :meth:`understand` found in the same context is not computed again.
+
+        Args:
+            *args: See transformers.
+            reasoning: Of the context, by keyword; None = it is reasoned about.
+            **kwargs: See transformers.
+        """
+        if reasoning is not None:
+            names = [name for name in ("input_ids", "attention_mask", "role_ids") if name in kwargs]
+            kwargs["encoder_outputs"] = self.encoder(**{name: kwargs[name] for name in names}, reasoning=reasoning)
+        return super().generate(*args, **kwargs)
 
 
 register(CauseGated)
