@@ -2,7 +2,7 @@
 
 Every answer is compared with the one the same server gave when it was asked alone. The abuse: of 2,000 requests one
 in ten leaves in the middle of a stream and one in twenty is malformed; memory before and after, the queue, what went
-unanswered.
+unanswered. The pages are loaded by a headless Chromium, where there is one.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import json
 import os
 import platform
 import random
+import shutil
 import signal
 import statistics
 import subprocess
@@ -181,6 +182,34 @@ async def abuse(address: str, models: Sequence[str], texts: Sequence[str], n: in
     return counts
 
 
+def page_loads(address: str, n: int = 7) -> dict[str, Any] | None:
+    """Milliseconds until each page can be used, with nothing cached, and what was asked of other hosts."""
+    try:
+        from playwright.sync_api import sync_playwright
+    except ModuleNotFoundError:
+        return None
+    browser_at = os.environ.get("EMPATHEIA_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+    if browser_at is None:
+        return None
+    took: dict[str, list[float]] = {"/": [], "/analyze": []}
+    foreign: list[str] = []
+    with sync_playwright() as running:
+        browser = running.chromium.launch(executable_path=browser_at, args=["--headless", "--no-sandbox"])
+        for place in list(took) * n:
+            context = browser.new_context()
+            page = context.new_page()
+            page.on("request", lambda one: None if one.url.startswith(address) else foreign.append(one.url))
+            begun = time.perf_counter()
+            page.goto(address + place)
+            page.locator("body[data-ready]").wait_for()
+            took[place].append(1000 * (time.perf_counter() - begun))
+            context.close()
+        browser.close()
+    record = {"ready_ms": {place: round(statistics.median(ms), 1) for place, ms in took.items()}, "foreign": foreign}
+    say(f"pages ready after {record['ready_ms']} ms (median of {n} cold loads), requests elsewhere: {len(foreign)}")
+    return record
+
+
 def queue_of(address: str) -> float:
     """Requests that wait."""
     lines = httpx2.get(f"{address}/metrics").text.splitlines()
@@ -209,6 +238,7 @@ def main() -> None:
             waits = 1000 * statistics.median(asyncio.run(first_words(batched[0], model, texts[:20])))
             record["first_words_ms"][model] = round(waits, 1)
             say(f"{model}: first words after {waits:.0f} ms (median of 20)")
+        record["pages"] = page_loads(batched[0])
         if options.n:
             record["abuse"] = abused(*batched, options.models, texts, options.n)
     written = json.dumps(record, indent=1)
