@@ -5,11 +5,13 @@ import random
 
 import numpy as np
 import pytest
+import torch
 
-from empatheia.config import load_recipe
+from empatheia.config import load_recipe, stage_data_config
 from empatheia.corpora import everyday, sample
 from empatheia.dialogue import Dialogue, Span, Turn
 from empatheia.errors import ConfigError
+from empatheia.resources import load_weights
 from empatheia.taxonomy import EMOTIONS, RECCON_EMOTIONS
 from empatheia.training.perceiving import (
     SIDE_OF,
@@ -26,7 +28,7 @@ from empatheia.training.perceiving import (
 )
 from empatheia.training.perception_card import PerceptionFolder, package_perception
 from empatheia.training.runner import run
-from empatheia.understanding.affect_reading import Affect
+from empatheia.understanding.affect_reading import Affect, AffectOfTurns
 
 RECIPE = "recipes/default/perception.yaml"
 
@@ -61,12 +63,33 @@ def test_targets_share_what_is_acceptable():
     item = next(item for item in items("train") if item.acceptable)
     lesson = _taught(item, 0.3)
     assert sum(lesson.emotions.values()) == pytest.approx(1) and lesson.emotions[item.dialogue.emotion] == 0.7
-    assert set(lesson.emotions) == item.accepted and lesson.side == item.side
+    assert set(lesson.emotions) == item.accepted and lesson.sides == {item.side: 1.0}
+
+
+def test_what_teachers_perceive_is_a_share_of_the_targets(finished, tmp_path):
+    checkpoint = str(finished / "checkpoint")
+    overrides = [f"data.teachers=[{checkpoint}]", "data.teacher_share=0.25", f"start={checkpoint}"]
+    plain = PerceiveTask(load_recipe(RECIPE, size="smoke"), tmp_path / "plain")
+    taught = PerceiveTask(load_recipe(RECIPE, size="smoke", overrides=overrides), tmp_path / "taught")
+    stage = taught.recipe.stages[0]
+    data = stage_data_config(taught.recipe, stage.data)
+    one, two = plain.lessons(data.model_copy(update={"teachers": ()})), taught.lessons(data)
+    said = AffectOfTurns.load(checkpoint).read([lesson.turns for lesson in one[:3]])
+    for before, after, felt in zip(one[:3], two[:3], said, strict=True):
+        for i, name in enumerate(EMOTIONS):
+            wanted = 0.75 * before.emotions.get(name, 0.0) + 0.25 * float(felt.emotions[i])
+            assert after.emotions[name] == pytest.approx(wanted, abs=1e-5)
+        assert sum(after.sides.values()) == pytest.approx(1, abs=1e-5)
+    assert [lesson.turns for lesson in one] == [lesson.turns for lesson in two]
+    assert taught.lessons(data) == two  # read from the run folder the second time
+    weights = taught.model.state_dict()
+    started = load_weights(finished / "checkpoint" / "adapter.safetensors")
+    assert started and all(torch.equal(value.half(), weights[name].half()) for name, value in started.items())
 
 
 def test_retyped_lessons_keep_their_cause_words():
     text = "My sister didn't come to the wedding, and nobody said why."
-    lesson = Lesson((Turn("speaker", text),), {"sad": 1.0}, "unpleasant", (Span(0, 10, 21),))
+    lesson = Lesson((Turn("speaker", text),), {"sad": 1.0}, {"unpleasant": 1.0}, (Span(0, 10, 21),))
     draw, seen = random.Random(3), set()
     for _ in range(50):
         made = _retyped(lesson, draw)

@@ -175,6 +175,10 @@ class PerceiveData(TaskData):
         ("edos", "emobank", "reccon"), description="Corpora learnt from besides: emotions, sides, cause words."
     )
     extra_limit: int | None = Field(None, ge=1, description="First so many items of each.")
+    teachers: tuple[str, ...] = Field(
+        (), description="Runs or model folders whose mean perception is learnt besides; {size}, {seed} are the run's."
+    )
+    teacher_share: float = Field(0.7, ge=0, le=1, description="Share of the target that is the teachers'.")
 
 
 class AnticipateData(TaskData):

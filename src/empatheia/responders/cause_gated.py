@@ -257,8 +257,7 @@ class CauseGatedEncoder(nn.Module):
         **_: Any,
     ) -> ResponderEncoding:
         """Reasons, unless that has been done, and encodes; shapes as in :class:`ResponderEncoding`."""
-        if reasoning is None:
-            reasoning = self.reasoner(input_ids, attention_mask)
+        reasoning = self.reasoner(input_ids, attention_mask) if reasoning is None else reasoning
         emotion_ids = reasoning.emotion_logits.argmax(-1)  # (batch,)
         if self.has_projection:
             states = self.projection(reasoning.states)

@@ -12,11 +12,13 @@ import hashlib
 import json
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
+from safetensors.torch import save_file
 from torch import Tensor
 from transformers import PreTrainedTokenizerFast
 
@@ -35,7 +37,16 @@ from empatheia.training.evaluation import N_RESAMPLES, fit_temperature
 from empatheia.training.responding import accepted_fields
 from empatheia.training.saving import save_folder, save_understander
 from empatheia.training.stages import StageData
-from empatheia.understanding.affect import ADAPTER, SIDES, AffectPieces, AffectReader, AffectReaderConfig, cause_targets
+from empatheia.training.starting import model_named, started_from
+from empatheia.understanding.affect import (
+    ADAPTER,
+    SIDES,
+    AffectPieces,
+    AffectReader,
+    AffectReaderConfig,
+    cause_targets,
+    checksum_of,
+)
 from empatheia.understanding.affect_reading import Affect, AffectOfTurns
 from empatheia.understanding.classification import IGNORED, Row, row_lengths
 from empatheia.understanding.utterance_classifier import train_pieces
@@ -75,13 +86,13 @@ class Lesson:
     Attributes:
         turns: What is read; the newest turn is the speaker's.
         emotions: Label to probability; empty = not supervised.
-        side: One of ``SIDES``, or "".
+        sides: Side to probability; empty = not supervised.
         causes: Cause spans; None = not supervised.
     """
 
     turns: tuple[Turn, ...]
     emotions: Mapping[str, float]
-    side: str
+    sides: Mapping[str, float]
     causes: tuple[Span, ...] | None = None
 
 
@@ -98,6 +109,8 @@ class PerceiveTask:
         validate_model_fields(recipe.model, accepted, f"recipe {recipe.name!r}")
         self._record: dict[str, Any] = {}
         self.model, self.reader = self._build()
+        if recipe.start is not None:
+            self.model.take(started_from(recipe))
 
     def _build(self) -> tuple[AffectReader, AffectPieces]:
         fields = dict(self.recipe.model)
@@ -127,6 +140,7 @@ class PerceiveTask:
         data = data or self.data
         draw = random.Random(self.recipe.seed)
         own = [_taught(item, data.accepted_share) for item in _everyday("train", data)[: data.train_limit]]
+        own = self._with_teachers(own, data)
         out = own[: len(own) * min(1, data.copies)]
         for _ in range(data.copies - 1):
             out += [_retyped(lesson, draw) for lesson in own]
@@ -134,13 +148,36 @@ class PerceiveTask:
         if data.empathetic:
             found = [one for text in data.empathetic for one in _empathetic(data, text, draw)]
             parts["empathetic_dialogues"] = len(found)
-            out += found
+            out += self._with_teachers(found, data)
         for corpus in data.extra:
             found = _EXTRA[corpus](data)
             parts[corpus] = len(found)
-            out += found
+            out += self._with_teachers(found, data)
         self._record[name] = {**parts, "all": len(out)}
         return out
+
+    def _with_teachers(self, lessons: list[Lesson], data: PerceiveData) -> list[Lesson]:
+        """The same lessons, a share of each target the teachers' mean; read once a run."""
+        if not data.teachers or not lessons:
+            return lessons
+        folders = [model_named(self.recipe, place, "data.teachers") for place in data.teachers]
+        texts = [[(turn.role, turn.text) for turn in lesson.turns] for lesson in lessons]
+        sums = [checksum_of(folder / ADAPTER) for folder in folders]
+        key = hashlib.sha256(json.dumps([sums, texts]).encode()).hexdigest()[:16]
+        path = self.folder / "teachers" / f"{key}.safetensors"
+        if not path.is_file():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            save_file(teacher_mean(folders, [lesson.turns for lesson in lessons]), path)
+        mean = {name: value.numpy() for name, value in load_weights(path).items()}
+        share = data.teacher_share
+        return [
+            replace(
+                lesson,
+                emotions=_mixed(lesson.emotions, EMOTIONS, mean["emotions"][i], share),
+                sides=_mixed(lesson.sides, SIDES, mean["sides"][i], share),
+            )
+            for i, lesson in enumerate(lessons)
+        ]
 
     def rows(self, lessons: Sequence[Lesson]) -> list[Row]:
         """Lessons as the model reads them, with targets."""
@@ -151,7 +188,7 @@ class PerceiveTask:
             for name, p in lesson.emotions.items():
                 target[EMOTIONS.index(name)] = p
             row["emotions"] = ((1 - smooth) * target + smooth * target.sum() / len(EMOTIONS)).tolist()
-            row["sides"] = [float(lesson.side == name) for name in SIDES]
+            row["sides"] = [lesson.sides.get(name, 0.0) for name in SIDES]
             row["causes"] = (
                 [IGNORED] * len(row["input_ids"])
                 if lesson.causes is None
@@ -188,8 +225,11 @@ class PerceiveTask:
         config.softmax_temperature = config.side_temperature = 1.0
         items = _everyday("valid", self.data)
         found = self._read([item.dialogue.turns for item in items])
-        gold = [EMOTIONS.index(str(item.dialogue.emotion)) for item in items]
-        own = fit_temperature(np.stack([one.emotions for one in found]), gold)
+        told = self._told(len(items))
+        felt = [*found, *self._read([turns for turns, _ in told])]
+        labels = [*(str(item.dialogue.emotion) for item in items), *(label for _, label in told)]
+        gold = [EMOTIONS.index(label) for label in labels]
+        own = fit_temperature(np.stack([one.emotions for one in felt]), gold)
         sides = np.stack([one.sides for one in found])
         config.softmax_temperature = own
         config.side_temperature = fit_temperature(sides, [SIDES.index(item.side) for item in items])
@@ -207,6 +247,19 @@ class PerceiveTask:
             **facts,
         )
 
+    def _told(self, most: int) -> list[tuple[tuple[Turn, ...], str]]:
+        """Contexts of EmpatheticDialogues' valid part, evenly drawn, if the model has learnt from the corpus.
+
+        Everyday texts alone would make it too sure of what that crowd tells, and that crowd alone not sure enough of
+        everyday texts: half of either is between.
+        """
+        if not self.data.empathetic or self.data.corpus == "sample":
+            return []
+        every = [
+            (e.context, str(d.emotion)) for d in empathetic_dialogues.load("valid").dialogues for e in d.examples()
+        ]
+        return every[:: max(1, len(every) // most)][:most]
+
     def _licence(self) -> str:
         if self.data.empathetic and self.data.corpus != "sample":
             return "CC BY-NC 4.0"  # of EmpatheticDialogues, the strictest of the sources
@@ -223,13 +276,40 @@ class PerceiveTask:
         return perception_scores(self._read, split, _everyday(split, self.data), outputs, () if is_sample else OUTSIDE)
 
 
+def teacher_mean(folders: Sequence[Path], conversations: Sequence[Sequence[Turn]]) -> dict[str, Tensor]:
+    """What several trained models perceive, on average (Hinton et al. 2015).
+
+    Args:
+        folders: Of saved :class:`AffectReader` models.
+        conversations: The newest turn last.
+
+    Returns:
+        ``emotions`` (conversations, 32) and ``sides`` (conversations, 3), rows that sum to 1. Pleasant and unpleasant
+        share what ``mixed`` leaves: half as the side heads say, half by the side of the likely emotions, which is right
+        where one of the two alone is not.
+    """
+    found = [AffectOfTurns.load(folder).read(conversations) for folder in folders]
+    emotions = np.mean([[one.emotions for one in own] for own in found], axis=0)
+    heads = np.mean([[one.sides for one in own] for own in found], axis=0)
+    mass = emotions @ np.array([[SIDE_OF.get(name) == side for side in SIDES[:2]] for name in EMOTIONS], dtype=float)
+    poles = sum(part / np.clip(part.sum(1, keepdims=True), 1e-9, None) for part in (heads[:, :2], mass)) / 2
+    sides = np.concatenate([poles * (1 - heads[:, 2:]), heads[:, 2:]], axis=1)
+    return {"emotions": torch.from_numpy(emotions).float(), "sides": torch.from_numpy(sides).float()}
+
+
+def _mixed(gold: Mapping[str, float], names: Sequence[str], taught: np.ndarray, share: float) -> dict[str, float]:
+    """A target of which ``share`` is the teachers'; all of it where there is no gold."""
+    own = share if gold else 1.0
+    return {name: (1 - own) * gold.get(name, 0.0) + own * float(p) for name, p in zip(names, taught, strict=True)}
+
+
 def _empathetic(data: PerceiveData, text: str, draw: random.Random) -> list[Lesson]:
     """EmpatheticDialogues: situations, or one context of each conversation."""
     corpus = sample if data.corpus == "sample" else empathetic_dialogues
     found = []
     for dialogue in corpus.load("train").dialogues[: data.empathetic_limit]:
         label = {str(dialogue.emotion): 1.0}
-        side = SIDE_OF.get(str(dialogue.emotion), "")
+        side = _side_of(dialogue.emotion)
         if text == "situation" and dialogue.situation:
             found.append(Lesson((Turn("speaker", dialogue.situation),), label, side))
         if text == "context" and (contexts := [e.context for e in dialogue.examples()]):
@@ -252,12 +332,17 @@ def _everyday(split: str, data: PerceiveData) -> tuple[EverydayItem, ...]:
     return everyday.items(split, folder)
 
 
+def _side_of(emotion: str | None) -> dict[str, float]:
+    side = SIDE_OF.get(str(emotion))
+    return {side: 1.0} if side else {}
+
+
 def _taught(item: EverydayItem, share: float) -> Lesson:
     """An item as a lesson; ``share`` of the probability goes to the other acceptable labels."""
     others = [name for name in item.acceptable if name != item.dialogue.emotion]
     emotions = {str(item.dialogue.emotion): 1.0 - (share if others else 0.0)}
     emotions |= dict.fromkeys(others, share / max(1, len(others)))
-    return Lesson(item.dialogue.turns, emotions, item.side, item.causes or None)
+    return Lesson(item.dialogue.turns, emotions, {item.side: 1.0}, item.causes or None)
 
 
 def _retyped(lesson: Lesson, draw: random.Random) -> Lesson:
@@ -271,7 +356,7 @@ def _retyped(lesson: Lesson, draw: random.Random) -> Lesson:
         text, kept = noisy(turn.text, marks, draw) if turn.role == "speaker" else (turn.text, marks)
         turns.append(Turn(turn.role, text))
         spans += [Span(i, start, end) for start, end in _runs(kept)]
-    return Lesson(tuple(turns), lesson.emotions, lesson.side, None if lesson.causes is None else tuple(spans))
+    return Lesson(tuple(turns), lesson.emotions, lesson.sides, None if lesson.causes is None else tuple(spans))
 
 
 def _runs(flags: Sequence[bool]) -> list[tuple[int, int]]:
@@ -290,7 +375,7 @@ def _edos(data: PerceiveData) -> list[Lesson]:
     for dialogue in CORPORA.get("edos")("all").dialogues[: data.extra_limit]:
         if dialogue.emotion in EMOTIONS:
             turns = speaker_last(dialogue.turns)
-            out.append(Lesson(turns, {str(dialogue.emotion): 1.0}, SIDE_OF.get(str(dialogue.emotion), "")))
+            out.append(Lesson(turns, {str(dialogue.emotion): 1.0}, _side_of(dialogue.emotion)))
     return out
 
 
@@ -302,7 +387,7 @@ def _emobank(data: PerceiveData) -> list[Lesson]:
         valence = float(row["V"])
         if row["split"] == "train" and row["text"].strip() and not 2.75 < valence < 3.25:
             side = "pleasant" if valence > 3 else "unpleasant"
-            out.append(Lesson((Turn("speaker", row["text"]),), {}, side))
+            out.append(Lesson((Turn("speaker", row["text"]),), {}, {side: 1.0}))
     return out[: data.extra_limit]
 
 
@@ -315,7 +400,7 @@ def _reccon(data: PerceiveData) -> list[Lesson]:
         found = (span for span in causes[example.dialogue_id, last].spans if span.turn <= last)
         spans = tuple(span for span in found if example.context[span.turn].role == "speaker")
         if spans:
-            out.append(Lesson(example.context, {}, "", spans))
+            out.append(Lesson(example.context, {}, {}, spans))
     return out
 
 

@@ -209,13 +209,25 @@ class AffectReader(EncoderModel):
                     " (pip install 'empatheia[encoder]'), or train again."
                 )
             model._start_from(_weights_of(place / _BASE_WEIGHTS))
-        missing, unexpected = model.load_state_dict(learnt, strict=False)
-        lacking = [name for name in missing if model.is_saved(name)]
-        if lacking or unexpected:
-            odd = (lacking or unexpected)[0]
-            raise CheckpointError(f"{folder / ADAPTER} does not fit its config.json, first at {odd!r}; get it again.")
+        model._take(learnt, folder, "its config.json")
         merge(model.encoder)
         return model.eval(), AffectPieces(read_tokenizer(place), config)
+
+    def take(self, folder: Path) -> None:
+        """Goes on from the updates and heads of a saved model of the same sizes.
+
+        Raises:
+            CheckpointError: They are of other sizes.
+        """
+        self._take(_weights_of(folder / ADAPTER), folder, "the model that is to go on from it")
+
+    def _take(self, learnt: Mapping[str, Tensor], folder: Path, of: str) -> None:
+        own = {name: value.shape for name, value in self.state_dict().items() if self.is_saved(name)}
+        given = {name: value.shape for name, value in learnt.items()}
+        odd = sorted(name for name in own.keys() | given.keys() if own.get(name) != given.get(name))
+        if odd:
+            raise CheckpointError(f"{folder / ADAPTER} does not fit {of}, first at {odd[0]!r}; get it again.")
+        self.load_state_dict(dict(learnt), strict=False)
 
     def save(self, folder: Path, half: bool = True) -> None:
         """Writes what :meth:`open` reads beside the base: configuration, updates and heads.
