@@ -268,7 +268,7 @@ def abused(
     address: str, process: psutil.Process, models: Sequence[str], texts: Sequence[str], n: int
 ) -> dict[str, float]:
     """The abuse, and the server's memory and queue before and after."""
-    asyncio.run(abuse(address, models, texts, max(200, n // 10)))  # caches are filled before memory is read
+    asyncio.run(abuse(address, models, texts, max(200, n // 2)))  # caches are filled before memory is read
     before = process.memory_info().rss
     counts = asyncio.run(abuse(address, models, texts, n))
     time.sleep(1)

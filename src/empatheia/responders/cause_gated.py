@@ -257,10 +257,10 @@ class CauseGatedEncoder(nn.Module):
         **_: Any,
     ) -> ResponderEncoding:
         """Reasons, unless that has been done, and encodes; shapes as in :class:`ResponderEncoding`."""
-        reasoning = self.reasoner(input_ids, attention_mask) if reasoning is None else reasoning
-        emotion_ids = reasoning.emotion_logits.argmax(-1)  # (batch,)
+        found: Any = self.reasoner(input_ids, attention_mask) if reasoning is None else reasoning
+        emotion_ids = found.emotion_logits.argmax(-1)  # (batch,)
         if self.has_projection:
-            states = self.projection(reasoning.states)
+            states = self.projection(found.states)
         else:
             states = embed_source(self.words, input_ids, self.word_scale)
         if self.emotions is not None:
@@ -269,10 +269,10 @@ class CauseGatedEncoder(nn.Module):
             states = states + self.roles(role_ids)
         return ResponderEncoding(
             last_hidden_state=self.stack(self.dropout(states), attention_mask),
-            gates=self.gates(reasoning.cause_logits),
+            gates=self.gates(found.cause_logits),
             emotion_ids=emotion_ids,
-            emotion_logits=reasoning.emotion_logits,
-            cause_logits=reasoning.cause_logits,
+            emotion_logits=found.emotion_logits,
+            cause_logits=found.cause_logits,
         )
 
     def gates(self, cause_logits: Tensor | None) -> Tensor | None:
