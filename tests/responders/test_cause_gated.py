@@ -241,3 +241,19 @@ def test_ablation_recipes_leave_out_what_their_names_say():  # section 6
         assert not without_el.emotion_embedding and without_el.gate == gate
         data = load_recipe(f"recipes/gao2021/{gate}_elex.yaml", "full").data
         assert (data.causes, built(f"{gate}_elex").gate) == ("lexicon", gate)
+
+
+@pytest.mark.parametrize("gate", ["soft", "hard", "none"])
+@pytest.mark.parametrize("num_beams", [1, 3])
+def test_a_reply_from_what_was_reasoned_already_is_the_same_reply(gate, num_beams):
+    torch.manual_seed(0)
+    model = CauseGated(config(gate=gate)).eval()
+    context = {"input_ids": torch.randint(6, 60, (3, 9)), "attention_mask": torch.ones(3, 9, dtype=torch.bool)}
+    context["attention_mask"][1, 5:] = False
+    asked = {"max_new_tokens": 8, "do_sample": False, "num_beams": num_beams}
+    n_reasoned = []
+    model.encoder.reasoner.register_forward_hook(lambda *_: n_reasoned.append(1))
+    reasoning = model.understand(**context)
+    replies = model.generate(**context, **asked, reasoning=reasoning)
+    assert len(n_reasoned) == 1
+    assert torch.equal(replies, model.generate(**context, **asked))

@@ -6,7 +6,6 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -21,7 +20,6 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-AXE = Path(__file__).parents[2] / "build" / "axe" / "node_modules" / "axe-core" / "axe.min.js"
 
 
 @contextmanager

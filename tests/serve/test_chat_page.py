@@ -7,7 +7,9 @@ import re
 
 import httpx2 as httpx
 import pytest
-from browsing import AXE, Visit, chromium
+from browsing import Visit, chromium
+
+from accessibility import serious, watched
 
 DOG = "😢 My dog ran away in the park because of the fireworks 🎆 and I am so worried."
 NIGHT = "We looked for him all night and I can not sleep."
@@ -310,10 +312,8 @@ def test_keyboard_alone(visiting):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_no_serious_fault(browser, address, scheme):
-    if not AXE.is_file():
-        pytest.skip("axe-core is not here: npm install --prefix build/axe axe-core")
     visit = Visit(browser, bypass_csp=True, color_scheme=scheme)
-    visit.context.add_init_script(path=AXE)
+    watched(visit.context)
     page = visit.open(f"{address}/")
     found = serious(page)
     say(page, DOG)
@@ -336,15 +336,3 @@ def test_axe_finds_no_serious_fault(browser, address, scheme):
     found += serious(page)
     visit.context.close()
     assert found == []
-
-
-def serious(page) -> list[str]:
-    page.wait_for_timeout(500)  # colours fade in
-    result = page.evaluate("() => axe.run(document, {resultTypes: ['violations']})")
-    assert result["passes"]
-    return [
-        f"{one['id']}: {node['html'][:160]} {node['any'][0]['message'] if node['any'] else ''}"
-        for one in result["violations"]
-        if one["impact"] in ("serious", "critical")
-        for node in one["nodes"]
-    ]

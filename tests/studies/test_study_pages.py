@@ -10,6 +10,7 @@ from fastapi.testclient import TestClient
 from made_studies import RECIPES, fill, made_items, meed2, simple
 from served_studies import browsing, served
 
+from accessibility import serious, watched
 from empatheia.dialogue import Reply, Understanding
 from empatheia.studies.design import read_design
 from empatheia.studies.desk import Desk
@@ -363,6 +364,24 @@ def test_what_was_dropped_while_the_server_was_away_is_sent_later(store, browser
         page.reload()
         page.wait_for_selector("[data-box=good] .card")
     context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_no_serious_fault_in_a_hit(store, browser, scheme):
+    with served(store) as url:
+        context = browser.new_context(bypass_csp=True, color_scheme=scheme)
+        watched(context)
+        page = context.new_page()
+        page.goto(f"{url}/?worker=w1&assignment=P-w1")
+        page.get_by_role("button", name="I agree", exact=True).wait_for()
+        found = serious(page)
+        begin(page, url)
+        found += serious(page)
+        drag(page, page.locator(".card").first, page.locator("[data-box=bad]"))
+        all_saved(page)
+        found += serious(page)
+        context.close()
+    assert found == []
 
 
 def test_what_was_dropped_while_postgresql_was_gone_is_sent_later(postgres, browser):

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from torch.utils.data import DataLoader
 
 from empatheia.errors import ConfigError
-from empatheia.text.batching import BucketBatchSampler, TokenBatchSampler
+from empatheia.text.batching import BucketBatchSampler, TokenBatchSampler, cut_by_length
 
 LENGTHS = st.lists(st.integers(1, 60), max_size=80)
 
@@ -75,3 +75,20 @@ def test_impossible_sizes_are_told():
         TokenBatchSampler([1], 0)
     with pytest.raises(ConfigError, match="batch_size is -1; accepted: at least 1"):
         BucketBatchSampler([1], -1)
+
+
+@given(st.lists(st.integers(1, 60), min_size=1, max_size=7).map(sorted), st.integers(0, 200))
+def test_no_other_cut_of_a_batch_computes_less(lengths, cost):
+    places = range(1, len(lengths))
+    cuts = (
+        [*(place for place in places if chosen >> place & 1), len(lengths)] for chosen in range(0, 1 << len(lengths), 2)
+    )
+
+    def computed(ends):
+        return sum(cost + (end - start) * lengths[end - 1] for start, end in zip([0, *ends], ends, strict=False))
+
+    assert computed(cut_by_length(lengths, cost)) == min(map(computed, cuts))
+
+
+def test_nothing_is_cut_into_nothing():
+    assert cut_by_length([], 5) == []

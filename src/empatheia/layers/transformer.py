@@ -125,8 +125,8 @@ class DecoderLayer(nn.Module):
     ) -> list[tuple[Tensor, Tensor]]:
         """Keys and values of the memory for the cross (and gated) attention, from the cache when it has them.
 
-        The gated attention's heads are stacked behind the cross attention's in one cache entry, so that beams
-        re-order both together.
+        Both stand in one cache entry, so that beams re-order them together: side by side in each head, because a
+        slice of the heads would be copied at every step before a batch can be multiplied with it.
         """
 
         def project() -> tuple[Tensor, Tensor]:
@@ -134,11 +134,11 @@ class DecoderLayer(nn.Module):
             if not self.is_gated:
                 return keys, values
             gated_keys, gated_values = self.gated_attention.project(memory, gates)
-            return torch.cat((keys, gated_keys), dim=1), torch.cat((values, gated_values), dim=1)
+            return torch.cat((keys, gated_keys), dim=-1), torch.cat((values, gated_values), dim=-1)
 
         keys, values = memory_of(cache, self.layer_idx, memory.shape[1], project)
-        n = self.cross_attention.n_heads
-        return [(keys[:, i : i + n], values[:, i : i + n]) for i in range(0, keys.shape[1], n)]
+        width = self.cross_attention.head_width
+        return list(zip(keys.split(width, dim=-1), values.split(width, dim=-1), strict=True))
 
     def forward(
         self,

@@ -25,7 +25,7 @@ from empatheia.listener.checkpoint import MANIFEST, Manifest, load_network, read
 from empatheia.listener.conversation import Conversation
 from empatheia.listener.given import given, refuse
 from empatheia.listener.inputs import ReadyInput, prepare
-from empatheia.listener.reading import EncodedInput, Reader
+from empatheia.listener.reading import ANSWERING, EncodedInput, Reader
 from empatheia.listener.strategies import Decoding
 from empatheia.listener.streaming import Cancelled, PieceQueue, ReplyStream
 from empatheia.registry import Registry, nearest
@@ -170,7 +170,7 @@ class Listener:
         for chunk in chunks(item):
             encoded = self.reader.encode(chunk)
             replies: dict[int, Reply] = {}
-            for batch in self.reader.batches(encoded, REPLIES_PER_BATCH):
+            for batch in self.reader.batches(encoded, REPLIES_PER_BATCH, ANSWERING):
                 replies.update(zip(batch, self._respond_batch([encoded[i] for i in batch], decoding), strict=True))
             results += [replies[i] for i in range(len(encoded))]
         return results
@@ -194,13 +194,15 @@ class Listener:
         decoding = _decoding(decoding, settings)
         encoded = self.reader.encode([prepare(item)])
         tensors = self.reader.tensors(encoded)
-        understanding = self.reader.understand_batch(encoded, tensors)[0]
+        found = self.reader.reason(tensors)
+        (understanding,) = self.reader.records(encoded, found)
+        known = self._known(found)
 
         def start(source: PieceQueue, cancelled: Cancelled) -> None:
             if decoding.strategy == "beam":
-                source.put(self._generate(encoded, tensors, decoding, stopping_criteria=[cancelled]))
+                source.put(self._generate(encoded, tensors, decoding, stopping_criteria=[cancelled], **known))
             else:
-                self._generate(encoded, tensors, decoding, streamer=source, stopping_criteria=[cancelled])
+                self._generate(encoded, tensors, decoding, streamer=source, stopping_criteria=[cancelled], **known)
 
         def finish(text: str) -> Reply:
             return Reply(text, understanding, self.name, decoding.to_dict())
@@ -227,13 +229,18 @@ class Listener:
 
     def _respond_batch(self, inputs: Sequence[EncodedInput], decoding: Decoding) -> list[Reply]:
         tensors = self.reader.tensors(inputs)
-        understandings = self.reader.understand_batch(inputs, tensors)
-        rows = self._generate(inputs, tensors, decoding).tolist()
+        found = self.reader.reason(tensors)
+        understandings = self.reader.records(inputs, found)
+        rows = self._generate(inputs, tensors, decoding, **self._known(found)).tolist()
         settings = decoding.to_dict()
         return [
             Reply(self.tokenizer.decode(row), understanding, self.name, settings)
             for row, understanding in zip(rows, understandings, strict=True)
         ]
+
+    def _known(self, found: Any) -> dict[str, Any]:
+        """What the network has reasoned, where it can go on from there."""
+        return {"reasoning": found} if getattr(self.network, "takes_reasoning", False) else {}
 
     @torch.inference_mode()
     def _generate(

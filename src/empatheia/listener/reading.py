@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -19,7 +20,7 @@ from empatheia.listener.checkpoint import Manifest
 from empatheia.listener.inputs import ReadyInput, unread
 from empatheia.side_inputs import make_side_inputs
 from empatheia.taxonomy import EMOTIONS
-from empatheia.text.batching import TokenBatchSampler
+from empatheia.text.batching import TokenBatchSampler, cut_by_length
 from empatheia.text.collation import (
     Collator,
     EncodedExample,
@@ -32,6 +33,10 @@ from empatheia.text.uncertainty import doubts
 from empatheia.understanding.cause_phrases import cause_phrases, speaker_words
 
 PIECES_PER_BATCH = 4096
+READING = 64
+"""What a batch that is only read costs by itself, in pieces of padding that cost the same."""
+ANSWERING = 768
+"""The same of a batch that is answered, step by step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +75,20 @@ class Reader:
             side.add(examples, items)
         return [EncodedInput(ready, pieces) for ready, pieces in zip(inputs, items, strict=True)]
 
-    def batches(self, inputs: Sequence[EncodedInput], batch_size: int) -> Iterator[list[int]]:
-        """Indices of inputs of like length: at most ``batch_size``, and ``PIECES_PER_BATCH`` pieces."""
+    def batches(self, inputs: Sequence[EncodedInput], batch_size: int, cost: int = READING) -> Iterator[list[int]]:
+        """Indices of inputs of like length: at most ``batch_size``, and ``PIECES_PER_BATCH`` pieces.
+
+        Args:
+            inputs: Encoded inputs.
+            batch_size: Most inputs in a batch.
+            cost: Of a batch by itself, in pieces: :data:`READING` or :data:`ANSWERING`.
+        """
         lengths = [len(item.pieces.input_ids) for item in inputs]
         for batch in TokenBatchSampler(lengths, PIECES_PER_BATCH, shuffle=False).batches():
             for start in range(0, len(batch), batch_size):
-                yield batch[start : start + batch_size]
+                part = batch[start : start + batch_size]
+                ends = cut_by_length([lengths[i] for i in part], cost)
+                yield from (part[first:end] for first, end in pairwise([0, *ends]))
 
     def tensors(self, inputs: Sequence[EncodedInput]) -> dict[str, Tensor]:
         """The features the network reads, on its device. Shape of each: ``(batch, source)``."""
@@ -102,12 +115,19 @@ class Reader:
         return [result for result in results if result is not None]
 
     @torch.inference_mode()
+    def reason(self, tensors: dict[str, Tensor]) -> Any:
+        """What the network finds in one batch; None without an emotion head."""
+        return self.network.understand(**tensors) if self.analyzes else None
+
     def understand_batch(self, inputs: Sequence[EncodedInput], tensors: dict[str, Tensor]) -> list[Understanding]:
         """One batch; a network without an emotion head gives a uniform distribution, marked as such."""
-        if not self.analyzes:
+        return self.records(inputs, self.reason(tensors))
+
+    def records(self, inputs: Sequence[EncodedInput], output: Any) -> list[Understanding]:
+        """What :meth:`reason` found, input by input."""
+        if output is None:
             even = [[1 / len(EMOTIONS)] * len(EMOTIONS)] * len(inputs)
             return [self._record(*pair, None) for pair in zip(inputs, even, strict=True)]
-        output = self.network.understand(**tensors)
         logits = output.emotion_logits[:, self._model_order].double() / self.manifest.temperature  # (batch, 32)
         emotions = logits.softmax(-1).tolist()
         causes = [None] * len(inputs) if output.cause_probs is None else output.cause_probs.float().tolist()

@@ -253,13 +253,14 @@ class CauseGatedEncoder(nn.Module):
         input_ids: Tensor,
         attention_mask: Tensor | None = None,
         role_ids: Tensor | None = None,
+        reasoning: Reasoning | None = None,
         **_: Any,
     ) -> ResponderEncoding:
-        """Reasons and encodes; shapes as in :class:`ResponderEncoding`."""
-        reasoning = self.reasoner(input_ids, attention_mask)
-        emotion_ids = reasoning.emotion_logits.argmax(-1)  # (batch,)
+        """Reasons, unless that has been done, and encodes; shapes as in :class:`ResponderEncoding`."""
+        found: Any = self.reasoner(input_ids, attention_mask) if reasoning is None else reasoning
+        emotion_ids = found.emotion_logits.argmax(-1)  # (batch,)
         if self.has_projection:
-            states = self.projection(reasoning.states)
+            states = self.projection(found.states)
         else:
             states = embed_source(self.words, input_ids, self.word_scale)
         if self.emotions is not None:
@@ -268,10 +269,10 @@ class CauseGatedEncoder(nn.Module):
             states = states + self.roles(role_ids)
         return ResponderEncoding(
             last_hidden_state=self.stack(self.dropout(states), attention_mask),
-            gates=self.gates(reasoning.cause_logits),
+            gates=self.gates(found.cause_logits),
             emotion_ids=emotion_ids,
-            emotion_logits=reasoning.emotion_logits,
-            cause_logits=reasoning.cause_logits,
+            emotion_logits=found.emotion_logits,
+            cause_logits=found.cause_logits,
         )
 
     def gates(self, cause_logits: Tensor | None) -> Tensor | None:
@@ -289,6 +290,7 @@ class CauseGated(Seq2SeqResponder):
 
     config_class = CauseGatedConfig
     has_emotion_head = True
+    takes_reasoning = True
     features: ClassVar[tuple[str, ...]] = (
         "input_ids",
         "attention_mask",
@@ -386,6 +388,19 @@ class CauseGated(Seq2SeqResponder):
             Emotion logits ``(batch, 32)`` and cause probabilities ``(batch, source)`` (None w/o ec).
         """
         return self.encoder.reasoner(input_ids, attention_mask)
+
+    def generate(self, *args: Any, reasoning: Reasoning | None = None, **kwargs: Any) -> Any:
+        """As in transformers; what :meth:`understand` found in the same context is not computed again.
+
+        Args:
+            *args: See transformers.
+            reasoning: Of the context, by keyword; None = it is reasoned about.
+            **kwargs: See transformers.
+        """
+        if reasoning is not None:
+            names = [name for name in ("input_ids", "attention_mask", "role_ids") if name in kwargs]
+            kwargs["encoder_outputs"] = self.encoder(**{name: kwargs[name] for name in names}, reasoning=reasoning)
+        return super().generate(*args, **kwargs)
 
 
 register(CauseGated)

@@ -127,3 +127,31 @@ class BucketBatchSampler(_LengthSampler):
 
     def _cut(self, indices: list[int]) -> list[list[int]]:
         return [indices[i : i + self.batch_size] for i in range(0, len(indices), self.batch_size)]
+
+
+def cut_by_length(lengths: Sequence[int], cost: int) -> list[int]:
+    """Where a batch sorted by length is cut so that the least is computed in vain.
+
+    A part of n sequences costs what it costs by itself and n times its longest sequence: padding is computed, too.
+
+    Args:
+        lengths: Tokens of each sequence, ascending.
+        cost: Of a part by itself, in tokens.
+
+    Returns:
+        The ends of the parts; the last one is the number of sequences.
+
+    >>> cut_by_length([10, 11, 12, 90], 30), cut_by_length([10, 11, 12, 90], 1000)
+    ([3, 4], [4])
+    """
+    least, first = [0], [0]  # the cost of the first n sequences, and where their last part begins
+    for end in range(1, len(lengths) + 1):
+        costs = [least[start] + cost + (end - start) * lengths[end - 1] for start in range(end)]
+        first.append(min(range(end), key=costs.__getitem__))
+        least.append(costs[first[-1]])
+    ends: list[int] = []
+    end = len(lengths)
+    while end:
+        ends.append(end)
+        end = first[end]
+    return ends[::-1]
