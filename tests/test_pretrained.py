@@ -260,7 +260,7 @@ def test_links_inside_a_folder_and_to_it_and_in_the_cache_of_the_hub_are_followe
 @pytest.mark.parametrize("place", ["notes.json", "inner/notes.json", "inner/folder"])
 def test_a_model_with_links_out_is_not_installed(tiny_copy, secret, place, tmp_path, monkeypatch):
     """The secret would be copied into a folder that is handed on."""
-    from empatheia.listener.installing import install_run, install_system
+    from empatheia.training.install import install_run, install_system
 
     monkeypatch.setenv("EMPATHEIA_MODELS", str(tmp_path / "models"))
     (tiny_copy / "inner").mkdir()

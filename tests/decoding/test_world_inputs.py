@@ -7,6 +7,8 @@ import pytest
 import torch
 from tiny_focus import byte_tokenizer, own_tokenizer
 
+from empatheia.checkpoints.inputs import prepare
+from empatheia.checkpoints.reader import Reader
 from empatheia.decoding.distractors import GivenDistractors
 from empatheia.decoding.focus import focused_generate
 from empatheia.decoding.given_replies import focused_score
@@ -14,8 +16,6 @@ from empatheia.decoding.targets import GivenTargets
 from empatheia.decoding.world_inputs import ResponderContexts, stacked_worlds, told_apart, world_texts, worlds_of
 from empatheia.dialogue import Dialogue
 from empatheia.errors import DecodingError
-from empatheia.listener.inputs import prepare
-from empatheia.listener.reading import Reader
 from empatheia.responders import RESPONDERS
 from empatheia.text.collation import Layout
 

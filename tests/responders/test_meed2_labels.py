@@ -9,13 +9,13 @@ import pytest
 import torch
 import yaml
 
+from empatheia.checkpoints.inputs import prepare
 from empatheia.config import load_recipe, recipes_root
 from empatheia.corpora import edos, pooled, sample
 from empatheia.corpora.turn_labels import write_turn_labels
 from empatheia.dialogue import Dialogue, Example
 from empatheia.errors import CheckpointError, ConfigError, DecodingError, MissingResourceError
 from empatheia.listener import Listener
-from empatheia.listener.inputs import prepare
 from empatheia.metrics.published import compare, published
 from empatheia.metrics.score import Score
 from empatheia.side_inputs.turn_labels import LabelsOfTurns

@@ -18,15 +18,16 @@ from transformers import LogitsProcessorList
 
 from empatheia.care.checking import Care
 from empatheia.care.guard import guarded, guarded_stream
+from empatheia.checkpoints.catalogue import DEFAULT, find_model, perceiver
+from empatheia.checkpoints.inputs import ReadyInput, prepare
+from empatheia.checkpoints.manifest import MANIFEST, Manifest, read_manifest
+from empatheia.checkpoints.reader import EncodedInput, Reader
+from empatheia.checkpoints.weights import load_network
+from empatheia.decoding.strategies import Decoding
 from empatheia.dialogue import Dialogue, Reply, Turn, Understanding
 from empatheia.errors import CheckpointError, ConfigError, DataError, DecodingError
-from empatheia.listener.catalogue import DEFAULT, find_model, perceiver
-from empatheia.listener.checkpoint import MANIFEST, Manifest, load_network, read_manifest
 from empatheia.listener.conversation import Conversation
 from empatheia.listener.given import given, refuse
-from empatheia.listener.inputs import ReadyInput, prepare
-from empatheia.listener.reading import EncodedInput, Reader
-from empatheia.listener.strategies import Decoding
 from empatheia.listener.streaming import Cancelled, PieceQueue, ReplyStream
 from empatheia.registry import Registry, nearest
 from empatheia.text.tokenizer import DialogueTokenizer

@@ -14,9 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from empatheia.checkpoints.inputs import ReadyInput, unread
+from empatheia.checkpoints.manifest import Manifest
 from empatheia.dialogue import Understanding
-from empatheia.listener.checkpoint import Manifest
-from empatheia.listener.inputs import ReadyInput, unread
 from empatheia.side_inputs import make_side_inputs
 from empatheia.taxonomy import EMOTIONS
 from empatheia.text.batching import TokenBatchSampler
