@@ -13,6 +13,7 @@ from transformers import GenerationConfig
 from empatheia.analysis import WordScores
 from empatheia.checkpoints.inputs import prepare
 from empatheia.checkpoints.manifest import FORMAT, Manifest
+from empatheia.checkpoints.reader import Reader
 from empatheia.decoding.distractors import GivenDistractors
 from empatheia.decoding.focus import focused_generate
 from empatheia.decoding.masked_distractors import MaskedDistractors
@@ -63,7 +64,7 @@ def labelled(listener) -> Listener:
         network.encoder.labels.weight.mul_(20)
     network.generation_config = GenerationConfig(decoder_start_token_id=tokenizer.bos_id, **marks)
     manifest = Manifest(format=FORMAT, system="meed2", name="labelled", layout={"separators": "double"})
-    return Listener(network, tokenizer, manifest)
+    return Listener(Reader(network, tokenizer, manifest))
 
 
 @pytest.fixture(scope="module")

@@ -62,8 +62,7 @@ class OwnVoice(LocalVoice):
 
     def labels(self, asked: Sequence[Asked], replies: Sequence[str]) -> list[list[int]]:
         """See :class:`LocalVoice`."""
-        tokenizer = self.listener.tokenizer
-        return [[*pieces.ids, tokenizer.eos_id] for pieces in tokenizer.encode_batch(list(replies))]
+        return self.listener.reader.contexts.reply_pieces(replies)
 
     def piece(self, id: int) -> str:
         """See :class:`LocalVoice`."""
