@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parent / "understanding"))
 
+from tiny_causes import entailment_model, spans_model
 from tiny_classifiers import encoder_classifier
 
 from empatheia.errors import CheckpointError, MissingDependencyError, MissingResourceError
@@ -200,6 +202,47 @@ def test_a_damaged_configuration_is_told(tmp_path, content):
         CheckpointError, match=r"cannot read .* Give a folder with config\.json, model\.safetensors and"
     ):
         load_pretrained(AutoModelForCausalLM, folder)
+
+
+@pytest.mark.parametrize(
+    ("part", "made", "name"),
+    [
+        ("causes", entailment_model, "threshold"),
+        ("causes", spans_model, "null_threshold"),
+        ("emotion", lambda: encoder_classifier().model, "softmax_temperature"),
+    ],
+)
+def test_a_number_that_is_none_in_the_configuration_of_a_part_is_told(cli, tmp_path, part, made, name):
+    """Every turn is below and above a threshold of NaN: answers were silent, checks of ranges passed it."""
+    made().save_pretrained(tmp_path / "model")
+    file = tmp_path / "model" / "config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {name: float("nan")}))
+    done = cli("analyze", "I won!", "--with", part, "--model-for", f"{part}={tmp_path / 'model'}")
+    assert done.code == 1 and f"config.json has {name} NaN; a number is expected. Give a folder" in done.err, done.err
+    assert done.err.count("\n") == 1 and done.out == ""
+
+
+@pytest.mark.parametrize(
+    ("model", "file"),
+    [
+        ("default", "config.json"),
+        ("default", "model.safetensors"),
+        ("default", "tokenizer.json"),
+        ("default", "empatheia.json"),
+        ("listener", "config.json"),
+        ("listener", "adapter.safetensors"),
+        ("listener", "empatheia.json"),
+    ],
+)
+@pytest.mark.parametrize("content", [b"", b"\x80\x04junk" * 9])
+def test_a_damaged_part_of_a_bundled_model_is_named_by_its_file(cli, tmp_path, model, file, content):
+    from empatheia.listener.catalogue import bundled_root
+
+    folder = Path(shutil.copytree(bundled_root() / model, tmp_path / "model"))
+    (folder / file).write_bytes(content)
+    done = cli("analyze", "I won!", "--model", str(folder))
+    assert done.code == 1 and file in done.err and str(folder) in done.err and "unexpected" not in done.err, done.err
+    assert done.err.startswith("error: ") and done.err.count("\n") == 1 and done.out == ""
 
 
 def test_what_is_not_here_is_told(tmp_path, monkeypatch):

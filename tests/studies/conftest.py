@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import shutil
-import signal
-import socket
-import subprocess
-import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from made_studies import Clock
+from postgres_server import NoPostgres, PostgresServer
 
 from empatheia.studies.store import Store
 
@@ -24,56 +17,15 @@ def clock() -> Clock:
     return Clock()
 
 
-def _free_port() -> int:
-    with contextlib.closing(socket.socket()) as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
-
-
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[str]:
-    """Address of a server's database ``postgres``."""
-    homes = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
-    found = shutil.which("initdb") or (str(homes[-1] / "initdb") if homes else None)
-    if found is None:
-        pytest.skip("PostgreSQL is not installed (Debian: apt-get install postgresql)")
-    bin_folder, folder = Path(found).parent, Path(tempfile.mkdtemp(prefix="empatheia-pg-"))
-    user = {}
-    if os.geteuid() == 0:  # PostgreSQL does not run as root
-        import pwd
-
-        try:
-            pwd.getpwnam("postgres")
-        except KeyError:
-            pytest.skip("PostgreSQL does not run as root, and there is no user postgres")
-        user = {"user": "postgres", "group": "postgres"}
-        shutil.chown(folder, "postgres", "postgres")
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": folder, **user}
-    port, data = _free_port(), folder / "data"
-    made = [str(bin_folder / "initdb"), "-D", str(data), "-A", "trust", "-U", "postgres", "-E", "UTF8", "--no-sync"]
-    subprocess.run(made, check=True, **quiet)
-    command = [str(bin_folder / "postgres"), "-D", str(data), "-p", str(port), "-k", str(folder), "-F"]
-    server = subprocess.Popen([*command, "-c", "listen_addresses=127.0.0.1"], **quiet)
-    address = f"postgresql://postgres@127.0.0.1:{port}/postgres"
+def postgres() -> Iterator[PostgresServer]:
+    """A server with one empty database."""
     try:
-        _wait_for(address)
-        yield address
-    finally:
-        server.send_signal(signal.SIGQUIT)  # at once
-        server.wait()
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _wait_for(address: str) -> None:
-    import psycopg
-
-    for _ in range(300):
-        try:
-            psycopg.connect(address, connect_timeout=2).close()
-            return
-        except psycopg.OperationalError:
-            time.sleep(0.1)
-    raise RuntimeError("PostgreSQL did not start")
+        server = PostgresServer()
+    except NoPostgres as reason:
+        pytest.skip(str(reason))
+    yield server
+    server.remove()
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -81,13 +33,9 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """An empty store of either kind."""
     if request.param == "sqlite":
         return str(tmp_path / "s.db")
-    import psycopg
-
-    address = request.getfixturevalue("postgres")
-    with psycopg.connect(address, autocommit=True) as connection:
-        connection.execute("DROP SCHEMA public CASCADE")
-        connection.execute("CREATE SCHEMA public")
-    return address
+    server: PostgresServer = request.getfixturevalue("postgres")
+    server.empty()
+    return server.address
 
 
 @pytest.fixture()

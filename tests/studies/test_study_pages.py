@@ -365,6 +365,30 @@ def test_what_was_dropped_while_the_server_was_away_is_sent_later(store, browser
     context.close()
 
 
+def test_what_was_dropped_while_postgresql_was_gone_is_sent_later(postgres, browser):
+    postgres.empty()
+    store = Store(postgres.address)
+    fill(store, meed2(*SMALL), made_items(6))
+    context = browser.new_context()
+    page = context.new_page()
+    with served(store) as url:
+        begin(page, url)
+        drag(page, page.locator(".card").first, page.locator("[data-box=good]"))
+        all_saved(page)
+        postgres.stop()
+        try:
+            drag(page, page.locator(".pool .card").first, page.locator("[data-box=bad]"))
+            page.wait_for_selector("text=is kept on this page")
+            assert "5432" not in page.content() and "postgres" not in page.content().lower()
+        finally:
+            postgres.start()
+        all_saved(page)
+        page.reload()
+        page.wait_for_selector("[data-box=bad] .card")
+        assert page.locator("[data-box=good] .card").count() == 1
+    context.close()
+
+
 @pytest.mark.parametrize("protocol", ["likert", "ab"])
 def test_scales_and_pairs_by_number_keys(tmp_path, browser, protocol):
     store = Store(str(tmp_path / "s.db"))

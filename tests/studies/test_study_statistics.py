@@ -197,6 +197,22 @@ def test_pairs_whatever_side_they_stood_on():
     assert none.p_value == 1 and none.to_dict()["ratio"] is None and none.to_dict()["rate"] is None
 
 
+def test_a_ratio_and_its_mirror():
+    """Rashkin et al.: 12 wins, 4 losses, 30 ties are 3.0; seen from the other side 0.333; their product is 1."""
+    (one,) = pair_results(judged("A", "B", 12, 4, 20, 10))
+    (other,) = pair_results(judged("A", "B", 4, 12, 20, 10))
+    assert one.ratio == 3 and other.ratio == pytest.approx(1 / 3) and one.ratio * other.ratio == pytest.approx(1)
+    assert one.smooth_ratio == 12.5 / 4.5 and one.n == 46
+
+
+def test_standard_error_as_printed():
+    """50 ones and 50 fives: 0.201."""
+    design = simple("likert", composition={"cards": "one"})
+    answers = [Answer(f"d{i}", "ED", ("A",), "quality", "1" if i < 50 else "5") for i in range(100)]
+    (row,) = mean_rows([sheet(answers=answers)], design, design.criteria[0])
+    assert row.mean == 3 and row.error == pytest.approx(0.201, abs=5e-4) and row.error == row.deviation / 10
+
+
 @pytest.mark.parametrize(
     ("wins", "losses", "p"), [(114, 61, 7.5e-5), (122, 73, 5.5e-4), (140, 65, 1.7e-7), (99, 88, 0.46)]
 )

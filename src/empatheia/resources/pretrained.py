@@ -7,6 +7,7 @@ while it is read.
 
 from __future__ import annotations
 
+import math
 import sysconfig
 from pathlib import Path
 from typing import Any
@@ -152,10 +153,15 @@ def model_type_of(place: str | Path) -> str:
 
 
 def _check_config(folder: Path, lead: str) -> None:
-    """Refuses a configuration that names code on the hub (``"attn_implementation": "someone/kernel"``)."""
+    """Refuses a configuration that names code on the hub (``"attn_implementation": "someone/kernel"``), or holds NaN.
+
+    A threshold or temperature that is NaN is below and above nothing: checks of ranges pass it and answers are silent.
+    """
     for name, value in _config(folder).items():
         if name.endswith("_implementation") and "/" in str(value):
             raise CheckpointError(f"{lead}: its config.json asks for code ({name}: {str(value)[:80]!r}), {_NOT_RUN}")
+        if isinstance(value, float) and math.isnan(value):
+            raise CheckpointError(f"{lead}: {folder / 'config.json'} has {name} NaN; a number is expected. {WHOLE}")
 
 
 def _config(folder: Path) -> dict[str, Any]:

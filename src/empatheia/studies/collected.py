@@ -105,6 +105,8 @@ def encoded(text: str) -> str:
 def export_dialogues(store: Store, folder: Path, incomplete: bool = False) -> list[Path]:
     """Writes ``empatheticdialogues/{train,valid,test}.csv`` and ``dialogues.jsonl`` with the texts as typed.
 
+    A split without a conversation has no file.
+
     Args:
         store: Of a collection.
         folder: Made if it is not there; name it as EMPATHEIA_DATA to load what is in it.
@@ -129,6 +131,9 @@ def export_dialogues(store: Store, folder: Path, incomplete: bool = False) -> li
     written = []
     for split, rows in lines.items():
         path = place / f"{split}.csv"
+        if len(rows) == 1:  # a reader takes a file without conversations for a broken one
+            path.unlink(missing_ok=True)
+            continue
         path.write_text("\n".join(rows) + "\n", encoding="utf-8")
         written.append(path)
     path = folder / "dialogues.jsonl"

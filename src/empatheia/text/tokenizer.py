@@ -17,7 +17,7 @@ from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerFast
 
 from empatheia.errors import CheckpointError, ConfigError
-from empatheia.reading import read_record
+from empatheia.reading import read_record, read_text
 from empatheia.text import vocabularies
 from empatheia.text.vocabularies import SPECIALS as SPECIALS
 from empatheia.text.words import Style, detokenize, tokenize_words
@@ -332,6 +332,7 @@ class DialogueTokenizer:
                     f"no {name} in {str(folder)!r}: not a folder this package saved, or incomplete; copy the"
                     " whole folder again."
                 )
+        file = META
         try:
             meta = read_record(folder / META)
             if meta["format"] > FORMAT:
@@ -340,7 +341,8 @@ class DialogueTokenizer:
                     f" {FORMAT}; install a newer empatheia."
                 )
             check_kind(meta["kind"])
-            written = (folder / "tokenizer.json").read_text(encoding="utf-8")
+            file = "tokenizer.json"
+            written = read_text(folder / file)
             tokenizer = Tokenizer.from_str(written.replace(_OUR_VERSION, _VERSION, 1))
             made = cls(tokenizer, meta["kind"], meta["style"], meta["specials"])
             size = meta["size"]
@@ -348,7 +350,7 @@ class DialogueTokenizer:
             raise
         except Exception as problem:  # the library raises a bare Exception for a truncated file
             raise CheckpointError(
-                f"the tokeniser in {str(folder)!r} cannot be read ({vocabularies.short(problem)});"
+                f"the tokeniser in {str(folder)!r} cannot be read ({file}: {vocabularies.short(problem)});"
                 " the file is truncated or foreign: copy the folder again."
             ) from None
         if len(made) != size:
