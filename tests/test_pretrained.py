@@ -236,7 +236,7 @@ def test_a_number_that_is_none_in_the_configuration_of_a_part_is_told(cli, tmp_p
 )
 @pytest.mark.parametrize("content", [b"", b"\x80\x04junk" * 9])
 def test_a_damaged_part_of_a_bundled_model_is_named_by_its_file(cli, tmp_path, model, file, content):
-    from empatheia.listener.catalogue import bundled_root
+    from empatheia.checkpoints.catalogue import bundled_root
 
     folder = Path(shutil.copytree(bundled_root() / model, tmp_path / "model"))
     (folder / file).write_bytes(content)

@@ -90,9 +90,13 @@ def read_manifest(folder: Path) -> Manifest:
             f" (differing: {', '.join(odd[:5]) or 'repeated names'}). {REMEDY}"
         )
     if not (isinstance(manifest.temperature, int | float) and 0 < manifest.temperature < math.inf):
-        raise CheckpointError(f"{path} has temperature {manifest.temperature!r}; it must be above 0, and finite. {_REMEDY}")
+        raise CheckpointError(
+            f"{path} has temperature {manifest.temperature!r}; it must be above 0, and finite. {REMEDY}"
+        )
     if not (isinstance(manifest.cause_threshold, int | float) and 0 <= manifest.cause_threshold <= 1):
-        raise CheckpointError(f"{path} has cause_threshold {manifest.cause_threshold!r}; it must be in 0 to 1. {_REMEDY}")
+        raise CheckpointError(
+            f"{path} has cause_threshold {manifest.cause_threshold!r}; it must be in 0 to 1. {REMEDY}"
+        )
     return manifest
 
 
