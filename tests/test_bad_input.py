@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from empatheia.checkpoints.catalogue import known_models
 from empatheia.config import load_recipe
 from empatheia.dialogue import Dialogue, Turn
 from empatheia.errors import CheckpointError, ConfigError, DataError, MissingResourceError
 from empatheia.judging.verdicts import read_ratings
 from empatheia.listener import Listener
-from empatheia.listener.catalogue import known_models
 
 
 def assert_one_line_error(done, pattern: str, code: int = 1) -> None:

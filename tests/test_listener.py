@@ -7,10 +7,10 @@ import sys
 import pytest
 
 import empatheia
+from empatheia.checkpoints.inputs import MAX_CHARACTERS, prepare, readable
 from empatheia.dialogue import Dialogue, Turn
 from empatheia.errors import CheckpointError, DataError, DecodingError
 from empatheia.listener import Decoding, Listener
-from empatheia.listener.inputs import MAX_CHARACTERS, prepare, readable
 from empatheia.taxonomy import EMOTIONS
 
 TEXT = "I lost my grandmother last week and I keep her scarf on my desk."
@@ -108,7 +108,7 @@ def test_sampling_follows_the_distribution():
     """Gumbel noise and arg max draw from the softmax: 4,000 seeds within four standard errors."""
     import torch
 
-    from empatheia.listener.strategies import RowNoise
+    from empatheia.decoding.strategies import RowNoise
 
     logits = torch.tensor([0.5, 2.0, -1.0, 1.0])
     n = 4000

@@ -194,10 +194,10 @@ def _cache(folder: Path) -> None:
 
 
 def _rows(folder: Path, name: str, **options: Any) -> None:
+    from empatheia.checkpoints.inputs import prepare
     from empatheia.cli.conversations import read_conversations
     from empatheia.cli.rows import read_rows
     from empatheia.errors import DataError
-    from empatheia.listener.inputs import prepare
 
     for row in read_conversations(folder / name, **options):
         assert (row.error is None) != (row.item is None), row
@@ -248,8 +248,8 @@ def _texts_of_models(folder: Path) -> None:
 
 
 def _model(folder: Path) -> None:
-    from empatheia.listener.catalogue import describe_model
-    from empatheia.listener.checkpoint import read_manifest
+    from empatheia.checkpoints.catalogue import describe_model
+    from empatheia.checkpoints.manifest import read_manifest
     from empatheia.listener.parts import stand_in_reason
     from empatheia.understanding.affect import read_facts
 
@@ -363,6 +363,7 @@ def readers() -> tuple[Reader, ...]:
     from empatheia.decoding.reply_index import ReplyIndex
     from empatheia.judging.verdicts import read_ratings
     from empatheia.metrics.bertscore import read_baseline
+    from empatheia.metrics.records import read_records
     from empatheia.reading import read_array, read_record
     from empatheia.reports.focus_chart import focus_chart, read_focus_record
     from empatheia.reports.label_charts import GOLD_FIELDS, labels_in, read_rows
@@ -371,7 +372,6 @@ def readers() -> tuple[Reader, ...]:
     from empatheia.side_by_side import read_answers
     from empatheia.side_inputs.external_vectors import read_features as read_vectors
     from empatheia.text.vectors import load_vectors
-    from empatheia.training.records import read_records
     from empatheia.understanding.feature_classifier import read_features
     from empatheia.understanding.inferences.index import read_meta
 
@@ -629,7 +629,7 @@ def _replies(name: str) -> Read:
 
 
 def _card(folder: Path) -> None:
-    from empatheia.listener.catalogue import _numbers
+    from empatheia.checkpoints.catalogue import _numbers
 
     _numbers(folder / "card.json")
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from empatheia.checkpoints.catalogue import bundled_root
 from empatheia.cli.results import ResultFile
 from empatheia.cli.rows import answer_each, looks_like_file, read_rows
 from empatheia.errors import DataError, MissingResourceError
-from empatheia.listener.catalogue import bundled_root
 from empatheia.listener.tables import as_text
 from empatheia.taxonomy import EMOTIONS
 

@@ -52,7 +52,7 @@ def test_who_is_named_answers_alone_and_nobody_is_five_steps(cli, tiny_model, mo
 
     home.five_steps.cache_clear()
     home._shared.cache_clear()
-    monkeypatch.setattr("empatheia.listener.catalogue.bundled_root", lambda: tiny_model.parent)
+    monkeypatch.setattr("empatheia.checkpoints.catalogue.bundled_root", lambda: tiny_model.parent)
     monkeypatch.setattr("empatheia.listener.listener.find_model", lambda place: tiny_model)
     try:
         own = FocusedListener().respond(TEXT, explain=True)

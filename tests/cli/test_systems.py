@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from empatheia.checkpoints import system_recipes
+from empatheia.checkpoints.system_recipes import recipes_of_systems
 from empatheia.config import load_recipe
-from empatheia.listener import system_recipes, systems
-from empatheia.listener.system_recipes import recipes_of_systems
+from empatheia.listener import systems
 from empatheia.listener.systems import find_system, known_systems
 from empatheia.responders import RESPONDERS
 from tiny_language_models import make_folder
@@ -29,7 +30,7 @@ def nowhere(monkeypatch, tmp_path):
     """No model is bundled or installed, and there are no runs."""
     monkeypatch.setenv("EMPATHEIA_MODELS", str(tmp_path / "models"))
     monkeypatch.setenv("EMPATHEIA_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("empatheia.listener.catalogue.bundled_root", lambda: tmp_path / "bundled")
+    monkeypatch.setattr("empatheia.checkpoints.catalogue.bundled_root", lambda: tmp_path / "bundled")
     monkeypatch.delenv("EMPATHEIA_API_KEY", raising=False)
     monkeypatch.chdir(tmp_path)
     return tmp_path

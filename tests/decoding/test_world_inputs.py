@@ -7,15 +7,16 @@ import pytest
 import torch
 from tiny_focus import byte_tokenizer, own_tokenizer
 
+from empatheia.checkpoints.contexts import ContextReader
+from empatheia.checkpoints.inputs import prepare
+from empatheia.checkpoints.reader import Reader
 from empatheia.decoding.distractors import GivenDistractors
 from empatheia.decoding.focus import focused_generate
 from empatheia.decoding.given_replies import focused_score
 from empatheia.decoding.targets import GivenTargets
-from empatheia.decoding.world_inputs import ResponderContexts, stacked_worlds, told_apart, world_texts, worlds_of
+from empatheia.decoding.world_inputs import stacked_worlds, told_apart, world_texts, worlds_of
 from empatheia.dialogue import Dialogue
 from empatheia.errors import DecodingError
-from empatheia.listener.inputs import prepare
-from empatheia.listener.reading import Reader
 from empatheia.responders import RESPONDERS
 from empatheia.text.collation import Layout
 
@@ -61,7 +62,7 @@ class Network:
 
 def test_side_inputs_read_the_altered_text(contrasts):
     side = Seen()
-    contexts = ResponderContexts(Network, own_tokenizer(), Layout(), [side])
+    contexts = ContextReader(Network, own_tokenizer(), Layout(), [side])
     worlds = worlds_of(DIALOGUES, contrasts, contexts)
     assert side.texts == [text for contrast in contrasts for text in contrast.texts]
     assert set(worlds.inputs) == {"input_ids", "attention_mask", "role_ids", "seen"}
@@ -87,18 +88,18 @@ def test_without_distractors_it_is_plain_decoding(tiny_model, contrasts):
 
     mixed = worlds_of(DIALOGUES, [contrasts[0], None], encode)
     assert told_apart(mixed).tolist() == [[True, True], [False, False]]
-    assert set(mixed.inputs) == set(reader.features)
+    assert set(mixed.inputs) == set(reader.contexts.features)
     options = {"num_beams": 2, "max_new_tokens": 6, "do_sample": False}
     focused = focused_generate(reader.network, mixed, 6.0, 0.9, **options)
     plain = reader.network.generate(**mixed.true(), **options)
     assert focused[1].tolist()[: plain.shape[1]] == plain[1].tolist()[: focused.shape[1]]
-    labels = ResponderContexts(reader.network, reader.tokenizer, reader.layout).labels(["I see.", "Oh"])
+    labels = ContextReader(reader.network, reader.tokenizer, reader.contexts.layout).labels(["I see.", "Oh"])
     assert focused_score(reader.network, mixed, labels).log_belief[1, -1].exp().tolist() == pytest.approx([1 / 3] * 3)
 
 
 def test_the_contexts_of_training_are_those_of_the_listener(tiny_model, contrasts):
     reader = _reader(tiny_model)
-    ours = worlds_of(DIALOGUES, contrasts, ResponderContexts(reader.network, reader.tokenizer, reader.layout))
+    ours = worlds_of(DIALOGUES, contrasts, ContextReader(reader.network, reader.tokenizer, reader.contexts.layout))
     theirs = worlds_of(DIALOGUES, contrasts, lambda ds: reader.tensors(reader.encode([prepare(d) for d in ds])))
     assert set(ours.inputs) == set(theirs.inputs)
     assert all(torch.equal(tensor, theirs.inputs[name]) for name, tensor in ours.inputs.items())
@@ -113,7 +114,7 @@ def _reader(folder):
 
 
 def test_unseen_differences_are_told(contrasts, caplog):
-    contexts = ResponderContexts(Network, own_tokenizer(), Layout(max_source=8), [Seen()])
+    contexts = ContextReader(Network, own_tokenizer(), Layout(max_source=8), [Seen()])
     with caplog.at_level(logging.WARNING, logger="empatheia"):
         worlds = worlds_of(DIALOGUES, contrasts, contexts)
     assert not told_apart(worlds)[1].any()
@@ -135,7 +136,7 @@ def test_hugging_face_tokenizers(contrasts):
 
 
 def test_bad_input(contrasts):
-    contexts = ResponderContexts(Network, own_tokenizer(), Layout(), [Seen()])
+    contexts = ContextReader(Network, own_tokenizer(), Layout(), [Seen()])
     with pytest.raises(DecodingError, match="2 conversations and 1 contrasts"):
         worlds_of(DIALOGUES, contrasts[:1], contexts)
     with pytest.raises(DecodingError, match="have none"):
@@ -161,6 +162,6 @@ def test_responders_can_be_read(contrasts):
         for parameter in network.parameters():
             if parameter.dim() > 1:
                 parameter.mul_(3)
-    worlds = worlds_of(DIALOGUES, contrasts, ResponderContexts(network, tokenizer, Layout()))
+    worlds = worlds_of(DIALOGUES, contrasts, ContextReader(network, tokenizer, Layout()))
     ids = focused_generate(network, worlds, 6.0, 0.9, max_new_tokens=5, do_sample=False)
     assert ids.shape[0] == 2

@@ -14,15 +14,16 @@ from fake_components import FakeEmotion, FakeInferences, FakeIntent, FakeMechani
 from pydantic import BaseModel
 
 from empatheia.analysis import Inference, TurnLabels
+from empatheia.checkpoints.inputs import prepare
 from empatheia.decoding.distractors import GivenDistractors, RandomDistractors
 from empatheia.decoding.focus import focused_generate
 from empatheia.decoding.given_replies import focused_score
+from empatheia.decoding.strategies import Decoding
 from empatheia.decoding.turn_pool import TurnPool
 from empatheia.decoding.world_inputs import worlds_of
 from empatheia.dialogue import Dialogue
 from empatheia.errors import ConfigError, DataError, DecodingError
 from empatheia.listener import FocusedListener, Listener
-from empatheia.listener.inputs import prepare
 from empatheia.listener.reply_schema import SCHEMA, ReplyRecord, schema
 from empatheia.listener.steps.perceive import carried
 from empatheia.listener.steps.responders import OwnVoice
@@ -36,7 +37,6 @@ from empatheia.listener.steps.settings import (
 )
 from empatheia.listener.steps.steering import Steering
 from empatheia.listener.steps.voices import Asked, Voice
-from empatheia.listener.strategies import Decoding
 from empatheia.taxonomy import EMOTIONS, LABELS_41, RELATIONS
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "decoding"))
@@ -468,7 +468,7 @@ def test_a_reasoner_must_name_emotions():
 
 
 def test_without_any_model_of_emotion_nothing_is_named(listener, monkeypatch, tmp_path):
-    monkeypatch.setattr("empatheia.listener.catalogue.bundled_root", lambda: tmp_path)
+    monkeypatch.setattr("empatheia.checkpoints.catalogue.bundled_root", lambda: tmp_path)
     own = FocusedListener({"express": SHORT, "reasoner": "default"}, voices=[listener], distractors={"given": OTHERS})
     reply = own.respond(TEXT, explain=True)
     why = reply.explanation

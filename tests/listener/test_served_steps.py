@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from empatheia.checkpoints.inputs import prepare
 from empatheia.decoding.distractors import GivenDistractors, RandomDistractors
 from empatheia.decoding.turn_pool import TurnPool
 from empatheia.dialogue import Dialogue
 from empatheia.errors import ConfigError, DecodingError, EndpointError
 from empatheia.listener import FocusedListener, LanguageListener
-from empatheia.listener.inputs import prepare
 from empatheia.listener.steps.served import SERVED, served_component
 from empatheia.listener.steps.steering import Steering
 from empatheia.resources.chat_endpoint import ChatEndpoint

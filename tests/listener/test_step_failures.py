@@ -12,6 +12,7 @@ import pytest
 from fake_components import FakeEmotion, FakeIntent, FakeMechanisms, FakeReaction, distribution
 
 from empatheia.decoding.distractors import GivenDistractors
+from empatheia.decoding.strategies import Decoding
 from empatheia.dialogue import Dialogue
 from empatheia.errors import ConfigError, DataError, EndpointError
 from empatheia.listener import FocusedListener, LanguageListener, Listener
@@ -21,7 +22,6 @@ from empatheia.listener.reply_schema import ReplyRecord
 from empatheia.listener.steps.answering import MOST_FAILURES, each_alone
 from empatheia.listener.steps.perceive import Perceiver
 from empatheia.listener.steps.served import SERVED
-from empatheia.listener.strategies import Decoding
 from empatheia.resources.chat_endpoint import ChatEndpoint
 from empatheia.taxonomy import EMOTIONS
 

@@ -11,23 +11,24 @@ from fake_components import Fake, FakeIntent, FakeReaction, FakeWords
 from transformers import GenerationConfig
 
 from empatheia.analysis import WordScores
+from empatheia.checkpoints.inputs import prepare
+from empatheia.checkpoints.manifest import FORMAT, Manifest
+from empatheia.checkpoints.reader import Reader
 from empatheia.decoding.distractors import GivenDistractors
 from empatheia.decoding.focus import focused_generate
 from empatheia.decoding.masked_distractors import MaskedDistractors
 from empatheia.decoding.reply_index import ReplyIndex
 from empatheia.decoding.retrieving import PairReader
+from empatheia.decoding.strategies import Decoding
 from empatheia.decoding.world_inputs import worlds_of
 from empatheia.dialogue import CauseAnnotation, Dialogue, Span
 from empatheia.errors import ConfigError, DecodingError
 from empatheia.listener import FocusedListener, Listener
-from empatheia.listener.checkpoint import FORMAT, Manifest
-from empatheia.listener.inputs import prepare
 from empatheia.listener.reply_schema import ReplyRecord
 from empatheia.listener.retriever import Retriever
 from empatheia.listener.steps.contrast import read_by_responders
 from empatheia.listener.steps.settings import FocusSettings, MemorySettings
 from empatheia.listener.steps.steering import Steering
-from empatheia.listener.strategies import Decoding
 from empatheia.responders.meed2 import MEED2, MEED2Config
 from empatheia.responders.rashkin_retrieval import RashkinRetrieval, RetrievalConfig
 from empatheia.side_inputs.external_vectors import ExternalVectors
@@ -63,7 +64,7 @@ def labelled(listener) -> Listener:
         network.encoder.labels.weight.mul_(20)
     network.generation_config = GenerationConfig(decoder_start_token_id=tokenizer.bos_id, **marks)
     manifest = Manifest(format=FORMAT, system="meed2", name="labelled", layout={"separators": "double"})
-    return Listener(network, tokenizer, manifest)
+    return Listener(Reader(network, tokenizer, manifest))
 
 
 @pytest.fixture(scope="module")

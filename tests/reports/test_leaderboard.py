@@ -15,11 +15,11 @@ import pytest
 
 from empatheia.corpora.loading import sample_root
 from empatheia.errors import DataError
+from empatheia.metrics.records import measured_of
 from empatheia.reports.leaderboard import leaderboard_html, reply_data, write_leaderboard
 from empatheia.reports.page import write_whole
 from empatheia.reports.record_tables import in_unit, tables
 from empatheia.side_by_side import align, read_answers
-from empatheia.training.records import measured_of
 
 ROOT = Path(__file__).resolve().parents[2]
 REPLIES = sample_root() / "replies"

@@ -9,13 +9,13 @@ import pytest
 import torch
 import yaml
 
+from empatheia.checkpoints.inputs import prepare
 from empatheia.config import load_recipe, recipes_root
 from empatheia.corpora import edos, pooled, sample
 from empatheia.corpora.turn_labels import write_turn_labels
 from empatheia.dialogue import Dialogue, Example
 from empatheia.errors import CheckpointError, ConfigError, DecodingError, MissingResourceError
 from empatheia.listener import Listener
-from empatheia.listener.inputs import prepare
 from empatheia.metrics.published import compare, published
 from empatheia.metrics.score import Score
 from empatheia.side_inputs.turn_labels import LabelsOfTurns
@@ -197,8 +197,7 @@ def test_perplexity_with_the_gold_label_has_a_name_of_its_own(trained):
     task, _ = trained
     examples = [e for e in task.examples(task.recipe.data, "test") if e.response][:5]
     decoding = task.recipe.decoding.model_copy(update={"max_new_tokens": 3})
-    side = {"side_inputs": task.side_inputs}
-    found = evaluate_model(task.model, task.tokenizer, examples, task.layout(task.recipe.data), decoding, {}, **side)
+    found = evaluate_model(task.contexts(task.recipe.data), examples, decoding, {})
     plain, told = found["ppl_token"], found["gold label: ppl_token"]
     assert "gold_labels:no" in plain["signature"] and "gold_labels:yes" in told["signature"]
     assert plain["value"] != told["value"]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import AutoTokenizer, DataCollatorForSeq2Seq
 
-from empatheia.listener.catalogue import bundled_root
+from empatheia.checkpoints.catalogue import bundled_root
 from empatheia.text.auto_tokenizer import EmpatheiaTokenizer
 from empatheia.text.tokenizer import DialogueTokenizer
 

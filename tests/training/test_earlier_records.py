@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from empatheia.metrics.earlier_records import is_score, measured_by_names
+from empatheia.metrics.records import measured_of, read_records
 from empatheia.metrics.rows import LABELS
-from empatheia.training.earlier_records import is_score, measured_by_names
-from empatheia.training.records import measured_of, read_records
 
 RESULTS = Path(__file__).resolve().parents[2] / "results"
 

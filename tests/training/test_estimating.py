@@ -14,8 +14,8 @@ import torch
 from empatheia.config import load_recipe
 from empatheia.corpora import sample
 from empatheia.errors import ConfigError
+from empatheia.metrics.earlier_records import measured_by_names
 from empatheia.reports.results_page import keep
-from empatheia.training.earlier_records import measured_by_names
 from empatheia.training.estimating import EstimateTask, comparisons, recall_metrics
 from empatheia.training.runner import run
 from empatheia.training.word_chart import methods_of, word_chart, word_table

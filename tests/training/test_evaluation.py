@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from empatheia.checkpoints.contexts import ContextReader
 from empatheia.config import DecodingConfig
 from empatheia.corpora import sample
 from empatheia.dialogue import CauseAnnotation, Dialogue
@@ -186,7 +187,7 @@ def test_perfect_replies_score_perfectly():
 
 
 def test_word_causes_against_whole_turns(model, tokenizer):
-    rows = word_cause_flags(model, tokenizer, Layout(), "test", sample.root())
+    rows = word_cause_flags(ContextReader(model, tokenizer, Layout()), "test", sample.root())
     assert rows and all(len(values) == len(gold) and set(gold) <= {0, 1} for values, gold in rows)
     assert any(0 < sum(gold) < len(gold) for _, gold in rows)
     certain = [([float(flag) for flag in gold], gold) for _, gold in rows]
@@ -221,7 +222,8 @@ def test_a_whole_evaluation(model, tokenizer, examples, tmp_path, monkeypatch):
     unknown = type(examples[0])(examples[0].context, "I DON'T know " + "at all " * 80, "unknown", 1)
     gold = {example.dialogue_id: CauseAnnotation(example.dialogue_id, 0, (0,)) for example in examples}
     decoding = DecodingConfig(max_new_tokens=3)
-    arguments = (model, tokenizer, [*examples, unknown], Layout(), decoding, gold, tmp_path / "outputs.jsonl")
+    contexts = ContextReader(model, tokenizer, Layout())
+    arguments = (contexts, [*examples, unknown], decoding, gold, tmp_path / "outputs.jsonl")
     scores = evaluate_model(*arguments, cause_threshold=0.0)
     assert "accuracy" not in scores, "one emotion is unknown"
     assert {"ppl_word", "bleu_nltk_2", "dist_corpus_1", "cause_f1_turn", "decoding"} <= set(scores)
@@ -235,7 +237,7 @@ def test_a_whole_evaluation(model, tokenizer, examples, tmp_path, monkeypatch):
         spans = [example.context[s["turn"]].text[s["start"] : s["end"]] for s in row["causes"]]
         assert all(span and span == span.strip() for span in spans), "causes are words of the context"
     assert any(row["causes"] for row in rows)
-    known = evaluate_model(model, tokenizer, examples, Layout(), decoding, {})
+    known = evaluate_model(contexts, examples, decoding, {})
     assert {"accuracy", "accuracy_top5", "f1_macro", "calibration_error"} <= set(known)
     assert "cause_f1_turn" not in known
 
@@ -249,10 +251,11 @@ def test_a_model_that_draws_is_measured_the_same_again(tokenizer, examples, monk
     model = MIME(MIMEConfig(**sizes, variant="repo"))
     for parameter in model.parameters():
         parameter.data.normal_(std=0.5)
+    contexts = ContextReader(model, tokenizer, Layout())
     found = []
     for seed in (1, 2):
         torch.manual_seed(seed)
-        found.append(evaluate_model(model, tokenizer, examples, Layout(), DecodingConfig(max_new_tokens=3), {}))
+        found.append(evaluate_model(contexts, examples, DecodingConfig(max_new_tokens=3), {}))
     assert found[0]["ppl_token"] == found[1]["ppl_token"]
     torch.manual_seed(1)
     items = encode_examples(examples, tokenizer, Layout())

@@ -105,6 +105,7 @@ def point(kind: str) -> dict:
 
 def test_unfocused_it_is_what_the_responder_is_measured_as(places, tmp_path):
     """Replies, BLEU, Distinct and perplexity of S0 are those of the task that trains responders."""
+    from empatheia.checkpoints.contexts import ContextReader
     from empatheia.responders import RESPONDERS
     from empatheia.text.collation import Layout
     from empatheia.text.tokenizer import DialogueTokenizer
@@ -114,7 +115,8 @@ def test_unfocused_it_is_what_the_responder_is_measured_as(places, tmp_path):
     examples = chosen_examples(chosen.data)
     tokenizer = DialogueTokenizer.from_pretrained(places.speaker)
     network = RESPONDERS.get("cause_gated").from_pretrained(places.speaker).eval()
-    theirs = evaluate_model(network, tokenizer, examples, Layout(max_source=128), chosen.decoding, {})
+    contexts = ContextReader(network, tokenizer, Layout(max_source=128))
+    theirs = evaluate_model(contexts, examples, chosen.decoding, {})
     ours = run(chosen, tmp_path, show_progress=False).metrics["metrics"]
     for key in ("ppl_token", "ppl_word", "ppl_item", "bleu_nltk_1", "dist_corpus_2"):
         assert ours[f"S0: {key}"]["value"] == pytest.approx(theirs[key]["value"], rel=1e-5), key

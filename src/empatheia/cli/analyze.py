@@ -191,10 +191,10 @@ def _run(
     keeps_formulas: bool,
 ) -> None:
     """Analyses rows chunk by chunk, in constant memory."""
+    from empatheia.checkpoints.inputs import as_dialogue
     from empatheia.cli.output import print_json, print_lines, row_line, say
     from empatheia.cli.progress import progress_bar
     from empatheia.cli.results import ResultFile, model_mark
-    from empatheia.listener.inputs import as_dialogue
     from empatheia.listener.tables import CSV_COLUMNS, beside_given, flat
 
     bad: list[int] = []

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from empatheia.analysis import Analysis
     from empatheia.cli.results import ResultFile
     from empatheia.listener.analyzer import Analyzer
-    from empatheia.listener.report import Report
+    from empatheia.reports.analysis_page import Report
 
 ROWS_PER_CHUNK = TURNS_PER_CHUNK = 1024
 """What is analysed and written at a time: as much work as a kill can cost."""
@@ -126,10 +126,10 @@ def _run(
     keeps_formulas: bool,
 ) -> None:
     """Analyses conversations chunk by chunk, in constant memory."""
+    from empatheia.checkpoints.inputs import as_conversation
     from empatheia.cli.findings import TABLE_COLUMNS, table_rows
     from empatheia.cli.progress import progress_bar
     from empatheia.cli.results import ResultFile
-    from empatheia.listener.inputs import as_conversation
     from empatheia.listener.tables import beside_given
 
     first = next(rows)
@@ -202,7 +202,7 @@ def _shower(as_json: bool, is_quiet: bool) -> Callable[[Row, Analysis | str, dic
 def _report(html: Path | None, out: Path | None, source: str) -> Report | None:
     if html is None:
         return None
-    from empatheia.listener.report import Report
+    from empatheia.reports.analysis_page import Report
 
     return Report(source=source, full_data=out.name if out is not None else "")
 
@@ -248,7 +248,7 @@ def _asked(
     analyzer: Analyzer, chunk: list[Row], batch_size: int, advance: Callable[[int], None]
 ) -> Iterator[tuple[Row, Analysis | str]]:
     """Each row of a chunk with its analysis, or with what is wrong with it."""
-    from empatheia.listener.inputs import as_conversation
+    from empatheia.checkpoints.inputs import as_conversation
 
     faults: dict[int, str] = {}
     good: list[Any] = []

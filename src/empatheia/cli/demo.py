@@ -56,8 +56,8 @@ def demo(
 
 def about(listener: Listener, model: str | None) -> str:
     """Which models answered, and under which licence."""
-    from empatheia.listener.catalogue import find_model, perceiver
-    from empatheia.listener.checkpoint import read_manifest
+    from empatheia.checkpoints.catalogue import find_model, perceiver
+    from empatheia.checkpoints.manifest import read_manifest
 
     manifest = read_manifest(find_model(perceiver() if model is None else model))
     what = "perceived by" if model is None else "model"

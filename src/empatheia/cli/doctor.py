@@ -111,7 +111,7 @@ def _requirements() -> list[str]:
 def _models() -> Iterator[Check]:
     if importlib.util.find_spec("torch") is None or importlib.util.find_spec("transformers") is None:
         return
-    from empatheia.listener.catalogue import DEFAULT, bundled_root, describe_model, known_models
+    from empatheia.checkpoints.catalogue import DEFAULT, bundled_root, describe_model, known_models
 
     default = bundled_root() / DEFAULT
     if default.is_dir():
@@ -121,7 +121,7 @@ def _models() -> Iterator[Check]:
         yield Check("bundled model", "missing" if entry.fault else "ok", text, remedy)
     else:
         yield Check("bundled model", "missing", f"not at {default}", REINSTALL)
-    from empatheia.listener.catalogue import perceiver
+    from empatheia.checkpoints.catalogue import perceiver
 
     if perceiver() == DEFAULT:
         text = "the small bundled model perceives: the base encoder of the better one is not here"

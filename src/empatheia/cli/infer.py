@@ -185,12 +185,12 @@ def _dialogues(
     file: str, split: str, column: str | None, speaker: str | None, limit: int | None
 ) -> Iterator[tuple[int, Dialogue]]:
     """Conversations with their row numbers, from 1; a row that cannot be read is told and left out."""
+    from empatheia.checkpoints.inputs import as_conversation
     from empatheia.cli.conversations import read_conversations, read_stream
     from empatheia.cli.output import say
     from empatheia.cli.rows import looks_like_file
     from empatheia.corpora import CORPORA
     from empatheia.dialogue import Dialogue, Turn
-    from empatheia.listener.inputs import as_conversation
     from empatheia.text.readable import readable
 
     if not looks_like_file(file) and file in CORPORA:

@@ -40,8 +40,8 @@ def list_models(
     Models: bundled, in the folder EMPATHEIA_MODELS, installed in the cache. Their numbers are those of each model's
     card; an entry with a fault says which. Systems: ours / published, ours from the run records (no smoke runs).
     """
+    from empatheia.checkpoints.catalogue import known_models
     from empatheia.cli.output import print_json, print_lines
-    from empatheia.listener.catalogue import known_models
     from empatheia.listener.systems import known_systems
 
     entries, systems = known_models(), known_systems(results, runs)
@@ -111,8 +111,8 @@ def show_model(
     \b
     empatheia models show default
     """
+    from empatheia.checkpoints.catalogue import describe_model, find_model
     from empatheia.cli.output import print_json, print_lines
-    from empatheia.listener.catalogue import describe_model, find_model
 
     entry = describe_model(find_model(name), name)
     card = Path(entry.folder) / "README.md"
@@ -163,8 +163,8 @@ def train_models(
 
     from empatheia.cli.output import print_json, say
     from empatheia.config import SIZES
-    from empatheia.listener.installing import EVERYTHING, models_named
     from empatheia.registry import nearest
+    from empatheia.training.install import EVERYTHING, models_named
 
     chosen = models_named(names)
     if size not in SIZES:
@@ -208,10 +208,11 @@ def _made(
     """Makes and installs one model, and says how that ended: ``model``, ``state`` and ``folder``."""
     import time
 
+    from empatheia.checkpoints.weights import quiet_loading
     from empatheia.cli.output import say
     from empatheia.config import load_recipe
-    from empatheia.listener.checkpoint import quiet_loading
-    from empatheia.listener.installing import (
+    from empatheia.resources import cache_dir, models_root
+    from empatheia.training.install import (
         answered_by_listener,
         check_start,
         install_index,
@@ -219,7 +220,6 @@ def _made(
         is_made,
         recipe_file,
     )
-    from empatheia.resources import cache_dir, models_root
 
     row = {"model": model.name, "state": "installed", "folder": ""}
     if is_made(model.name, size) and not force:
@@ -260,8 +260,8 @@ def get_models(
     \b
     empatheia models get listener
     """
-    from empatheia.listener.installing import get_base
     from empatheia.registry import nearest
+    from empatheia.training.install import get_base
 
     if name != "listener":
         raise ConfigError(f"nothing to get under the name {name!r}.{nearest(name, ['listener'])} Accepted: listener.")
@@ -281,7 +281,7 @@ def remove_model(
     empatheia models remove intent reaction
     """
     from empatheia.cli.output import print_json
-    from empatheia.listener.installing import remove_installed
+    from empatheia.training.install import remove_installed
 
     folders = [str(remove_installed(name)) for name in names]
     if as_json:
@@ -311,10 +311,10 @@ def pull_model(
     empatheia models pull runs/meed2/emotion_intent/cpu-seed1024 --as intent
     empatheia models pull runs/gao2021/soft/cpu-seed1024 --as cause_gated
     """
-    from empatheia.listener.installing import install_folder, install_system
     from empatheia.listener.parts import PART_MODELS
     from empatheia.resources import installed_model, resolve_model
     from empatheia.responders import RESPONDERS
+    from empatheia.training.install import install_folder, install_system
 
     own = {model.name: model for model in PART_MODELS}
     if name in own and not Path(name).is_dir() and installed_model(name) is None:

@@ -66,7 +66,7 @@ def check_who(
         ConfigError: A YAML file is not there, or no system is called so.
         MissingResourceError: The model is not on this machine, or the system has no checkpoint.
     """
-    from empatheia.listener.catalogue import find_model
+    from empatheia.checkpoints.catalogue import find_model
     from empatheia.listener.systems import check_system, find_system
 
     if [model, system, file].count(None) != 2 or model == DEFAULT:  # open_listener says what does not fit
@@ -144,8 +144,8 @@ def open_listener(
     place = _place(model, system, runs or Path("runs"))
     if not options and prices is None:
         return _loaded(place)
+    from empatheia.checkpoints.catalogue import describe_model, find_model
     from empatheia.listener import LanguageListener
-    from empatheia.listener.catalogue import describe_model, find_model
 
     if describe_model(find_model(place), str(place)).system != LANGUAGE_MODEL:
         told = "--condition" if options else "--price-in"
@@ -160,8 +160,8 @@ def _place(model: str | None, system: str | None, runs: Path) -> str | Path:
     """The folder or name of the model to load."""
     if system is None:
         return DEFAULT if model is None else model
+    from empatheia.checkpoints.catalogue import find_model
     from empatheia.cli.output import say
-    from empatheia.listener.catalogue import find_model
     from empatheia.listener.systems import check_folder, check_system, find_system
 
     check_system(system)
@@ -191,8 +191,8 @@ def _loaded(place: str | Path) -> Listener:
 
 def tell_perceiver() -> None:
     """Says that the small model perceives, where the base of the better one is not here."""
+    from empatheia.checkpoints.catalogue import perceiver
     from empatheia.cli.output import say
-    from empatheia.listener.catalogue import perceiver
 
     if perceiver() == DEFAULT:
         say("The small bundled model perceives. The better one: empatheia models get listener")

@@ -24,7 +24,7 @@ class FreshListener:
     Args:
         model: Any encoder-decoder or decoder, in evaluation mode.
         encode: Contexts as it reads them; see :func:`empatheia.decoding.world_inputs.worlds_of`.
-        labels: Replies as its pieces with their end mark, -100 behind; e.g. ``ResponderContexts.labels``.
+        labels: Replies as its pieces with their end mark, -100 behind; e.g. ``ContextReader.labels``.
         name: Of the model.
     """
 

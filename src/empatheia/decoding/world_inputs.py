@@ -15,11 +15,8 @@ from torch import Tensor
 
 from empatheia.decoding.distractors import Contrast
 from empatheia.decoding.worlds import Worlds, stack_worlds
-from empatheia.dialogue import Dialogue, Example
+from empatheia.dialogue import Dialogue
 from empatheia.errors import DecodingError
-from empatheia.side_inputs import SideInput
-from empatheia.text.collation import IGNORED, Collator, Layout, encode_examples, pad_rows
-from empatheia.text.tokenizer import DialogueTokenizer
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +30,7 @@ def worlds_of(dialogues: Sequence[Dialogue], contrasts: Sequence[Contrast | None
     Args:
         dialogues: As they are.
         contrasts: Of each; None = the true context in every world, which is plain decoding.
-        encode: E.g. :class:`ResponderContexts`; with the reader of a ``Listener``
+        encode: E.g. :class:`empatheia.checkpoints.contexts.ContextReader`; with the reader of a ``Listener``
             ``lambda ds: reader.tensors(reader.encode([prepare(d) for d in ds]))``.
 
     Raises:
@@ -114,38 +111,6 @@ def stacked_worlds(
             " 'left'."
         )
     return stack_worlds(world_texts(dialogues, contrasts, separator, max_turns), tokenizer, **options)
-
-
-class ResponderContexts:
-    """Conversations as one of our responders reads them, and replies as it says them.
-
-    Args:
-        network: A responder; its ``features`` say what it reads.
-        tokenizer: Its pieces.
-        layout: How a context becomes one sequence.
-        side_inputs: What it reads beside the context; see :func:`empatheia.side_inputs.make_side_inputs`.
-    """
-
-    def __init__(
-        self, network: Any, tokenizer: DialogueTokenizer, layout: Layout, side_inputs: Sequence[SideInput] = ()
-    ) -> None:
-        features = tuple(name for name in network.features if name not in network.gold_features)
-        self.network, self.tokenizer, self.layout = network, tokenizer, layout
-        self.side_inputs = tuple(side_inputs)
-        self.collate = Collator(features, tokenizer.pad_id, self.side_inputs)
-
-    def __call__(self, dialogues: Sequence[Dialogue]) -> dict[str, Tensor]:
-        """Model inputs, one row each, on the model's device."""
-        examples = [Example(d.turns, None, d.id, len(d.turns) if d.id else -1) for d in dialogues]
-        items = encode_examples(examples, self.tokenizer, self.layout)
-        for side in self.side_inputs:
-            side.add(examples, items)
-        return {name: tensor.to(self.network.device) for name, tensor in self.collate(items).items()}
-
-    def labels(self, replies: Sequence[str]) -> Tensor:
-        """Pieces of replies with their end mark, -100 behind it. Shape: ``(batch, longest)``."""
-        rows = [[*pieces.ids, self.tokenizer.eos_id] for pieces in self.tokenizer.encode_batch(replies)]
-        return pad_rows(rows, IGNORED).to(self.network.device)
 
 
 def _worlds(dialogues: Sequence[Dialogue], contrasts: Sequence[Contrast | None]) -> list[list[Dialogue]]:

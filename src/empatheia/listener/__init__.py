@@ -2,40 +2,41 @@
 
 from __future__ import annotations
 
+import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from empatheia.checkpoints.inputs import as_dialogue
+    from empatheia.decoding.strategies import Decoding
     from empatheia.listener.analyzer import Analyzer
     from empatheia.listener.conversation import Conversation
-    from empatheia.listener.inputs import as_dialogue
     from empatheia.listener.language_models import LanguageListener
     from empatheia.listener.listener import Listener, analyze, respond
-    from empatheia.listener.report import Report, write_report
     from empatheia.listener.retriever import Retriever
     from empatheia.listener.steps.focused import FocusedListener
     from empatheia.listener.steps.steering import Steering
-    from empatheia.listener.strategies import Decoding
     from empatheia.listener.streaming import ReplyStream
     from empatheia.listener.transcripts import read_transcripts
 
 _HOMES = {
     "Analyzer": "empatheia.listener.analyzer",
     "Conversation": "empatheia.listener.conversation",
-    "Decoding": "empatheia.listener.strategies",
+    "Decoding": "empatheia.decoding.strategies",
     "FocusedListener": "empatheia.listener.steps.focused",
     "LanguageListener": "empatheia.listener.language_models",
     "Listener": "empatheia.listener.listener",
     "ReplyStream": "empatheia.listener.streaming",
-    "Report": "empatheia.listener.report",
     "Retriever": "empatheia.listener.retriever",
     "Steering": "empatheia.listener.steps.steering",
     "analyze": "empatheia.listener.listener",
-    "as_dialogue": "empatheia.listener.inputs",
+    "as_dialogue": "empatheia.checkpoints.inputs",
     "read_transcripts": "empatheia.listener.transcripts",
     "respond": "empatheia.listener.listener",
-    "write_report": "empatheia.listener.report",
 }
+
+_MOVED = {"Report": "empatheia.reports.analysis_page", "write_report": "empatheia.reports.analysis_page"}
+"""Names that stood here until 0.1, to where they are now."""
 
 __all__ = [
     "Analyzer",
@@ -45,18 +46,19 @@ __all__ = [
     "LanguageListener",
     "Listener",
     "ReplyStream",
-    "Report",
     "Retriever",
     "Steering",
     "analyze",
     "as_dialogue",
     "read_transcripts",
     "respond",
-    "write_report",
 ]
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MOVED:
+        warnings.warn(f"empatheia.listener.{name} is now in {_MOVED[name]}", DeprecationWarning, stacklevel=2)
+        return getattr(import_module(_MOVED[name]), name)
     if name not in _HOMES:
         raise AttributeError(f"module 'empatheia.listener' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any, overload
 
 from empatheia.analysis import PARTS, Analysis
+from empatheia.checkpoints.catalogue import DEFAULT
+from empatheia.checkpoints.inputs import as_conversation
+from empatheia.checkpoints.weights import quiet_loading
 from empatheia.dialogue import Dialogue, Turn
 from empatheia.errors import CheckpointError, ConfigError, DataError, EmpatheiaError
-from empatheia.listener.catalogue import DEFAULT
-from empatheia.listener.checkpoint import quiet_loading
-from empatheia.listener.inputs import as_conversation
 from empatheia.listener.parts import (
     BY_LISTENER,
     PART_MODELS,

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from empatheia.care.checking import Care
+from empatheia.decoding.strategies import Decoding
 from empatheia.dialogue import Dialogue, Reply, Turn, Understanding
-from empatheia.listener.strategies import Decoding
 from empatheia.listener.streaming import ReplyStream
 
 

@@ -15,13 +15,15 @@ from typing import Any
 import torch
 
 from empatheia.care.guard import guarded_stream
+from empatheia.checkpoints.catalogue import DEFAULT, find_model
+from empatheia.checkpoints.inputs import ReadyInput, prepare
+from empatheia.checkpoints.manifest import FORMAT, MANIFEST, Manifest, read_json, read_manifest
+from empatheia.checkpoints.weights import quiet_loading
+from empatheia.decoding.strategies import NO_REPEAT, Decoding
 from empatheia.dialogue import Dialogue, Example, Reply, Understanding
 from empatheia.errors import DecodingError
-from empatheia.listener.catalogue import DEFAULT, find_model
-from empatheia.listener.checkpoint import FORMAT, MANIFEST, Manifest, quiet_loading, read_json, read_manifest
-from empatheia.listener.inputs import ReadyInput, prepare
+from empatheia.listener.hints import load_reaction
 from empatheia.listener.listener import Input, Inputs, Listener, _decoding
-from empatheia.listener.strategies import NO_REPEAT, Decoding
 from empatheia.listener.streaming import Cancelled, PieceQueue, ReplyStream
 from empatheia.resources import load_pretrained
 from empatheia.resources.chat_endpoint import API_KEY, ChatEndpoint, Prices, Usage
@@ -37,7 +39,6 @@ from empatheia.taxonomy import EMOTIONS
 from empatheia.text.prompt_pieces import PromptItem, PromptReader
 from empatheia.text.prompts import Hints, Wording, cause_texts, messages_of, parse_shown, read_reply
 from empatheia.text.uncertainty import doubts
-from empatheia.training.conditioning import load_reaction
 
 SYSTEM = "language_model"
 DEFAULTS = {"no_repeat_ngram_size": NO_REPEAT}

@@ -18,18 +18,18 @@ from transformers import LogitsProcessorList
 
 from empatheia.care.checking import Care
 from empatheia.care.guard import guarded, guarded_stream
+from empatheia.checkpoints.catalogue import DEFAULT, find_model, perceiver
+from empatheia.checkpoints.inputs import ReadyInput, prepare
+from empatheia.checkpoints.manifest import read_manifest
+from empatheia.checkpoints.open import open_folder
+from empatheia.checkpoints.reader import ANSWERING, EncodedInput, Reader
+from empatheia.decoding.strategies import Decoding
 from empatheia.dialogue import Dialogue, Reply, Turn, Understanding
 from empatheia.errors import CheckpointError, ConfigError, DataError, DecodingError
-from empatheia.listener.catalogue import DEFAULT, find_model, perceiver
-from empatheia.listener.checkpoint import MANIFEST, Manifest, load_network, read_manifest
 from empatheia.listener.conversation import Conversation
 from empatheia.listener.given import given, refuse
-from empatheia.listener.inputs import ReadyInput, prepare
-from empatheia.listener.reading import ANSWERING, EncodedInput, Reader
-from empatheia.listener.strategies import Decoding
 from empatheia.listener.streaming import Cancelled, PieceQueue, ReplyStream
 from empatheia.registry import Registry, nearest
-from empatheia.text.tokenizer import DialogueTokenizer
 
 INPUTS_PER_CHUNK = 4096
 REPLIES_PER_BATCH = 64
@@ -53,18 +53,16 @@ class Listener:
     """Understands what is felt and why, and answers.
 
     Args:
-        network: A responder in evaluation mode.
-        tokenizer: Its tokeniser.
-        manifest: Its ``empatheia.json``.
+        reader: An opened model: its network, its tokenizer and how they read.
 
     Usually made by :meth:`load`.
     """
 
-    def __init__(self, network: Any, tokenizer: DialogueTokenizer, manifest: Manifest) -> None:
-        self.network = network
-        self.tokenizer = tokenizer
-        self.manifest = manifest
-        self.reader = Reader(network, tokenizer, manifest)
+    def __init__(self, reader: Reader) -> None:
+        self.network = reader.network
+        self.tokenizer = reader.tokenizer
+        self.manifest = reader.manifest
+        self.reader = reader
 
     @classmethod
     def load(cls, name_or_path: str | Path = DEFAULT, device: str = "cpu") -> Listener:
@@ -85,12 +83,7 @@ class Listener:
         manifest = read_manifest(folder)
         if cls is Listener and manifest.system in LISTENERS:
             return LISTENERS.get(manifest.system).load(folder, device)
-        tokenizer = DialogueTokenizer.from_pretrained(folder)
-        network = load_network(folder, manifest, len(tokenizer), device)
-        try:
-            return cls(network, tokenizer, manifest)
-        except TypeError as error:
-            raise CheckpointError(f"{folder / MANIFEST} has a layout this release cannot read: {error}.") from error
+        return cls(open_folder(folder, manifest, device).reader)
 
     @property
     def name(self) -> str:

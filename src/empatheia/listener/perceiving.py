@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from empatheia.care.guard import guarded, guarded_stream
+from empatheia.checkpoints.catalogue import find_model
+from empatheia.checkpoints.inputs import ReadyInput, prepare, unread
+from empatheia.checkpoints.manifest import Manifest, read_manifest
+from empatheia.decoding.strategies import Decoding
 from empatheia.dialogue import Dialogue, Reply, Understanding
-from empatheia.listener.catalogue import find_model
-from empatheia.listener.checkpoint import Manifest, read_manifest
-from empatheia.listener.inputs import ReadyInput, prepare, unread
 from empatheia.listener.listener import Input, Inputs, Listener, _decoding, chunks
-from empatheia.listener.strategies import Decoding
 from empatheia.listener.streaming import Cancelled, PieceQueue, ReplyStream
 from empatheia.responders.reflection import Perceived, reflect
 from empatheia.text.uncertainty import doubts
@@ -28,7 +28,7 @@ _CUT = "long text: of the newest turn only the beginning and the end were read"
 
 
 class _Reads:
-    """What this listener can do, as :class:`empatheia.listener.reading.Reader` says it."""
+    """What this listener can do, as :class:`empatheia.checkpoints.reader.Reader` says it."""
 
     analyzes = True
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from empatheia.analysis import TurnLabels, WordScores
+from empatheia.checkpoints.catalogue import DEFAULT
 from empatheia.dialogue import Dialogue, Understanding
-from empatheia.listener.catalogue import DEFAULT
 from empatheia.listener.listener import Listener
 from empatheia.understanding.word_questions import WordAnswer, WordQuestion, record
 

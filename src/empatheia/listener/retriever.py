@@ -11,15 +11,16 @@ import numpy as np
 import torch
 
 from empatheia.care.guard import guarded_stream
+from empatheia.checkpoints.catalogue import DEFAULT, find_model
+from empatheia.checkpoints.inputs import ReadyInput, prepare
+from empatheia.checkpoints.manifest import MANIFEST, Manifest, read_json, read_manifest
+from empatheia.checkpoints.weights import load_network
 from empatheia.decoding.reply_index import ReplyIndex
 from empatheia.decoding.retrieving import PairReader, vectors_of
+from empatheia.decoding.strategies import Decoding
 from empatheia.dialogue import Reply, Understanding
 from empatheia.errors import DataError
-from empatheia.listener.catalogue import DEFAULT, find_model
-from empatheia.listener.checkpoint import MANIFEST, Manifest, load_network, read_json, read_manifest
-from empatheia.listener.inputs import ReadyInput, prepare
 from empatheia.listener.listener import Input, Listener, _decoding
-from empatheia.listener.strategies import Decoding
 from empatheia.listener.streaming import Cancelled, PieceQueue, ReplyStream
 from empatheia.responders.rashkin_retrieval import RashkinRetrieval
 from empatheia.side_inputs.external_vectors import ExternalVectors

@@ -16,12 +16,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from empatheia.config import SIZES
-from empatheia.corpora.licences import LICENCES
-from empatheia.errors import CheckpointError, ConfigError, EmpatheiaError, MissingResourceError
-from empatheia.listener.catalogue import ModelEntry, describe_model, known_models
-from empatheia.listener.checkpoint import MANIFEST
-from empatheia.listener.system_recipes import (
+from empatheia.checkpoints.catalogue import ModelEntry, describe_model, known_models
+from empatheia.checkpoints.manifest import MANIFEST
+from empatheia.checkpoints.system_recipes import (
     RecipeEntry,
     command_of,
     command_to_make,
@@ -30,13 +27,16 @@ from empatheia.listener.system_recipes import (
     rank,
     recipes_of_systems,
 )
+from empatheia.config import SIZES
+from empatheia.corpora.licences import LICENCES
+from empatheia.errors import CheckpointError, ConfigError, EmpatheiaError, MissingResourceError
 from empatheia.metrics.published import DEFINITIONS, Published, other_settings, published
+from empatheia.metrics.records import check_record, measured_of
 from empatheia.metrics.score import Score
 from empatheia.reading import parse_json, read_record
 from empatheia.registry import nearest
 from empatheia.resources import cache_dir
 from empatheia.responders import RESPONDERS
-from empatheia.training.records import check_record, measured_of
 
 TOLD = ("accuracy", "ppl_word", "ppl_item", "ppl_token", "bleu_nltk_4", "bleu_avg", "p_at_1_100")
 """Scores a line of the table may show."""

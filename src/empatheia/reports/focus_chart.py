@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from empatheia.errors import DataError
+from empatheia.metrics.records import measured_of
 from empatheia.metrics.rows import Measured
 from empatheia.metrics.score import Score
 from empatheia.reading import read_record
 from empatheia.reports.charts import COLOURS, INK, MARKERS, SOFT, chart, legend_above, new_figure
-from empatheia.training.records import measured_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

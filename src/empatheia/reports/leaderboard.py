@@ -14,12 +14,12 @@ from typing import Any
 
 from empatheia.corpora.loading import sample_root
 from empatheia.errors import DataError
+from empatheia.metrics.records import measured_of
 from empatheia.reports.page import check_place, html_page, safe, write_whole
 from empatheia.reports.record_tables import Column, Record, Row, Table, Value, run_name, tables
 from empatheia.reports.reproduction import read_runs
 from empatheia.side_by_side import Answer, AnswerFile, Item, align, find_runs, read_answers
 from empatheia.text.readable import readable
-from empatheia.training.records import measured_of
 
 TITLE = "Leaderboard"
 SAMPLE = sample_root() / "replies" / "replies.jsonl"

@@ -17,10 +17,10 @@ from empatheia.errors import EmpatheiaError
 from empatheia.metrics.mechanisms import EPITOME_PAPER
 from empatheia.metrics.mechanisms import EPITOME_PUBLISHED as EPITOME
 from empatheia.metrics.published import DEFINITIONS, Published, compare, published
+from empatheia.metrics.records import measured_of
 from empatheia.metrics.rows import fold_name
 from empatheia.metrics.score import Score
 from empatheia.taxonomy import MECHANISMS
-from empatheia.training.records import measured_of
 
 _TESTED_ON = re.compile(r"test (\d)$")
 _TUNED = "tuned on valid"

@@ -19,9 +19,9 @@ from empatheia.config import load_recipe, recipes_root
 from empatheia.config.needs import runs_to_make_first
 from empatheia.errors import DataError
 from empatheia.metrics.published import DEFINITIONS, Published, Verdict, compare
+from empatheia.metrics.records import measured_of, record_key, whole_records
 from empatheia.metrics.score import Score
 from empatheia.reports.targets import Note, Reason, Target, answering, is_automatic, notes_of, reason_of, tables
-from empatheia.training.records import measured_of, record_key, whole_records
 
 PAPER_SEEDS: Mapping[str, tuple[int, ...]] = MappingProxyType({"gao2021": (1024, 2048, 3170, 4096, 5120)})
 """Seeds of papers that print a mean over several runs."""

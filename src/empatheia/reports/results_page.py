@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from empatheia.metrics.records import measured_of, read_records
 from empatheia.reading import read_record
 from empatheia.reports.record_tables import Row, Table, run_name, tables
-from empatheia.training.records import keep_record, measured_of, read_records
+from empatheia.training.records import keep_record
 from empatheia.training.saving import write_atomically
 
 PAGE = "README.md"

@@ -12,10 +12,10 @@ import numpy as np
 from empatheia.errors import DataError
 from empatheia.metrics import METRICS
 from empatheia.metrics.published import DEFINITIONS, Published
+from empatheia.metrics.records import measured_of
 from empatheia.metrics.score import Score
 from empatheia.registry import nearest
 from empatheia.reports.charts import COLOURS, INK, MARKERS, SOFT, chart, legend_above, new_figure
-from empatheia.training.records import measured_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,10 +8,10 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, Field
 
+from empatheia.checkpoints.catalogue import perceiver
+from empatheia.checkpoints.inputs import as_dialogue
 from empatheia.dialogue import Dialogue
 from empatheia.errors import DataError
-from empatheia.listener.catalogue import perceiver
-from empatheia.listener.inputs import as_dialogue
 from empatheia.listener.reply_schema import UnderstandingRecord
 from empatheia.serve.asking import FAULTS, service_of
 from empatheia.serve.faults import ApiError, FaultRecord, api_error

@@ -9,8 +9,8 @@ from typing import Any
 
 from fastapi import Request
 
+from empatheia.decoding.strategies import MAX_NEW_TOKENS_LIMIT
 from empatheia.dialogue import Reply
-from empatheia.listener.strategies import MAX_NEW_TOKENS_LIMIT
 from empatheia.serve.empathy import empathy_of
 from empatheia.serve.faults import ApiError, FaultAnswer
 from empatheia.serve.messages import ChatMessage, Conversation, SteerBody, read_messages, wish_of

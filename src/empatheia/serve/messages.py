@@ -8,10 +8,10 @@ from typing import Any
 
 from pydantic import Field
 
+from empatheia.decoding.strategies import MAX_NEW_TOKENS_LIMIT
 from empatheia.dialogue import Dialogue, Turn
 from empatheia.errors import DecodingError
 from empatheia.listener import Steering
-from empatheia.listener.strategies import MAX_NEW_TOKENS_LIMIT
 from empatheia.registry import nearest
 from empatheia.serve.faults import ApiError
 from empatheia.serve.replies import Wish

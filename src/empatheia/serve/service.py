@@ -7,8 +7,8 @@ from contextlib import closing
 from dataclasses import replace
 
 from empatheia.care import Care
+from empatheia.checkpoints.catalogue import perceiver
 from empatheia.dialogue import Dialogue, Reply, Understanding
-from empatheia.listener.catalogue import perceiver
 from empatheia.resources.chat_endpoint import ChatEndpoint
 from empatheia.serve.engine import Engine, Left
 from empatheia.serve.measures import Measures

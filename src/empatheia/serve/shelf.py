@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from empatheia.care import Care
+from empatheia.checkpoints.catalogue import describe_model, find_model, known_models
 from empatheia.dialogue import Dialogue, Reply, Understanding
 from empatheia.errors import ConfigError, EmpatheiaError
 from empatheia.listener import Decoding, FocusedListener, Listener
-from empatheia.listener.catalogue import describe_model, find_model, known_models
 from empatheia.listener.listener import LISTENERS, five_steps
 from empatheia.listener.steps.ranking import Ranker
 from empatheia.listener.systems import find_system

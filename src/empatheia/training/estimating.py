@@ -27,6 +27,7 @@ from empatheia.dialogue import Dialogue
 from empatheia.errors import ConfigError, DataError
 from empatheia.metrics.base import Metric
 from empatheia.metrics.causes import CauseRecall
+from empatheia.metrics.earlier_records import measured_by_names
 from empatheia.metrics.perplexity import TokenPerplexity, WordPerplexity
 from empatheia.metrics.significance import paired_bootstrap
 from empatheia.resources import load_weights, resolve_model
@@ -35,7 +36,6 @@ from empatheia.text.tokenizer import DialogueTokenizer
 from empatheia.text.vectors import distil_vectors
 from empatheia.text.words import count_words
 from empatheia.training.classifying import classification_scores
-from empatheia.training.earlier_records import measured_by_names
 from empatheia.training.evaluation import N_RESAMPLES
 from empatheia.training.saving import save_folder, save_understander
 from empatheia.training.stages import StageData

@@ -21,6 +21,7 @@ import torch
 from transformers import GenerationConfig
 from transformers.trainer_utils import set_seed
 
+from empatheia.checkpoints.contexts import ContextReader
 from empatheia.config import DecodingConfig
 from empatheia.corpora import reccon, recec, sample
 from empatheia.decoding.diverse_beams import diverse_beams
@@ -32,7 +33,7 @@ from empatheia.metrics.score import Score
 from empatheia.responders.seq2seq import word_loss
 from empatheia.side_inputs import SideInput
 from empatheia.text.batching import TokenBatchSampler
-from empatheia.text.collation import Collator, EncodedExample, encode_examples, merge_spans, word_scores
+from empatheia.text.collation import Collator, EncodedExample, merge_spans, word_scores
 from empatheia.text.tokenizer import DialogueTokenizer
 from empatheia.text.words import tokenize_words
 
@@ -196,7 +197,7 @@ def evaluate_responder(task: Any, split: str, outputs: Path | None) -> dict[str,
     Returns:
         Name to ``Score.to_dict()``, plus ``decoding`` facts.
     """
-    recipe, tokenizer, model = task.recipe, task.tokenizer, task.model
+    recipe = task.recipe
     examples = [e for e in task.examples(task.recipe.data, split) if e.response is not None]
     if recipe.data.test_turns == "one":
         examples = one_turn_a_dialogue(examples)
@@ -206,14 +207,11 @@ def evaluate_responder(task: Any, split: str, outputs: Path | None) -> dict[str,
     except EmpatheiaError:
         gold_causes = {}
     return evaluate_model(
-        model,
-        tokenizer,
+        task.contexts(recipe.data),
         examples,
-        task.layout(recipe.data),
         recipe.decoding,
         gold_causes,
         outputs,
-        side_inputs=task.side_inputs,
         sentence_encoder=recipe.sentence_encoder,
     )
 
@@ -232,19 +230,16 @@ def one_turn_a_dialogue(examples: Sequence[Example], seed: int = 2021, most: int
 
 
 def evaluate_model(
-    model: Any,
-    tokenizer: DialogueTokenizer,
+    contexts: ContextReader,
     examples: Sequence[Example],
-    layout: Any,
     decoding: DecodingConfig,
     gold_causes: dict[str, Any],
     outputs: Path | None = None,
     max_target: int | None = None,
     cause_threshold: float = 0.5,
-    side_inputs: Sequence[SideInput] = (),
     sentence_encoder: str | None = None,
 ) -> dict[str, Any]:
-    """See :func:`evaluate_responder`; this one takes the parts, so that a bundled model can be measured too.
+    """See :func:`evaluate_responder`; this one takes a reader, so that a bundled model can be measured too.
 
     Whole replies are scored, whatever a recipe keeps in training, unless ``max_target`` limits their pieces. With a
     ``sentence_encoder`` the similarity of replies and gold replies is measured, too.
@@ -252,11 +247,9 @@ def evaluate_model(
     from empatheia.taxonomy import EMOTIONS
 
     index = {name: i for i, name in enumerate(EMOTIONS)}
-    items = encode_examples(
-        examples, tokenizer, layout, causes=None, emotion_index=index, cause_key="prefix", max_target=max_target
-    )
-    for side in side_inputs:
-        side.add(examples, items)
+    model, tokenizer, side_inputs = contexts.network, contexts.tokenizer, contexts.side_inputs
+    items = contexts.pieces(examples, emotion_index=index, max_target=max_target)
+    contexts.add_side_inputs(examples, items)
     set_seed(decoding.seed)  # a model may draw when it answers (MIME as released): measured again, the same numbers
     measured = measure(model, items, tokenizer.pad_id, side_inputs=side_inputs)
     begun = time.perf_counter()
@@ -414,7 +407,7 @@ def turn_cause_scores(
 
 
 def word_cause_flags(
-    model: Any, tokenizer: DialogueTokenizer, layout: Any, split: str, root: Path | None, *, whole_history: bool = False
+    contexts: ContextReader, split: str, root: Path | None, *, whole_history: bool = False
 ) -> list[tuple[list[float], list[int]]]:
     """Cause probability and gold flag of every word inside RECCON's causal turns, one entry a turn.
 
@@ -422,8 +415,8 @@ def word_cause_flags(
     With ``whole_history`` the turns without a cause count too, as they do for a user who reads the highlights.
     """
     examples, notes = reccon.as_examples(split, root)
-    items = encode_examples(examples, tokenizer, layout)
-    measured = measure(model, items, tokenizer.pad_id)
+    items = contexts.pieces(examples)
+    measured = measure(contexts.network, items, contexts.tokenizer.pad_id)
     if measured.cause_probabilities is None:
         return []
     rows = []

@@ -7,23 +7,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 from transformers import GenerationMixin
 
+from empatheia.checkpoints.manifest import read_manifest
+from empatheia.checkpoints.open import open_folder
 from empatheia.config import Recipe, validate_recipe
-from empatheia.decoding.world_inputs import Encode, ResponderContexts
+from empatheia.decoding.world_inputs import Encode
 from empatheia.dialogue import Dialogue, Example, Turn
 from empatheia.errors import CheckpointError, ConfigError
-from empatheia.reading import read_record
-from empatheia.resources import file_sha256, load_pretrained
+from empatheia.resources import file_sha256
 from empatheia.responders import RESPONDERS
 from empatheia.responders.language_model import LanguageModel
-from empatheia.side_inputs import make_side_inputs
-from empatheia.text.collation import IGNORED, Layout, pad_rows
+from empatheia.text.collation import IGNORED, pad_rows
 from empatheia.text.prompt_pieces import PromptReader
 from empatheia.text.prompts import read_reply
-from empatheia.text.tokenizer import DialogueTokenizer
 from empatheia.text.words import tokenize_words
 from empatheia.training.prompting import PromptRun, PromptTask
 
@@ -69,10 +67,9 @@ def open_speaker(folder: Path, device: str = "cpu") -> Speaker:
         CheckpointError: It holds no model that answers by a decoder.
     """
     try:
-        meta = read_record(folder / "empatheia.json")
-        system = RESPONDERS.get(meta["system"])
-        layout = meta.get("layout")
-    except (OSError, ValueError, KeyError, TypeError, ConfigError) as problem:
+        manifest = read_manifest(folder)
+        system = RESPONDERS.get(manifest.system)
+    except (CheckpointError, ConfigError) as problem:
         raise CheckpointError(
             f"{folder} is no model that can be focused ({' '.join(str(problem).split())[:120]}); give the run or model"
             " folder of a responder, or name a language model by model.base."
@@ -80,19 +77,16 @@ def open_speaker(folder: Path, device: str = "cpu") -> Speaker:
     weights = folder / _WEIGHTS
     fingerprint = file_sha256(weights)[:16] if weights.is_file() else ""
     if system is LanguageModel:
-        return _language_speaker(PromptRun(folder).task, str(meta["name"]), device, fingerprint)
-    if layout is None or not issubclass(system, GenerationMixin):
+        return _language_speaker(PromptRun(folder).task, manifest.name, device, fingerprint)
+    if not issubclass(system, GenerationMixin):
         raise CheckpointError(
-            f"{folder}: {meta['system']} has no decoder that could be focused; give another responder."
+            f"{folder}: {manifest.system} has no decoder that could be focused; give another responder."
         )
-    responder: Any = system
-    network: Any = load_pretrained(responder, folder, dtype=torch.float32).eval().to(device)
-    tokenizer = DialogueTokenizer.from_pretrained(folder)
-    sides = make_side_inputs(getattr(network, "side_inputs", ()), meta.get("side_inputs", {}), tokenizer)
-    contexts = ResponderContexts(network, tokenizer, Layout(**layout), sides)
+    opened = open_folder(folder, manifest, device)
+    tokenizer, contexts = opened.tokenizer, opened.reader.contexts
     return Speaker(
-        str(meta["name"]),
-        network,
+        manifest.name,
+        opened.network,
         contexts,
         contexts.labels,
         lambda row: (tokenizer.decode(row), tokenizer.decode(row, raw=True)),

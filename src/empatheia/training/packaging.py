@@ -6,20 +6,15 @@ import json
 from pathlib import Path
 from typing import Any
 
-import torch
 from safetensors.torch import load_file, save_file
 
+from empatheia.checkpoints.open import open_model
 from empatheia.config import Recipe, read_yaml, validate_recipe
 from empatheia.corpora import CORPORA, recec, sample
 from empatheia.corpora.licences import licence
 from empatheia.dialogue import Example
 from empatheia.errors import CheckpointError, EmpatheiaError
 from empatheia.reading import read_record
-from empatheia.resources import load_pretrained
-from empatheia.responders import RESPONDERS
-from empatheia.side_inputs import make_side_inputs
-from empatheia.text.collation import Layout, encode_examples
-from empatheia.text.tokenizer import DialogueTokenizer
 from empatheia.training import evaluation
 from empatheia.training.saving import check_replaceable, is_run, save_folder, write_atomically
 
@@ -48,12 +43,11 @@ class ModelFolder:
                 f"{self.folder} is a model of task {self.recipe.task!r}; accepted: a responder. Its scores are"
                 " in metrics.json of its run; `empatheia evaluate understanding` sets records beside published rows."
             )
-        self.tokenizer = DialogueTokenizer.from_pretrained(self.folder)
+        opened = open_model(self.folder)
+        self.contexts = opened.reader.contexts
+        self.model: Any = opened.network
+        self.tokenizer = opened.tokenizer
         self.tokenizer.remember()
-        self.model: Any = load_pretrained(RESPONDERS.get(self.meta["system"]), self.folder, dtype=torch.float32).eval()
-        self.layout = Layout(**self.meta["layout"])
-        names = getattr(self.model, "side_inputs", ())
-        self.side_inputs = make_side_inputs(names, self.meta.get("side_inputs", {}), self.tokenizer)
         self.sample_root = sample.root() if self.recipe.data.corpus == "sample" else None
 
     def examples(self, split: str) -> list[Example]:
@@ -71,15 +65,12 @@ class ModelFolder:
         except EmpatheiaError:
             gold = {}
         result = evaluation.evaluate_model(
-            self.model,
-            self.tokenizer,
+            self.contexts,
             self.examples(split),
-            self.layout,
             self.recipe.decoding,
             gold,
             outputs,
             cause_threshold=self.meta["cause_threshold"],
-            side_inputs=self.side_inputs,
             sentence_encoder=self.recipe.sentence_encoder,
         )
         if self.recipe.data.spans == "reccon":
@@ -93,9 +84,7 @@ class ModelFolder:
         return result
 
     def _word_flags(self, split: str, whole_history: bool = False) -> list[tuple[list[float], list[int]]]:
-        return evaluation.word_cause_flags(
-            self.model, self.tokenizer, self.layout, split, self.sample_root, whole_history=whole_history
-        )
+        return evaluation.word_cause_flags(self.contexts, split, self.sample_root, whole_history=whole_history)
 
     def calibrate(self) -> dict[str, float]:
         """Cause thresholds (over whole histories; inside turns known to be causal) and temperature, from valid."""
@@ -108,10 +97,9 @@ class ModelFolder:
                 chosen["cause_threshold"] = evaluation.best_word_threshold(rows, tolerance=0.01)
                 chosen["cause_threshold_in_turn"] = evaluation.best_word_threshold(self._word_flags("valid"))
         examples = self.examples("valid")
-        items = encode_examples(examples, self.tokenizer, self.layout, emotion_index=EMOTION_INDEX)
-        for side in self.side_inputs:
-            side.add(examples, items)
-        measured = evaluation.measure(self.model, items, self.tokenizer.pad_id, side_inputs=self.side_inputs)
+        items = self.contexts.pieces(examples, emotion_index=EMOTION_INDEX)
+        self.contexts.add_side_inputs(examples, items)
+        measured = evaluation.measure(self.model, items, self.tokenizer.pad_id, side_inputs=self.contexts.side_inputs)
         gold = [item.emotion_label for item in items]
         if measured.emotion_probabilities is not None and min(gold, default=-1) >= 0:
             chosen["temperature"] = evaluation.fit_temperature(measured.emotion_probabilities, gold)

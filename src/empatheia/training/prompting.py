@@ -30,6 +30,7 @@ from empatheia.corpora import CORPORA
 from empatheia.corpora.licences import LICENCES
 from empatheia.dialogue import Dialogue, Example
 from empatheia.errors import CheckpointError, ConfigError
+from empatheia.listener.hints import Conditioner
 from empatheia.reading import read_record
 from empatheia.resources import load_pretrained, load_weights
 from empatheia.responders import RESPONDERS
@@ -39,7 +40,6 @@ from empatheia.taxonomy import EMOTIONS
 from empatheia.text.prompt_pieces import PromptItem, train_prompt_pieces
 from empatheia.text.prompts import Hints, Wording, read_reply
 from empatheia.text.words import tokenize_words
-from empatheia.training.conditioning import Conditioner
 from empatheia.training.evaluation import Measured, likelihood_scores, reply_scores
 from empatheia.training.responding import accepted_fields
 from empatheia.training.saving import save_folder

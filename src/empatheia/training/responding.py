@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 from transformers import AutoConfig, GenerationConfig, PreTrainedModel
 
+from empatheia.checkpoints.contexts import ContextReader
 from empatheia.config import DataConfig, Recipe, StageConfig, stage_data_config, validate_model_fields
 from empatheia.corpora import CORPORA, conversations, curated, lexicons, pooled, reccon, recec, sample
 from empatheia.corpora.annotations import read_annotations
@@ -30,7 +31,7 @@ from empatheia.responders.seq2seq import Seq2SeqResponder
 from empatheia.side_inputs import SIDE_INPUTS, make_side_inputs
 from empatheia.side_inputs.emotion_words import EmotionWords
 from empatheia.taxonomy import EMOTIONS
-from empatheia.text.collation import Collator, EncodedExample, Layout, encode_examples
+from empatheia.text.collation import Collator, EncodedExample, Layout
 from empatheia.text.tokenizer import DialogueTokenizer
 from empatheia.text.vectors import distil_vectors, load_vectors
 from empatheia.text.words import tokenize_words
@@ -229,6 +230,10 @@ class RespondTask:
             max_turns=data.max_turns,
         )
 
+    def contexts(self, data: DataConfig, *, learns_words: bool = True) -> ContextReader:
+        """How the model reads contexts, whatever it has learnt so far; see :meth:`layout`."""
+        return ContextReader(self.model, self.tokenizer, self.layout(data, learns_words=learns_words), self.side_inputs)
+
     def encode(
         self, data: DataConfig, split: str, *, with_extras: bool = True, learns_words: bool = True
     ) -> list[EncodedExample]:
@@ -242,10 +247,9 @@ class RespondTask:
         """
         has_spans = data.spans != "none"
         examples = self.examples(data, split)
-        items = encode_examples(
+        contexts = self.contexts(data, learns_words=learns_words)
+        items = contexts.pieces(
             examples,
-            self.tokenizer,
-            self.layout(data, learns_words=learns_words),
             causes=self.causes(data, split),
             emotion_index=EMOTION_INDEX,
             cause_key=data.causes_scope,
@@ -256,9 +260,7 @@ class RespondTask:
             fits = [i for i, item in enumerate(items) if is_whole(item, data.max_target)]
             self._n_skipped[split] = len(items) - len(fits)
             examples, items = [examples[i] for i in fits], [items[i] for i in fits]
-        for side in self.side_inputs:
-            learn = getattr(side, "teach", None) if split == "train" else None
-            (learn or side.add)(examples, items)
+        contexts.add_side_inputs(examples, items, learn=split == "train")
         if data.mechanisms:
             levels = read_levels(data.mechanisms)
             for item in items:
@@ -272,15 +274,7 @@ class RespondTask:
         """Word-level cause items from RECCON's spans: no emotion label (other label set), no reply."""
         root = sample.root() if data.corpus == "sample" else None
         examples, causes = reccon.as_examples(split, root)
-        return encode_examples(
-            examples,
-            self.tokenizer,
-            self.layout(data),
-            causes=causes,
-            emotion_index={},
-            cause_key="prefix",
-            level="span",
-        )
+        return self.contexts(data).pieces(examples, causes=causes, emotion_index={}, cause_key="prefix", level="span")
 
     def stage_data(self, stage: StageConfig) -> StageData:
         """Items of a stage, with only the features its losses need."""

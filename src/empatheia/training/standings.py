@@ -17,10 +17,10 @@ from empatheia.errors import DataError
 from empatheia.metrics.mechanisms import EPITOME_PAPER
 from empatheia.metrics.mechanisms import EPITOME_PUBLISHED as EPITOME
 from empatheia.metrics.published import published
+from empatheia.metrics.records import measured_of, read_records
 from empatheia.metrics.rows import Measured, fold_name
 from empatheia.metrics.score import Score
 from empatheia.taxonomy import MECHANISMS
-from empatheia.training.records import measured_of, read_records
 
 _TUNED_PAIRS = {"fold": "1", "of": "pairs", "threshold": "tuned on valid"}
 _PUBLISHED_SPANS = {"fold": "1", "of": "spans", "threshold": "0"}

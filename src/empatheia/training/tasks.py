@@ -52,7 +52,7 @@ TASKS = Registry(
         "prompt": "empatheia.training.prompting:PromptTask",
         "focus": "empatheia.training.focusing:FocusTask",
         "perceive": "empatheia.training.perceiving:PerceiveTask",
-        "listen": "empatheia.listener.measuring:ListenTask",
+        "listen": "empatheia.training.listening:ListenTask",
     },
 )
 """What a recipe's `task` names; each has its own `data` block (:data:`empatheia.config.DATA_CONFIGS`)."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from empatheia.care.checking import Care
+from empatheia.decoding.strategies import Decoding
 from empatheia.dialogue import Dialogue, Reply
 from empatheia.listener.conversation import Conversation, ConversationStream
 from empatheia.listener.steps.steering import Steering
-from empatheia.listener.strategies import Decoding
 
 
 class SteeredConversation(Conversation):

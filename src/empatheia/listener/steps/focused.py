@@ -18,11 +18,12 @@ from typing import Any
 
 from empatheia.care.checking import Care
 from empatheia.care.guard import guarded, guarded_stream
+from empatheia.checkpoints.catalogue import perceiver
+from empatheia.checkpoints.inputs import ReadyInput, prepare
+from empatheia.checkpoints.manifest import FORMAT, Manifest
+from empatheia.decoding.strategies import Decoding
 from empatheia.dialogue import Dialogue, Explanation, Reply, Understanding
 from empatheia.errors import ConfigError, DecodingError
-from empatheia.listener.catalogue import perceiver
-from empatheia.listener.checkpoint import FORMAT, Manifest
-from empatheia.listener.inputs import ReadyInput, prepare
 from empatheia.listener.listener import Input, Inputs, Listener, chunks
 from empatheia.listener.steps.contrast import Contrasts
 from empatheia.listener.steps.conversing import SteeredConversation
@@ -41,7 +42,6 @@ from empatheia.listener.steps.steering import NAMES, Steering
 from empatheia.listener.steps.understand import Steps
 from empatheia.listener.steps.understood import Understood
 from empatheia.listener.steps.voices import Voice
-from empatheia.listener.strategies import Decoding
 from empatheia.listener.streaming import Cancelled, PieceQueue, ReplyStream
 from empatheia.registry import nearest
 from empatheia.resources.chat_endpoint import Usage

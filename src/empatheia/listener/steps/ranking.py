@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from empatheia.checkpoints.catalogue import DEFAULT
 from empatheia.dialogue import Candidate, Explanation
 from empatheia.errors import DataError
-from empatheia.listener.catalogue import DEFAULT
 from empatheia.listener.listener import Input, Listener
 from empatheia.listener.steps.focused import FocusedListener
 from empatheia.listener.steps.responders import OwnVoice

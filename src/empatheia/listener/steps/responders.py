@@ -10,13 +10,13 @@ import torch
 from torch import Tensor
 from transformers import LogitsProcessorList
 
+from empatheia.checkpoints.inputs import prepare
+from empatheia.decoding.strategies import Decoding
 from empatheia.dialogue import Example
-from empatheia.listener.inputs import prepare
 from empatheia.listener.language_models import DEFAULTS, LanguageListener
 from empatheia.listener.listener import Listener
 from empatheia.listener.steps.settings import REFLECTION, DecodingSettings, FocusSettings
 from empatheia.listener.steps.voices import Asked, LocalVoice, Voice, Written
-from empatheia.listener.strategies import Decoding
 from empatheia.responders.reflection import Perceived, reflect
 from empatheia.taxonomy import LABELS_41
 from empatheia.text.prompts import Hints
@@ -62,8 +62,7 @@ class OwnVoice(LocalVoice):
 
     def labels(self, asked: Sequence[Asked], replies: Sequence[str]) -> list[list[int]]:
         """See :class:`LocalVoice`."""
-        tokenizer = self.listener.tokenizer
-        return [[*pieces.ids, tokenizer.eos_id] for pieces in tokenizer.encode_batch(list(replies))]
+        return self.listener.reader.contexts.reply_pieces(replies)
 
     def piece(self, id: int) -> str:
         """See :class:`LocalVoice`."""

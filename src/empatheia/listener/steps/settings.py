@@ -14,9 +14,9 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from empatheia.config import Strict, explain_invalid, read_yaml
 from empatheia.decoding.distractors import N_WORLDS
 from empatheia.decoding.focus import ALPHA, BETA
+from empatheia.decoding.strategies import Decoding
 from empatheia.decoding.targets import N_WORDS
 from empatheia.errors import ConfigError, DataError
-from empatheia.listener.strategies import Decoding
 from empatheia.registry import nearest
 from empatheia.resources.chat_endpoint import API_KEY
 from empatheia.taxonomy import EMOTIONS, LABELS_41, RELATIONS, canonical_emotion
@@ -153,7 +153,7 @@ class ResponderSettings(Answered):
 
 
 class DecodingSettings(Strict):
-    """One way of writing; fields of :class:`empatheia.listener.strategies.Decoding` and how many replies."""
+    """One way of writing; fields of :class:`empatheia.decoding.strategies.Decoding` and how many replies."""
 
     strategy: Literal["greedy", "beam", "sample"] = Field("greedy", description="How pieces are chosen.")
     num_beams: int = Field(4, ge=1, le=64, description="Width of `beam`.")

@@ -13,11 +13,11 @@ from threading import RLock
 from typing import Any
 
 from empatheia.analysis import Inference, TurnLabels
+from empatheia.checkpoints.inputs import ReadyInput, unread
 from empatheia.decoding.targets import ReasonerTargets, ScoredTargets, SpanTargets, Targets, named
 from empatheia.dialogue import Dialogue, Understanding
 from empatheia.errors import ConfigError, DataError, MissingResourceError
 from empatheia.listener.analyzer import Analyzer
-from empatheia.listener.inputs import ReadyInput, unread
 from empatheia.listener.parts import BY_LISTENER, places_of
 from empatheia.listener.reasoner import EmotionByReasoner, ReasonerReading, WordsByReasoner
 from empatheia.listener.steps.answering import STEP_OF, Notes, innermost, models_named, remedy, served_parts

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from empatheia.analysis import Inference
+from empatheia.checkpoints.inputs import ReadyInput
 from empatheia.decoding.targets import Targets
 from empatheia.dialogue import Dialogue, Span, Understanding
-from empatheia.listener.inputs import ReadyInput
 from empatheia.responders.reflection.perceived import Perceived
 
 GIVEN = "given"

@@ -17,11 +17,11 @@ from torch import Tensor
 from empatheia.decoding.distractors import Contrast
 from empatheia.decoding.focus import FocusProcessor
 from empatheia.decoding.given_replies import focused_score
+from empatheia.decoding.strategies import Decoding
 from empatheia.decoding.worlds import Worlds
 from empatheia.dialogue import Dialogue
 from empatheia.errors import DecodingError
 from empatheia.listener.steps.settings import DecodingSettings, FocusSettings
-from empatheia.listener.strategies import Decoding
 from empatheia.responders.reflection.perceived import Perceived
 from empatheia.text.batching import TokenBatchSampler
 from empatheia.text.collation import IGNORED, pad_rows

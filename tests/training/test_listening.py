@@ -9,12 +9,12 @@ import pytest
 
 from empatheia.config import load_recipe, recipes_root
 from empatheia.errors import ConfigError
-from empatheia.listener import measuring
-from empatheia.listener.measuring import WHOLE, ListenTask
 from empatheia.listener.steps.focused import FocusedListener
+from empatheia.metrics.records import read_records
 from empatheia.reports.record_tables import tables
 from empatheia.reports.results_page import keep
-from empatheia.training.records import read_records
+from empatheia.training import listening
+from empatheia.training.listening import WHOLE, ListenTask
 from empatheia.training.runner import run
 
 NAMES = [
@@ -72,7 +72,7 @@ def test_a_stopped_run_goes_on_behind_the_last_variant(tmp_path, monkeypatch):
             raise Stop
         return real(self, name, settings)
 
-    monkeypatch.setattr(measuring.ListenTask, "_respond", stopped_once)
+    monkeypatch.setattr(listening.ListenTask, "_respond", stopped_once)
     with pytest.raises(Stop):
         run(recipe(), tmp_path / "parts", show_progress=False)
     done = run(recipe(), tmp_path / "parts", show_progress=False)

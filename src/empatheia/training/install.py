@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from empatheia.checkpoints.manifest import MANIFEST, read_json
+from empatheia.checkpoints.weights import quiet_loading
 from empatheia.config import Recipe, recipes_root
 from empatheia.corpora.licences import LICENCES
 from empatheia.errors import CheckpointError, MissingResourceError
-from empatheia.listener.checkpoint import MANIFEST, quiet_loading, read_json
 from empatheia.listener.parts import BY_LISTENER, PART_MODELS, PartModel, load_part, part_model, stand_in_reason
 from empatheia.registry import nearest
 from empatheia.resources import check_links, installed_model, models_root, resolve_model

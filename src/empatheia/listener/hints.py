@@ -9,23 +9,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-
+from empatheia.checkpoints.inputs import ReadyInput
+from empatheia.checkpoints.open import open_model
 from empatheia.dialogue import Dialogue, Example
-from empatheia.errors import CheckpointError, MissingResourceError
-from empatheia.reading import read_record
-from empatheia.resources import installed_model, load_pretrained, resolve_model
-from empatheia.responders import RESPONDERS
-from empatheia.side_inputs import make_side_inputs
-from empatheia.taxonomy import EMOTIONS
-from empatheia.text.batching import TokenBatchSampler
-from empatheia.text.collation import Collator, Layout, encode_examples, word_scores
+from empatheia.errors import CheckpointError, ConfigError, MissingResourceError
+from empatheia.resources import installed_model
 from empatheia.text.prompts import Hints, cause_texts
-from empatheia.text.tokenizer import DialogueTokenizer
 from empatheia.understanding import COMPONENTS
-from empatheia.understanding.cause_phrases import cause_phrases, speaker_words
-
-_PIECES = 4096
 
 
 class Conditioner:
@@ -77,47 +67,27 @@ class Conditioner:
 
 
 class _Analyst:
-    """A listener's network, asked for emotion and cause words."""
+    """A responder with an emotion head, asked for emotion and cause words."""
 
     def __init__(self, place: str | Path) -> None:
-        folder = resolve_model(place)
         try:
-            meta = read_record(folder / "empatheia.json")
-            self.network: Any = load_pretrained(RESPONDERS.get(meta["system"]), folder, dtype=torch.float32).eval()
-            self.tokenizer = DialogueTokenizer.from_pretrained(folder)
-            self.layout = Layout(**meta["layout"])
-        except (OSError, ValueError, KeyError, TypeError) as problem:
+            self.reader = open_model(place).reader
+        except (CheckpointError, ConfigError) as problem:
             raise CheckpointError(
-                f"{folder} is no listener ({' '.join(str(problem).split())[:120]}); give a model folder of a responder"
+                f"{place} is no listener ({' '.join(str(problem).split())[:120]}); give a model folder of a responder"
                 " with an emotion head, or default."
             ) from None
-        if not self.network.has_emotion_head:
-            raise CheckpointError(f"{meta['name']} ({folder}) has no emotion head; give another analyst, e.g. default.")
-        self.name = str(meta["name"])
-        self.emotions = tuple(meta.get("emotions", EMOTIONS))
-        self.threshold = float(meta.get("cause_threshold", 0.5))
-        names = getattr(self.network, "side_inputs", ())
-        self.sides = make_side_inputs(names, meta.get("side_inputs", {}), self.tokenizer)
-        features = tuple(name for name in self.network.features if name not in self.network.gold_features)
-        self.collate = Collator(features, self.tokenizer.pad_id, self.sides)
+        self.name = self.reader.manifest.name
+        if not self.reader.analyzes:
+            raise CheckpointError(f"{self.name} ({place}) has no emotion head; give another analyst, e.g. default.")
 
-    @torch.inference_mode()
     def read(self, examples: Sequence[Example]) -> list[tuple[str, tuple[str, ...]]]:
         """The emotion and the cause words of each context."""
-        items = encode_examples(examples, self.tokenizer, self.layout)
-        for side in self.sides:
-            side.add(examples, items)
-        out: list[tuple[str, tuple[str, ...]]] = [("", ())] * len(items)
-        for indices in TokenBatchSampler([len(item.input_ids) for item in items], _PIECES, shuffle=False):
-            batch = self.collate([items[i] for i in indices])
-            heads = self.network.understand(**{k: v.to(self.network.device) for k, v in batch.items()})
-            emotions = heads.emotion_logits.argmax(-1).tolist()
-            causes = [None] * len(indices) if heads.cause_probs is None else heads.cause_probs.float().tolist()
-            for i, emotion, scores in zip(indices, emotions, causes, strict=True):
-                context = examples[i].context
-                words = [] if scores is None else speaker_words(context, word_scores(items[i], scores))
-                out[i] = (self.emotions[emotion], cause_texts(cause_phrases(context, words, self.threshold), context))
-        return out
+        inputs = self.reader.encode([ReadyInput(e.context, e, 0, 0, ()) for e in examples])
+        return [
+            (found.emotion, cause_texts(found.causes, found.turns))
+            for found in self.reader.understand(inputs, max(1, len(inputs)))
+        ]
 
 
 def load_reaction(place: str | Path = "reaction", labeller: str | Path = "intent") -> Any:

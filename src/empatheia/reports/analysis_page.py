@@ -13,8 +13,8 @@ from typing import Any
 
 from empatheia.analysis import PARTS, Analysis
 from empatheia.errors import DataError
-from empatheia.listener.report_turns import by_turn, effects_of, label_bars, turn_html
-from empatheia.listener.timeline import emotion_timeline
+from empatheia.reports.analysis_turns import by_turn, effects_of, label_bars, turn_html
+from empatheia.reports.emotion_timeline import emotion_timeline
 from empatheia.reports.page import check_place, html_page, safe, write_whole
 from empatheia.text.readable import readable
 
@@ -108,7 +108,7 @@ class Report:
             f'{source}<p class="note">{safe(_ABOUT)}</p>',
             f"{self._summary()}{self._faulty()}{self._index()}"
             f'<div id="conversations">{body or _NOTHING}</div>\n{self._cut()}',
-            style=Path(__file__).with_name("report.css").read_text(encoding="utf-8"),
+            style=Path(__file__).with_name("analysis_page.css").read_text(encoding="utf-8"),
             skip=("conversations", "Skip to the conversations"),
         )
 

@@ -15,19 +15,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from empatheia.checkpoints.contexts import ContextReader
+from empatheia.checkpoints.inputs import ReadyInput, unread
+from empatheia.checkpoints.manifest import Manifest
 from empatheia.dialogue import Understanding
-from empatheia.listener.checkpoint import Manifest
-from empatheia.listener.inputs import ReadyInput, unread
 from empatheia.side_inputs import make_side_inputs
 from empatheia.taxonomy import EMOTIONS
 from empatheia.text.batching import TokenBatchSampler, cut_by_length
-from empatheia.text.collation import (
-    Collator,
-    EncodedExample,
-    Layout,
-    encode_examples,
-    word_scores,
-)
+from empatheia.text.collation import EncodedExample, Layout, word_scores
 from empatheia.text.tokenizer import DialogueTokenizer
 from empatheia.text.uncertainty import doubts
 from empatheia.understanding.cause_phrases import cause_phrases, speaker_words
@@ -57,22 +52,17 @@ class Reader:
     """
 
     def __init__(self, network: Any, tokenizer: DialogueTokenizer, manifest: Manifest) -> None:
+        side_inputs = make_side_inputs(getattr(network, "side_inputs", ()), manifest.side_inputs, tokenizer)
+        self.contexts = ContextReader(network, tokenizer, Layout(**manifest.layout), side_inputs)
         self.network = network
         self.tokenizer = tokenizer
         self.manifest = manifest
-        self.layout = Layout(**manifest.layout)
-        self.features = tuple(name for name in network.features if name not in network.gold_features)
-        self.side_inputs = make_side_inputs(getattr(network, "side_inputs", ()), manifest.side_inputs, tokenizer)
-        self.collate = Collator(self.features, tokenizer.pad_id, self.side_inputs)
         self.analyzes = network.has_emotion_head
         self._model_order = [manifest.emotions.index(name) for name in EMOTIONS]
 
     def encode(self, inputs: Sequence[ReadyInput]) -> list[EncodedInput]:
-        """Pieces of prepared inputs, in order."""
-        examples = [ready.example for ready in inputs]
-        items = encode_examples(examples, self.tokenizer, self.layout)
-        for side in self.side_inputs:
-            side.add(examples, items)
+        """Pieces of prepared inputs, in order; see :meth:`ContextReader.encode`."""
+        items = self.contexts.encode([ready.example for ready in inputs])
         return [EncodedInput(ready, pieces) for ready, pieces in zip(inputs, items, strict=True)]
 
     def batches(self, inputs: Sequence[EncodedInput], batch_size: int, cost: int = READING) -> Iterator[list[int]]:
@@ -92,8 +82,7 @@ class Reader:
 
     def tensors(self, inputs: Sequence[EncodedInput]) -> dict[str, Tensor]:
         """The features the network reads, on its device. Shape of each: ``(batch, source)``."""
-        batch = self.collate([item.pieces for item in inputs])
-        return {name: tensor.to(self.network.device) for name, tensor in batch.items()}
+        return self.contexts.tensors([item.pieces for item in inputs])
 
     def understand(
         self, inputs: Sequence[EncodedInput], batch_size: int, progress: Callable[[int], None] | None = None

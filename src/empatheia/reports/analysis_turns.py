@@ -7,7 +7,7 @@ from itertools import pairwise
 from math import ceil
 from typing import Any
 
-from empatheia.listener.timeline import polarity_class
+from empatheia.reports.emotion_timeline import polarity_class
 from empatheia.reports.page import safe
 from empatheia.taxonomy import RELATION_GROUPS, RELATION_TITLES
 from empatheia.text.readable import readable

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from empatheia.checkpoints.manifest import MANIFEST, read_json, read_manifest
 from empatheia.errors import CheckpointError, MissingResourceError
-from empatheia.listener.checkpoint import MANIFEST, read_json, read_manifest
 from empatheia.resources import cache_dir, installed_model, resolve_model
 from empatheia.responders import RESPONDERS
 
@@ -91,7 +91,7 @@ def find_model(name: str | Path) -> Path:
                 " with --model (in Python: Listener.load(folder))."
             )
     if not path.is_dir() and str(name) in RESPONDERS and installed_model(str(name)) is None:
-        from empatheia.listener.system_recipes import command_to_make
+        from empatheia.checkpoints.system_recipes import command_to_make
 
         raise MissingResourceError(
             f"{str(name)!r} is a system, and no model of this name is on this machine. Its best checkpoint answers with"

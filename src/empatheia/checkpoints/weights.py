@@ -1,0 +1,98 @@
+"""The network of a model folder, loaded after its weights and its vocabulary were checked."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from empatheia.checkpoints.manifest import MANIFEST, REMEDY, WEIGHTS, Manifest, read_json
+from empatheia.errors import CheckpointError, ConfigError
+from empatheia.resources import load_pretrained
+
+
+def load_network(folder: Path, manifest: Manifest, n_pieces: int, device: str) -> Any:
+    """Loads the network of a model folder, in evaluation mode.
+
+    Args:
+        folder: The model folder.
+        manifest: Its manifest.
+        n_pieces: Size of the folder's vocabulary.
+        device: Any torch device name.
+
+    Raises:
+        CheckpointError: The weights are truncated, foreign, or do not fit the config or the vocabulary.
+    """
+    import torch
+
+    from empatheia.responders import RESPONDERS
+
+    try:
+        network_class = RESPONDERS.get(manifest.system)
+    except ConfigError as error:
+        raise CheckpointError(f"{folder / MANIFEST} names a system this release does not have: {error}") from error
+    try:
+        target = torch.device(device)
+        torch.empty(0, device=target)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise ConfigError(
+            f"device {device!r} cannot be used here ({reason}). Accepted: cpu, cuda, cuda:0 ..."
+        ) from error
+    wanted, found = network_class.config_class.model_type, read_json(folder / "config.json").get("model_type")
+    if found != wanted:
+        raise CheckpointError(
+            f"{folder / 'config.json'} is of a foreign architecture, {found!r};"
+            f" {manifest.system} needs {wanted!r}. {REMEDY}"
+        )
+    _check_weights(folder / WEIGHTS)
+    with quiet_loading():
+        odd = f"the weights in {folder} do not fit config.json"
+        network, report = load_pretrained(
+            network_class, folder, odd, REMEDY, dtype=torch.float32, output_loading_info=True
+        )
+    for what in ("missing_keys", "mismatched_keys", "unexpected_keys"):
+        if keys := sorted(map(str, report.get(what) or ())):
+            raise CheckpointError(
+                f"{folder / WEIGHTS} does not fit config.json:"
+                f" {len(keys)} {what.replace('_', ' ')}, e.g. {keys[0]}. {REMEDY}"
+            )
+    n_rows = network.get_input_embeddings().num_embeddings
+    if n_rows != n_pieces:
+        raise CheckpointError(
+            f"the vocabulary in {folder} has {n_pieces} pieces but the weights have {n_rows} rows:"
+            " the tokenizer files and the weights are from different models. Put those of one run together."
+        )
+    return network.to(target).eval()
+
+
+def _check_weights(path: Path) -> None:
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="pt") as file:
+            n_tensors = len(list(file.keys()))
+    except (SafetensorError, OSError) as error:
+        raise CheckpointError(
+            f"{path} is truncated or damaged ({path.stat().st_size:,} bytes: {error}). Fetch or train the model again."
+        ) from error
+    if not n_tensors:
+        raise CheckpointError(f"{path} holds no tensors. Fetch or train the model again.")
+
+
+@contextmanager
+def quiet_loading() -> Iterator[None]:
+    """Keeps transformers' progress bars and load reports away from the caller's terminal."""
+    from transformers.utils import logging as transformers_logging
+
+    level, bars = transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
+    transformers_logging.set_verbosity(logging.CRITICAL)
+    transformers_logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        transformers_logging.set_verbosity(level)
+        if bars:
+            transformers_logging.enable_progress_bar()
