@@ -88,8 +88,8 @@ class _Network:
         return self
 
     def __call__(self, **batch: Tensor) -> LabelOutput:
-        found: list[np.ndarray] = self._session.run(None, {name: batch[name].numpy() for name in self._names})
-        return LabelOutput(logits=torch.from_numpy(found[0]))
+        found = self._session.run(None, {name: batch[name].numpy() for name in self._names})
+        return LabelOutput(logits=torch.from_numpy(np.asarray(found[0])))
 
 
 def _graph(model: UtteranceClassifier) -> bytes:
