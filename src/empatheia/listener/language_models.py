@@ -147,7 +147,7 @@ class _Prompts:
     def encode(self, inputs: Sequence[ReadyInput]) -> list[ReadyInput]:
         return list(inputs)
 
-    def batches(self, inputs: Sequence[ReadyInput], batch_size: int) -> Iterator[list[int]]:
+    def batches(self, inputs: Sequence[ReadyInput], batch_size: int, cost: int = 0) -> Iterator[list[int]]:
         size = self.batch_size or len(inputs)
         for start in range(0, len(inputs), size):
             yield list(range(start, min(len(inputs), start + size)))

@@ -50,7 +50,7 @@ class _Contexts:
     def encode(self, inputs: Sequence[ReadyInput]) -> list[ReadyInput]:
         return list(inputs)
 
-    def batches(self, inputs: Sequence[ReadyInput], batch_size: int) -> Iterator[list[int]]:
+    def batches(self, inputs: Sequence[ReadyInput], batch_size: int, cost: int = 0) -> Iterator[list[int]]:
         for start in range(0, len(inputs), _CHUNK):  # the encoder cuts it further, by pieces
             yield list(range(start, min(len(inputs), start + _CHUNK)))
 
