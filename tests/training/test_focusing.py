@@ -129,16 +129,25 @@ def test_focused_it_is_focused_generate_and_focused_score_one_by_one(places, tmp
 
     task = FocusTask(recipe(places), tmp_path)
     own, contexts = task.speaker, task.contexts
+    reader = own.contexts
     asked, plain = Point("gee", 6.0, 0.9), speak(task.speaker, task.contexts, task.recipe.decoding, "L0")
     spoken = speak(own, contexts, task.recipe.decoding, "L0", asked, plain)
     assert spoken.replies != plain.replies and spoken.nll != plain.nll
     for i, (dialogue, contrast) in enumerate(zip(contexts.dialogues, contexts.contrasts["gee"], strict=True)):
-        worlds = worlds_of([dialogue], [contrast], own.encode)
+        worlds = worlds_of([dialogue], [contrast], reader)
         row = focused_generate(
-            own.network, worlds, 6.0, 0.9, "L0", max_new_tokens=6, do_sample=False, num_beams=1, **own.marks
+            reader.network,
+            worlds,
+            6.0,
+            0.9,
+            "L0",
+            max_new_tokens=6,
+            do_sample=False,
+            num_beams=1,
+            **reader.marks,
         )
-        assert own.read(row[0].tolist())[0] == spoken.replies[i]
-        scores = focused_score(own.network, worlds, own.labels([contexts.gold[i]]), 6.0, 0.9, "L0")
+        assert reader.read(row[0].tolist())[0] == spoken.replies[i]
+        scores = focused_score(reader.network, worlds, reader.labels([contexts.gold[i]]), 6.0, 0.9, "L0")
         assert spoken.nll[i] == pytest.approx(-float(scores.log_s1.sum()), rel=1e-4)
         assert spoken.n_pieces[i] == int(scores.n_pieces)
 

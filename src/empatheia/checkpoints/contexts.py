@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 from threading import Lock
-from typing import Any
+from typing import Any, Protocol
 
 from torch import Tensor
 
@@ -18,6 +18,43 @@ N_KEPT = 256
 """Encoded contexts that a reader remembers."""
 
 
+class Contexts(Protocol):
+    """How a model in this process reads conversations and says replies: a responder's, or a language model's.
+
+    Attributes:
+        network: What ``generate()`` is called on.
+    """
+
+    network: Any
+
+    @property
+    def n_given(self) -> int:
+        """Leading pieces that every reply has, which are not scored."""
+        ...
+
+    @property
+    def marks(self) -> dict[str, Any]:
+        """Start, end and padding, as arguments of ``generate()``."""
+        ...
+
+    @property
+    def vocabulary(self) -> str:
+        """Kind and number of its pieces, for signatures."""
+        ...
+
+    def __call__(self, dialogues: Sequence[Dialogue]) -> dict[str, Tensor]:
+        """Model inputs of conversations, one row each, on the model's device."""
+        ...
+
+    def labels(self, replies: Sequence[str]) -> Tensor:
+        """Pieces of replies with their end mark, -100 behind it. Shape: ``(batch, longest)``."""
+        ...
+
+    def read(self, row: Sequence[int]) -> tuple[str, str]:
+        """A row of ``generate()`` behind the prompt: the reply, and its lower-case words with blanks between."""
+        ...
+
+
 class ContextReader:
     """Conversations as a responder reads them, and replies as it says them.
 
@@ -27,6 +64,8 @@ class ContextReader:
         layout: How a context becomes one sequence.
         side_inputs: What it reads beside the context; see :func:`empatheia.side_inputs.make_side_inputs`.
     """
+
+    n_given = 0
 
     def __init__(
         self, network: Any, tokenizer: DialogueTokenizer, layout: Layout, side_inputs: Sequence[SideInput] = ()
@@ -111,3 +150,19 @@ class ContextReader:
     def reply_pieces(self, replies: Sequence[str]) -> list[list[int]]:
         """Pieces of replies with their end mark."""
         return [[*pieces.ids, self.tokenizer.eos_id] for pieces in self.tokenizer.encode_batch(list(replies))]
+
+    def read(self, row: Sequence[int]) -> tuple[str, str]:
+        """A row of ``generate()``: the reply as a person reads it, and its lower-case words with blanks between."""
+        return self.tokenizer.decode(row), self.tokenizer.decode(row, raw=True)
+
+    @property
+    def marks(self) -> dict[str, Any]:
+        """Start, end and padding, as arguments of ``generate()``."""
+        own = self.tokenizer
+        begin = {"bos_token_id": own.bos_id, "decoder_start_token_id": own.bos_id}
+        return {"pad_token_id": own.pad_id, "eos_token_id": own.eos_id, **begin}
+
+    @property
+    def vocabulary(self) -> str:
+        """Kind and number of its pieces, for signatures."""
+        return f"{self.tokenizer.kind}-{len(self.tokenizer)}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from transformers.trainer_utils import set_seed
 
+from empatheia.checkpoints.contexts import Contexts
 from empatheia.config import DecodingConfig, FocusData
 from empatheia.decoding.distractors import Contrast
 from empatheia.decoding.focus import focused_generate
@@ -19,6 +20,7 @@ from empatheia.decoding.given_replies import focused_score
 from empatheia.decoding.pragmatics import Prior
 from empatheia.decoding.world_inputs import worlds_of
 from empatheia.decoding.worlds import Worlds
+from empatheia.dialogue import Dialogue
 from empatheia.training.focus_contexts import FocusContexts
 from empatheia.training.focus_speakers import Speaker
 
@@ -93,15 +95,18 @@ def speak(
         plain: S0's, which is also said where a context has no distractors; needed with ``point``.
         advance: Called with the number of contexts just finished.
     """
+    reader = speaker.contexts
+    network = reader.network
     n = len(contexts.examples)
     contrasts: Sequence[Contrast | None] = [None] * n if point is None else contexts.contrasts[point.kind]
     out = Spoken([""] * n, [""] * n, [0.0] * n, [0] * n, 0.0) if plain is None else _copied(plain)
     asked = [i for i in range(n) if point is None or contrasts[i] is not None]
     advance(n - len(asked))
     fixed = {"num_beams": 1, "no_repeat_ngram_size": 0}  # else those of the model's own settings would count
-    options = {**fixed, **decoding.generate_settings(), **speaker.marks}
+    options = {**fixed, **decoding.generate_settings(), **reader.marks}
     most = max(1, ROWS // options["num_beams"])
     asked.sort(key=lambda i: (sum(len(turn.text) for turn in contexts.examples[i].context), i))
+    strength = (0.0, 1.0) if point is None else (point.alpha, point.beta)
     set_seed(decoding.seed)
     seconds = 0.0
     for start in range(0, len(asked), most):
@@ -110,26 +115,27 @@ def speak(
         begun = time.perf_counter()
         with torch.no_grad():
             if point is None:
-                inputs = dict(speaker.encode(dialogues))
-                rows = speaker.network.generate(**inputs, **options)
-                twice = {name: tensor.repeat_interleave(2, 0) for name, tensor in inputs.items()}
-                worlds = Worlds(twice, 2)  # nothing to be told from: alpha 0 scores the reply as it is
+                worlds, rows = _plain(reader, dialogues, options)
             else:
-                inputs = {}
-                worlds = worlds_of(dialogues, [contrasts[i] for i in indices], speaker.encode)
-                rows = focused_generate(speaker.network, worlds, point.alpha, point.beta, prior, **options)
+                worlds = worlds_of(dialogues, [contrasts[i] for i in indices], reader)
+                rows = focused_generate(network, worlds, point.alpha, point.beta, prior, **options)
         seconds += time.perf_counter() - begun
-        prompt = 0 if speaker.network.config.is_encoder_decoder else worlds.true()["input_ids"].shape[1]
+        prompt = 0 if network.config.is_encoder_decoder else worlds.true()["input_ids"].shape[1]
         for i, row in zip(indices, rows[:, prompt:].tolist(), strict=True):
-            out.replies[i], out.words[i] = speaker.read(row)
-        labels = speaker.labels([contexts.gold[i] for i in indices])
-        strength = (0.0, 1.0) if point is None else (point.alpha, point.beta)
-        scores = focused_score(speaker.network, worlds, labels, *strength, prior)
-        costs: Tensor = -scores.log_s1[:, speaker.n_given :].double().sum(-1)
+            out.replies[i], out.words[i] = reader.read(row)
+        scores = focused_score(network, worlds, reader.labels([contexts.gold[i] for i in indices]), *strength, prior)
+        costs: Tensor = -scores.log_s1[:, reader.n_given :].double().sum(-1)
         for i, nats, pieces in zip(indices, costs.tolist(), scores.n_pieces.tolist(), strict=True):
-            out.nll[i], out.n_pieces[i] = nats, pieces - speaker.n_given
+            out.nll[i], out.n_pieces[i] = nats, pieces - reader.n_given
         advance(len(indices))
     return Spoken(out.replies, out.words, out.nll, out.n_pieces, seconds)
+
+
+def _plain(reader: Contexts, dialogues: Sequence[Dialogue], options: Mapping[str, Any]) -> tuple[Worlds, Tensor]:
+    """Replies that are not focused; nothing is to be told from: alpha 0 scores a reply as it is."""
+    inputs = dict(reader(dialogues))
+    rows = reader.network.generate(**inputs, **options)
+    return Worlds({name: tensor.repeat_interleave(2, 0) for name, tensor in inputs.items()}, 2), rows
 
 
 def _copied(plain: Spoken) -> Spoken:

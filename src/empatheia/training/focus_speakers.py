@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
 from transformers import GenerationMixin
 
+from empatheia.checkpoints.contexts import Contexts
 from empatheia.checkpoints.manifest import read_manifest
 from empatheia.checkpoints.open import open_folder
+from empatheia.checkpoints.prompt_contexts import PromptContexts
 from empatheia.config import Recipe, validate_recipe
-from empatheia.decoding.world_inputs import Encode
-from empatheia.dialogue import Dialogue, Example, Turn
 from empatheia.errors import CheckpointError, ConfigError
 from empatheia.resources import file_sha256
 from empatheia.responders import RESPONDERS
 from empatheia.responders.language_model import LanguageModel
-from empatheia.text.collation import IGNORED, pad_rows
-from empatheia.text.prompt_pieces import PromptReader
-from empatheia.text.prompts import read_reply
-from empatheia.text.words import tokenize_words
 from empatheia.training.prompting import PromptRun, PromptTask
 
 _WEIGHTS = "model.safetensors"
@@ -34,25 +28,12 @@ class Speaker:
 
     Attributes:
         name: For records.
-        network: What ``generate()`` is called on, in evaluation mode.
-        encode: Contexts as it reads them.
-        labels: Replies as its pieces with their end mark, -100 behind. Shape of the answer: ``(n, longest)``.
-        read: A row of ``generate()`` behind the prompt to the reply as a person reads it, and to its lower-case words
-            with blanks between, which BLEU and Distinct read.
-        marks: Start, end and padding, as arguments of ``generate()``.
-        pieces: Kind and number of its pieces, for signatures.
-        n_given: Leading pieces that every reply has, which are not scored.
+        contexts: How it reads conversations and says replies; its network is in evaluation mode.
         fingerprint: Of its weights; another one makes kept replies void.
     """
 
     name: str
-    network: Any
-    encode: Encode
-    labels: Callable[[Sequence[str]], Tensor]
-    read: Callable[[Sequence[int]], tuple[str, str]]
-    marks: dict[str, Any]
-    pieces: str
-    n_given: int = 0
+    contexts: Contexts
     fingerprint: str = ""
 
 
@@ -82,23 +63,7 @@ def open_speaker(folder: Path, device: str = "cpu") -> Speaker:
         raise CheckpointError(
             f"{folder}: {manifest.system} has no decoder that could be focused; give another responder."
         )
-    opened = open_folder(folder, manifest, device)
-    tokenizer, contexts = opened.tokenizer, opened.reader.contexts
-    return Speaker(
-        manifest.name,
-        opened.network,
-        contexts,
-        contexts.labels,
-        lambda row: (tokenizer.decode(row), tokenizer.decode(row, raw=True)),
-        {
-            "pad_token_id": tokenizer.pad_id,
-            "bos_token_id": tokenizer.bos_id,
-            "eos_token_id": tokenizer.eos_id,
-            "decoder_start_token_id": tokenizer.bos_id,
-        },
-        f"{tokenizer.kind}-{len(tokenizer)}",
-        fingerprint=fingerprint,
-    )
+    return Speaker(manifest.name, open_folder(folder, manifest, device).reader.contexts, fingerprint)
 
 
 def open_language_model(recipe: Recipe, folder: Path, device: str = "cpu") -> Speaker:
@@ -135,28 +100,4 @@ def open_language_model(recipe: Recipe, folder: Path, device: str = "cpu") -> Sp
 
 def _language_speaker(task: PromptTask, name: str, device: str, fingerprint: str) -> Speaker:
     model: Any = task.model
-    model.eval().to(device)
-    reader: PromptReader = task.reader
-    anything = (Turn("speaker", "Hello."),)
-
-    def encode(dialogues: Sequence[Dialogue]) -> dict[str, Tensor]:
-        batch = reader.answering_batch([reader.encode(Example(dialogue.turns, None)) for dialogue in dialogues])
-        return {name: tensor.long().to(model.device) for name, tensor in batch.items()}
-
-    def labels(replies: Sequence[str]) -> Tensor:
-        rows = [list(reader.encode(Example(anything, reply)).reply or ()) for reply in replies]
-        return pad_rows(rows, IGNORED).to(model.device)
-
-    def read(row: Sequence[int]) -> tuple[str, str]:
-        start = 1 if reader.form == "seq2seq" else 0
-        said = list(row[start:])
-        end = next((i for i, piece in enumerate(said) if piece in reader.ends), len(said))
-        reply = read_reply(reader.decode(said[:end]))
-        return reply, " ".join(word.text for word in tokenize_words(reply))
-
-    marks: dict[str, Any] = {"eos_token_id": reader.ends, "pad_token_id": reader.pad_id}
-    if reader.form == "seq2seq":
-        marks["decoder_start_token_id"] = reader.decoder_start
-    n_given = reader.encode(Example(anything, "Hello.")).n_begin
-    pieces = f"{reader.kind}-{len(reader)}"
-    return Speaker(name, model.network, encode, labels, read, marks, pieces, n_given, fingerprint)
+    return Speaker(name, PromptContexts(model.eval().to(device), task.reader), fingerprint)

@@ -62,7 +62,7 @@ class FocusTask(Measurement):
             self.speaker: Speaker = open_speaker(started_from(recipe), self.device)
         else:
             self.speaker = open_language_model(recipe, folder, self.device)
-        self.model: Any = self.speaker.network
+        self.model: Any = self.speaker.contexts.network
         self.judges = Judges(recipe, folder, [self.speaker.name])
 
     @property
@@ -163,7 +163,7 @@ class FocusTask(Measurement):
         words = [count_words(reply) + 1 for reply in gold]
         scores = []
         for name in ("ppl_token", "ppl_word", "ppl_item"):
-            metric: Any = METRICS.get(name)(tokenizer=self.speaker.pieces, words="family+eos")
+            metric: Any = METRICS.get(name)(tokenizer=self.speaker.contexts.vocabulary, words="family+eos")
             metric.update(own.nll, own.n_pieces, n_words=words, references=gold)
             scores.append(metric.compute(N_RESAMPLES))
         return scores

@@ -77,7 +77,7 @@ class Judges:
                 f"recipe {self.recipe.name!r}: data.listener is {other.name!r}, who also speaks; a speaker understands"
                 " itself. Name another responder, or null."
             )
-        return FreshListener(other.network, other.encode, other.labels, other.name)
+        return FreshListener(other.contexts.network, other.contexts, other.contexts.labels, other.name)
 
     @cached_property
     def contexts(self) -> FocusContexts:

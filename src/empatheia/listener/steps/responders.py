@@ -11,6 +11,7 @@ from torch import Tensor
 from transformers import LogitsProcessorList
 
 from empatheia.checkpoints.inputs import prepare
+from empatheia.checkpoints.prompt_contexts import PromptContexts
 from empatheia.decoding.strategies import Decoding
 from empatheia.dialogue import Example
 from empatheia.listener.language_models import DEFAULTS, LanguageListener
@@ -19,6 +20,7 @@ from empatheia.listener.steps.settings import REFLECTION, DecodingSettings, Focu
 from empatheia.listener.steps.voices import Asked, LocalVoice, Voice, Written
 from empatheia.responders.reflection import Perceived, reflect
 from empatheia.taxonomy import LABELS_41
+from empatheia.text.prompt_pieces import PromptReader
 from empatheia.text.prompts import Hints
 
 REFLECTIONS = 3
@@ -85,7 +87,9 @@ class LanguageVoice(LocalVoice):
         self.listener = listener
         self.lm: Any = listener.network
         self.model = self.lm.network
-        self.reader: Any = listener.answers.reader  # pyright: ignore[reportAttributeAccessIssue]
+        answers: Any = listener.answers
+        self.reader: PromptReader = answers.reader
+        self.contexts = PromptContexts(self.lm, self.reader)
         self.ends = self.reader.ends
         self.name = listener.name
         self.shown = tuple(shown)
@@ -101,8 +105,7 @@ class LanguageVoice(LocalVoice):
 
     def tensors(self, asked: Sequence[Asked]) -> dict[str, Tensor]:
         """See :class:`LocalVoice`."""
-        batch = self.reader.answering_batch([self._item(one) for one in asked])
-        return {name: tensor.long().to(self.model.device) for name, tensor in batch.items()}
+        return self.contexts.tensors([self._item(one) for one in asked])
 
     def write(
         self, asked: Sequence[Asked], inputs: dict[str, Tensor], decoding: Decoding, n: int, processors: Sequence[Any]
