@@ -400,6 +400,24 @@ def test_the_example_file_holds_the_defaults_and_every_field_is_described():
     assert len(fields) > 50 and [name for name, field in fields.items() if not field.description] == []
 
 
+def test_a_words_model_explains_the_emotion_that_is_given(listener, tmp_path):
+    """A given emotion, or one carried over, is handed to the model of words with the call; nothing of it stays."""
+    words = tiny_focus.estimator("own")
+    words.model.save_pretrained(tmp_path)
+    words.reader.save(tmp_path)
+    own = FocusedListener(
+        {"explain": {"model": str(tmp_path)}}, components={"emotion": FakeEmotion()}, voices=[listener],
+        reasoner=listener,
+    )  # fmt: skip
+    inputs = [prepare(TALK)]
+    (free,) = own.steps.understand(inputs, Steering())
+    for given in ("proud", "lonely"):
+        (found,) = own.steps.understand(inputs, Steering(emotion=given))
+        assert found.targets.emotion == found.emotion == given != free.targets.emotion
+    (again,) = own.steps.understand(inputs, Steering())
+    assert again.targets == free.targets and free.targets.emotion == free.emotion
+
+
 def test_an_estimator_finds_the_words_and_what_they_are_told_from(listener, monkeypatch):
     """``auto`` takes it for both as soon as it is there; only target words differ between the worlds."""
     pool = SimpleNamespace(words=tiny_focus.WORDS)

@@ -20,7 +20,6 @@ from empatheia.listener.parts import Remembered
 from empatheia.listener.reasoner import ReasonerReading
 from empatheia.listener.reply_schema import ReplyRecord
 from empatheia.listener.steps.answering import MOST_FAILURES, each_alone
-from empatheia.listener.steps.perceive import Perceiver
 from empatheia.listener.steps.served import SERVED
 from empatheia.resources.chat_endpoint import ChatEndpoint
 from empatheia.taxonomy import EMOTIONS
@@ -322,4 +321,3 @@ def test_the_caller_s_emotion_is_no_evidence_for_the_turns_after_it(listener):
     last = distribution(TALK.turns[2].text, EMOTIONS)
     joint = {name: first[name] * last[name] for name in EMOTIONS}
     assert free.emotions == pytest.approx({name: p / sum(joint.values()) for name, p in joint.items()})
-    assert isinstance(own.steps.component("emotion").component, Perceiver)

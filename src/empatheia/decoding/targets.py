@@ -99,14 +99,16 @@ class ScoredTargets:
     Args:
         component: Of part ``words``, e.g. :class:`empatheia.understanding.word_causes.WordsOfTurns`.
         k: Words at most; None = all.
+        emotion: Component of part ``emotion`` that is read in place of the component's own; None = its own.
 
     Raises:
         ConfigError: ``k`` is below 1, or a component of another part.
     """
 
-    def __init__(self, component: Any, k: int | None = N_WORDS) -> None:
+    def __init__(self, component: Any, k: int | None = N_WORDS, emotion: Any = None) -> None:
         self.component = _of_part(component, "words")
         self.k = _checked(k)
+        self._asked = {} if emotion is None else {"emotion": emotion}
 
     def find(self, dialogues: Sequence[Dialogue], *, batch_size: int = 32) -> list[Targets]:
         """See :class:`TargetFinder`."""
@@ -115,7 +117,7 @@ class ScoredTargets:
         asked = [_up_to(d, turn, alone) for d, turn in zip(dialogues, turns, strict=True)]
         out = []
         for dialogue, turn, records in zip(
-            dialogues, turns, self.component.annotate(asked, batch_size=batch_size), strict=True
+            dialogues, turns, self.component.annotate(asked, batch_size=batch_size, **self._asked), strict=True
         ):
             own = records[-1]
             found = [span for span in own.top(len(own.words)) if span.score != 0]  # 0: left out of the ranking
@@ -157,14 +159,16 @@ class SpanTargets:
     Args:
         component: Of part ``causes``, e.g. :class:`empatheia.understanding.causes.CausesOfTurns` with a span model.
         k: Words at most; None = all.
+        emotion: Component of part ``emotion`` that is read in place of the component's own; None = its own.
 
     Raises:
         ConfigError: ``k`` is below 1, or a component of another part.
     """
 
-    def __init__(self, component: Any, k: int | None = N_WORDS) -> None:
+    def __init__(self, component: Any, k: int | None = N_WORDS, emotion: Any = None) -> None:
         self.component = _of_part(component, "causes")
         self.k = _checked(k)
+        self._asked = {} if emotion is None else {"emotion": emotion}
 
     def find(self, dialogues: Sequence[Dialogue], *, batch_size: int = 32) -> list[Targets]:
         """See :class:`TargetFinder`."""
@@ -172,7 +176,7 @@ class SpanTargets:
         asked = [_up_to(d, turn, False) for d, turn in zip(dialogues, turns, strict=True)]
         out = []
         for dialogue, turn, notes in zip(
-            dialogues, turns, self.component.annotate(asked, batch_size=batch_size), strict=True
+            dialogues, turns, self.component.annotate(asked, batch_size=batch_size, **self._asked), strict=True
         ):
             text = dialogue.turns[turn].text
             note = next((note for note in notes if note.target == turn), None)

@@ -131,7 +131,12 @@ class CausesOfTurns:
         )
 
     def annotate(
-        self, dialogues: Sequence[Dialogue], *, batch_size: int = 32, progress: Callable[[int], None] | None = None
+        self,
+        dialogues: Sequence[Dialogue],
+        *,
+        batch_size: int = 32,
+        progress: Callable[[int], None] | None = None,
+        emotion: Component | None = None,
     ) -> list[tuple[CauseAnnotation, ...]]:
         """One annotation for each turn that is explained, in the order of the turns.
 
@@ -144,13 +149,14 @@ class CausesOfTurns:
             dialogues: Conversations; roles matter.
             batch_size: Most rows in one forward pass.
             progress: Called with the number of conversations just finished.
+            emotion: Says what the turns express in place of the component's own, for this call; None = its own.
 
         Raises:
             DataError: ``emotion`` is ``conversation`` and a label is none of the 32 or RECCON's.
         """
         out: list[tuple[CauseAnnotation, ...]] = []
         for group in groups_of_turns(dialogues, WINDOW_TURNS):
-            words = self._emotions(group, batch_size)
+            words = self._emotions(group, batch_size, emotion)
             items, owners = [], []
             for number, (dialogue, by_turn) in enumerate(zip(group, words, strict=True)):
                 texts = tuple(turn.text for turn in dialogue.turns)
@@ -211,17 +217,20 @@ class CausesOfTurns:
             first = 0  # turns without text have no answer, read or not
         return CauseAnnotation(item.dialogue_id, item.target, turns, spans, name, probabilities, item.emotion, first)
 
-    def _emotions(self, dialogues: Sequence[Dialogue], batch_size: int) -> list[dict[int, str]]:
+    def _emotions(
+        self, dialogues: Sequence[Dialogue], batch_size: int, emotion: Component | None
+    ) -> list[dict[int, str]]:
         """The word the models read for each turn whose emotion is known."""
-        if self.emotion is None:
+        source = emotion or self.emotion
+        if source is None:
             return [{} for _ in dialogues]
-        if isinstance(self.emotion, str):
-            labels = [d.emotion if self.emotion == "conversation" else self.emotion for d in dialogues]
+        if isinstance(source, str):
+            labels = [d.emotion if source == "conversation" else source for d in dialogues]
             return [
                 {} if label is None else dict.fromkeys(range(len(d.turns)), reccon_word(label))
                 for label, d in zip(labels, dialogues, strict=True)
             ]
-        found: list[tuple[TurnLabels, ...]] = self.emotion.annotate(dialogues, batch_size=batch_size)
+        found: list[tuple[TurnLabels, ...]] = source.annotate(dialogues, batch_size=batch_size)
         return [{labels.turn: reccon_word_of(labels.probabilities) for labels in row} for row in found]
 
 

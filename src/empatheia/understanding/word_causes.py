@@ -19,6 +19,7 @@ from empatheia.reading import read_record
 from empatheia.registry import nearest
 from empatheia.resources import resolve_model
 from empatheia.taxonomy import EMOTIONS, RECCON_EMOTIONS
+from empatheia.understanding import Component
 from empatheia.understanding.classification import label_names
 from empatheia.understanding.emotion_estimator import (
     PAPER,
@@ -181,7 +182,12 @@ class WordsOfTurns:
         return cls(scorer, emotion=emotion, targets=targets, name=name)
 
     def annotate(
-        self, dialogues: Sequence[Dialogue], *, batch_size: int = 32, progress: Callable[[int], None] | None = None
+        self,
+        dialogues: Sequence[Dialogue],
+        *,
+        batch_size: int = 32,
+        progress: Callable[[int], None] | None = None,
+        emotion: Component | None = None,
     ) -> list[tuple[WordScores, ...]]:
         """One record for each turn that is explained, in the order of the turns.
 
@@ -192,6 +198,7 @@ class WordsOfTurns:
             dialogues: Conversations; roles matter.
             batch_size: Most turns in one forward pass.
             progress: Called with the number of conversations just finished.
+            emotion: Says what the turns express in place of the component's own, for this call; None = its own.
 
         Raises:
             DataError: ``emotion`` is ``conversation`` and a label is none of the 32 or RECCON's.
@@ -205,15 +212,17 @@ class WordsOfTurns:
                     break
                 group.append(dialogue)
                 n_turns += len(dialogue.turns)
-            out += self._annotated(group, batch_size)
+            out += self._annotated(group, batch_size, emotion)
             start += len(group)
             if progress is not None:
                 progress(len(group))
         return out
 
-    def _annotated(self, dialogues: Sequence[Dialogue], batch_size: int) -> list[tuple[WordScores, ...]]:
+    def _annotated(
+        self, dialogues: Sequence[Dialogue], batch_size: int, emotion: Component | None
+    ) -> list[tuple[WordScores, ...]]:
         places = [[i for i, turn in enumerate(d.turns) if turn.role in self.targets] for d in dialogues]
-        emotions = self._emotions(dialogues, batch_size)
+        emotions = self._emotions(dialogues, batch_size, emotion)
         questions = [
             WordQuestion.of(dialogue.turns[i].text, own.get(i))
             for dialogue, indices, own in zip(dialogues, places, emotions, strict=True)
@@ -222,13 +231,16 @@ class WordsOfTurns:
         answers = iter(zip(questions, self.scorer.score(questions, batch_size=batch_size), strict=True))
         return [tuple(record(i, *next(answers)) for i in indices) for indices in places]
 
-    def _emotions(self, dialogues: Sequence[Dialogue], batch_size: int) -> list[dict[int, str | None]]:
-        if self.emotion is None:
+    def _emotions(
+        self, dialogues: Sequence[Dialogue], batch_size: int, emotion: Component | None
+    ) -> list[dict[int, str | None]]:
+        source = emotion or self.emotion
+        if source is None:
             return [{} for _ in dialogues]
-        if isinstance(self.emotion, str):
-            labels = [d.emotion if self.emotion == "conversation" else self.emotion for d in dialogues]
+        if isinstance(source, str):
+            labels = [d.emotion if source == "conversation" else source for d in dialogues]
             return [dict.fromkeys(range(len(d.turns)), label) for label, d in zip(labels, dialogues, strict=True)]
-        found: list[tuple[TurnLabels, ...]] = self.emotion.annotate(dialogues, batch_size=batch_size)
+        found: list[tuple[TurnLabels, ...]] = source.annotate(dialogues, batch_size=batch_size)
         return [{labels.turn: _most_probable_emotion(labels) for labels in row} for row in found]
 
 

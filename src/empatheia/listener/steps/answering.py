@@ -123,10 +123,3 @@ class Notes:
     def rows(self, step: str, component: Any, dialogues: Sequence[Dialogue], batch_size: int) -> list[Any]:
         """Likewise a component's records."""
         return self.ask(step, lambda asked: component.annotate(asked, batch_size=batch_size), dialogues)
-
-
-def innermost(component: Any) -> Any:
-    """What stands behind memory and carrying."""
-    while hasattr(component, "component"):
-        component = component.component
-    return component

@@ -7,16 +7,13 @@ carry 1 adds up all evidence. The state is a function of the turns alone, so a c
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from empatheia.analysis import TurnLabels
 from empatheia.dialogue import Dialogue
 
 _LEAST = 1e-12
-_GIVEN: ContextVar[str | None] = ContextVar("emotion given by the caller", default=None)
 
 
 class Perceiver:
@@ -25,13 +22,15 @@ class Perceiver:
     Args:
         component: Of part ``emotion``.
         carry: In [0, 1]. Models that read the turns before already know them; carry then counts them twice.
+        given: The emotion that the newest speaker turn expresses, as the caller says; None = as the component finds.
     """
 
     part: ClassVar[str] = "emotion"
 
-    def __init__(self, component: Any, carry: float = 0.0) -> None:
+    def __init__(self, component: Any, carry: float = 0.0, given: str | None = None) -> None:
         self.component = component
         self.carry = carry
+        self.given = given
         self.name: str = component.name
 
     def annotate(
@@ -39,8 +38,7 @@ class Perceiver:
     ) -> list[tuple[TurnLabels, ...]]:
         """The posterior at each speaker turn; at the newest one the caller's own emotion, if given."""
         found = self.component.annotate(dialogues, batch_size=batch_size, progress=progress)
-        given = _GIVEN.get()
-        return [self._with_given(carried(row, self.carry), given) for row in found]
+        return [self._with_given(carried(row, self.carry)) for row in found]
 
     def prior(self, row: Sequence[TurnLabels]) -> dict[str, float]:
         """What was believed before the newest turn: the posterior of the turn before to the power of ``carry``.
@@ -52,22 +50,11 @@ class Perceiver:
         before = row[-2].probabilities if len(row) > 1 else dict.fromkeys(names, 1.0)
         return _normalised({name: self.carry * math.log(max(before[name], _LEAST)) for name in names})
 
-    @staticmethod
-    def _with_given(row: tuple[TurnLabels, ...], given: str | None) -> tuple[TurnLabels, ...]:
-        if given is None or not row:
+    def _with_given(self, row: tuple[TurnLabels, ...]) -> tuple[TurnLabels, ...]:
+        if self.given is None or not row:
             return row
         last = row[-1]
-        return (*row[:-1], TurnLabels(last.turn, {name: float(name == given) for name in last.probabilities}))
-
-
-@contextmanager
-def given_emotion(name: str | None) -> Iterator[None]:
-    """Within, the newest speaker turn expresses this emotion to every step; None changes nothing."""
-    token = _GIVEN.set(name)
-    try:
-        yield
-    finally:
-        _GIVEN.reset(token)
+        return (*row[:-1], TurnLabels(last.turn, {name: float(name == self.given) for name in last.probabilities}))
 
 
 def carried(row: Sequence[TurnLabels], carry: float) -> tuple[TurnLabels, ...]:

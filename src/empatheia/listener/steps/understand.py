@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from inspect import signature
 from threading import RLock
 from typing import Any
 
@@ -20,8 +21,8 @@ from empatheia.errors import ConfigError, DataError, MissingResourceError
 from empatheia.listener.analyzer import Analyzer
 from empatheia.listener.parts import BY_LISTENER, places_of
 from empatheia.listener.reasoner import EmotionByReasoner, ReasonerReading, WordsByReasoner
-from empatheia.listener.steps.answering import STEP_OF, Notes, innermost, models_named, remedy, served_parts
-from empatheia.listener.steps.perceive import Perceiver, given_emotion
+from empatheia.listener.steps.answering import STEP_OF, Notes, models_named, remedy, served_parts
+from empatheia.listener.steps.perceive import Perceiver
 from empatheia.listener.steps.settings import ListenerSettings, ProjectSettings
 from empatheia.listener.steps.steering import OFF, Steering
 from empatheia.listener.steps.understood import GIVEN, Understood
@@ -94,16 +95,11 @@ class Steps:
 
     @cached_property
     def analyzer(self) -> Analyzer:
-        """Who loads the components; the emotion is handed on with what earlier turns left behind."""
+        """Who loads the components."""
         components = dict(self._given)
-        for part, by_reasoner in zip(BY_LISTENER, (EmotionByReasoner, WordsByReasoner), strict=True):
-            if part not in components and not self._places(part) and self.reading is not None:
-                components[part] = by_reasoner(self.reading)
-        if "emotion" not in components and self._places("emotion"):
-            own = innermost(self._own_emotion.component("emotion"))
-            components |= {} if own is None else {"emotion": own}
-        if "emotion" in components:
-            components["emotion"] = Perceiver(components["emotion"], self.settings.memory.carry)
+        if self.reading is not None:
+            by_reasoner = {"emotion": EmotionByReasoner, "words": WordsByReasoner}
+            components |= {part: by_reasoner[part](self.reading) for part in self._by_reasoner}
         return Analyzer(PARTS, self._models, components=components, device=self._device, stand_ins=self._may_stand_in)
 
     @property
@@ -112,14 +108,15 @@ class Steps:
         return list(self._given.values())
 
     @cached_property
-    def _own_emotion(self) -> Analyzer:
-        return Analyzer("emotion", self._models, device=self._device, stand_ins=self._may_stand_in)
+    def _by_reasoner(self) -> tuple[str, ...]:
+        """Parts that the reasoner answers, as they have no model of their own."""
+        without = [part for part in BY_LISTENER if part not in self._given and not self._places(part)]
+        return tuple(without) if without and self.reading is not None else ()
 
     def component(self, part: str) -> Any:
         """The component of a part, or None; then :meth:`reason` says why."""
-        has_own = part != "emotion" and bool(self._places(part))  # an own emotion model is handed in
         with self._lock:
-            if part in BY_LISTENER and part not in self.analyzer.given and not has_own:
+            if part in BY_LISTENER and part not in self.analyzer.given and not self._places(part):
                 return None
             return self.analyzer.component(part)
 
@@ -127,10 +124,7 @@ class Steps:
         """Why a part has no component."""
         if part not in BY_LISTENER and not self._places(part):
             return remedy(part)
-        own = self.analyzer.missing_reason(part)
-        if part == "emotion":
-            own = own or self._own_emotion.missing_reason(part)
-        return own or self._reasons.get("reasoner", f"nothing answers {part!r} here.")
+        return self.analyzer.missing_reason(part) or self._reasons.get("reasoner", f"nothing answers {part!r} here.")
 
     def sides_of(self, texts: Sequence[str]) -> list[Mapping[str, float]] | None:
         """How pleasant each text is to read, by the perception; None where there is none."""
@@ -160,13 +154,13 @@ class Steps:
         self._forget()
         try:
             emotion = steering.emotion or self.settings.perceive.emotion
-            with given_emotion(emotion):
-                emotions = self._emotions(dialogues, emotion, notes, batch_size)
-                targets = self._targets(inputs, dialogues, steering, notes, batch_size)
-                marked = self._marked(dialogues, steering)
-                felt = marked if not self._perceives else self._read(dialogues)
-                inferences = self._inferences(dialogues, notes, batch_size)
-                intents, intent_from = self._intents(dialogues, steering, notes, batch_size)
+            perceiver = self._perceiver(emotion)
+            emotions = self._emotions(dialogues, perceiver, emotion, notes, batch_size)
+            targets = self._targets(inputs, dialogues, steering, perceiver, notes, batch_size)
+            marked = self._marked(dialogues, steering)
+            felt = marked if not self._perceives else self._read(dialogues)
+            inferences = self._inferences(dialogues, notes, batch_size)
+            intents, intent_from = self._intents(dialogues, steering, notes, batch_size)
             doubted = self._doubts(inputs, dialogues, batch_size)
         finally:
             self._forget()
@@ -196,23 +190,31 @@ class Steps:
 
     # -- the steps ---------------------------------------------------------------------------------------------
 
+    def _perceiver(self, given: str | None) -> Perceiver | None:
+        """Who says what the turns express, what earlier turns left behind and what the caller gives included."""
+        component = self.component("emotion")
+        return None if component is None else Perceiver(component, self.settings.memory.carry, given)
+
     def _emotions(
-        self, dialogues: Sequence[Dialogue], given: str | None, notes: Notes, batch_size: int
+        self,
+        dialogues: Sequence[Dialogue],
+        perceiver: Perceiver | None,
+        given: str | None,
+        notes: Notes,
+        batch_size: int,
     ) -> list[tuple[dict[str, float], dict[str, float], str]]:
         """Posterior, what earlier turns left behind, and who found it."""
         even = dict.fromkeys(EMOTIONS, 1 / len(EMOTIONS))
         alone = (even, even, "") if given is None else ({name: float(name == given) for name in EMOTIONS}, even, GIVEN)
         if given is not None and self.settings.memory.carry == 0.0:
             return [alone] * len(dialogues)  # nobody has to be asked
-        component = self.component("emotion")
-        if component is None:
+        if perceiver is None:
             if given is None:
                 notes.everywhere("perceive", self.reason("emotion"))
             return [alone] * len(dialogues)
-        perceiver: Perceiver = getattr(component, "component", component)
-        source = component.name if given is None else GIVEN
+        source = perceiver.name if given is None else GIVEN
         out = []
-        for row in notes.rows("perceive", component, dialogues, batch_size):
+        for row in notes.rows("perceive", perceiver, dialogues, batch_size):
             if row is None:
                 out.append(alone)
                 continue
@@ -225,6 +227,7 @@ class Steps:
         inputs: Sequence[ReadyInput],
         dialogues: Sequence[Dialogue],
         steering: Steering,
+        perceiver: Perceiver | None,
         notes: Notes,
         batch_size: int,
     ) -> list[Targets | None]:
@@ -234,7 +237,7 @@ class Steps:
             return [None] * len(dialogues)
         if way == "given":
             return [_named(ready, words) for ready in inputs]
-        finder = self._finder(way)
+        finder = self._finder(way, perceiver)
         if finder is None:
             notes.everywhere("explain", self.reason({"spans": "causes"}.get(way, "words")))
             return [None] * len(dialogues)
@@ -259,14 +262,14 @@ class Steps:
             return [None] * len(dialogues)
         return [list(row.values())[-1] for row in self.reading.read(dialogues, len(dialogues))]
 
-    def _finder(self, way: str) -> Any:
+    def _finder(self, way: str, perceiver: Perceiver | None = None) -> Any:
         most = self.settings.explain.most
         has_own = "words" in self._given or bool(self._places("words"))
         if way in ("auto", "gee") and has_own and (words := self.component("words")) is not None:
-            return ScoredTargets(words, most)
+            return ScoredTargets(words, most, self._emotion_for(words, perceiver))
         has_spans = "causes" in self._given or "cause_spans" in self._places("causes")
         if way in ("auto", "spans") and has_spans and (causes := self.component("causes")) is not None:
-            return SpanTargets(causes, most)
+            return SpanTargets(causes, most, self._emotion_for(causes, perceiver))
         if way in ("auto", "reasoner") and (reading := self.reading) is not None:
 
             def analyze(asked: list[Dialogue]) -> list[Understanding]:
@@ -274,6 +277,13 @@ class Steps:
 
             return ReasonerTargets(analyze, most)
         return None
+
+    def _emotion_for(self, component: Any, perceiver: Perceiver | None) -> Perceiver | None:
+        """For a component that reads the emotion these steps find; one with an emotion of its own keeps that."""
+        emotion = getattr(component, "emotion", None)
+        if emotion is None or emotion is not self.component("emotion"):
+            return None
+        return perceiver if "emotion" in signature(component.annotate).parameters else None
 
     def _inferences(self, dialogues: Sequence[Dialogue], notes: Notes, batch_size: int) -> list[tuple[Inference, ...]]:
         settings = self.settings.project
@@ -307,10 +317,9 @@ class Steps:
     def _doubts(
         self, inputs: Sequence[ReadyInput], dialogues: Sequence[Dialogue], batch_size: int
     ) -> list[tuple[str, ...]]:
-        stand_ins = {**self._own_emotion.stand_ins, **self.analyzer.stand_ins}
+        stand_ins = self.analyzer.stand_ins
         notes = [f"a stand-in answered: {stand_ins[part]}" for part in STEP_OF if part in stand_ins]
-        by_reasoner = isinstance(innermost(self.component("emotion")), EmotionByReasoner)
-        if by_reasoner and self.reading is not None:
+        if "emotion" in self._by_reasoner and self.reading is not None:
             read = [list(row.values())[-1].uncertain for row in self.reading.read(dialogues, batch_size)]
         else:
             read = [
