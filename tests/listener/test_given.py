@@ -6,8 +6,9 @@ import pytest
 
 from empatheia.dialogue import Dialogue
 from empatheia.errors import DataError
+from empatheia.listener.batch_listener import chunks
 from empatheia.listener.given import given
-from empatheia.listener.listener import chunks, up_to
+from empatheia.listener.listener import up_to
 
 CHAT = [
     {"role": "system", "content": "Be kind."},

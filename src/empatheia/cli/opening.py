@@ -10,7 +10,7 @@ import typer
 from empatheia.errors import ConfigError
 
 if TYPE_CHECKING:
-    from empatheia.listener import Listener
+    from empatheia.listener.protocol import AnyListener
     from empatheia.resources.chat_endpoint import Usage
 
 DEFAULT = "default"
@@ -97,7 +97,7 @@ def open_listener(
     key_env: str = "EMPATHEIA_API_KEY",
     price_in: float | None = None,
     price_out: float | None = None,
-) -> Listener:
+) -> AnyListener:
     """Who answers, as the options say; one that sends the conversation away tells where to.
 
     Raises:
@@ -181,7 +181,7 @@ def _place(model: str | None, system: str | None, runs: Path) -> str | Path:
     return place
 
 
-def _loaded(place: str | Path) -> Listener:
+def _loaded(place: str | Path) -> AnyListener:
     from empatheia.listener import Listener
 
     listener = Listener.load(place)
@@ -206,7 +206,7 @@ def tell_host(listener: Any) -> None:
         say(f"asking {listener.name} at {host}")
 
 
-def usage_line(listener: Listener) -> str:
+def usage_line(listener: AnyListener) -> str:
     """Tokens and cost of a served model so far; empty for the others."""
     usage: Usage | None = getattr(listener, "usage", None)
     return "" if usage is None else str(usage)

@@ -11,7 +11,8 @@ import typer
 from empatheia.errors import ConfigError
 
 if TYPE_CHECKING:
-    from empatheia.listener import FocusedListener, Listener, Steering
+    from empatheia.listener import FocusedListener, Steering
+    from empatheia.listener.protocol import AnyListener
     from empatheia.listener.steps.conversing import SteeredConversation
 
 FocusOption = Annotated[
@@ -92,7 +93,7 @@ def given_decoding(context: typer.Context) -> dict[str, Any]:
     return {name: context.params[name] for name in Decoding.__dataclass_fields__ if was_given(context, name)}
 
 
-def read_listener(context: typer.Context, file: Path) -> Listener:
+def read_listener(context: typer.Context, file: Path) -> AnyListener:
     """The listener of a YAML file.
 
     Args:
@@ -115,7 +116,7 @@ def read_listener(context: typer.Context, file: Path) -> Listener:
     return listener
 
 
-def in_five_steps(listener: Listener, condition: str | None = None) -> FocusedListener:
+def in_five_steps(listener: AnyListener, condition: str | None = None) -> FocusedListener:
     """A model as the responder of a listener of five steps; one of those as itself.
 
     Args:
@@ -135,7 +136,7 @@ def in_five_steps(listener: Listener, condition: str | None = None) -> FocusedLi
         shown = (listener.shown or SHOWN) if condition is None else parse_shown(condition)
         reasoner = listener.analyst if listener.has_own_analyst else None
         return FocusedListener({"name": listener.name}, voices=[voice_of(listener, shown)], reasoner=reasoner)
-    reasoner = listener if listener.reader.analyzes and type(listener) is Listener else None
+    reasoner = listener if isinstance(listener, Listener) and listener.reader.analyzes else None
     return FocusedListener({"name": listener.name}, voices=[listener], reasoner=reasoner)
 
 

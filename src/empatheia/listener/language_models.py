@@ -22,8 +22,10 @@ from empatheia.checkpoints.weights import quiet_loading
 from empatheia.decoding.strategies import NO_REPEAT, Decoding
 from empatheia.dialogue import Dialogue, Example, Reply, Understanding
 from empatheia.errors import DecodingError
+from empatheia.listener.batch_listener import BatchListener, decoding_of
 from empatheia.listener.hints import load_reaction
-from empatheia.listener.listener import Input, Inputs, Listener, _decoding
+from empatheia.listener.listener import Listener
+from empatheia.listener.protocol import AnyListener, Input, Inputs
 from empatheia.listener.streaming import Cancelled, PieceQueue, ReplyStream
 from empatheia.resources import load_pretrained
 from empatheia.resources.chat_endpoint import API_KEY, ChatEndpoint, Prices, Usage
@@ -153,7 +155,7 @@ class _Prompts:
             yield list(range(start, min(len(inputs), start + size)))
 
 
-class LanguageListener(Listener):
+class LanguageListener(BatchListener):
     """A language model that answers; what is felt, and why, is found by our analysis.
 
     Usually made by :meth:`of_endpoint`, :meth:`of_model`, or :meth:`load` for a folder that ``empatheia train`` wrote.
@@ -176,7 +178,7 @@ class LanguageListener(Listener):
         manifest: Manifest,
         *,
         shown: str | Sequence[str] = (),
-        analyst: Listener | str | Path = DEFAULT,
+        analyst: AnyListener | str | Path = DEFAULT,
         reaction: str | Path = "reaction",
         labeller: str | Path = "intent",
     ) -> None:
@@ -320,9 +322,9 @@ class LanguageListener(Listener):
         return self._analyst != DEFAULT
 
     @cached_property
-    def analyst(self) -> Listener:
+    def analyst(self) -> AnyListener:
         """Who finds emotion and causes; loaded when first needed."""
-        return self._analyst if isinstance(self._analyst, Listener) else Listener.load(self._analyst)
+        return Listener.load(self._analyst) if isinstance(self._analyst, str | Path) else self._analyst
 
     @cached_property
     def _reaction(self) -> Any:
@@ -356,7 +358,7 @@ class LanguageListener(Listener):
             DecodingError: A setting is unknown or out of range.
             EndpointError: While it is read: the endpoint gave no answer.
         """
-        decoding = self._checked(_decoding(decoding, settings))
+        decoding = self._checked(decoding_of(decoding, settings))
         (one,) = self._asked([prepare(item)])
         facts: dict[str, Any] = {}
 

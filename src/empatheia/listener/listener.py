@@ -7,32 +7,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 import torch
 from torch import Tensor
 from transformers import LogitsProcessorList
 
 from empatheia.care.checking import Care
-from empatheia.care.guard import guarded, guarded_stream
+from empatheia.care.guard import guarded_stream
 from empatheia.checkpoints.catalogue import DEFAULT, find_model, perceiver
-from empatheia.checkpoints.inputs import ReadyInput, prepare
+from empatheia.checkpoints.inputs import prepare
 from empatheia.checkpoints.manifest import read_manifest
 from empatheia.checkpoints.open import open_folder
-from empatheia.checkpoints.reader import ANSWERING, EncodedInput, Reader
+from empatheia.checkpoints.reader import EncodedInput, Reader
 from empatheia.decoding.strategies import Decoding
-from empatheia.dialogue import Dialogue, Reply, Turn, Understanding
-from empatheia.errors import CheckpointError, ConfigError, DataError, DecodingError
-from empatheia.listener.conversation import Conversation
-from empatheia.listener.given import given, refuse
+from empatheia.dialogue import Dialogue, Reply, Turn
+from empatheia.errors import ConfigError, DataError, DecodingError
+from empatheia.listener.batch_listener import BatchListener, decoding_of
+from empatheia.listener.given import given
+from empatheia.listener.protocol import Input
 from empatheia.listener.streaming import Cancelled, PieceQueue, ReplyStream
-from empatheia.registry import Registry, nearest
-
-INPUTS_PER_CHUNK = 4096
-REPLIES_PER_BATCH = 64
+from empatheia.registry import Registry
 
 LISTENERS = Registry(
     "listeners",
@@ -45,11 +43,8 @@ LISTENERS = Registry(
 )
 """Systems that answer otherwise than by a decoder of ours, and who answers with them."""
 
-Input = str | Dialogue
-Inputs = Sequence[Input]
 
-
-class Listener:
+class Listener(BatchListener):
     """Understands what is felt and why, and answers.
 
     Args:
@@ -72,101 +67,21 @@ class Listener:
             name_or_path: A folder, a name from ``empatheia models list``, or the YAML file of a listener of five steps.
             device: A torch device, e.g. ``cpu`` or ``cuda``.
 
+        Returns:
+            This class for a responder with a decoder; for what :data:`LISTENERS` names the listener of that kind.
+
         Raises:
             ConfigError: The YAML file has an unknown key or a bad value.
             MissingResourceError: No such model on this machine.
             CheckpointError: The folder is incomplete, truncated, foreign, or its parts do not fit.
         """
-        if cls is Listener and Path(name_or_path).suffix in (".yaml", ".yml"):
+        if Path(name_or_path).suffix in (".yaml", ".yml"):
             return LISTENERS.get("five_steps").load(name_or_path, device)
         folder = find_model(name_or_path)
         manifest = read_manifest(folder)
-        if cls is Listener and manifest.system in LISTENERS:
+        if manifest.system in LISTENERS:
             return LISTENERS.get(manifest.system).load(folder, device)
         return cls(open_folder(folder, manifest, device).reader)
-
-    @property
-    def name(self) -> str:
-        """What the model calls itself."""
-        return self.manifest.name
-
-    @overload
-    def analyze(
-        self, item: Input, batch_size: int = ..., progress: Callable[[int], None] | None = ...
-    ) -> Understanding: ...
-
-    @overload
-    def analyze(
-        self, item: Inputs, batch_size: int = ..., progress: Callable[[int], None] | None = ...
-    ) -> list[Understanding]: ...
-
-    def analyze(
-        self, item: Input | Inputs, batch_size: int = 64, progress: Callable[[int], None] | None = None
-    ) -> Understanding | list[Understanding]:
-        """Says what the speaker feels and which words caused it.
-
-        Args:
-            item: A text (one speaker turn), a conversation ending with a speaker turn, or a list of these.
-            batch_size: Most inputs in a batch.
-            progress: Called with the number of inputs just finished.
-
-        Returns:
-            One understanding, or a list in the order of the inputs.
-
-        Raises:
-            DataError: An input is empty or ends with a listener turn; in a list, the message has its number.
-            CheckpointError: The model cannot analyse.
-        """
-        if not self.reader.analyzes:
-            raise CheckpointError(
-                f"the model {self.name!r} ({self.manifest.system}) only answers: it has no emotion head."
-                " Choose another from 'empatheia models list'."
-            )
-        if isinstance(item, str | Dialogue):
-            return self.reader.understand(self.reader.encode([prepare(item)]), 1, progress)[0]
-        results: list[Understanding] = []
-        for chunk in chunks(item):
-            results += self.reader.understand(self.reader.encode(chunk), max(1, batch_size), progress)
-        return results
-
-    @overload
-    def respond(self, item: Input, *, decoding: Decoding | None = ..., **settings: Any) -> Reply: ...
-
-    @overload
-    def respond(self, item: Inputs, *, decoding: Decoding | None = ..., **settings: Any) -> list[Reply]: ...
-
-    @guarded
-    def respond(
-        self, item: Input | Inputs, *, decoding: Decoding | None = None, **settings: Any
-    ) -> Reply | list[Reply]:
-        """Answers, behind the check of :mod:`empatheia.care`; a conversation gets the same reply alone or in a list.
-
-        Args:
-            item: As for :meth:`analyze`.
-            decoding: How replies are chosen.
-            **settings: Fields of :class:`Decoding` in its place: ``strategy``, ``num_beams``, ``top_k``,
-                ``top_p``, ``temperature``, ``max_new_tokens``, ``no_repeat_ngram_size``,
-                ``repetition_penalty``, ``seed``, ``label``. And ``care``: True, a
-                :class:`~empatheia.care.Care`, or False = nobody checks for danger.
-
-        Returns:
-            One reply, or a list in the order of the inputs.
-
-        Raises:
-            DataError: As for :meth:`analyze`.
-            DecodingError: A setting is unknown or out of range.
-        """
-        decoding = _decoding(decoding, settings)
-        if isinstance(item, str | Dialogue):
-            return self._respond_batch(self.reader.encode([prepare(item)]), decoding)[0]
-        results: list[Reply] = []
-        for chunk in chunks(item):
-            encoded = self.reader.encode(chunk)
-            replies: dict[int, Reply] = {}
-            for batch in self.reader.batches(encoded, REPLIES_PER_BATCH, ANSWERING):
-                replies.update(zip(batch, self._respond_batch([encoded[i] for i in batch], decoding), strict=True))
-            results += [replies[i] for i in range(len(encoded))]
-        return results
 
     @guarded_stream
     def stream(self, item: Input, *, decoding: Decoding | None = None, **settings: Any) -> ReplyStream:
@@ -184,7 +99,7 @@ class Listener:
             DataError: As for :meth:`analyze`.
             DecodingError: A setting is unknown or out of range.
         """
-        decoding = _decoding(decoding, settings)
+        decoding = decoding_of(decoding, settings)
         encoded = self.reader.encode([prepare(item)])
         tensors = self.reader.tensors(encoded)
         found = self.reader.reason(tensors)
@@ -201,24 +116,6 @@ class Listener:
             return Reply(text, understanding, self.name, decoding.to_dict())
 
         return ReplyStream(understanding, start, self.tokenizer.decode, finish, is_whole=decoding.strategy == "beam")
-
-    def converse(
-        self,
-        dialogue: Dialogue | None = None,
-        *,
-        decoding: Decoding | None = None,
-        care: Care | bool = True,
-        **settings: Any,
-    ) -> Conversation:
-        """Begins a conversation that remembers its turns.
-
-        Args:
-            dialogue: One to go on with.
-            decoding: How replies are chosen.
-            care: As for :meth:`respond`.
-            **settings: Fields of :class:`Decoding` in its place.
-        """
-        return Conversation(self, _decoding(decoding, settings), dialogue, care)
 
     def _respond_batch(self, inputs: Sequence[EncodedInput], decoding: Decoding) -> list[Reply]:
         tensors = self.reader.tensors(inputs)
@@ -357,35 +254,3 @@ def five_steps() -> Listener:
 @lru_cache(maxsize=2)
 def _shared(model: str) -> Listener:
     return Listener.load(model)
-
-
-def _decoding(decoding: Decoding | None, settings: dict[str, Any]) -> Decoding:
-    known = list(Decoding.__dataclass_fields__)
-    for name in settings:
-        if name not in known:
-            raise DecodingError(f"unknown setting {name!r}.{nearest(name, known)} Accepted: {', '.join(known)}.")
-    if decoding is None:
-        return Decoding(**settings)
-    if settings:
-        raise DecodingError(f"give decoding= or {', '.join(settings)}, not both.")
-    return decoding
-
-
-def chunks(items: Inputs) -> Any:
-    """Prepared inputs, a bounded number at a time.
-
-    Raises:
-        DataError: An input cannot be used; the message gives its number.
-    """
-    refuse(items)
-    ready: list[ReadyInput] = []
-    for number, item in enumerate(items, 1):
-        try:
-            ready.append(prepare(item))
-        except DataError as error:
-            raise DataError(f"input {number}: {error}") from error
-        if len(ready) == INPUTS_PER_CHUNK:
-            yield ready
-            ready = []
-    if ready:
-        yield ready

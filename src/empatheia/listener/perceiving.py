@@ -9,16 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
+from empatheia.care.checking import Care
 from empatheia.care.guard import guarded, guarded_stream
 from empatheia.checkpoints.catalogue import find_model
 from empatheia.checkpoints.inputs import ReadyInput, prepare, unread
 from empatheia.checkpoints.manifest import Manifest, read_manifest
 from empatheia.decoding.strategies import Decoding
 from empatheia.dialogue import Dialogue, Reply, Understanding
-from empatheia.listener.listener import Input, Inputs, Listener, _decoding, chunks
-from empatheia.listener.streaming import Cancelled, PieceQueue, ReplyStream
+from empatheia.listener.batch_listener import chunks, decoding_of
+from empatheia.listener.conversation import Conversation
+from empatheia.listener.protocol import Input, Inputs, whole_reply
+from empatheia.listener.streaming import ReplyStream
 from empatheia.responders.reflection import Perceived, reflect
 from empatheia.text.uncertainty import doubts
 from empatheia.understanding.affect import SIDES
@@ -33,7 +36,7 @@ class _Reads:
     analyzes = True
 
 
-class PerceivingListener(Listener):
+class PerceivingListener:
     """Perceives what is felt, its side and the cause words, and answers by reflection.
 
     Args:
@@ -58,9 +61,24 @@ class PerceivingListener(Listener):
         folder = find_model(name_or_path)
         return cls(AffectOfTurns.load(folder, device), read_manifest(folder))
 
-    def analyze(  # pyright: ignore
+    @property
+    def name(self) -> str:
+        """What the model calls itself."""
+        return self.manifest.name
+
+    @overload
+    def analyze(
+        self, item: Input, batch_size: int = ..., progress: Callable[[int], None] | None = ...
+    ) -> Understanding: ...
+
+    @overload
+    def analyze(
+        self, item: Inputs, batch_size: int = ..., progress: Callable[[int], None] | None = ...
+    ) -> list[Understanding]: ...
+
+    def analyze(
         self, item: Input | Inputs, batch_size: int = 64, progress: Callable[[int], None] | None = None
-    ) -> Any:
+    ) -> Understanding | list[Understanding]:
         """As :meth:`Listener.analyze`; the causes are phrases of at most five words in the speaker's turns."""
         if isinstance(item, str | Dialogue):
             return self._understood([prepare(item)], progress)[0]
@@ -70,9 +88,9 @@ class PerceivingListener(Listener):
         return out
 
     @guarded
-    def respond(  # pyright: ignore
+    def respond(
         self, item: Input | Inputs, *, decoding: Decoding | None = None, **settings: Any
-    ) -> Any:
+    ) -> Reply | list[Reply]:
         """Answers by reflection; of the settings only ``seed`` has a say.
 
         Args:
@@ -84,7 +102,7 @@ class PerceivingListener(Listener):
             DataError: As for :meth:`analyze`.
             DecodingError: A setting is unknown or out of range.
         """
-        seed = _decoding(decoding, settings).seed
+        seed = decoding_of(decoding, settings).seed
         if isinstance(item, str | Dialogue):
             return self._replies([prepare(item)], seed)[0]
         return [reply for chunk in chunks(item) for reply in self._replies(chunk, seed)]
@@ -92,12 +110,18 @@ class PerceivingListener(Listener):
     @guarded_stream
     def stream(self, item: Input, *, decoding: Decoding | None = None, **settings: Any) -> ReplyStream:
         """As :meth:`respond`; the reply comes as one piece."""
-        reply = self.respond(item, decoding=decoding, care=False, **settings)
+        return whole_reply(self.respond(item, decoding=decoding, care=False, **settings))
 
-        def start(source: PieceQueue, cancelled: Cancelled) -> None:
-            return None
-
-        return ReplyStream(reply.understanding, start, lambda _: reply.text, lambda _: reply, is_whole=True)
+    def converse(
+        self,
+        dialogue: Dialogue | None = None,
+        *,
+        decoding: Decoding | None = None,
+        care: Care | bool = True,
+        **settings: Any,
+    ) -> Conversation:
+        """Begins a conversation that remembers its turns; see :meth:`respond`."""
+        return Conversation(self, decoding_of(decoding, settings), dialogue, care)
 
     def _replies(self, inputs: Sequence[ReadyInput], seed: int) -> list[Reply]:
         out = []

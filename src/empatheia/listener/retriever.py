@@ -20,8 +20,9 @@ from empatheia.decoding.retrieving import PairReader, vectors_of
 from empatheia.decoding.strategies import Decoding
 from empatheia.dialogue import Reply, Understanding
 from empatheia.errors import DataError
-from empatheia.listener.listener import Input, Listener, _decoding
-from empatheia.listener.streaming import Cancelled, PieceQueue, ReplyStream
+from empatheia.listener.batch_listener import BatchListener, decoding_of
+from empatheia.listener.protocol import Input, whole_reply
+from empatheia.listener.streaming import ReplyStream
 from empatheia.responders.rashkin_retrieval import RashkinRetrieval
 from empatheia.side_inputs.external_vectors import ExternalVectors
 from empatheia.side_inputs.prepended_labels import PrependedLabels
@@ -91,7 +92,7 @@ class _Contexts:
         )
 
 
-class Retriever(Listener):
+class Retriever(BatchListener):
     """Answers from an index of replies; settings of decoding have no say.
 
     Args:
@@ -153,12 +154,7 @@ class Retriever(Listener):
     @guarded_stream
     def stream(self, item: Input, *, decoding: Decoding | None = None, **settings: Any) -> ReplyStream:
         """As :meth:`Listener.stream`; the reply comes as one piece."""
-        [reply] = self._respond_batch([prepare(item)], _decoding(decoding, settings))  # pyright: ignore
-
-        def start(source: PieceQueue, cancelled: Cancelled) -> None:
-            """There is nothing to generate."""
-
-        return ReplyStream(reply.understanding, start, lambda _: reply.text, lambda _: reply, is_whole=True)
+        return whole_reply(self._respond_batch([prepare(item)], decoding_of(decoding, settings))[0])
 
     def _respond_batch(self, inputs: Sequence[Any], decoding: Decoding) -> list[Reply]:
         vectors = self.reader.vectors(inputs)

@@ -14,7 +14,7 @@ from functools import reduce
 from operator import add
 from pathlib import Path
 from threading import RLock
-from typing import Any
+from typing import Any, overload
 
 from empatheia.care.checking import Care
 from empatheia.care.guard import guarded, guarded_stream
@@ -24,7 +24,9 @@ from empatheia.checkpoints.manifest import FORMAT, Manifest
 from empatheia.decoding.strategies import Decoding
 from empatheia.dialogue import Dialogue, Explanation, Reply, Understanding
 from empatheia.errors import ConfigError, DecodingError
-from empatheia.listener.listener import Input, Inputs, Listener, chunks
+from empatheia.listener.batch_listener import chunks
+from empatheia.listener.listener import Listener
+from empatheia.listener.protocol import AnyListener, Input, Inputs
 from empatheia.listener.steps.contrast import Contrasts
 from empatheia.listener.steps.conversing import SteeredConversation
 from empatheia.listener.steps.express import REPLIES_OF, Expressed, Expression
@@ -52,7 +54,7 @@ AT_ONCE = 64
 _PLACES = ("model", "folder", "reasoner", "scorer", "intent_model", "mechanism_model")
 
 
-class FocusedListener(Listener):
+class FocusedListener:
     """Perceives, explains, projects, reacts, expresses; every step has a model of its own, or is left out and says so.
 
     Args:
@@ -74,8 +76,8 @@ class FocusedListener(Listener):
         settings: ListenerSettings | Mapping[str, Any] | None = None,
         *,
         components: Mapping[str, Any] | None = None,
-        voices: Sequence[Listener | Voice] | None = None,
-        reasoner: Listener | None = None,
+        voices: Sequence[AnyListener | Voice] | None = None,
+        reasoner: AnyListener | None = None,
         distractors: Mapping[str, Any] | None = None,
         folder: str | Path | None = None,
         device: str = "cpu",
@@ -109,6 +111,11 @@ class FocusedListener(Listener):
         path = Path(name_or_path).expanduser()
         path = path / FILE if path.is_dir() else path
         return cls(read_settings(path), folder=path.absolute().parent, device=device, **options)
+
+    @property
+    def name(self) -> str:
+        """As the settings say."""
+        return self.settings.name
 
     @property
     def voices(self) -> list[Voice]:
@@ -145,9 +152,19 @@ class FocusedListener(Listener):
         found = [used for one in asked if (used := getattr(one, "usage", None)) is not None]
         return reduce(add, found) if found else None
 
-    def analyze(  # pyright: ignore
+    @overload
+    def analyze(
+        self, item: Input, batch_size: int = ..., progress: Callable[[int], None] | None = ...
+    ) -> Understanding: ...
+
+    @overload
+    def analyze(
+        self, item: Inputs, batch_size: int = ..., progress: Callable[[int], None] | None = ...
+    ) -> list[Understanding]: ...
+
+    def analyze(
         self, item: Input | Inputs, batch_size: int = 64, progress: Callable[[int], None] | None = None
-    ) -> Any:
+    ) -> Understanding | list[Understanding]:
         """As :meth:`Listener.analyze`: the emotion with what earlier turns left behind, and the target words as causes.
 
         Where the targets are words of what the reasoner marks, the causes are all that it marks, in all turns.
@@ -165,7 +182,7 @@ class FocusedListener(Listener):
         return out
 
     @guarded
-    def respond(  # pyright: ignore
+    def respond(
         self,
         item: Input | Inputs,
         *,
@@ -173,7 +190,7 @@ class FocusedListener(Listener):
         steering: Steering | None = None,
         explain: bool = False,
         **settings: Any,
-    ) -> Any:
+    ) -> Reply | list[Reply]:
         """Answers; a conversation gets the same reply alone or in a list.
 
         Args:
@@ -201,7 +218,7 @@ class FocusedListener(Listener):
         return out
 
     @guarded_stream
-    def stream(  # pyright: ignore
+    def stream(
         self,
         item: Input,
         *,
@@ -222,7 +239,7 @@ class FocusedListener(Listener):
             found[0].understanding(self.name), start, lambda _: made[0].text, lambda _: made[0], is_whole=True
         )
 
-    def converse(  # pyright: ignore
+    def converse(
         self,
         dialogue: Dialogue | None = None,
         *,
@@ -284,7 +301,7 @@ class FocusedListener(Listener):
             for one, said in zip(found, told, strict=True)
         ]
 
-    def _reasoner(self) -> Listener:
+    def _reasoner(self) -> AnyListener:
         place = perceiver() if self.settings.reasoner == AUTO else self.settings.reasoner
         return self._own_reasoner or self._listener(place)
 
@@ -299,7 +316,7 @@ class FocusedListener(Listener):
         from empatheia.listener.language_models import LanguageListener
 
         if one.llm is not None:
-            listener: Listener = LanguageListener.of_endpoint(
+            listener: AnyListener = LanguageListener.of_endpoint(
                 one.llm, one.endpoint, key_variable=one.key_env, timeout=one.timeout, retries=one.retries
             )
         elif one.folder is not None:

@@ -12,7 +12,8 @@ from typing import Any
 from empatheia.checkpoints.catalogue import DEFAULT
 from empatheia.dialogue import Candidate, Explanation
 from empatheia.errors import DataError
-from empatheia.listener.listener import Input, Listener
+from empatheia.listener.listener import Listener
+from empatheia.listener.protocol import Input
 from empatheia.listener.steps.focused import FocusedListener
 from empatheia.listener.steps.responders import OwnVoice
 from empatheia.listener.steps.settings import DecodingSettings, FocusSettings

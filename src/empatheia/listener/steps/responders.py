@@ -16,6 +16,7 @@ from empatheia.decoding.strategies import Decoding
 from empatheia.dialogue import Example
 from empatheia.listener.language_models import DEFAULTS, LanguageListener
 from empatheia.listener.listener import Listener
+from empatheia.listener.protocol import AnyListener
 from empatheia.listener.steps.settings import REFLECTION, DecodingSettings, FocusSettings
 from empatheia.listener.steps.voices import Asked, LocalVoice, Voice, Written
 from empatheia.responders.reflection import Perceived, reflect
@@ -139,7 +140,7 @@ class OtherVoice(Voice):
         shown: What of the steps before a language model is told.
     """
 
-    def __init__(self, listener: Listener, shown: Sequence[str] = ()) -> None:
+    def __init__(self, listener: AnyListener, shown: Sequence[str] = ()) -> None:
         self.listener = listener
         self.name = listener.name
         self.shown = tuple(shown)
@@ -208,7 +209,7 @@ def shown_hints(hints: Hints, shown: Sequence[str]) -> Hints:
     )
 
 
-def voice_of(listener: Listener, shown: Sequence[str] = ("emotion", "causes", "intent", "inferences")) -> Voice:
+def voice_of(listener: AnyListener, shown: Sequence[str] = ("emotion", "causes", "intent", "inferences")) -> Voice:
     """A listener as a writer of candidates.
 
     Args:
@@ -217,7 +218,7 @@ def voice_of(listener: Listener, shown: Sequence[str] = ("emotion", "causes", "i
     """
     if isinstance(listener, LanguageListener):
         voice: Voice = LanguageVoice(listener, shown) if listener.network is not None else OtherVoice(listener, shown)
-    elif type(listener) is Listener:
+    elif isinstance(listener, Listener):
         voice = OwnVoice(listener)
     else:
         voice = OtherVoice(listener)

@@ -1,0 +1,70 @@
+"""What a listener is: whatever analyses a conversation, answers it, and goes on with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, overload
+
+from empatheia.care.checking import Care
+from empatheia.checkpoints.manifest import Manifest
+from empatheia.decoding.strategies import Decoding
+from empatheia.dialogue import Dialogue, Reply, Understanding
+from empatheia.listener.conversation import Conversation
+from empatheia.listener.streaming import ReplyStream
+
+Input = str | Dialogue
+Inputs = Sequence[Input]
+Told = Callable[[int], None] | None
+"""Called with the number of inputs just finished."""
+
+
+class AnyListener(Protocol):
+    """A responder of ours (:class:`~empatheia.listener.Listener`), a language model, ready replies, or five steps."""
+
+    @property
+    def name(self) -> str:
+        """For records."""
+        ...
+
+    @property
+    def manifest(self) -> Manifest:
+        """System, licence, and what else its folder says."""
+        ...
+
+    @overload
+    def analyze(self, item: Input, batch_size: int = ..., progress: Told = ...) -> Understanding: ...
+
+    @overload
+    def analyze(self, item: Inputs, batch_size: int = ..., progress: Told = ...) -> list[Understanding]: ...
+
+    def analyze(
+        self, item: Input | Inputs, batch_size: int = 64, progress: Told = None
+    ) -> Understanding | list[Understanding]:
+        """What the speaker feels and which words caused it; one understanding, or a list in the order of the inputs."""
+        ...
+
+    @property
+    def respond(self) -> Callable[..., Any]:
+        """``respond(item, *, decoding=None, care=True, **settings)``: one reply, or a list in the inputs' order."""
+        ...
+
+    @property
+    def stream(self) -> Callable[..., ReplyStream]:
+        """``stream(item, *, decoding=None, care=True, **settings)``: one reply, piece by piece."""
+        ...
+
+    def converse(
+        self,
+        dialogue: Dialogue | None = None,
+        *,
+        decoding: Decoding | None = None,
+        care: Care | bool = True,
+        **settings: Any,
+    ) -> Conversation:
+        """Begins a conversation that remembers its turns."""
+        ...
+
+
+def whole_reply(reply: Reply) -> ReplyStream:
+    """A reply that is there already, as a stream of one piece."""
+    return ReplyStream(reply.understanding, lambda *_: None, lambda _: reply.text, lambda _: reply, is_whole=True)
