@@ -80,6 +80,22 @@ def read_manifest(folder: Path) -> Manifest:
     except TypeError as error:
         raise CheckpointError(f"{path} lacks a field ({error}). {REMEDY}") from error
     _check_types(path, manifest)
+    _check_values(path, manifest)
+    return manifest
+
+
+def _check_types(path: Path, manifest: Manifest) -> None:
+    """Raises CheckpointError unless what is a mapping, a list or a text in a manifest is one."""
+    kinds = {"layout": dict, "side_inputs": dict, "emotions": list | tuple, "licence": str, "degraded": str}
+    for name, kind in kinds.items():
+        value = getattr(manifest, name)
+        if not isinstance(value, kind):
+            wanted = "an object" if kind is dict else "a string" if kind is str else "a list"
+            raise CheckpointError(f"{path} has {name} {value!r:.60}; {wanted} is expected. {REMEDY}")
+
+
+def _check_values(path: Path, manifest: Manifest) -> None:
+    """Raises CheckpointError for names, emotions and numbers that cannot be."""
     for name in ("system", "name"):
         if not isinstance(getattr(manifest, name), str):
             raise CheckpointError(f"{path} has {name} {getattr(manifest, name)!r}; a string is expected. {REMEDY}")
@@ -97,17 +113,6 @@ def read_manifest(folder: Path) -> Manifest:
         raise CheckpointError(
             f"{path} has cause_threshold {manifest.cause_threshold!r}; it must be in 0 to 1. {REMEDY}"
         )
-    return manifest
-
-
-def _check_types(path: Path, manifest: Manifest) -> None:
-    """Raises CheckpointError unless what is a mapping, a list or a text in a manifest is one."""
-    kinds = {"layout": dict, "side_inputs": dict, "emotions": list | tuple, "licence": str, "degraded": str}
-    for name, kind in kinds.items():
-        value = getattr(manifest, name)
-        if not isinstance(value, kind):
-            wanted = "an object" if kind is dict else "a string" if kind is str else "a list"
-            raise CheckpointError(f"{path} has {name} {value!r:.60}; {wanted} is expected. {REMEDY}")
 
 
 def read_json(path: Path) -> dict[str, Any]:

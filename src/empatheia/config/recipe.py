@@ -162,12 +162,12 @@ class Recipe(Strict):
         None, description="Run or model folder whose weights and pieces it starts from; {size}, {seed} are the run's."
     )
     model: dict[str, Any] = Field(default_factory=dict, description="Fields of the model's configuration.")
-    tokenizer: TokenizerConfig = TokenizerConfig()  # pyright: ignore[reportCallIssue]
+    tokenizer: TokenizerConfig = TokenizerConfig.model_validate({})
     data: Any = Field(default={}, validate_default=True, description="See the task's data class.")
     stages: tuple[StageConfig, ...] = Field(
         (), description="At least one, but where a task needs no training, or to measure ``start`` as it is."
     )
-    decoding: DecodingConfig = DecodingConfig()  # pyright: ignore[reportCallIssue]
+    decoding: DecodingConfig = DecodingConfig.model_validate({})
     sentence_encoder: str | None = Field(
         None, description="Encoder whose vectors say how alike replies and gold replies are (SES); None = not measured."
     )

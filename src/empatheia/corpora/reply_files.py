@@ -8,6 +8,7 @@ with a line feed or a carriage return and a line feed.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
@@ -97,23 +98,8 @@ def detect_format(path: Path, text: str) -> str:
     suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
     if head[0].lstrip("\ufeff").startswith("{"):
         return "empdg" if len(head) == 1 and is_parallel_lists(head[0]) else "jsonl"
-    labels = {line.partition(":")[0].strip() for line in head if ":" in line}
-    lowered = {label.lower() for label in labels}
-    if "emotion" in lowered:
-        if "Topk" in labels or any("predicted_emotion:" in line for line in head):
-            return "mime"
-        if "ref" in labels:
-            return "moel"
-        if "Concept" in labels:
-            return "kemp"
-        if "Emotion_context" in labels or "Feedback" in labels:
-            return "empdg"
-        if "Pred Emotions" in labels or any(KNOWLEDGE.fullmatch(label) for label in labels):
-            return "cem"
-        if "Ref" in labels and "Pred" in labels:
-            return "kemp" if "Emotion" in labels else "empdg"
-        if "Ref" in labels and "Greedy" in labels:
-            return "cem" if "Emotion" in labels else "empdg"
+    if released := _released_format(head):
+        return released
     if suffix in (".csv", ".tsv"):
         return "csv"
     if suffix in (".jsonl", ".ndjson"):
@@ -122,6 +108,26 @@ def detect_format(path: Path, text: str) -> str:
         f"{path}: the format cannot be told from its first lines. Name it with --format ({', '.join(FORMATS)}),"
         " or give two plain text files with --hyp and --ref."
     )
+
+
+def _released_format(head: Sequence[str]) -> str:
+    """Which system's released code writes lines with these labels; empty if none does."""
+    labels = {line.partition(":")[0].strip() for line in head if ":" in line}
+    if "emotion" not in {label.lower() for label in labels}:
+        return ""
+    is_mime = "Topk" in labels or any("predicted_emotion:" in line for line in head)
+    is_cem = "Pred Emotions" in labels or any(KNOWLEDGE.fullmatch(label) for label in labels)
+    upper = "Emotion" in labels
+    signs = (
+        (is_mime, "mime"),
+        ("ref" in labels, "moel"),
+        ("Concept" in labels, "kemp"),
+        (bool({"Emotion_context", "Feedback"} & labels), "empdg"),
+        (is_cem, "cem"),
+        ({"Ref", "Pred"} <= labels, "kemp" if upper else "empdg"),
+        ({"Ref", "Greedy"} <= labels, "cem" if upper else "empdg"),
+    )
+    return next((name for holds, name in signs if holds), "")
 
 
 def _text_of(path: Path) -> str:

@@ -35,13 +35,12 @@ Answer each question with 1 if reply 1 is better, 2 if reply 2 is better, or "ti
 reply because it is longer or because it comes first. Both may be poor: choose the better one all the same, or "tie"."""
 _AGAIN = "Answer with that one JSON object and nothing else."
 _OBJECT = re.compile(r"\{[^{}]*\}")
-_WORDS: Mapping[str, Choice] = MappingProxyType(
-    {
-        **dict.fromkeys(("1", "reply 1", "reply1", "reply_1", "first", "a", "one"), "first"),
-        **dict.fromkeys(("2", "reply 2", "reply2", "reply_2", "second", "b", "two"), "second"),
-        **dict.fromkeys(("tie", "tied", "equal", "both", "neither", "same", "draw", "0", "none"), "tie"),
-    }  # type: ignore[arg-type]
-)
+_WAYS: Mapping[Choice, tuple[str, ...]] = {
+    "first": ("1", "reply 1", "reply1", "reply_1", "first", "a", "one"),
+    "second": ("2", "reply 2", "reply2", "reply_2", "second", "b", "two"),
+    "tie": ("tie", "tied", "equal", "both", "neither", "same", "draw", "0", "none"),
+}
+_WORDS: Mapping[str, Choice] = MappingProxyType({word: choice for choice, words in _WAYS.items() for word in words})
 
 
 def messages_for(

@@ -52,11 +52,20 @@ def verdict_of(a_first: Choice, b_first: Choice) -> Verdict:
         >>> verdict_of("first", "first")
         Verdict(outcome='tie', kind='contradicted')
     """
-    one: Outcome = {"first": "win", "second": "loss", "tie": "tie"}[a_first]  # type: ignore[assignment]
-    other: Outcome = {"first": "loss", "second": "win", "tie": "tie"}[b_first]  # type: ignore[assignment]
+    if_a_first: dict[str, Outcome] = {"first": "win", "second": "loss", "tie": "tie"}
+    if_b_first: dict[str, Outcome] = {"first": "loss", "second": "win", "tie": "tie"}
+    one, other = if_a_first[a_first], if_b_first[b_first]
     if one == other:
         return Verdict(one, "agreed")
     return Verdict("tie", "halved" if "tie" in (one, other) else "contradicted")
+
+
+_CHOICES: Mapping[Outcome, tuple[str, ...]] = {
+    "win": ("a", "win", "1"),
+    "loss": ("b", "loss", "lose", "2"),
+    "tie": ("tie", "equal", "both", "neither", "same"),
+}
+"""What people write into a file of choices."""
 
 
 class JudgedShare(Metric):
@@ -210,11 +219,7 @@ def read_ratings(path: str | Path, a: str, b: str) -> list[HumanRating]:
     path = Path(path)
     if not path.is_file():
         raise DataError(f"no such file: {path}. Give the file of people's choices.")
-    meanings: dict[str, Outcome] = {
-        **dict.fromkeys(("a", "win", "1"), "win"),
-        **dict.fromkeys(("b", "loss", "lose", "2"), "loss"),
-        **dict.fromkeys(("tie", "equal", "both", "neither", "same"), "tie"),
-    }  # type: ignore[assignment]
+    meanings = {word: outcome for outcome, words in _CHOICES.items() for word in words}
     meanings |= {a.lower(): "win", b.lower(): "loss"}
     ratings = []
     seen = set()

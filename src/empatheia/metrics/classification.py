@@ -39,7 +39,7 @@ def confusion(predicted: Sequence[Label], gold: Sequence[Label], labels: Sequenc
     return np.bincount(rows * n + columns, minlength=n * n).reshape(n, n)
 
 
-def label_indices(metric: str, values: Sequence[Label], labels: Sequence[Label]) -> np.ndarray:
+def label_indices(metric: str, values: Sequence[Label] | np.ndarray, labels: Sequence[Label]) -> np.ndarray:
     """Position of each value in ``labels``; raises DataError for a value that is not there."""
     index = {label: i for i, label in enumerate(labels)}
     try:
@@ -192,8 +192,8 @@ class F1(Metric):
             DataError: The numbers differ or a label is unknown.
         """
         check_same_length(self.name, predicted=predicted, gold=gold)
-        guess = label_indices(self.name, predicted, self.labels)  # type: ignore[arg-type]
-        truth = label_indices(self.name, gold, self.labels)  # type: ignore[arg-type]
+        guess = label_indices(self.name, predicted, self.labels)
+        truth = label_indices(self.name, gold, self.labels)
         one_hot = np.eye(len(self.labels))
         said, true = one_hot[guess], one_hot[truth]
         self._append(np.concatenate([said * true, said, true], axis=1), references=map(_plain, gold))
@@ -280,8 +280,8 @@ class Confusion(Metric):
             DataError: The numbers differ or a label is unknown.
         """
         n = check_same_length(self.name, predicted=predicted, gold=gold)
-        guess = label_indices(self.name, predicted, self.labels)  # type: ignore[arg-type]
-        truth = label_indices(self.name, gold, self.labels)  # type: ignore[arg-type]
+        guess = label_indices(self.name, predicted, self.labels)
+        truth = label_indices(self.name, gold, self.labels)
         self._append(np.column_stack([guess == truth, np.ones(n), truth, guess]), references=map(_plain, gold))
 
     def value_of(self, sums: np.ndarray) -> np.ndarray:

@@ -100,7 +100,7 @@ class LabelShares(Metric):
         Raises:
             DataError: A label is unknown, or a weight is negative.
         """
-        rows = np.eye(len(self.labels))[label_indices(self.name, labels, self.labels)]  # type: ignore[arg-type]
+        rows = np.eye(len(self.labels))[label_indices(self.name, labels, self.labels)]
         if weights is not None:
             check_same_length(self.name, labels=labels, weights=weights)
             times = np.asarray(weights, dtype=np.float64)
@@ -178,7 +178,7 @@ class DistributionDistance(Metric):
         """
         check_same_length(self.name, predicted=predicted, gold=gold)
         eye = np.eye(len(self.labels))
-        sides = [eye[label_indices(self.name, side, self.labels)] for side in (predicted, gold)]  # type: ignore[arg-type]
+        sides = [eye[label_indices(self.name, side, self.labels)] for side in (predicted, gold)]
         self._append(np.concatenate(sides, axis=1), references=(str(label) for label in gold))
 
     def value_of(self, sums: np.ndarray) -> np.ndarray:

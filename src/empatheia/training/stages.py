@@ -164,50 +164,11 @@ def run_stage(
         model, [prefix for group in stage.alternate for prefix in group.train] or stage.train, stage.freeze
     )
     restore_dropout = set_dropout(model, stage.dropout)
-    sampler: Any
-    n_processes = int(os.environ.get("WORLD_SIZE", "1"))  # a batch size is one process's share, as with torchrun usual
-    if stage.batch_tokens:
-        n_tokens = n_processes * stage.batch_tokens
-        sampler = TokenBatchSampler(data.train_lengths, n_tokens, shuffle=True, seed=seed)
-    else:
-        n_examples = n_processes * stage.batch_examples
-        sampler = BucketBatchSampler(data.train_lengths, n_examples, shuffle=True, seed=seed)
+    sampler = _sampler(stage, data, seed)
     eval_batches = validation_batches(data, stage)
 
-    repeats = EmpatheiaTrainer.stage_repeats(stage)
-    steps_per_epoch = max(1, math.ceil(len(sampler) / stage.accumulate)) * repeats
     evaluates = bool(stage.evaluations and eval_batches)
-    arguments = TrainingArguments(
-        output_dir=str(folder),
-        num_train_epochs=stage.epochs,
-        max_steps=stage.max_steps or -1,
-        per_device_train_batch_size=stage.batch_examples,
-        gradient_accumulation_steps=stage.accumulate,
-        learning_rate=stage.learning_rate,
-        lr_scheduler_type=stage.schedule,
-        warmup_steps=stage.warmup_steps,
-        max_grad_norm=stage.max_grad_norm,
-        logging_steps=max(1, min(50, steps_per_epoch // 20)),
-        logging_first_step=True,
-        eval_strategy="steps" if evaluates else "no",
-        eval_steps=max(1, steps_per_epoch // stage.evaluations) if evaluates else None,
-        save_strategy="best" if stage.select and evaluates else "no",
-        load_best_model_at_end=bool(stage.select and evaluates),
-        metric_for_best_model=f"eval_{stage.select}" if stage.select and evaluates else None,
-        greater_is_better=False if stage.select and evaluates else None,
-        save_total_limit=None,
-        remove_unused_columns=False,
-        report_to="none",
-        seed=seed,
-        data_seed=seed,
-        disable_tqdm=True,  # it prints raw dictionaries; see ProgressLine
-        dataloader_num_workers=0,
-        dataloader_pin_memory=False,
-        ddp_find_unused_parameters=True,
-        restore_callback_states_from_checkpoint=True,  # the patience used up so far
-        use_cpu=not torch.cuda.is_available(),
-        bf16=stage.precision == "bfloat16",
-    )
+    arguments = _arguments(stage, folder, len(sampler), seed, evaluates)
     clock = RunClock(deadline, save_seconds)
     callbacks: list[Any] = [clock, CurveWriter(curves, stage.name)]
     callbacks += [ProgressLine(stage.name)] if show_progress else []
@@ -241,3 +202,51 @@ def run_stage(
     for parameter in model.parameters():
         parameter.requires_grad_(True)
     return StageResult(finished, trainer.state.global_step, metrics, trainer.seconds)
+
+
+def _sampler(stage: StageConfig, data: StageData, seed: int) -> TokenBatchSampler | BucketBatchSampler:
+    """Batches of a stage, all processes' shares together."""
+    n_processes = int(os.environ.get("WORLD_SIZE", "1"))  # a batch size is one process's share, as with torchrun usual
+    if stage.batch_tokens:
+        n_tokens = n_processes * stage.batch_tokens
+        return TokenBatchSampler(data.train_lengths, n_tokens, shuffle=True, seed=seed)
+    n_examples = n_processes * stage.batch_examples
+    return BucketBatchSampler(data.train_lengths, n_examples, shuffle=True, seed=seed)
+
+
+def _arguments(stage: StageConfig, folder: Path, n_batches: int, seed: int, evaluates: bool) -> TrainingArguments:
+    """A stage's schedule as transformers' trainer takes it."""
+    repeats = EmpatheiaTrainer.stage_repeats(stage)
+    steps_per_epoch = max(1, math.ceil(n_batches / stage.accumulate)) * repeats
+    selects = bool(stage.select and evaluates)
+    return TrainingArguments(
+        output_dir=str(folder),
+        num_train_epochs=stage.epochs,
+        max_steps=stage.max_steps or -1,
+        per_device_train_batch_size=stage.batch_examples,
+        gradient_accumulation_steps=stage.accumulate,
+        learning_rate=stage.learning_rate,
+        lr_scheduler_type=stage.schedule,
+        warmup_steps=stage.warmup_steps,
+        max_grad_norm=stage.max_grad_norm,
+        logging_steps=max(1, min(50, steps_per_epoch // 20)),
+        logging_first_step=True,
+        eval_strategy="steps" if evaluates else "no",
+        eval_steps=max(1, steps_per_epoch // stage.evaluations) if evaluates else None,
+        save_strategy="best" if selects else "no",
+        load_best_model_at_end=selects,
+        metric_for_best_model=f"eval_{stage.select}" if selects else None,
+        greater_is_better=False if selects else None,
+        save_total_limit=None,
+        remove_unused_columns=False,
+        report_to="none",
+        seed=seed,
+        data_seed=seed,
+        disable_tqdm=True,  # it prints raw dictionaries; see ProgressLine
+        dataloader_num_workers=0,
+        dataloader_pin_memory=False,
+        ddp_find_unused_parameters=True,
+        restore_callback_states_from_checkpoint=True,  # the patience used up so far
+        use_cpu=not torch.cuda.is_available(),
+        bf16=stage.precision == "bfloat16",
+    )

@@ -244,21 +244,21 @@ class ExpressSettings(Strict):
     """Which replies are written, and which one is given?"""
 
     responders: tuple[ResponderSettings, ...] = Field(
-        (ResponderSettings(model=REFLECTION),),  # pyright: ignore[reportCallIssue]
+        (ResponderSettings.model_validate({"model": REFLECTION}),),
         min_length=1,
         validate_default=True,
         description="Who writes candidates; a plain text is `reflection`, or the folder or name of a model.",
     )
     decoding: tuple[DecodingSettings, ...] = Field(
         (
-            DecodingSettings(),  # pyright: ignore[reportCallIssue]
-            DecodingSettings(strategy="beam", n=2),  # pyright: ignore[reportCallIssue]
+            DecodingSettings.model_validate({}),
+            DecodingSettings.model_validate({"strategy": "beam", "n": 2}),
         ),
         min_length=1,
         description="Ways of writing, each tried with every responder.",
     )
-    focus: FocusSettings = FocusSettings()  # pyright: ignore[reportCallIssue]
-    weights: WeightSettings = WeightSettings()  # pyright: ignore[reportCallIssue]
+    focus: FocusSettings = FocusSettings.model_validate({})
+    weights: WeightSettings = WeightSettings.model_validate({})
     scorer: str | None = Field(
         None, description="Responder (as named above) for likelihood and belief; None = the first that can."
     )
@@ -313,12 +313,12 @@ class ListenerSettings(Strict):
         " perception where its base encoder is at hand, else the small bundled model.",
     )
     stand_ins: bool = Field(False, description="Let installed models that were made at size smoke answer steps.")
-    perceive: PerceiveSettings = PerceiveSettings()  # pyright: ignore[reportCallIssue]
-    explain: ExplainSettings = ExplainSettings()  # pyright: ignore[reportCallIssue]
-    project: ProjectSettings = ProjectSettings()  # pyright: ignore[reportCallIssue]
-    react: ReactSettings = ReactSettings()  # pyright: ignore[reportCallIssue]
-    express: ExpressSettings = ExpressSettings()  # pyright: ignore[reportCallIssue]
-    memory: MemorySettings = MemorySettings()  # pyright: ignore[reportCallIssue]
+    perceive: PerceiveSettings = PerceiveSettings.model_validate({})
+    explain: ExplainSettings = ExplainSettings.model_validate({})
+    project: ProjectSettings = ProjectSettings.model_validate({})
+    react: ReactSettings = ReactSettings.model_validate({})
+    express: ExpressSettings = ExpressSettings.model_validate({})
+    memory: MemorySettings = MemorySettings.model_validate({})
 
 
 def read_settings(path: str | Path) -> ListenerSettings:
@@ -329,7 +329,7 @@ def read_settings(path: str | Path) -> ListenerSettings:
     """
     path = Path(path)
     if path.is_file() and not path.read_text(encoding="utf-8", errors="replace").strip():
-        return ListenerSettings()  # pyright: ignore[reportCallIssue]
+        return ListenerSettings.model_validate({})
     return check_settings(read_yaml(path), str(path))
 
 
