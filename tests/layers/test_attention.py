@@ -143,6 +143,15 @@ def test_hard_gate_at_evaluation_is_the_more_probable_class_and_cls_is_open():
     assert hard_gates(logits, sample=False, open_first=False).tolist() == [[0.0, 1.0, 0.0]]
 
 
+@pytest.mark.parametrize("form", ["weights", "memory"])
+def test_what_is_kept_is_projected_alike_and_the_rest_is_zero(form):
+    torch.manual_seed(0)
+    attention, memory, gates = Attention(8, 2, gate_form=form), torch.randn(3, 5, 8), torch.rand(3, 5)
+    keep = torch.arange(5) < torch.tensor([[5], [2], [3]])
+    for whole, kept in zip(attention.project(memory, gates), attention.project(memory, gates, keep), strict=True):
+        torch.testing.assert_close(kept, whole * keep[:, None, :, None])
+
+
 def test_positions_follow_the_formula():
     table = sinusoidal_positions(torch.arange(7), 10)
     assert table[3, 4].item() == pytest.approx(math.sin(3 / 10000 ** (4 / 10)), abs=1e-6)

@@ -31,7 +31,9 @@ PIECES_PER_BATCH = 4096
 READING = 64
 """What a batch that is only read costs by itself, in pieces of padding that cost the same."""
 ANSWERING = 768
-"""The same of a batch that is answered, step by step."""
+"""The same of a batch that is read and answered, step by step."""
+ANSWERING_ALONE = 1 << 20
+"""The same of one whose contexts were read before: padding costs next to nothing."""
 
 
 @dataclass(frozen=True, slots=True)

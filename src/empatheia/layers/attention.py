@@ -80,19 +80,26 @@ class Attention(nn.Module):
     def _split(self, x: Tensor) -> Tensor:
         return x.unflatten(-1, (self.n_heads, self.head_width)).transpose(1, 2)  # (batch, heads, length, head_width)
 
-    def project(self, memory: Tensor, gates: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def project(self, memory: Tensor, gates: Tensor | None = None, keep: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Keys and values of a memory, to be cached while the memory stays the same.
 
         Args:
             memory: Shape: ``(batch, source, width)``.
             gates: Only read when ``gate_form`` is ``memory``. Shape: ``(batch, source)``.
+            keep: False where nobody will look: not projected, 0 in the result. Shape: ``(batch, source)``.
 
         Returns:
             Keys and values, each ``(batch, heads, source, head_width)``.
         """
         if gates is not None and self.gate_form == "memory":
             memory = memory * gates.unsqueeze(-1).to(memory.dtype)
-        return self._split(self.key(memory)), self._split(self.value(memory))
+        if keep is None:
+            return self._split(self.key(memory)), self._split(self.value(memory))
+        rows = memory[keep]
+        spread = [rows.new_zeros(*keep.shape, self.key.out_features) for _ in range(2)]
+        for whole, part in zip(spread, (self.key(rows), self.value(rows)), strict=True):
+            whole[keep] = part.to(whole.dtype)
+        return self._split(spread[0]), self._split(spread[1])
 
     def weights(self, queries: Tensor, keys: Tensor, keep: Tensor | None = None) -> Tensor:
         """Where the queries look, without gates or dropout.

@@ -94,7 +94,7 @@ class PostNormDecoderLayer(DecoderLayer):
         keep, is_causal = causal_attention(states.shape[1], keys.shape[2], states.device)
         mixed = self.self_attention(states, keys, values, keep, is_causal=is_causal)
         states = self.self_norm(states + self.dropout(mixed))
-        [pair] = self._memory(memory, None, cache)
+        [pair] = self._memory(memory, memory_keep, None, cache)
         states = self.cross_norm(states + self.dropout(self.cross_attention(states, *pair, memory_keep)))
         return self.ffn_norm(states + self.dropout(self.ffn(states)))
 

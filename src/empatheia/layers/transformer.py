@@ -121,7 +121,7 @@ class DecoderLayer(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def _memory(
-        self, memory: Tensor, gates: Tensor | None, cache: EncoderDecoderCache | None
+        self, memory: Tensor, keep: Tensor | None, gates: Tensor | None, cache: EncoderDecoderCache | None
     ) -> list[tuple[Tensor, Tensor]]:
         """Keys and values of the memory for the cross (and gated) attention, from the cache when it has them.
 
@@ -130,10 +130,11 @@ class DecoderLayer(nn.Module):
         """
 
         def project() -> tuple[Tensor, Tensor]:
-            keys, values = self.cross_attention.project(memory)
+            kept = None if keep is None or torch.is_grad_enabled() else keep[:, 0, 0]  # padding would be half the work
+            keys, values = self.cross_attention.project(memory, None, kept)
             if not self.is_gated:
                 return keys, values
-            gated_keys, gated_values = self.gated_attention.project(memory, gates)
+            gated_keys, gated_values = self.gated_attention.project(memory, gates, kept)
             return torch.cat((keys, gated_keys), dim=-1), torch.cat((values, gated_values), dim=-1)
 
         keys, values = memory_of(cache, self.layer_idx, memory.shape[1], project)
@@ -166,7 +167,7 @@ class DecoderLayer(nn.Module):
         keep, is_causal = causal_attention(states.shape[1], keys.shape[2], states.device)
         states = states + self.dropout(self.self_attention(normed, keys, values, keep, is_causal=is_causal))
 
-        pairs = self._memory(memory, gates, cache)
+        pairs = self._memory(memory, memory_keep, gates, cache)
         states = states + self.dropout(self.cross_attention(self.cross_norm(states), *pairs[0], memory_keep))
         if self.is_gated:
             mixed = self.gated_attention(self.gated_norm(states), *pairs[1], memory_keep, gates)

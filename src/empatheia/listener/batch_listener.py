@@ -113,7 +113,7 @@ class BatchListener(ABC):
         for chunk in chunks(item):
             encoded = self.reader.encode(chunk)
             replies: dict[int, Reply] = {}
-            for batch in self.reader.batches(encoded, REPLIES_PER_BATCH, ANSWERING):
+            for batch in self.reader.batches(encoded, REPLIES_PER_BATCH, self._batch_cost):
                 replies.update(zip(batch, self._respond_batch([encoded[i] for i in batch], decoding), strict=True))
             results += [replies[i] for i in range(len(encoded))]
         return results
@@ -135,6 +135,11 @@ class BatchListener(ABC):
             **settings: Fields of :class:`Decoding` in its place.
         """
         return Conversation(self, decoding_of(decoding, settings), dialogue, care)
+
+    @property
+    def _batch_cost(self) -> int:
+        """Of a batch of replies by itself, in pieces; see :mod:`empatheia.checkpoints.reader`."""
+        return ANSWERING
 
     @abstractmethod
     def stream(self, item: Input, *, decoding: Decoding | None = None, **settings: Any) -> ReplyStream:

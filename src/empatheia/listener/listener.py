@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 from transformers import LogitsProcessorList
 
 from empatheia.care.checking import Care
@@ -22,9 +23,9 @@ from empatheia.checkpoints.catalogue import DEFAULT, find_model, perceiver
 from empatheia.checkpoints.inputs import prepare
 from empatheia.checkpoints.manifest import read_manifest
 from empatheia.checkpoints.open import open_folder
-from empatheia.checkpoints.reader import EncodedInput, Reader
+from empatheia.checkpoints.reader import ANSWERING, ANSWERING_ALONE, EncodedInput, Reader
 from empatheia.decoding.strategies import Decoding
-from empatheia.dialogue import Dialogue, Reply, Turn
+from empatheia.dialogue import Dialogue, Reply, Turn, Understanding
 from empatheia.errors import ConfigError, DataError, DecodingError
 from empatheia.listener.batch_listener import BatchListener, decoding_of
 from empatheia.listener.given import given
@@ -118,15 +119,51 @@ class Listener(BatchListener):
         return ReplyStream(understanding, start, self.tokenizer.decode, finish, is_whole=decoding.strategy == "beam")
 
     def _respond_batch(self, inputs: Sequence[EncodedInput], decoding: Decoding) -> list[Reply]:
-        tensors = self.reader.tensors(inputs)
-        found = self.reader.reason(tensors)
-        understandings = self.reader.records(inputs, found)
-        rows = self._generate(inputs, tensors, decoding, **self._known(found)).tolist()
+        if self._reads_in_parts:
+            understandings, tensors, known = self._read_in_parts(inputs)
+        else:
+            tensors = self.reader.tensors(inputs)
+            found = self.reader.reason(tensors)
+            understandings, known = self.reader.records(inputs, found), {}
+        rows = self._generate(inputs, tensors, decoding, **known).tolist()
         settings = decoding.to_dict()
         return [
             Reply(self.tokenizer.decode(row), understanding, self.name, settings)
             for row, understanding in zip(rows, understandings, strict=True)
         ]
+
+    @property
+    def _batch_cost(self) -> int:
+        return ANSWERING_ALONE if self._reads_in_parts else ANSWERING
+
+    @property
+    def _reads_in_parts(self) -> bool:
+        """Whether contexts of like length can be read together, and then all be answered at once."""
+        return bool(getattr(self.network, "takes_reasoning", False))
+
+    @torch.inference_mode()
+    def _read_in_parts(
+        self, inputs: Sequence[EncodedInput]
+    ) -> tuple[list[Understanding], dict[str, Tensor], dict[str, Any]]:
+        """What is understood, in the inputs' order, and what ``generate()`` goes on from.
+
+        Reading padding is dear, so contexts of like length are read together; answering is dear step by step, so all
+        are answered at once.
+        """
+        order: list[int] = []
+        understandings, encodings, masks = [], [], []
+        for part in self.reader.batches(inputs, len(inputs)):
+            chosen = [inputs[i] for i in part]
+            tensors = self.reader.tensors(chosen)
+            found = self.reader.reason(tensors)
+            understandings += self.reader.records(chosen, found)
+            encodings.append(self.network.encode_reasoned(found, **tensors))  # pyright: ignore
+            masks += tensors["attention_mask"]
+            order += part
+        places = sorted(range(len(order)), key=order.__getitem__)
+        mask = pad_sequence([masks[place] for place in places], batch_first=True)
+        known = {"encoder_outputs": type(encodings[0]).joined(encodings, places)}
+        return [understandings[place] for place in places], {"attention_mask": mask}, known
 
     def _known(self, found: Any) -> dict[str, Any]:
         """What the network has reasoned, where it can go on from there."""

@@ -389,6 +389,17 @@ class CauseGated(Seq2SeqResponder):
         """
         return self.encoder.reasoner(input_ids, attention_mask)
 
+    def encode_reasoned(self, reasoning: Reasoning, input_ids: Tensor, **inputs: Tensor) -> ResponderEncoding:
+        """What ``generate()`` takes as ``encoder_outputs``, from what :meth:`understand` found in the same context.
+
+        Args:
+            reasoning: Of the context.
+            input_ids: Shape: ``(batch, source)``.
+            **inputs: ``attention_mask`` and ``role_ids``, likewise; others are not read.
+        """
+        names = [name for name in ("attention_mask", "role_ids") if name in inputs]
+        return self.encoder(input_ids, **{name: inputs[name] for name in names}, reasoning=reasoning)
+
     def generate(self, *args: Any, reasoning: Reasoning | None = None, **kwargs: Any) -> Any:
         """As in transformers; what :meth:`understand` found in the same context is not computed again.
 
@@ -398,8 +409,7 @@ class CauseGated(Seq2SeqResponder):
             **kwargs: See transformers.
         """
         if reasoning is not None:
-            names = [name for name in ("input_ids", "attention_mask", "role_ids") if name in kwargs]
-            kwargs["encoder_outputs"] = self.encoder(**{name: kwargs[name] for name in names}, reasoning=reasoning)
+            kwargs["encoder_outputs"] = self.encode_reasoned(reasoning, **kwargs)
         return super().generate(*args, **kwargs)
 
 

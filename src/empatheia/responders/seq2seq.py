@@ -6,13 +6,14 @@ the Trainer come from transformers. The word table serves encoder, decoder and (
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
 from transformers import AutoConfig, AutoModelForSeq2SeqLM, GenerationMixin, PreTrainedConfig
 from transformers import initialization as init
 from transformers.cache_utils import DynamicCache, EncoderDecoderCache
@@ -126,6 +127,22 @@ class ResponderEncoding(BaseModelOutput):
     emotion_ids: Tensor | None = None
     emotion_logits: Tensor | None = None
     cause_logits: Tensor | None = None
+
+    @classmethod
+    def joined(cls, parts: Sequence[ResponderEncoding], order: Sequence[int]) -> ResponderEncoding:
+        """Encodings of several batches as one; shorter sources are padded with zeros.
+
+        Args:
+            parts: Of the same model.
+            order: For every row of the result, its place in the parts one after another.
+        """
+        joined: dict[str, Tensor] = {}
+        for name in parts[0]:
+            rows = [row for part in parts for row in part[name]]
+            rows = [rows[place] for place in order]
+            is_of_source = name not in ("emotion_ids", "emotion_logits")
+            joined[name] = pad_sequence(rows, batch_first=True) if is_of_source else torch.stack(rows)
+        return cls(**joined)
 
 
 @dataclass
