@@ -159,11 +159,15 @@ class Detector:
         judged = {place: answered(self.judge(turns[place].text), turns, place) for place in speakers[-12:]}
         newest = speakers[-1]
         own = judged[newest]
-        if len(speakers) < 2 or judged[speakers[-2]].level == "none":
+        if own.denies:
+            own = _cleared(own)
+        elif len(speakers) < 2 or judged[speakers[-2]].level == "none":
             own = self._together(turns, speakers, own)
         found = [Span(newest, start, end, None) for start, end in own.spans]
         carried = carry([(place, judged[place]) for place in speakers[-12:-1]])
         level, about, kinds, reasons = own.level, own.about, own.kinds, own.reasons
+        if carried is not None and own.denies and carried.level == "concern":
+            carried = None
         if carried is not None and LEVELS.index(carried.level) > LEVELS.index(level):
             is_taken_back = is_safe_now(turns[newest].text)
             level = "concern" if is_taken_back else carried.level
@@ -191,6 +195,7 @@ class Detector:
         found = self.by_lines(read)
         chances, window = self._by_classifier(read)
         score, crisis = chances[RISK], chances[CRISIS]
+        by_lines = found.level
         self._add_classifier(found, read, chances, window)
         if found.level == "none":
             about: About = "fiction" if found.is_fiction else "past" if found.is_over or found.is_past else "unclear"
@@ -215,6 +220,7 @@ class Detector:
             tuple(dict.fromkeys(found.reasons)),
             score,
             crisis,
+            has_lines=by_lines != "none",
         )
 
     def read(self, text: str) -> TextRead:
@@ -417,6 +423,13 @@ def _shortened(text: str) -> tuple[str, int]:
     """The end of a text that is far too long, and how many characters are left out in front."""
     shift = max(0, len(text) - MAX_CHARACTERS)
     return text[shift:], shift
+
+
+def _cleared(judged: TurnJudgement) -> TurnJudgement:
+    """What a plain no to the question about danger leaves: what lines say of it, no mere suspicion."""
+    if judged.level != "concern" or judged.has_lines:
+        return judged
+    return replace(judged, level="none", about="unclear", kinds=(), spans=(), reasons=())
 
 
 def _quoted(read: TextRead, hit: Hit) -> str:
