@@ -56,7 +56,7 @@ def answered(care: Care, item: Any, ask: Callable[[Any], Any]) -> Any:
     items = list(item)
     if not all(isinstance(one, str | Dialogue) for one in items):
         return ask(items)
-    found = [care.check(one) for one in items]
+    found = care.check_all(items)
     left = [place for place, checked in enumerate(found) if not checked.instead]
     try:
         replies = iter(ask([items[place] for place in left]) if left or not items else ())
