@@ -99,7 +99,7 @@ def test_wilson_intervals():
 def test_training_texts_are_many_labelled_and_of_many_voices():
     texts = read_texts()
     risks = [text for text in texts if text.level != "none"]
-    assert len(texts) >= 5000 and len(texts) - len(risks) >= 0.9 * len(risks)
+    assert len(texts) >= 5000 and len(texts) - len(risks) >= 0.8 * len(risks)
     assert len({text.text.lower() for text in texts}) == len(texts)
     assert len({text.voice for text in texts}) > 40
     assert all(text.kinds for text in risks)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import empatheia
 from empatheia.care import Care, Counter, Guard, Policy, Resources, assess, guarded, guarded_stream
 from empatheia.care.replies import Wording
 from empatheia.dialogue import Dialogue, Reply, Turn, Understanding
@@ -159,6 +160,14 @@ def test_lists_are_answered_in_order(care: Care):
     assert [reply.care["level"] for reply in replies] == ["none", "crisis", "none"]
     assert responder.asked == ["The bus was late.", "It rained."]
     assert guard.respond([]) == []
+
+
+@pytest.mark.parametrize("place", [1, 2, 3])
+def test_the_item_that_cannot_be_read_is_named_by_its_place_in_the_list(place: int):
+    items = ["I want to kill myself.", "The bus was late.", "It rained."]
+    items.insert(place, " ")
+    with pytest.raises(DataError, match=f"^input {place + 1}: .*white space"):
+        empatheia.respond(items)
 
 
 @pytest.mark.parametrize("text", ["", "  "])

@@ -136,6 +136,34 @@ def test_no_to_the_question_about_safety_is_a_crisis():
     assert assess(Dialogue.of("It's a bad night.", "Are you safe right now?", "no")).level == "crisis"
 
 
+@pytest.mark.parametrize(
+    ("question", "answer", "levels"),
+    [
+        ("Do you sometimes wish that you would not wake up?", "most days", ("crisis",)),
+        ("Have you thought of ending your life?", "not in so many words", ("concern", "crisis")),
+        ("Have you taken anything tonight?", "the blister is empty", ("concern", "crisis")),
+        ("Did you make yourself sick after lunch?", "yes, again", ("concern",)),
+        ("Are you afraid of him?", "a bit", ("concern", "crisis")),
+        ("Is she still breathing?", "i dont know", ("concern", "crisis")),
+        ("Will you be alive on Sunday?", "cant say", ("concern", "crisis")),
+        ("Do you want to die?", "no no, it was about the football", ("none",)),
+        ("Are you safe?", "Yes, I am at my sister's.", ("none",)),
+        ("Are you hurting yourself?", "no, the cat scratched me, I swear", ("none",)),
+        ("Have you taken the dog out?", "yes", ("none",)),
+        ("Are you going to take them all to school?", "yes, five in one car", ("none",)),
+    ],
+)
+def test_what_a_question_about_danger_makes_of_an_answer(question: str, answer: str, levels: tuple[str, ...]):
+    found = assess(Dialogue.of("It was a long day.", question, answer))
+    assert found.level in levels, found
+
+
+def test_a_plain_no_takes_a_suspicion_back_but_not_a_wish_to_die():
+    no = "no, nothing like that"
+    assert assess(Dialogue.of("I want to kill myself.", "Do you want to die?", no)).level != "none"
+    assert assess(Dialogue.of("I feel so empty lately.", "Do you want to die?", no)).level == "none"
+
+
 def test_earlier_turns_fade():
     turns = ["I want to kill myself."]
     levels = []

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -159,6 +160,16 @@ class Care:
         if nature and not found.is_flagged:
             return self._settled(found, nature, "human")
         return Checked(found)
+
+    def check_all(self, items: Sequence[Any]) -> list[Checked]:
+        """:meth:`check` of several, which reads them together where that is faster.
+
+        Args:
+            items: Texts and conversations.
+        """
+        with suppress(Exception):  # whatever fails here fails again below, where it is dealt with
+            self.detector.read_ahead(items)
+        return [self.check(item) for item in items]
 
     def finish(self, text: str, found: Assessment) -> tuple[str, list[str]]:
         """After a responder has answered: what may be sent, with what goes around it, and what was done.

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib.util import find_spec
@@ -33,6 +33,9 @@ LONGEST = 60
 WINDOW = 40
 MOST_WINDOWS = 64
 """Of one text that the encoder reads: those that the small classifier finds gravest."""
+DOUBT = 0.02
+"""From which probability of a risk by the small classifier on the encoder is asked, which takes twenty times as long: of
+the held-out risks that both find, all have more; two thirds of ordinary turns have less."""
 MAX_CHARACTERS = 40_000
 """Of one turn; of a longer one the beginning and the end are read, which is told."""
 DANGER_TO_OTHERS = "danger to others"
@@ -156,14 +159,20 @@ class Detector:
         speakers = [place for place, turn in enumerate(turns) if turn.role == "speaker"]
         if not speakers:
             return Assessment("none", "unclear", turns=turns)
+        if len(speakers) > 1:
+            self.read_ahead([item])
         judged = {place: answered(self.judge(turns[place].text), turns, place) for place in speakers[-12:]}
         newest = speakers[-1]
         own = judged[newest]
-        if len(speakers) < 2 or judged[speakers[-2]].level == "none":
+        if own.denies:
+            own = _cleared(own)
+        elif len(speakers) < 2 or judged[speakers[-2]].level == "none":
             own = self._together(turns, speakers, own)
         found = [Span(newest, start, end, None) for start, end in own.spans]
         carried = carry([(place, judged[place]) for place in speakers[-12:-1]])
         level, about, kinds, reasons = own.level, own.about, own.kinds, own.reasons
+        if carried is not None and own.denies and carried.level == "concern":
+            carried = None
         if carried is not None and LEVELS.index(carried.level) > LEVELS.index(level):
             is_taken_back = is_safe_now(turns[newest].text)
             level = "concern" if is_taken_back else carried.level
@@ -182,6 +191,24 @@ class Detector:
             worsened=LEVELS.index(own.level) > before,
         )
 
+    def read_ahead(self, items: Iterable[Any]) -> None:
+        """Has the encoder read what :meth:`assess` will ask it of several inputs, all together, which is faster.
+
+        Args:
+            items: Texts and conversations.
+        """
+        if self.encoder is None:
+            return
+        asked: list[list[str]] = []
+        for item in items:
+            speakers = [turn.text for turn in turns_of(item) if turn.role == "speaker"]
+            for text in speakers[-12:]:
+                read = self.read(_shortened(text)[0])
+                places, chances = self._by_small(read)
+                asked += [_words_of(read, places[i]) for i in _doubtful(chances)]
+        if asked:
+            self.encoder.probabilities(asked)
+
     def judge(self, text: str) -> TurnJudgement:
         """What one text says by itself."""
         text, shift = _shortened(text)
@@ -191,6 +218,7 @@ class Detector:
         found = self.by_lines(read)
         chances, window = self._by_classifier(read)
         score, crisis = chances[RISK], chances[CRISIS]
+        by_lines = found.level
         self._add_classifier(found, read, chances, window)
         if found.level == "none":
             about: About = "fiction" if found.is_fiction else "past" if found.is_over or found.is_past else "unclear"
@@ -215,6 +243,7 @@ class Detector:
             tuple(dict.fromkeys(found.reasons)),
             score,
             crisis,
+            has_lines=by_lines != "none",
         )
 
     def read(self, text: str) -> TextRead:
@@ -296,14 +325,19 @@ class Detector:
 
     def _by_classifier(self, read: TextRead) -> tuple[dict[str, float], tuple[int, int]]:
         """Probabilities of the window with the highest risk, and its tokens."""
-        places = windows(read.tokens)
-        chances = [self.classifier.probabilities(*read.row(first, last)) for first, last in places]
-        if self.encoder is not None:
-            asked = sorted(range(len(places)), key=lambda i: -chances[i][RISK])[:MOST_WINDOWS]
-            words = [[token.text for token in read.tokens[slice(*places[i])]] for i in asked]
-            places, chances = [places[i] for i in asked], self.encoder.refined([chances[i] for i in asked], words)
+        places, chances = self._by_small(read)
+        asked = [] if self.encoder is None else _doubtful(chances)
+        if self.encoder is not None and asked:
+            words = [_words_of(read, places[i]) for i in asked]
+            for i, both in zip(asked, self.encoder.refined([chances[i] for i in asked], words), strict=True):
+                chances[i] = both
         top = max(range(len(places)), key=lambda i: chances[i][RISK])
         return {**chances[top], CRISIS: max(one[CRISIS] for one in chances)}, places[top]
+
+    def _by_small(self, read: TextRead) -> tuple[list[tuple[int, int]], list[dict[str, float]]]:
+        """Windows of a text, and what the small classifier says of each."""
+        places = windows(read.tokens) if read.tokens else []
+        return places, [self.classifier.probabilities(*read.row(first, last)) for first, last in places]
 
     def _add_classifier(
         self, found: _Found, read: TextRead, chances: dict[str, float], window: tuple[int, int]
@@ -408,6 +442,16 @@ def windows(tokens: Sequence[Token]) -> list[tuple[int, int]]:
     return out
 
 
+def _doubtful(chances: Sequence[dict[str, float]]) -> list[int]:
+    """Places of the windows that the encoder is asked about, the gravest first."""
+    asked = [i for i, one in enumerate(chances) if one[RISK] >= DOUBT]
+    return sorted(asked, key=lambda i: -chances[i][RISK])[:MOST_WINDOWS]
+
+
+def _words_of(read: TextRead, place: tuple[int, int]) -> list[str]:
+    return [token.text for token in read.tokens[slice(*place)]]
+
+
 def language_doubts(text: str) -> tuple[str, ...]:
     """Why a text may be in another language than English; empty if it is not."""
     return tuple(doubt for doubt in doubts(text[:MAX_CHARACTERS]) if doubt in (LANGUAGE, SCRIPT))
@@ -417,6 +461,13 @@ def _shortened(text: str) -> tuple[str, int]:
     """The end of a text that is far too long, and how many characters are left out in front."""
     shift = max(0, len(text) - MAX_CHARACTERS)
     return text[shift:], shift
+
+
+def _cleared(judged: TurnJudgement) -> TurnJudgement:
+    """What a plain no to the question about danger leaves: what lines say of it, no mere suspicion."""
+    if judged.level != "concern" or judged.has_lines:
+        return judged
+    return replace(judged, level="none", about="unclear", kinds=(), spans=(), reasons=())
 
 
 def _quoted(read: TextRead, hit: Hit) -> str:

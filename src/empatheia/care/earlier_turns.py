@@ -6,8 +6,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from empatheia.care.assessment import About, Kind, Level
+from empatheia.care.assessment import About, Kind, Level, graver
 from empatheia.care.normalising import tokens_of
+from empatheia.care.questions import read_answer
 from empatheia.dialogue import Turn
 
 DECAY = 0.8
@@ -15,24 +16,6 @@ DECAY = 0.8
 CARRIED_CRISIS, CARRIED_CONCERN = 0.6, 0.3
 """Down to which weight an earlier crisis stays one, and down to which anything earlier is a concern."""
 _WEIGHTS = {"none": 0.0, "concern": 0.5, "crisis": 1.0}
-
-
-_ASKED = re.compile(
-    r"suicid|kill(?:ing)? yourself|end(?:ing)? your (?:own )?life|tak(?:e|ing) your (?:own )?life|want(?:ing)? to die"
-    r"|wish(?:ing)? you were dead|hurt(?:ing)? yourself|harm(?:ing)? yourself|not being alive|better off dead"
-    r"|not (?:want(?:ing)? to )?(?:be alive|live)|thoughts of (?:death|dying)|a plan (?:to|for)|taken anything"
-    r"|cut(?:ting)? yourself|hurting you|hit(?:ting)? you|in danger",
-    re.IGNORECASE,
-)
-_ASKED_SAFE = re.compile(r"\bare you (?:\w+ ){0,2}safe\b|\bfeel (?:\w+ )?safe\b|keep yourself safe", re.IGNORECASE)
-_YES = re.compile(
-    r"^ (?:_laugh_ )?(?:yes|yeah|yea|yep|yup|ya|ye|si|oui|ja|maybe|perhaps|sometimes|often|always|kind of|kinda|sort of"
-    r"|a little|a bit|i guess|i suppose|i think so|i am|i do|i have|i did|probably|possibly|every|most"
-    r"|all the time|honestly yes"
-    r"|to be honest yes|true|correct|affirmative|mhm|mm|uh huh|of course|both|more than|i can not lie|i wish|y"
-    r"|aye|definitely)(?= |$)"
-)
-_NO = re.compile(r"^ (?:no|nope|nah|not|never|n|hardly|i am not|i do not|i have not|of course not|god no|oh no)(?= |$)")
 _SAFE_NOW = re.compile(
     r" (?:i am|feel|feeling|am) (?:\S+ ){0,2}(?:safe|safer|better)(?: |$)| (?:called|phoned|rang|with) (?:\S+ ){0,2}"
     r"(?:helpline|doctor|sister|friend|mother|father|brother|hospital|ambulance)(?= |$)"
@@ -51,6 +34,8 @@ class TurnJudgement:
         reasons: In words.
         score: Highest probability of a risk among its windows.
         crisis: Highest probability of a crisis.
+        denies: It answers a question about danger with a plain no.
+        has_lines: A line of the lexicon flags it, not the classifier alone.
     """
 
     level: Level
@@ -60,6 +45,8 @@ class TurnJudgement:
     reasons: tuple[str, ...] = ()
     score: float = 0.0
     crisis: float = 0.0
+    denies: bool = False
+    has_lines: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,30 +86,21 @@ def answered(judged: TurnJudgement, turns: Sequence[Turn], place: int) -> TurnJu
     """
     if not place or turns[place - 1].role != "listener":
         return judged
-    question, answer = turns[place - 1].text, _joined(turns[place].text)
-    said = ((0, len(turns[place].text)),)
-    if "?" in question and _ASKED.search(question) and _YES.search(answer):
-        why = "answers the question about danger with yes"
-        kinds: tuple[Kind, ...] = judged.kinds if "ideation" in judged.kinds else (*judged.kinds, "ideation")
-        return replace(
-            judged,
-            level="crisis",
-            about="self",
-            kinds=kinds,
-            spans=judged.spans or said,
-            reasons=(why, *judged.reasons),
-        )
-    if "?" in question and _ASKED_SAFE.search(question) and _NO.search(answer) and judged.level != "crisis":
-        why = "answers the question about being safe with no"
-        return replace(
-            judged,
-            level="crisis",
-            about="self",
-            kinds=judged.kinds or ("ideation",),
-            spans=judged.spans or said,
-            reasons=(why, *judged.reasons),
-        )
-    return judged
+    answer = read_answer(turns[place - 1].text, turns[place].text)
+    if answer is None:
+        return judged
+    if answer.is_denial:
+        return replace(judged, denies=True)
+    level, kind, why = answer.level, answer.kind, answer.reason
+    kinds: tuple[Kind, ...] = judged.kinds if kind in judged.kinds else (*judged.kinds, kind)
+    return replace(
+        judged,
+        level=graver(level, judged.level),
+        about="other" if kind == "third_party" else "self",
+        kinds=kinds,
+        spans=judged.spans or ((0, len(turns[place].text)),),
+        reasons=(why, *judged.reasons),
+    )
 
 
 def is_safe_now(text: str) -> bool:

@@ -7,6 +7,7 @@ Not hashed: the mean vector of the words. Each sort has a stretch of the numbers
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from zlib import crc32
 
@@ -41,14 +42,19 @@ def word_features(words: Sequence[str]) -> set[str]:
     return out
 
 
-def letter_features(words: Iterable[str]) -> set[str]:
-    """Three to five letters in a row, inside words and at their ends."""
-    out: set[str] = set()
-    for word in set(words):
-        marked = f"<{word[:24]}>"
-        for n in LETTERS:
-            out.update("c" + marked[i : i + n] for i in range(len(marked) - n + 1))
-    return out
+def _letters_of(word: str) -> list[str]:
+    marked = f"<{word[:24]}>"
+    return ["c" + marked[i : i + n] for n in LETTERS for i in range(len(marked) - n + 1)]
+
+
+@lru_cache(maxsize=1 << 14)
+def _letter_codes(word: str) -> frozenset[int]:
+    """Numbers of a word's letter features; the same few thousand words come again and again."""
+    return frozenset(map(_code, _letters_of(word)))
+
+
+def _code(name: str) -> int:
+    return crc32(name.encode("utf-8", "replace"))
 
 
 def class_features(words: Sequence[str], vectors: WordVectors) -> set[str]:
@@ -79,20 +85,18 @@ def feature_row(
     """
     vectors = vectors or shipped_word_vectors()
     words = list(words)[:MAX_TOKENS]
-    values: dict[int, float] = {}
-    for share, first, names in (
-        (_WORD_SHARE, 0, word_features(words)),
-        (_LETTER_SHARE, 0, letter_features(words)),
-        (_LEXICON_SHARE, 0, {"L" + name for name in lexicon}),
-        (_CLASS_SHARE, BUCKETS, class_features(words, vectors)),
+    places, values = [], []
+    for share, first, codes in (
+        (_WORD_SHARE, 0, set(map(_code, word_features(words)))),
+        (_LETTER_SHARE, 0, set().union(*map(_letter_codes, set(words)))),
+        (_LEXICON_SHARE, 0, {_code("L" + name) for name in lexicon}),
+        (_CLASS_SHARE, BUCKETS, set(map(_code, class_features(words, vectors)))),
     ):
-        if not names:
-            continue
-        each = share if share == _LEXICON_SHARE else share / max(_SHORTEST, len(names)) ** 0.5
-        for name in names:
-            bucket = first + crc32(name.encode("utf-8", "replace")) % BUCKETS
-            values[bucket] = values.get(bucket, 0.0) + each
-    hashed = np.fromiter(sorted(values), dtype=np.int64, count=len(values))
-    mean = vectors.mean(words)
-    numbers = np.concatenate([hashed, np.arange(2 * BUCKETS, FEATURES)])
-    return numbers, np.concatenate([np.asarray([values[b] for b in hashed.tolist()], dtype=np.float32), mean])
+        if codes:
+            each = share if share == _LEXICON_SHARE else share / max(_SHORTEST, len(codes)) ** 0.5
+            places.append(np.fromiter(codes, dtype=np.int64, count=len(codes)) % BUCKETS + first)
+            values.append(np.full(len(codes), each))
+    places.append(np.arange(2 * BUCKETS, FEATURES))
+    values.append(vectors.mean(words))
+    numbers, of = np.unique(np.concatenate(places), return_inverse=True)
+    return numbers, np.bincount(of, np.concatenate(values)).astype(np.float32)

@@ -11,6 +11,7 @@ takes True (the shipped check, the default), a :class:`~empatheia.care.Care`, or
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial, wraps
@@ -28,7 +29,10 @@ from empatheia.care.checking import (
 )
 from empatheia.care.reply_check import sentences_of
 from empatheia.dialogue import Dialogue, Reply, Understanding
+from empatheia.errors import DataError
 
+_INPUT = re.compile(r"^input (\d+):")
+"""How a responder names an item of a list; it counts those that it was given."""
 _TAKES_CARE = "takes_care"
 """Attribute of methods that are guarded in themselves."""
 
@@ -52,9 +56,12 @@ def answered(care: Care, item: Any, ask: Callable[[Any], Any]) -> Any:
     items = list(item)
     if not all(isinstance(one, str | Dialogue) for one in items):
         return ask(items)
-    found = [care.check(one) for one in items]
+    found = care.check_all(items)
     left = [place for place, checked in enumerate(found) if not checked.instead]
-    replies = iter(ask([items[place] for place in left]) if left or not items else ())
+    try:
+        replies = iter(ask([items[place] for place in left]) if left or not items else ())
+    except DataError as error:
+        raise DataError(_INPUT.sub(lambda found: f"input {left[int(found[1]) - 1] + 1}:", str(error))) from error
     return [built_reply(checked) if checked.instead else _finished(care, next(replies), checked) for checked in found]
 
 

@@ -1,0 +1,121 @@
+"""The listener's own question about danger, and what a short answer to it means.
+
+``data/questions.yaml`` holds how such questions and answers are worded.
+
+>>> read_answer("Are you thinking of suicide?", "sometimes").level
+'crisis'
+>>> read_answer("Are you safe?", "no").level
+'crisis'
+>>> read_answer("Do you want to die?", "no no, the latin homework").is_denial
+True
+>>> read_answer("How was the film?", "yes") is None
+True
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from empatheia.care.assessment import Kind, Level
+from empatheia.care.normalising import tokens_of
+from empatheia.config.recipe import read_yaml
+
+_QUESTIONS = read_yaml(Path(__file__).parent / "data" / "questions.yaml")
+SHORT = 14
+"""Words of an answer that says neither yes nor no and is read as one; longer ones speak for themselves."""
+LONGEST = 400
+"""Characters of a question, from its end, and of an answer, from its beginning, that are read."""
+
+
+def _any_of(patterns: Sequence[str]) -> re.Pattern[str]:
+    """One pattern for all; ``_`` = up to two words."""
+    joined = "|".join(pattern.replace(" _ ", r" (?:\w+ ){0,2}") for pattern in patterns)
+    return re.compile(f" (?:{joined})(?= |$)")
+
+
+def _first(pattern: str) -> re.Pattern[str]:
+    return re.compile(f"^ (?:_laugh_ |oh |um |uh |well |so |i mean |and |ok |okay )?{pattern}(?= |$)")
+
+
+_ABOUT: dict[str, re.Pattern[str]] = {
+    name: _any_of(_QUESTIONS[name]) for name in ("safe", "life", "done", "other", "hurt", "body")
+}
+_KINDS: dict[str, Kind] = {
+    "safe": "ideation", "life": "ideation", "done": "emergency", "other": "third_party", "hurt": "self_injury",
+    "body": "eating_disorder",
+}  # fmt: skip
+_BY_SOMEBODY = re.compile(r" (?:you|him|her|them|he|she|they)$| of \w+$")
+_OF_SOMEBODY = re.compile(r" (?:is|are|does|do) (?:he|she|they) ")
+_SAFE = re.compile(
+    r" (?:yes|yeah|yep|yup|sure|of course|i am (?:safe|ok|okay|fine)|i promise|aye|home|all good)(?= |$)"
+)
+_YES, _NO = _first(_QUESTIONS["says_yes"]), _first(_QUESTIONS["says_no"])
+_NO_BUT = re.compile(f" {_QUESTIONS['no_but']}(?= |$)")
+_PLAIN = re.compile(f" {_QUESTIONS['plain']}(?= |$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What an answer to a question about danger means.
+
+    Attributes:
+        level: How grave.
+        kind: Of danger.
+        reason: In words.
+        is_denial: It is a plain no.
+    """
+
+    level: Level
+    kind: Kind
+    reason: str
+    is_denial: bool = False
+
+
+def read_answer(question: str, answer: str) -> Answer | None:
+    """What an answer means; None where the listener did not ask for danger, or the answer speaks of something else.
+
+    Args:
+        question: The listener's turn.
+        answer: The speaker's turn after it.
+    """
+    asked, said = _joined(question[-LONGEST:]), _joined(answer[:LONGEST])
+    if not ("?" in question or asked.startswith((" i asked", " tell me", " last time"))):
+        return None
+    if (topic := next((name for name, pattern in _ABOUT.items() if pattern.search(asked)), None)) is None:
+        return None
+    kind = _KINDS[topic]
+    if topic == "hurt" and _BY_SOMEBODY.search(asked):
+        kind = "abuse"
+    if topic == "safe" and _OF_SOMEBODY.search(asked):
+        kind = "third_party"
+    n_words = len(said.split())
+    is_no = bool(_NO.search(said)) and (not _NO_BUT.search(said) or bool(_PLAIN.search(said)))
+    if topic == "safe" and not (is_no and _PLAIN.search(said)):
+        return _of_safety(said, is_no, n_words, kind)
+    if is_no:
+        return Answer("none", kind, "", is_denial=True)
+    is_yes = bool(_YES.search(said))
+    if is_yes and topic in ("life", "done"):
+        return Answer("crisis", kind, "answers the question about danger with yes")
+    if is_yes:
+        return Answer("concern", kind, "answers the question about danger with yes")
+    if topic in ("life", "done", "other") and 0 < n_words <= SHORT and "?" not in answer:
+        return Answer("concern", kind, "does not answer the question about danger with no")
+    return None
+
+
+def _of_safety(said: str, is_no: bool, n_words: int, kind: Kind) -> Answer | None:
+    if _SAFE.search(said):
+        return None
+    if is_no or _NO.search(said):
+        return Answer("crisis", kind, "answers the question about being safe with no")
+    if 0 < n_words <= SHORT:
+        return Answer("concern", kind, "does not say that they are safe")
+    return None
+
+
+def _joined(text: str) -> str:
+    return "".join(" " + token.text for token in tokens_of(text))
