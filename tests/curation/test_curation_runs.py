@@ -316,8 +316,43 @@ def test_emotionality_of_a_dialogue():
     assert mean_emotionality([0.7, 0.0]) == pytest.approx(0.35) and mean_emotionality([0.7, 0, 0.5]) == pytest.approx(
         0.4
     )
-    assert global_steps.top_keys(["a", "b", "c"], [0.5, 0.7, 0.5], 2) == ["b", "a"]
     assert global_steps.wanted_number(0.5, 7) == 4 and global_steps.wanted_number(10, 7) == 7
+
+
+@pytest.mark.parametrize("n", [1, 2, 7])
+def test_of_equally_emotional_dialogues_the_smaller_key_is_taken(n, tmp_path, tiny_model, monkeypatch):
+    """MEED2 checks, emotionality: of {a: .5, b: .7, c: .5} the first two are b and a, in any number of shards."""
+
+    class Known:
+        name, labels = "known", EMOTIONS
+
+        def probabilities(self, texts, batch_size):
+            peaks = [0.7 if "film b" in text else 0.5 for text in texts]
+            return np.array([[peak] + [(1 - peak) / 31] * 31 for peak in peaks])
+
+    place = tmp_path / "in"
+    place.mkdir()
+    said = (
+        "1\n00:00:01,000 --> 00:00:02,000\nI saw film {0}.\n\n2\n00:00:02,500 --> 00:00:03,000\n- Was film {0} good?\n"
+    )
+    for name in "cab":
+        (place / f"{name}.srt").write_text(said.format(name))
+    monkeypatch.setattr("empatheia.curation.stages.load_labeller", lambda *_: Known())
+    made(tmp_path / "out", inputs=f"[{place}]", shards=n, **{"label.classifier": tiny_model, "rank.top": 2})
+    parts = {row["key"]: part for part, _, path in corpus_files(tmp_path / "out") for row in rows_of(path)}
+    assert parts == {"a/a/00000": "edos", "b/b/00000": "edos", "c/c/00000": "os"}
+
+
+def test_no_dialogue_spans_two_files(tmp_path):
+    """MEED2 checks, time rule: the last turn of a file and the first of the next are parted, whatever their times."""
+    place = tmp_path / "in"
+    place.mkdir()
+    said = "1\n00:00:0{0},000 --> 00:00:0{0},900\nI say {0}.\n\n2\n00:00:0{1},000 --> 00:00:0{1},900\n- You say {1}.\n"
+    (place / "cd1.srt").write_text(said.format(1, 2))
+    (place / "cd2.srt").write_text(said.format(3, 4))
+    made(tmp_path / "out", inputs=f"[{place}]", shards=1)
+    rows = [row for *_, path in corpus_files(tmp_path / "out") for row in rows_of(path)]
+    assert sorted(row["turns"] for row in rows) == [["I say 1.", "You say 2."], ["I say 3.", "You say 4."]]
 
 
 def test_recent_utterances_may_count_more():

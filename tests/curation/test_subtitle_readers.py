@@ -260,6 +260,15 @@ def test_a_member_is_read_without_unpacking(films):
     assert not (films.parent / "etc").exists()
 
 
+def test_folders_are_walked_in_order_and_links_to_folders_are_not_entered(tmp_path):
+    for name in ("b/2.srt", "b/1.srt", "a.srt", "c/.hidden.srt"):
+        (tmp_path / "in" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "in" / name).write_text(SRT)
+    (tmp_path / "in" / "loop").symlink_to(tmp_path / "in", target_is_directory=True)
+    found = find_sources([tmp_path / "in"])
+    assert [one.movie for one in found.sources] == ["a", "b-1", "b-2"] and not found.problems
+
+
 def test_identity_is_plain():
     assert identity("OpenSubtitles/xml/en/1999/133093/4953132.xml.gz", "opus") == ("133093", "4953132")
     assert identity("../a b/c:d.srt", "subtitles") == ("a_b-c_d", "c_d")

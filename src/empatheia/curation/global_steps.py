@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -91,16 +91,6 @@ def top_threshold(scores: np.ndarray, k: int) -> tuple[float, int]:
         return low, int((scores == low).sum())
     threshold = float(np.partition(scores, len(scores) - k)[len(scores) - k])
     return threshold, k - int((scores > threshold).sum())
-
-
-def top_keys(keys: Sequence[str], scores: Sequence[float], k: int) -> list[str]:
-    """The keys of the ``k`` best, best first, ties by key; of any number, in memory.
-
-    >>> top_keys(["a", "b", "c"], [0.5, 0.7, 0.5], 2)
-    ['b', 'a']
-    """
-    ranked = sorted((-score, key) for key, score in zip(keys, scores, strict=True))
-    return [key for _, key in ranked[:k]]
 
 
 def split_of(name: str, shares: Iterable[int]) -> str:

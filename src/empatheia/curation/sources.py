@@ -149,11 +149,17 @@ def find_sources(inputs: Iterable[str | Path]) -> Found:
     return found
 
 
-def _files(place: Path) -> list[Path]:
-    """In a fixed order; folders that are links are not entered."""
+def _files(place: Path) -> Iterator[Path]:
+    """In a fixed order, a folder at a time, as there may be half a million; folders that are links are not entered."""
     if place.is_file():
-        return [place]
-    return sorted(path for path in place.rglob("*") if path.is_file() and not path.name.startswith("."))
+        yield place
+        return
+    for path in sorted(place.iterdir()):
+        if path.is_dir():
+            if not path.is_symlink():
+                yield from _files(path)
+        elif path.is_file() and not path.name.startswith("."):
+            yield path
 
 
 def _add(path: Path, root: Path, found: Found) -> None:
