@@ -34,8 +34,10 @@ WINDOW = 40
 MOST_WINDOWS = 64
 """Of one text that the encoder reads: those that the small classifier finds gravest."""
 DOUBT = 0.02
-"""From which probability of a risk by the small classifier on the encoder is asked, which takes twenty times as long: of
-the held-out risks that both find, all have more; two thirds of ordinary turns have less."""
+"""From which probability of a risk by the small classifier on the encoder is asked, which takes twenty times as long.
+
+Of the held-out risks that both find, all have more; two thirds of ordinary turns have less.
+"""
 MAX_CHARACTERS = 40_000
 """Of one turn; of a longer one the beginning and the end are read, which is told."""
 DANGER_TO_OTHERS = "danger to others"
