@@ -219,7 +219,7 @@ def read_ratings(path: str | Path, a: str, b: str) -> list[HumanRating]:
     path = Path(path)
     if not path.is_file():
         raise DataError(f"no such file: {path}. Give the file of people's choices.")
-    meanings = {word: outcome for outcome, words in _CHOICES.items() for word in words}
+    meanings: dict[str, Outcome] = {word: outcome for outcome, words in _CHOICES.items() for word in words}
     meanings |= {a.lower(): "win", b.lower(): "loss"}
     ratings = []
     seen = set()

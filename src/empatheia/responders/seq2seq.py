@@ -136,7 +136,7 @@ class ResponderEncoding(BaseModelOutput):
             parts: Of the same model.
             order: For every row of the result, its place in the parts one after another.
         """
-        joined: dict[str, Tensor] = {}
+        joined: dict[str, Any] = {}
         for name in parts[0]:
             rows = [row for part in parts for row in part[name]]
             rows = [rows[place] for place in order]
