@@ -28,7 +28,7 @@ from empatheia.care.normalising import LAUGH, tokens_of
 from empatheia.errors import CheckpointError, EmpatheiaError
 from empatheia.layers.low_rank import add_low_rank, merge
 from empatheia.reading import parse_json
-from empatheia.resources import load_pretrained, load_weights, resolve_model
+from empatheia.resources import load_pretrained, load_weights, quiet_loading, resolve_model
 
 UPDATES = Path(__file__).parent / "data" / "encoder.safetensors"
 BASE = "minilm"
@@ -127,7 +127,8 @@ class EncoderClassifier(nn.Module):
         from transformers import AutoModel, AutoTokenizer
 
         folder = resolve_model(BASE)
-        encoder = load_pretrained(AutoModel, folder)
+        with quiet_loading():
+            encoder = load_pretrained(AutoModel, folder)
         for parameter in encoder.parameters():
             parameter.requires_grad_(False)
         model = cls(encoder, load_pretrained(AutoTokenizer, folder), {})

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from empatheia.checkpoints.manifest import MANIFEST, REMEDY, WEIGHTS, Manifest, read_json
 from empatheia.errors import CheckpointError, ConfigError
-from empatheia.resources import load_pretrained
+from empatheia.resources import load_pretrained, quiet_loading
 
 
 def load_network(folder: Path, manifest: Manifest, n_pieces: int, device: str) -> Any:
@@ -80,19 +77,3 @@ def _check_weights(path: Path) -> None:
         ) from error
     if not n_tensors:
         raise CheckpointError(f"{path} holds no tensors. Fetch or train the model again.")
-
-
-@contextmanager
-def quiet_loading() -> Iterator[None]:
-    """Keeps transformers' progress bars and load reports away from the caller's terminal."""
-    from transformers.utils import logging as transformers_logging
-
-    level, bars = transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
-    transformers_logging.set_verbosity(logging.CRITICAL)
-    transformers_logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        transformers_logging.set_verbosity(level)
-        if bars:
-            transformers_logging.enable_progress_bar()

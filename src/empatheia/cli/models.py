@@ -208,10 +208,9 @@ def _made(
     """Makes and installs one model, and says how that ended: ``model``, ``state`` and ``folder``."""
     import time
 
-    from empatheia.checkpoints.weights import quiet_loading
     from empatheia.cli.output import say
     from empatheia.config import load_recipe
-    from empatheia.resources import cache_dir, models_root
+    from empatheia.resources import cache_dir, models_root, quiet_loading
     from empatheia.training.install import (
         answered_by_listener,
         check_start,

@@ -92,7 +92,7 @@ def plot_labels(
             name, file = _named(text)
             systems[name] = labels_in(read_rows(file), (field,) if field else LABEL_FIELDS, file)
     else:
-        from empatheia.checkpoints.weights import quiet_loading
+        from empatheia.resources import quiet_loading
         from empatheia.understanding.classification import TextClassifier
 
         with quiet_loading():

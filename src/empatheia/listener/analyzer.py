@@ -15,7 +15,6 @@ from typing import Any, overload
 from empatheia.analysis import PARTS, Analysis
 from empatheia.checkpoints.catalogue import DEFAULT
 from empatheia.checkpoints.inputs import as_conversation
-from empatheia.checkpoints.weights import quiet_loading
 from empatheia.dialogue import Dialogue, Turn
 from empatheia.errors import CheckpointError, ConfigError, DataError, EmpatheiaError
 from empatheia.listener.parts import (
@@ -29,6 +28,7 @@ from empatheia.listener.parts import (
     stand_in_reason,
 )
 from empatheia.registry import nearest
+from empatheia.resources import quiet_loading
 from empatheia.text.readable import has_controls, readable
 from empatheia.text.uncertainty import CONTROLS, doubts
 from empatheia.understanding import Component

@@ -18,7 +18,6 @@ from empatheia.care.guard import guarded_stream
 from empatheia.checkpoints.catalogue import DEFAULT, find_model
 from empatheia.checkpoints.inputs import ReadyInput, prepare
 from empatheia.checkpoints.manifest import FORMAT, MANIFEST, Manifest, read_json, read_manifest
-from empatheia.checkpoints.weights import quiet_loading
 from empatheia.decoding.strategies import NO_REPEAT, Decoding
 from empatheia.dialogue import Dialogue, Example, Reply, Understanding
 from empatheia.errors import DecodingError
@@ -27,7 +26,7 @@ from empatheia.listener.hints import load_reaction
 from empatheia.listener.listener import Listener
 from empatheia.listener.protocol import AnyListener, Input, Inputs
 from empatheia.listener.streaming import Cancelled, PieceQueue, ReplyStream
-from empatheia.resources import load_pretrained
+from empatheia.resources import load_pretrained, quiet_loading
 from empatheia.resources.chat_endpoint import API_KEY, ChatEndpoint, Prices, Usage
 from empatheia.responders.language_endpoint import EndpointReplies, EndpointReply, open_endpoint
 from empatheia.responders.language_model import (

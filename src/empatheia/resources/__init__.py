@@ -23,6 +23,7 @@ from empatheia.resources.pretrained import (
     load_pretrained,
     load_weights,
     model_type_of,
+    quiet_loading,
 )
 
 __all__ = [
@@ -48,6 +49,7 @@ __all__ = [
     "load_weights",
     "model_type_of",
     "models_root",
+    "quiet_loading",
     "resolve_model",
     "resolve_weights",
     "shipped_path",

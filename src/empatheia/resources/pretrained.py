@@ -7,8 +7,11 @@ while it is read.
 
 from __future__ import annotations
 
+import logging
 import math
 import sysconfig
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +64,22 @@ def load_pretrained(loader: Any, place: str | Path, problem: str = "", remedy: s
         raise MissingDependencyError(_NEEDS_GGUF if "gguf" in said.lower() else f"{lead}: {said}") from None
     except Exception as error:  # truncated and foreign files raise errors of all kinds
         raise CheckpointError(f"{lead}: {_reason(folder, error, is_model)} {remedy}") from None
+
+
+@contextmanager
+def quiet_loading() -> Iterator[None]:
+    """Keeps transformers' progress bars and load reports away from the caller's terminal."""
+    from transformers.utils import logging as transformers_logging
+
+    level, bars = transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
+    transformers_logging.set_verbosity(logging.CRITICAL)
+    transformers_logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        transformers_logging.set_verbosity(level)
+        if bars:
+            transformers_logging.enable_progress_bar()
 
 
 def load_weights(path: Path) -> dict[str, Any]:

@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from empatheia.checkpoints.manifest import MANIFEST, read_json
-from empatheia.checkpoints.weights import quiet_loading
 from empatheia.config import Recipe, recipes_root
 from empatheia.corpora.licences import LICENCES
 from empatheia.errors import CheckpointError, MissingResourceError
 from empatheia.listener.parts import BY_LISTENER, PART_MODELS, PartModel, load_part, part_model, stand_in_reason
 from empatheia.registry import nearest
-from empatheia.resources import check_links, installed_model, models_root, resolve_model
+from empatheia.resources import check_links, installed_model, models_root, quiet_loading, resolve_model
 from empatheia.training.saving import save_folder
 
 SMOKE = "trained for a minute on a few self-written sentences (size smoke)"
