@@ -14,6 +14,7 @@ from empatheia.errors import DataError
 from empatheia.reading import (
     CsvRows,
     UnreadableError,
+    files_below,
     lines_of,
     parse_json,
     read_array,
@@ -164,3 +165,21 @@ def test_every_reader_tells_a_bomb(tmp_path, monkeypatch):
     for read in (lambda: conversations.read(path, "x"), lambda: read_replies(path)):
         with pytest.raises(DataError, match="holds more than"):
             read()
+
+
+def test_files_below_are_in_order_and_links_are_not_followed(tmp_path):
+    for name in ("b/x-seed1.json", "a/x-seed2.json", "a/other.json"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("{}")
+    (tmp_path / "a" / "round").symlink_to(tmp_path)
+    assert files_below(tmp_path, "*-seed*.json") == [tmp_path / "a/x-seed2.json", tmp_path / "b/x-seed1.json"]
+    assert files_below(tmp_path / "none", "*") == []
+
+
+def test_files_below_a_whole_disk_are_not_looked_for(tmp_path, monkeypatch):
+    """``empatheia leaderboard --runs /`` went through every file of the machine."""
+    monkeypatch.setattr("empatheia.reading.MAX_ENTRIES", 3)
+    for number in range(4):
+        (tmp_path / f"run{number}").mkdir()
+    with pytest.raises(UnreadableError, match=r"more than 3 files and folders .* name the folder"):
+        files_below(tmp_path, "metrics.json")

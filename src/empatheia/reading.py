@@ -10,9 +10,11 @@ import csv
 import gzip
 import io
 import json
+import os
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
@@ -31,6 +33,8 @@ MAX_DIGITS = 100
 """Of a whole number in JSON."""
 MAX_FIELD = 64 << 20
 """Characters of a cell of CSV."""
+MAX_ENTRIES = 100_000
+"""Files and folders that are looked at below a folder that somebody named."""
 _BLOCK = 1 << 20
 _GZIP = b"\x1f\x8b"
 _DAMAGED = (OSError, EOFError, zlib.error)
@@ -303,6 +307,29 @@ def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
     except Exception as error:  # as above, and those of a damaged archive
         said = " ".join(str(error).split())[:200]
         raise UnreadableError(f"{path}: no whole arrays ({said}). Make it anew.") from None
+
+
+def files_below(folder: str | Path, pattern: str) -> list[Path]:
+    """Files below a folder, in order of their paths; links to folders are not followed.
+
+    Args:
+        folder: Where to look; nothing is found where there is none.
+        pattern: Of the names, as ``*-seed*.json``.
+
+    Raises:
+        UnreadableError: More than :data:`MAX_ENTRIES` files and folders are below it (somebody named the whole disk).
+    """
+    found: list[Path] = []
+    n_seen = 0
+    for place, folders, names in os.walk(folder):
+        n_seen += len(folders) + len(names)
+        if n_seen > MAX_ENTRIES:
+            raise UnreadableError(
+                f"more than {MAX_ENTRIES:,} files and folders are below {folder}; name the folder that holds "
+                f"the files looked for ({pattern})."
+            )
+        found += (Path(place, name) for name in names if fnmatchcase(name, pattern))
+    return sorted(found)
 
 
 class Member(NamedTuple):

@@ -19,7 +19,7 @@ from empatheia.corpora.replies import SystemReply, numbered
 from empatheia.corpora.reply_files import read_replies
 from empatheia.dialogue import Dialogue, Span
 from empatheia.errors import DataError, EmpatheiaError, MissingResourceError
-from empatheia.reading import parse_json, read_record
+from empatheia.reading import files_below, parse_json, read_record
 from empatheia.text.words import CONTRACTIONS
 
 OUTPUTS = "outputs.jsonl"
@@ -108,7 +108,7 @@ def find_runs(folder: str | Path) -> list[Path]:
     folder = Path(folder)
     if not folder.is_dir():
         raise DataError(f"there is no folder {folder} of runs; name the one given to `empatheia train --out`.")
-    return [path.parent for path in sorted(folder.rglob(OUTPUTS)) if _holds_replies(path)]
+    return [path.parent for path in files_below(folder, OUTPUTS) if _holds_replies(path)]
 
 
 def read_answers(place: str | Path, format: str = "auto", name: str = "", data: str | Path | None = None) -> AnswerFile:

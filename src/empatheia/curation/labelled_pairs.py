@@ -18,7 +18,7 @@ from empatheia.curation.pair_features import SLOTS, pair_features, strip_marks
 from empatheia.curation.records import Script, Sentence
 from empatheia.curation.subtitles import read_subtitles, split_sentences
 from empatheia.errors import DataError, MissingResourceError
-from empatheia.reading import CsvRows, read_bytes, read_text
+from empatheia.reading import CsvRows, files_below, read_bytes, read_text
 
 CUES, SENTENCES = "cues", "sentences"
 """Pairs of whole cues; pairs of sentences, of which a cue may have several."""
@@ -84,7 +84,7 @@ def read_films(folder: str | Path) -> list[LabelledFilm]:
         DataError: A table does not fit its subtitles.
     """
     out = []
-    for table in sorted(Path(folder).rglob("*.truth.tsv")):
+    for table in files_below(folder, "*.truth.tsv"):
         subtitles = table.with_name(table.name.removesuffix(".truth.tsv") + ".srt")
         rows = list(CsvRows(read_text(table), table, delimiter="\t"))
         script = read_subtitles(read_bytes(subtitles), ".srt", subtitles.stem)

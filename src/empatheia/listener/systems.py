@@ -33,7 +33,7 @@ from empatheia.errors import CheckpointError, ConfigError, EmpatheiaError, Missi
 from empatheia.metrics.published import DEFINITIONS, Published, other_settings, published
 from empatheia.metrics.records import check_record, measured_of
 from empatheia.metrics.score import Score
-from empatheia.reading import parse_json, read_record
+from empatheia.reading import files_below, parse_json, read_record
 from empatheia.registry import nearest
 from empatheia.resources import cache_dir
 from empatheia.responders import RESPONDERS
@@ -271,7 +271,7 @@ def _cited(title: str, paragraphs: Sequence[str]) -> str:
 def _records(results: Path | None) -> dict[str, dict[str, Any]]:
     """The largest record of each recipe (full before cpu; smoke runs say nothing), the first seed of that size."""
     best: dict[str, tuple[int, dict[str, Any]]] = {}
-    for path in sorted(results.rglob("*-seed*.json")) if results is not None else ():
+    for path in files_below(results, "*-seed*.json") if results is not None else ():
         try:
             record = check_record(read_record(path))
         except (OSError, ValueError):

@@ -10,7 +10,7 @@ from typing import Any
 from empatheia.errors import DataError
 from empatheia.metrics.earlier_records import measured_by_names
 from empatheia.metrics.rows import Measured
-from empatheia.reading import read_record
+from empatheia.reading import files_below, read_record
 
 SIZES = ("smoke", "cpu", "full")
 _NEEDED = ("recipe", "size", "seed", "metrics")
@@ -25,7 +25,7 @@ logger = logging.getLogger("empatheia.records")
 
 def read_records(results: Path) -> list[dict[str, Any]]:
     """All whole records under a folder, by recipe, size and seed; what is none is told and left out."""
-    records = whole_records(sorted(results.rglob("*-seed*.json")))
+    records = whole_records(files_below(results, "*-seed*.json"))
     return [record for _, record in sorted(records, key=lambda found: record_key(found[1]))]
 
 

@@ -21,6 +21,7 @@ from empatheia.errors import DataError
 from empatheia.metrics.published import DEFINITIONS, Published, Verdict, compare
 from empatheia.metrics.records import measured_of, record_key, whole_records
 from empatheia.metrics.score import Score
+from empatheia.reading import files_below
 from empatheia.reports.targets import Note, Reason, Target, answering, is_automatic, notes_of, reason_of, tables
 
 PAPER_SEEDS: Mapping[str, tuple[int, ...]] = MappingProxyType({"gao2021": (1024, 2048, 3170, 4096, 5120)})
@@ -209,9 +210,9 @@ def read_runs(results: Path, runs: Iterable[Path] = ()) -> list[dict[str, Any]]:
     Raises:
         DataError: A run folder holds no finished run, or there are records and none of them is whole.
     """
-    files = sorted(results.rglob("*-seed*.json")) if results.is_dir() else []
+    files = files_below(results, "*-seed*.json")
     for folder in runs:
-        found = sorted(folder.rglob("metrics.json")) if folder.is_dir() else []
+        found = files_below(folder, "metrics.json")
         if not found:
             raise DataError(f"{folder} holds no finished run (metrics.json); name a run folder or a parent of some.")
         files += found
