@@ -258,21 +258,41 @@ def _doubled(task: tuple[int, str]) -> int:
     return 2 * number
 
 
-def test_two_worker_processes_and_one_that_is_killed(tmp_path, monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]))
+def test_workers_of_a_scheduler(tmp_path):
     from distributed import LocalCluster
 
     workers._distributed()
     want = made(tmp_path / "here")
     with LocalCluster(n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None) as cluster:
         address = cluster.scheduler_address
-        with workers.started(0, "1GB", address) as own:
-            found = dict(own.results(_doubled, [(i, str(tmp_path / "once") if i == 3 else "") for i in range(6)]))
-            assert found == {i: 2 * i for i in range(6)} and (tmp_path / "once").exists()
-            died = dict(own.results(_doubled, [(1, "always"), (2, "")]))
-            assert isinstance(died[0], workers.DiedError) and died[1] == 4
         there = settings(tmp_path / "there", shards=4).model_copy(update={"scheduler": address})
         assert run.Curation(there).run()["digest"] == want["digest"]
+
+
+def test_workers_that_are_killed(tmp_path, monkeypatch):
+    """Also while they start, when Dask's nanny leaves them dead: this waited for ever."""
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]))
+    with workers.started(2, "1GB") as own:
+        found = dict(own.results(_doubled, [(i, str(tmp_path / "once") if i == 3 else "") for i in range(6)]))
+        assert found == {i: 2 * i for i in range(6)} and (tmp_path / "once").exists()
+        died = dict(own.results(_doubled, [(1, "always"), (2, "")]))
+        assert isinstance(died[0], workers.DiedError) and died[1] == 4
+
+
+def test_a_scheduler_whose_workers_are_all_gone(monkeypatch):
+    """Dask waits for workers for ever."""
+    from distributed import LocalCluster
+
+    monkeypatch.setattr(workers, "LOST_SECONDS", 0)
+    monkeypatch.setattr(workers, "LOOK_SECONDS", 0.1)
+    workers._distributed()
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=1, host="127.0.0.1", dashboard_address=None) as cluster,
+        workers.started(0, "1GB", cluster.scheduler_address) as others,
+    ):
+        cluster.scale(0)
+        with pytest.raises(DataError, match=r"no worker was left for 0 seconds.*curate resume"):
+            list(others.results(_doubled, [(1, "")] * 3))
 
 
 def test_a_shard_whose_workers_die_fails_alone(tmp_path, monkeypatch):

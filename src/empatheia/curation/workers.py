@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
@@ -17,6 +19,9 @@ from empatheia.errors import ConfigError, DataError, EmpatheiaError, MissingDepe
 CONNECT_SECONDS = 15
 TRIES = 3
 """How often a worker may die of a shard before it is given up."""
+LOOK_SECONDS = 2
+LOST_SECONDS = 60
+"""How long there may be no worker at all before the work is given up; Dask itself waits for ever."""
 
 
 class Workers(Protocol):
@@ -49,10 +54,13 @@ class OnDask:
 
     Args:
         client: Of ``distributed``.
+        revive: Starts workers that are missing, as far as it is ours to start them. Dask's own nanny does not when a
+            worker dies while it starts.
     """
 
-    def __init__(self, client: Any) -> None:
+    def __init__(self, client: Any, revive: Callable[[], None] = lambda: None) -> None:
         self._client = client
+        self._revive = revive
 
     def results(self, function: Callable[[Any], Any], tasks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
         """See :class:`Workers`."""
@@ -78,6 +86,8 @@ class OnDask:
 
         futures = self._client.map(function, list(tasks), pure=False, batch_size=512)
         places = {future.key: place for place, future in enumerate(futures)}
+        over, has_none = threading.Event(), threading.Event()
+        threading.Thread(target=self._watch, args=(futures, over, has_none), daemon=True).start()
         try:
             for future in as_completed(futures):
                 try:
@@ -85,12 +95,32 @@ class OnDask:
                 except KilledWorker as died:
                     found = died
                 except CancelledError:
-                    raise DataError("the connection to the Dask scheduler was lost.") from None
+                    lost = f"no worker was left for {LOST_SECONDS} seconds" if has_none.is_set() else "it was lost"
+                    raise DataError(
+                        f"the Dask scheduler does no more work: {lost}. `empatheia curate resume` goes on."
+                    ) from None
                 yield places[future.key], found
                 future.release()
         finally:
+            over.set()
             with contextlib.suppress(Exception):
                 self._client.cancel(futures, force=True)
+
+    def _watch(self, futures: Sequence[Any], over: threading.Event, has_none: threading.Event) -> None:
+        """Until it is over, keeps workers there; cancels the futures when there has been none for too long."""
+        seen = time.monotonic()
+        while not over.wait(LOOK_SECONDS):
+            try:
+                self._revive()
+                if self._client.nthreads():
+                    seen = time.monotonic()
+            except Exception:
+                continue
+            if time.monotonic() - seen > LOST_SECONDS:
+                has_none.set()
+                with contextlib.suppress(Exception):
+                    self._client.cancel(futures, force=True)
+                return
 
 
 @contextlib.contextmanager
@@ -128,12 +158,20 @@ def started(
                 )
             )
             client = stack.enter_context(distributed.Client(cluster))
+
+            def revive() -> None:
+                cluster.scale(n_workers)
+
         else:
             client = stack.enter_context(_connected(distributed, scheduler))
             _check_workers(client, scheduler)
+
+            def revive() -> None:
+                """They are somebody else's."""
+
         if _has_dashboard() or scheduler is not None:
             say(f"dashboard: {client.dashboard_link}")
-        yield OnDask(client)
+        yield OnDask(client, revive)
 
 
 def _distributed() -> Any:
