@@ -38,7 +38,10 @@ def annotate(
             help="causes: turns and spans; emotions: distributions to learn from; mechanisms: levels in each reply."
         ),
     ] = What.causes,
-    splits: Annotated[str, typer.Option(help="Splits of EmpatheticDialogues, comma-separated.")] = "train,valid,test",
+    corpus: Annotated[
+        str, typer.Option(help="Whose dialogues: a name of `empatheia data list`.")
+    ] = "empathetic_dialogues",
+    splits: Annotated[str, typer.Option(help="Its splits, comma-separated.")] = "train,valid,test",
     emotions: Annotated[str, typer.Option(help="Emotion words the annotator reads: reccon or verbatim.")] = "reccon",
     emotion: Annotated[
         Optional[str],  # noqa: UP045
@@ -77,15 +80,17 @@ def annotate(
             raise typer.BadParameter(f"unknown split {name!r}; accepted: {', '.join(annotating.SPLITS)}.")
     if emotion is not None and what is not What.causes:
         raise typer.BadParameter(f"--emotion is for --what causes, not {what.value}.")
+    if what is What.emotions and corpus != "empathetic_dialogues":
+        raise typer.BadParameter("--corpus is for causes and mechanisms; emotions are of the run's own corpus.")
     if what is What.emotions:
         show(json.dumps(_write_distributions(model, out, names, limit), indent=2))
         return
     if what is What.mechanisms:
-        show(json.dumps(_write_levels(model, out, names, limit), indent=2))
+        show(json.dumps(_write_levels(model, out, names, limit, corpus), indent=2))
         return
     by_split: dict[str, list[CauseAnnotation]] = {}
     with Progress(console=Console(stderr=True), transient=True) as bar:
-        for name, dialogues in annotating.load_splits(names).items():
+        for name, dialogues in annotating.load_splits(names, corpus).items():
             task = bar.add_task(name, total=None)
             chosen = dialogues[:limit] if limit else dialogues
             if emotion is None:
@@ -106,7 +111,9 @@ def annotate(
             by_split[name] = made
     n = write_annotations(out, [note for made in by_split.values() for note in made])
     agreement = {}
-    for name in (name for name in by_split if name != "train"):  # after the work is safe
+    for name in (
+        name for name in by_split if name != "train" and corpus == "empathetic_dialogues"
+    ):  # after the work is safe
         try:
             agreement[name] = annotating.agreement_with_released(by_split[name], name)
         except MissingResourceError as problem:
@@ -117,7 +124,7 @@ def annotate(
     show(json.dumps(result, indent=2))
 
 
-def _write_levels(model: Path, out: Path, splits: list[str], limit: int | None) -> dict[str, Any]:
+def _write_levels(model: Path, out: Path, splits: list[str], limit: int | None, corpus: str) -> dict[str, Any]:
     from rich.console import Console
     from rich.progress import Progress
 
@@ -128,7 +135,7 @@ def _write_levels(model: Path, out: Path, splits: list[str], limit: int | None) 
     component = MechanismsOfTurns.load(str(model))
     rows: list[tuple[str, int, tuple[int, ...]]] = []
     with Progress(console=Console(stderr=True), transient=True) as bar:
-        for name, dialogues in load_splits(splits).items():
+        for name, dialogues in load_splits(splits, corpus).items():
             chosen = dialogues[:limit] if limit else dialogues
             task = bar.add_task(name, total=len(chosen))
             rows += mechanism_levels(component, chosen, progress=lambda n, task=task: bar.advance(task, n))

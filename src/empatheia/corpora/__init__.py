@@ -14,6 +14,7 @@ CORPORA = Registry(
         "empathetic_dialogues": "empatheia.corpora.empathetic_dialogues:load",
         "everyday": "empatheia.corpora.everyday:load",
         "curated": "empatheia.corpora.curated:load",
+        "own": "empatheia.corpora.own:load",
         "sample": "empatheia.corpora.sample:load",
         "recec": "empatheia.corpora.recec:load",
         "reccon": "empatheia.corpora.reccon:load",
@@ -48,6 +49,7 @@ CORPORA_FILES = {
     "emocause": "emocause/test.json",
     "dailydialog": "dailydialog/train_partial.jsonl",
     "curated": "curated/corpus.json",
+    "own": "own/train.jsonl",
 }
 """A file that shows a corpus is there; the others are ``dialogue_corpora/<name>.jsonl``."""
 
@@ -55,6 +57,7 @@ _OFFICIAL_SPLITS = {
     "empathetic_dialogues": ("train", "valid", "test"),
     "everyday": ("train", "valid", "test"),
     "curated": ("train", "valid", "test"),
+    "own": ("train", "valid", "test"),
     "sample": ("train", "valid", "test"),
     "reccon": ("train", "valid", "test"),
     "dailydialog": ("train", "valid", "test"),

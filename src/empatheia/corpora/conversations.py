@@ -107,8 +107,21 @@ def _load_dailydialog(split: str, root: str | Path | None, strict: bool) -> Load
     )
 
 
-def read(path: str | Path, name: str, split: str = "all", strict: bool = False) -> LoadedCorpus:
+def read(
+    path: str | Path,
+    name: str,
+    split: str = "all",
+    strict: bool = False,
+    shaped: Callable[[Mapping[str, Any], int], Mapping[str, Any]] = lambda record, line: record,
+) -> LoadedCorpus:
     """Any file of this form; a line that cannot be used is reported and left out.
+
+    Args:
+        path: The file.
+        name: Of the corpus.
+        split: ``all``, or which lines count.
+        strict: Raise at the first line that cannot be used.
+        shaped: Brings an object and its line number into this form.
 
     Raises:
         DataError: Nothing of this split is in the file, or ``strict`` and a line is bad.
@@ -123,7 +136,7 @@ def read(path: str | Path, name: str, split: str = "all", strict: bool = False) 
         if not line.strip():
             continue
         try:
-            record = _record(line)
+            record = _record(line, number, shaped)
             own_split = _SPLITS.get(str(record.get("split") or ""), str(record.get("split") or ""))
             found.add(own_split)
             if split != "all" and own_split != split:
@@ -146,13 +159,14 @@ def read(path: str | Path, name: str, split: str = "all", strict: bool = False) 
     return LoadedCorpus(name, split, path, tuple(dialogues), problems=tuple(problems), turn_labels=labels)
 
 
-def _record(line: str) -> Mapping[str, Any]:
+def _record(line: str, number: int, shaped: Callable[[Mapping[str, Any], int], Mapping[str, Any]]) -> Mapping[str, Any]:
     try:
         record = parse_json(line)
     except UnreadableError as error:
         raise DataError(f"not JSON ({error})") from error
     if not isinstance(record, dict):
         raise DataError(f"{type(record).__name__}, expected an object")
+    record = shaped(record, number)
     for key in ("id", "turns"):
         if not record.get(key):
             raise DataError(f"no {key!r}")

@@ -47,6 +47,7 @@ LICENCES: dict[str, Licence] = {
         "Whoever made it knows what it may be used for; OpenSubtitles asks for a link and states no licence.",
         "empatheia curate",
     ),
+    "own": Licence("yours", False, "You know whose words they are and what they may be used for.", "you"),
     "sample": Licence("MIT", True, "Written for this package.", "bundled"),
     "recec": Licence(
         "none stated; text CC BY-NC 4.0",

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from empatheia.corpora import empathetic_dialogues, recec
+from empatheia.corpora import CORPORA, empathetic_dialogues, recec
 from empatheia.dialogue import CauseAnnotation, Dialogue
 from empatheia.errors import ConfigError
 from empatheia.metrics import METRICS
@@ -145,6 +145,6 @@ def shares_shown(rows: Sequence[tuple[str, int, Sequence[int]]]) -> dict[str, fl
     }
 
 
-def load_splits(splits: Sequence[str]) -> dict[str, list[Dialogue]]:
-    """EmpatheticDialogues by split."""
-    return {split: list(empathetic_dialogues.load(split).dialogues) for split in splits}
+def load_splits(splits: Sequence[str], corpus: str = empathetic_dialogues.NAME) -> dict[str, list[Dialogue]]:
+    """Dialogues of a corpus by split."""
+    return {split: list(CORPORA.get(corpus)(split).dialogues) for split in splits}

@@ -1,0 +1,93 @@
+"""Your own conversations, one JSON object a line, with labels of your own.
+
+``<root>/own/train.jsonl``, ``valid.jsonl`` and ``test.jsonl`` (or ``.jsonl.gz``). A line is one of::
+
+    {"turns": ["They moved my desk.", "Why would they?", "Nobody told me."], "emotion": "annoyed"}
+    {"turns": [{"speaker": "Ana", "text": "They moved my desk."}, {"speaker": "Ben", "text": "Why?"}]}
+    {"messages": [{"role": "user", "content": "They moved my desk."}, {"role": "assistant", "content": "Why?"}]}
+
+with ``id`` and ``situation`` where there are any. Who speaks first is the speaker; plain texts take turns; neighbouring
+turns of one person are joined. Where your emotions have other names than the 32, ``<root>/own/labels.yaml`` says which
+of the 32 each one is (``mad: angry``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from empatheia.config.recipe import read_yaml
+from empatheia.corpora import conversations
+from empatheia.corpora.loading import LoadedCorpus, canonical_split
+from empatheia.errors import DataError
+from empatheia.registry import nearest
+from empatheia.resources import find_corpus_file
+from empatheia.taxonomy import EMOTIONS
+
+NAME = "own"
+LABELS = "labels.yaml"
+_GET = "write one JSON object a line, see docs/howto/own_data.md"
+_MOST_NAMED = 5
+
+
+def load(split: str, root: str | Path | None = None, strict: bool = False) -> LoadedCorpus:
+    """One split, in the order of its lines; a line that cannot be used is told with its number and left out.
+
+    Args:
+        split: ``train``, ``valid`` or ``test``.
+        root: Folder that holds ``own``; None = EMPATHEIA_DATA, then the download cache.
+        strict: Raise at the first line that cannot be used.
+
+    Raises:
+        MissingResourceError: The file is not there.
+        DataError: No line can be used, ``labels.yaml`` maps to no emotion of the 32, or ``strict`` and a line is bad.
+    """
+    name = canonical_split(split)
+    path = find_corpus_file(NAME, f"{name}.jsonl", root, _GET)
+    labels = _labels(path.parent / LABELS)
+
+    def shaped(record: Mapping[str, Any], line: int) -> dict[str, Any]:
+        return _shaped(record, labels) | {"id": str(record.get("id") or f"{name}/{line}"), "split": name}
+
+    found = conversations.read(path, NAME, name, strict, shaped)
+    return replace(found, dialogues=tuple(map(conversations.merged, found.dialogues)), turn_labels={})
+
+
+def _labels(path: Path) -> dict[str, str]:
+    """Names of emotions to those of the 32, which stand for themselves."""
+    own = read_yaml(path) if path.is_file() else {}
+    if wrong := {name: label for name, label in own.items() if label not in EMOTIONS}:
+        listed = ", ".join(f"{name}: {label}" for name, label in list(wrong.items())[:_MOST_NAMED])
+        raise DataError(f"{path} maps to what is no emotion ({listed}); accepted: {', '.join(EMOTIONS)}.")
+    return {name: name for name in EMOTIONS} | {str(name).casefold(): label for name, label in own.items()}
+
+
+def _shaped(record: Mapping[str, Any], labels: Mapping[str, str]) -> dict[str, Any]:
+    """A line in the form that :mod:`~empatheia.corpora.conversations` reads.
+
+    Raises:
+        DataError: It has no turns, or an emotion that nobody has mapped.
+    """
+    turns = record.get("turns") or record.get("messages")
+    if not isinstance(turns, list) or not turns:
+        raise DataError(f"no turns; accepted: a list under 'turns' or 'messages', found {sorted(record)}")
+    emotion = record.get("emotion")
+    if emotion is not None and (label := labels.get(str(emotion).strip().casefold())) is None:
+        raise DataError(
+            f"emotion {emotion!r} is unknown.{nearest(str(emotion), list(labels))} Accepted: one of the 32, or a name"
+            f" that {LABELS} beside the file maps to one"
+        )
+    return {
+        "turns": [{"text": turn} if isinstance(turn, str) else _turn(turn) for turn in turns],
+        "emotion": None if emotion is None else label,
+        "situation": record.get("situation"),
+    }
+
+
+def _turn(turn: Any) -> dict[str, Any]:
+    if not isinstance(turn, Mapping):
+        raise DataError(f"a turn is a {type(turn).__name__}; accepted: a text, or an object with a speaker and a text")
+    person = next((turn[key] for key in ("speaker", "role", "name") if turn.get(key)), None)
+    return {"speaker": person, "text": turn.get("text") or turn.get("content")}
