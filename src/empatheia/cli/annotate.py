@@ -111,9 +111,8 @@ def annotate(
             by_split[name] = made
     n = write_annotations(out, [note for made in by_split.values() for note in made])
     agreement = {}
-    for name in (
-        name for name in by_split if name != "train" and corpus == "empathetic_dialogues"
-    ):  # after the work is safe
+    released = [name for name in by_split if name != "train" and corpus == "empathetic_dialogues"]
+    for name in released:  # after the work is safe
         try:
             agreement[name] = annotating.agreement_with_released(by_split[name], name)
         except MissingResourceError as problem:
