@@ -139,7 +139,7 @@ def test_training_twice_gives_the_same_weights(tmp_path: Path):
     from empatheia.care.lexicon import Lexicon
     from empatheia.care.training import train
 
-    texts = [text for text in read_texts() if text.voice in ("burden", "teen_us", "m_short", "grief", "eating")]
+    texts = [text for text in read_texts() if text.voice in ("burden", "teen_us", "grief")][::4]
     lexicon = Lexicon.read()
     for name in ("one", "two"):
         train(texts, lexicon)[0].save(tmp_path / name)
