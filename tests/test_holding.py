@@ -87,3 +87,16 @@ def test_a_file_that_others_never_let_go_of_is_told(tmp_path, monkeypatch):
         holding.hold_file(stream, path)
         with pytest.raises(DataError, match=r"other processes keep .*j\.jsonl held\. Wait for them"):
             append_line(path, "{}")
+
+
+def test_a_file_that_was_replaced_since_it_was_opened_is_not_held(tmp_path):
+    """Who held it before had given it its final name: writing on would have added to that one."""
+    path = tmp_path / "rows.part"
+    path.write_text("")
+    with path.open("a") as stream:
+        holding.hold_file(stream, path)
+    with path.open("a") as stream:
+        path.rename(tmp_path / "rows.jsonl")
+        path.write_text("")
+        with pytest.raises(DataError, match=r"another process is writing to .*rows\.part"):
+            holding.hold_file(stream, path)
