@@ -481,9 +481,11 @@ def test_a_length_that_is_none(server, tmp_path, monkeypatch, length):
 
 
 def test_no_more_is_read_than_was_declared(tmp_path, online):
+    written = []
     with (
         Dripping(b"HTTP/1.0 200 OK\r\n\r\n" + b"x" * 300_000) as much,
         pytest.raises(DataError, match="more than 1,100 bytes came"),
     ):
-        download(much.url, tmp_path / "file", size=1100, longest=30)
+        download(much.url, tmp_path / "file", size=1100, longest=30, progress=lambda have, _: written.append(have))
     assert list(tmp_path.iterdir()) == []
+    assert max(written, default=0) <= 1100

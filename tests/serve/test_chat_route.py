@@ -6,6 +6,9 @@ import pytest
 from loopback import DOG, THREE_TURNS, events_of
 
 import empatheia
+from empatheia.resources import is_at_hand
+from empatheia.serve.settings import ServerSettings
+from empatheia.serve.shelf import Shelf
 
 CHAT = "/v1/chat/completions"
 
@@ -182,6 +185,13 @@ def test_content_in_parts_and_every_role(client):
         ("speaker", "My dog ran away.", 2),
         ("speaker", "I miss him.", 3),
     ]
+
+
+def test_a_model_whose_encoder_is_not_here_is_not_offered(monkeypatch):
+    """The page offered it, and every request to it was a 404."""
+    assert ("listener" in Shelf(ServerSettings()).entries) == is_at_hand("minilm")
+    monkeypatch.setattr("empatheia.checkpoints.catalogue.is_at_hand", lambda name: False)
+    assert "listener" not in Shelf(ServerSettings()).entries and "default" in Shelf(ServerSettings()).entries
 
 
 def test_models_are_listed_the_default_first(client):

@@ -179,7 +179,7 @@ def test_the_model_answers_told_what_was_perceived(plain, model, plays):
     assert told["told"] in system["content"]
     assert f"The speaker feels {told['emotion']}." in told["told"]
     assert json.dumps(told["causes"][0]["text"]) in told["told"]
-    assert f"A fitting reply is {told['intent']}." in told["told"]
+    assert told["intent"] is None or f"A fitting reply is {told['intent']}." in told["told"]  # None without an encoder
     assert told["spoke"]["model"] == told["spoke"]["responder"] == "served" and not told["spoke"]["fallback"]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from empatheia.checkpoints.manifest import MANIFEST, read_json, read_manifest
 from empatheia.errors import CheckpointError, MissingResourceError
-from empatheia.resources import cache_dir, installed_model, resolve_model
+from empatheia.resources import cache_dir, installed_model, is_at_hand, resolve_model
 from empatheia.responders import RESPONDERS
 
 DEFAULT = "default"
@@ -35,6 +35,7 @@ class ModelEntry:
         origin: ``bundled``, ``EMPATHEIA_MODELS``, ``cache`` or ``folder``.
         numbers: Metric name to value, from ``card.json``; empty without one.
         fault: Why it cannot be used, or empty.
+        lacks: The model it stands on, where that is not on this machine, or empty.
     """
 
     name: str
@@ -46,6 +47,7 @@ class ModelEntry:
     origin: str = "folder"
     numbers: Mapping[str, float] = field(default_factory=dict)
     fault: str = ""
+    lacks: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON-ready data."""
@@ -125,6 +127,7 @@ def describe_model(folder: Path, name: str, origin: str = "folder") -> ModelEntr
     except CheckpointError as error:
         fault = str(error)
     size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+    base = "" if fault else str(read_json(folder / MANIFEST).get("base") or "")
     return ModelEntry(
         name=name,
         title=str(said.get("name") or "?"),
@@ -135,6 +138,7 @@ def describe_model(folder: Path, name: str, origin: str = "folder") -> ModelEntr
         origin=origin,
         numbers=numbers or _numbers(folder / "card.json"),
         fault=fault,
+        lacks=base if base and not is_at_hand(base) else "",
     )
 
 

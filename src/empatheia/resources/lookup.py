@@ -101,6 +101,14 @@ def is_offline() -> bool:
     return any(os.environ.get(name, "").strip().lower() in _TRUE for name in names)
 
 
+def is_at_hand(name: str | Path) -> bool:
+    """Whether :func:`resolve_model` finds a model without a network."""
+    text = str(name)
+    if Path(name).expanduser().is_dir() or installed_model(text) is not None or _packaged(text) is not None:
+        return True
+    return bool(_HUB_ID.fullmatch(text)) and text not in MINILM_NAMES[:2] and _hub(text, local_only=True) is not None
+
+
 def resolve_model(name: str | Path) -> Path:
     """The folder of a model, given a folder, a bundled name or a hub id.
 

@@ -67,6 +67,7 @@ EXAMPLES = {
 @router.post(
     "/analyze",
     response_model=AnalyzeAnswer,
+    response_model_exclude_unset=True,
     responses=FAULTS,
     summary="Say what is felt and which words caused it",
     openapi_extra={"requestBody": {"content": {"application/json": {"examples": EXAMPLES}}}},

@@ -146,7 +146,7 @@ class Shelf:
         self._ranker: Ranker | None = None
         self._add(Entry(FIVE_STEPS, "five steps", "five_steps", "that of its models", ""))
         for model in known_models():
-            if not model.fault and (model.system in RESPONDERS or model.system in LISTENERS):
+            if not model.fault and not model.lacks and (model.system in RESPONDERS or model.system in LISTENERS):
                 self._add(Entry(model.name, model.title, model.system, model.licence, model.folder))
         named = [self._named(place) for place in settings.models]
         for entry in named:
