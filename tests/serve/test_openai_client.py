@@ -180,12 +180,12 @@ def test_a_client_that_leaves_stops_its_generation(address, client):
 
     body = {"model": "tiny", "messages": DOG, "stream": True, "max_tokens": 1024}
     for _ in range(5):
-        with httpx2.stream("POST", f"{address}/v1/chat/completions", json=body) as answer:
+        with httpx2.stream("POST", f"{address}/v1/chat/completions", json=body, timeout=120) as answer:
             assert answer.status_code == 200
             next(answer.iter_lines())
 
     def is_idle():
-        text = httpx2.get(f"{address}/metrics").text
+        text = httpx2.get(f"{address}/metrics", timeout=120).text
         return "empatheia_queue 0.0" in text
 
     until(is_idle)

@@ -125,7 +125,7 @@ def test_over_http_with_a_key(server):
     outer = server.streamable_http_app()
     protect(outer, WebSettings(keys=(SecretStr("k"),)), locked=("/mcp",))
     with running(Launch(), outer) as where:
-        assert httpx2.post(f"{where}/mcp", json={}).status_code == 401
+        assert httpx2.post(f"{where}/mcp", json={}, timeout=120).status_code == 401
 
         async def play():
             async with (

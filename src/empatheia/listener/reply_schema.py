@@ -39,7 +39,9 @@ class UnderstandingRecord(Strict):
     emotion: str | None = Field(description="The most probable of the 32; null if the system names no emotion.")
     emotions: dict[str, float] = Field(description="Probability of each of the 32; all equal if none is named.")
     sides: dict[str, float] = Field(
-        default_factory=dict, description="Probability of pleasant, unpleasant, mixed; left out where nothing says."
+        default_factory=dict,
+        exclude_if=lambda sides: not sides,
+        description="Probability of pleasant, unpleasant, mixed; left out where nothing says.",
     )
     causes: list[SpanRecord] = Field(description="Best first.")
     words: list[SpanRecord] = Field(description="Words with their cause probability, in reading order.")
