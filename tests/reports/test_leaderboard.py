@@ -255,6 +255,16 @@ def test_replies_of_runs_come_with_their_dialogues(runs):
     assert "self-written samples" not in page
 
 
+@pytest.mark.parametrize("field", ["value", "n"])
+@pytest.mark.parametrize("number", ["1e999", "1" + "0" * 400])
+def test_a_number_beyond_all_measure_is_no_score(tmp_path, field, number):
+    score = {"name": "loss", "value": 1.5, "unit": "nats", "n": 9, "higher_is_better": False}
+    record = json.dumps({"recipe": "x", "size": "cpu", "seed": 1, "metrics": {"loss": score | {field: "NUMBER"}}})
+    (tmp_path / "cpu-seed1.json").write_text(record.replace('"NUMBER"', number))
+    with pytest.raises(DataError, match=r"cpu-seed1\.json is not a whole run record \(the score 'loss'"):
+        write_leaderboard(tmp_path / "page.html", tmp_path)
+
+
 def test_bad_places(tmp_path, cli):
     with pytest.raises(DataError, match=r"no folder .* of run records"):
         write_leaderboard(tmp_path / "page.html", tmp_path / "none")

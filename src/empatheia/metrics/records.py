@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -86,7 +87,7 @@ def _check_scores(metrics: Mapping[str, Any], prefix: str) -> None:
         interval = score.get("interval")
         ends = interval if isinstance(interval, list) and len(interval) == 2 else [None if interval is None else ""]
         texts = (score.get("unit"), score.get("signature", ""), score.get("name", ""))
-        is_right = all(map(_is_number, (score["value"], score.get("n"), *ends)))
+        is_right = all(map(_is_number, (score["value"], *ends))) and _is_count(score.get("n"))
         is_right = (
             is_right and all(isinstance(text, str) for text in texts) and isinstance(score.get("parts", {}), dict)
         )
@@ -94,6 +95,10 @@ def _check_scores(metrics: Mapping[str, Any], prefix: str) -> None:
             raise ValueError(f"the score {prefix + name!r:.80} is {score!r:.80}")
 
 
+def _is_count(value: Any) -> bool:
+    return value is None or (_is_number(value) and not isinstance(value, str))
+
+
 def _is_number(value: Any) -> bool:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
     return is_number or value is None or (isinstance(value, str) and value in ("inf", "-inf"))  # as a Score writes them
