@@ -45,9 +45,11 @@ def test_loss_falls_on_eight_examples(name):
     for _ in range(case.steps):
         optimizer.zero_grad()
         loss = loss_of()
+        if loss.item() < 0.7 * first:
+            return
         loss.backward()
         optimizer.step()
-    assert loss.item() < 0.7 * first
+    pytest.fail(f"the loss fell from {first:.4f} to {loss.item():.4f} only")
 
 
 @pytest.mark.parametrize("name", CASES)
