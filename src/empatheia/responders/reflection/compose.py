@@ -21,7 +21,7 @@ _LONG_CLAUSE, _LONG_INSIDE, _SHORT_CLAUSE, _LONG_TURN = 12, 10, 8, 25
 _WHOLE = ("question", "question_self", "greeting", "smalltalk", "closing", "short", "notext", "irony")
 _DOES = re.compile(r"you(?:'d|'ll|'ve been)? (?!lost|have|got|can't|couldn't|didn't|missed)")
 _SORRY = re.compile(r"\b(?:sorry|sad that|awful that|Oh no)\b")
-_LOOKS_BACK = re.compile(r"\b(?:did|was|were|happened|has it been|took)\b")
+_LOOKS_BACK = re.compile(r"\b(?:did|was|were|happened|has it been|took|went)\b", re.IGNORECASE)
 _DOUBTED = re.compile(r"n't\b|\b(?:not|never|no|nobody|might|could|would|miss)\b")
 _REPORTS = re.compile(r"\b(?:said|says|told|asked|thinks?|thought|knows?|wants?)\b")
 _NO_EVENT = re.compile(
@@ -334,7 +334,7 @@ def _is_new(form: Form, scene: Scene) -> bool:
     """Whether a form is no question, or one that fits the time told of and is not the last one in other words."""
     if form.part != "ask":
         return True
-    if scene.is_ahead and _LOOKS_BACK.search(form.text):
+    if not scene.has_happened and _LOOKS_BACK.search(form.text):
         return False
     content = content_of(form.text)
     return all(

@@ -22,16 +22,10 @@ _SHORT_TURN, _REMEMBERED = 4, 12
 _STOP = lexicon().lists["english"] | lexicon().lists["asking"]
 _SAME = {"hardest": "most", "worst": "most", "hits": "hurts", "weighs": "hurts", "stings": "hurts"}
 _TALK = ("foreign", "opening", "notext", "greeting", "smalltalk", "closing")
-_AHEAD = re.compile(
-    r"\b(?:will|'ll|going\s+to|gonna|gunna|tomorrow|tmrw|next\s+\w+|soon|tonight|can'?t\s+wait|upcoming|in\s+(?:a|two|three|\d+)"
-    r"\s+\w+|start(?:ing)?|on\s+\w+day)\b",
-    re.IGNORECASE,
+_PAST_TIME = re.compile(
+    r"\b(?:ago|yesterday|last\s+\w+|this\s+morning|back\s+then|years?\s+later|used\s+to)\b", re.IGNORECASE
 )
-_PAST = re.compile(
-    r"\b(?:was|were|did|didn'?t|had|went|got|told|said|made|came|saw|found|left|took|gave|felt|lost|ago|yesterday"
-    r"|last\s+\w+|[a-z]{3,}(?<!ne)ed)\b",
-    re.IGNORECASE,
-)
+_PAST_VERB = re.compile(r"(?:was|were|did|didn'?t|wasn'?t|weren'?t|had|[a-z]{2,}(?<!ne)ed)\Z")
 _SUFFERED = (
     "left_out",
     "stolen",
@@ -61,7 +55,7 @@ class Scene:
         asked: The content words of the listener's last questions.
         may_ask: Whether a question may be asked.
         only_stay: Whether the speaker is about to tell and only needs a word of welcome.
-        is_ahead: Whether only of what is still to come is told.
+        has_happened: Whether something is told that is over, so that one may ask how it was.
         in_danger: Whether the newest turn speaks of harming oneself.
         key: Of this conversation alone.
     """
@@ -76,7 +70,7 @@ class Scene:
     asked: tuple[frozenset[str], ...]
     may_ask: bool
     only_stay: bool
-    is_ahead: bool
+    has_happened: bool
     in_danger: bool
     key: bytes
 
@@ -119,7 +113,7 @@ def scene_of(turns: tuple[Turn, ...], perceived: Perceived, seed: int) -> Scene:
         asked=tuple(questions),
         may_ask=not (tired or harm or wants_no_question(newest)),
         only_stay=kind == "opening",
-        is_ahead=bool(_AHEAD.search(newest)) and not _PAST.search(newest),
+        has_happened=_has_happened(newest),
         in_danger=harm,
         key=digest.encode("utf-8", "surrogatepass"),
     )
@@ -152,6 +146,14 @@ def _fits(topic: Topic, seen: View) -> bool:
     if topic.side == "unpleasant":
         return seen.pleasant < 0.5
     return topic.side != "pleasant" or seen.unpleasant < 0.4
+
+
+def _has_happened(newest: str) -> bool:
+    """Whether a verb in the past, or a word for a past time, is in the newest turn."""
+    known = lexicon()
+    finished = (known.pasts | known.lists["finished"]) - known.bases
+    words = [word for word in re.findall(r"[a-z']+", newest.lower()) if word not in known.lists["feelings"]]
+    return bool(_PAST_TIME.search(newest)) or any(word in finished or _PAST_VERB.match(word) for word in words)
 
 
 def _n_words(text: str) -> int:
