@@ -143,6 +143,9 @@ def test_score_json_of_nan_and_infinity():
     assert repr(Score.from_dict(data)) == repr(score)
     with pytest.raises(DataError, match="missing higher_is_better, n, unit"):
         Score.from_dict({"name": "x", "value": 1})
+    for n in (float("inf"), float("nan"), "many"):
+        with pytest.raises(DataError, match="n of 'x' is"):
+            Score.from_dict(data | {"n": n})
 
 
 def test_registry_suggests_a_name():

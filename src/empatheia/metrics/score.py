@@ -139,18 +139,20 @@ class Score:
         """Reads back what :meth:`to_dict` wrote.
 
         Raises:
-            DataError: A field is missing.
+            DataError: A field is missing, or ``n`` is no count.
         """
         missing = {"name", "value", "unit", "n", "higher_is_better"} - set(data)
         if missing:
             found = ", ".join(data) or "nothing"
             raise DataError(f"not a score: missing {', '.join(sorted(missing))}; found {found}.")
-        interval = data.get("interval")
+        n, interval = data["n"], data.get("interval")
+        if not (isinstance(n, int) or (isinstance(n, float) and math.isfinite(n))):
+            raise DataError(f"not a score: n of {data['name']!r:.80} is {n!r:.40}; a count is accepted.")
         return Score(
             name=data["name"],
             value=_decode(data["value"]),
             unit=data["unit"],
-            n=int(data["n"]),
+            n=int(n),
             higher_is_better=None if data["higher_is_better"] is None else bool(data["higher_is_better"]),
             interval=None if interval is None else (_decode(interval[0]), _decode(interval[1])),
             signature=data.get("signature", ""),

@@ -41,7 +41,7 @@ def read_focus_record(place: Path) -> dict[str, Any]:
     try:
         record = read_record(file)
         is_right = is_focus_record(record)
-    except (OSError, ValueError, AttributeError, TypeError) as problem:
+    except (DataError, OSError, ValueError, AttributeError, TypeError) as problem:
         reason = " ".join(str(problem).split())
         raise DataError(f"{place} is no finished run ({reason}); name a run folder or a kept record.") from None
     if not is_right:
