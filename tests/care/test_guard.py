@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 import empatheia
-from empatheia.care import Care, Counter, Guard, Policy, Resources, assess, guarded, guarded_stream
+from empatheia.care import KINDS, Care, Counter, Detector, Guard, Policy, Resources, assess, guarded, guarded_stream
 from empatheia.care.replies import Wording
 from empatheia.dialogue import Dialogue, Reply, Turn, Understanding
 from empatheia.errors import ConfigError, DataError
@@ -101,6 +101,42 @@ def test_a_concern_is_answered_and_followed_by_one_question_and_a_pointer(care: 
     reply = guard.respond("I don't want to die, I just want this to stop.")
     assert responder.asked and reply.text.startswith(responder.text)
     assert reply.text.count("?") == 2 and "116 123" in reply.text
+
+
+class _Doubting:
+    """A classifier that is as sure of everything as it is told."""
+
+    thresholds: ClassVar = {"risk": 0.5, "crisis": 0.9}
+
+    def __init__(self, risk: float) -> None:
+        self.risk = risk
+
+    def probabilities(self, *features: Any) -> dict[str, float]:
+        return {**dict.fromkeys([*KINDS, "past", "other", "fiction", "crisis"], 0.1), "self": 0.9, "risk": self.risk}
+
+
+@pytest.mark.parametrize(("risk", "is_soft"), [(0.6, True), (0.9, False)])
+def test_a_mere_suspicion_is_asked_softly(risk, is_soft):
+    detector = Detector(classifier=_Doubting(risk), encoder=False)
+    kind = Care(resources=Resources.read(country="GB"), detector=detector)
+    guard, responder = behind(kind)
+    reply = guard.respond("I'm scared of the dentist and I'm 45")
+    added = reply.text.removeprefix(responder.text)
+    assert reply.care["level"] == "concern"
+    assert added.count("?") == 1 and "116 123" in added
+    spoken = Wording.read().parts["concern"]
+    assert any(text in added for text in spoken["follow_softly"]) is is_soft
+    assert any(text in added for text in spoken["follow"]) is not is_soft
+
+
+def test_yes_to_a_soft_question_is_asked_plainly():
+    kind = Care(resources=Resources.read(country="GB"), detector=Detector(classifier=_Doubting(0.1), encoder=False))
+    guard, responder = behind(kind)
+    for asked in Wording.read().parts["concern"]["follow_softly"][1:]:
+        reply = guard.respond(Dialogue.of("I failed again.", asked, "yeah. most days"))
+        assert reply.care["level"] == "concern"
+        assert any(text in reply.text for text in Wording.read().parts["concern"]["follow"])
+        assert guard.respond(Dialogue.of("I failed again.", asked, "no, I'm fine")).text == responder.text
 
 
 def test_others_are_left_in_peace(care: Care):

@@ -61,6 +61,7 @@ def test_masked_words_are_read_no_further(tmp_path: Path):
         ("kill\tideation\tcrisis\thard\t ", "provenance"),
         ("a?\tideation\tcrisis\thard\ttest", "no required word"),
         ("@NO\tideation\tcrisis\thard\ttest", "cannot be used"),
+        ("a ~99999999999 b\tideation\tcrisis\thard\ttest", "99999999999 words between others; accepted: 1 to 20"),
     ],
 )
 def test_a_broken_line_is_named(tmp_path: Path, row: str, message: str):

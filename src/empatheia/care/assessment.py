@@ -71,6 +71,7 @@ class Assessment:
         uncertain: Why the answer deserves little trust, e.g. another language.
         failed: The detector raised: nothing is known, so the safe reply is due.
         worsened: It is graver than at the speaker's turn before.
+        is_suspicion: A concern that the classifier alone finds, and not surely: a softer question is asked.
     """
 
     level: Level
@@ -83,6 +84,7 @@ class Assessment:
     uncertain: tuple[str, ...] = ()
     failed: bool = False
     worsened: bool = False
+    is_suspicion: bool = False
 
     @property
     def is_flagged(self) -> bool:
@@ -106,4 +108,5 @@ class Assessment:
             "uncertain": list(self.uncertain),
             "failed": self.failed,
             "worsened": self.worsened,
+            "is_suspicion": self.is_suspicion,
         }

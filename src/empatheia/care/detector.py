@@ -38,6 +38,8 @@ DOUBT = 0.02
 
 Of the held-out risks that both find, all have more; two thirds of ordinary turns have less.
 """
+SURE = 0.8
+"""Below which probability of a risk a concern that no line says is a mere suspicion."""
 MAX_CHARACTERS = 40_000
 """Of one turn; of a longer one the beginning and the end are read, which is told."""
 DANGER_TO_OTHERS = "danger to others"
@@ -191,6 +193,7 @@ class Detector:
             turns,
             language_doubts(turns[newest].text),
             worsened=LEVELS.index(own.level) > before,
+            is_suspicion=level == own.level == "concern" and not own.has_lines and own.score < SURE,
         )
 
     def read_ahead(self, items: Iterable[Any]) -> None:

@@ -35,7 +35,7 @@ class TurnJudgement:
         score: Highest probability of a risk among its windows.
         crisis: Highest probability of a crisis.
         denies: It answers a question about danger with a plain no.
-        has_lines: A line of the lexicon flags it, not the classifier alone.
+        has_lines: A line of the lexicon or an answer flags it, not the classifier alone.
     """
 
     level: Level
@@ -100,6 +100,7 @@ def answered(judged: TurnJudgement, turns: Sequence[Turn], place: int) -> TurnJu
         kinds=kinds,
         spans=judged.spans or ((0, len(turns[place].text)),),
         reasons=(why, *judged.reasons),
+        has_lines=True,
     )
 
 

@@ -24,6 +24,8 @@ COLUMNS = ("pattern", "kind", "level", "force", "provenance", "found", "alone", 
 Force = Literal["hard", "soft", "mask"]
 MASKED = "_idiom_"
 """What masked tokens are read as."""
+MOST_BETWEEN = 20
+"""Words that a ``~N`` of a pattern may let stand between two others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +201,7 @@ def compiled(pattern: str, classes: dict[str, str]) -> tuple[re.Pattern[str], fr
     """A pattern as an expression over " a b c", and tokens one of which is in every match.
 
     Raises:
-        ValueError: No token of it is required.
+        ValueError: No token of it is required, or too many may stand between others.
         KeyError: A class is not defined.
     """
     out: list[str] = []
@@ -210,7 +212,9 @@ def compiled(pattern: str, classes: dict[str, str]) -> tuple[re.Pattern[str], fr
         elif element == "$":
             out.append("$")
         elif element.startswith("~"):
-            out.append(rf"(?: \S+){{0,{int(element[1:])}}}?")
+            if not 0 < (gap := int(element[1:])) <= MOST_BETWEEN:
+                raise ValueError(f"{gap} words between others; accepted: 1 to {MOST_BETWEEN}")
+            out.append(rf"(?: \S+){{0,{gap}}}?")
         else:
             is_optional = element.endswith("?")
             members: list[str] = []

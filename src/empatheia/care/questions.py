@@ -41,11 +41,11 @@ def _first(pattern: str) -> re.Pattern[str]:
 
 
 _ABOUT: dict[str, re.Pattern[str]] = {
-    name: _any_of(_QUESTIONS[name]) for name in ("safe", "life", "done", "other", "hurt", "body")
+    name: _any_of(_QUESTIONS[name]) for name in ("safe", "life", "done", "other", "hurt", "body", "load")
 }
 _KINDS: dict[str, Kind] = {
     "safe": "ideation", "life": "ideation", "done": "emergency", "other": "third_party", "hurt": "self_injury",
-    "body": "eating_disorder",
+    "body": "eating_disorder", "load": "hopelessness",
 }  # fmt: skip
 _BY_SOMEBODY = re.compile(r" (?:you|him|her|them|he|she|they)$| of \w+$")
 _OF_SOMEBODY = re.compile(r" (?:is|are|does|do) (?:he|she|they) ")

@@ -23,8 +23,17 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
     "abuse": ("acknowledge", "ask", "stay"),
     "harm_others": ("acknowledge", "ask", "stay"),
     "third_party": ("acknowledge", "ask", "advice", "stay"),
-    "third_party_concern": ("follow",),
-    "concern": ("follow", "follow_abuse", "follow_eating_disorder", "follow_grief", "follow_past", "pointer"),
+    "third_party_concern": ("follow", "follow_softly"),
+    "concern": (
+        "follow",
+        "follow_softly",
+        "follow_abuse",
+        "follow_eating_disorder",
+        "follow_grief",
+        "follow_past",
+        "pointer",
+        "pointer_softly",
+    ),
     "uncertain": ("pointer",),
 }
 LISTS = ("replaced", "without_past", "human", "failed")
@@ -136,13 +145,16 @@ class Replies:
             name = "follow_eating_disorder"
         elif assessment.about == "past":
             name = "follow_past"
+        if assessment.is_suspicion and name in ("follow", "follow_past"):
+            name = "follow_softly"
         asked = [_core(t) for s, n in (("concern", name), (situation, name)) for t in self.wording.parts[s].get(n, ())]
         parts = []
         if not self._is_recent(assessment.turns, asked, self.policy.ask_every):
             parts.append(self._filled(situation, name, said, seed))
         marks = [self.resources.short(), *self._block_marks()]
         if not self._is_recent(assessment.turns, marks, self.policy.block_every):
-            parts.append(self._filled("concern", "pointer", said, seed // 5))
+            pointer = "pointer_softly" if name == "follow_softly" else "pointer"
+            parts.append(self._filled("concern", pointer, said, seed // 5))
         return " ".join(parts)
 
     def uncertain(self, assessment: Assessment) -> str:
