@@ -15,6 +15,7 @@ from empatheia.errors import DataError
 from empatheia.responders.reflection import Perceived, Reflected, reflect
 from empatheia.responders.reflection.families import FAMILIES, PLEASANT, UNPLEASANT, view
 from empatheia.responders.reflection.forms import load_forms
+from empatheia.responders.reflection.scene import scene_of
 from empatheia.responders.reflection.talk import talk_moment
 from empatheia.taxonomy import EMOTIONS
 
@@ -318,3 +319,31 @@ def test_no_network_library_comes_along() -> None:
 )
 def test_questions_and_greetings_without_their_marks(text, moment):
     assert talk_moment([Turn("speaker", text)]) == moment
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_praise_for_a_doing_is_for_who_did_it(own):
+    text = "I finally quit smoking." if own else "My dad finally quit smoking."
+    forms = {form.id for form in load_forms() if form.is_own}
+    assert len(forms) > 10
+    used = {
+        name
+        for seed in range(12)
+        for one in reflect(of(text), perceived("proud", "pleasant"), 8, seed)
+        for name in one.parts
+    }
+    assert bool(used & forms) is own
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ("I've never lived away from my parents.", False),
+        ("I haven't left the house.", False),
+        ("They have not even called.", False),
+        ("I left the house.", True),
+        ("I've never lived away from them and yesterday I moved out.", True),
+    ],
+)
+def test_what_has_not_happened_is_not_asked_about_as_past(text, asked):
+    assert scene_of(tuple(of(text)), perceived(), 0).has_happened is asked

@@ -99,7 +99,10 @@ class _Chooser:
         fitting = [
             form
             for form in forms
-            if form.fits(seen.label, seen.possible) and self._in_tone(form) and (accept is None or accept(form))
+            if form.fits(seen.label, seen.possible)
+            and self._in_tone(form)
+            and (self.scene.is_own or not form.is_own)
+            and (accept is None or accept(form))
         ]
         fitting.sort(key=lambda form: (not form.emotions and self.number(form.id) % 3 == 0, self.number(form.id)))
         return next((f for f in fitting if not f.is_in(self.scene.used) and f.id not in self.ids), None)

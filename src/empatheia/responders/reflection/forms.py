@@ -37,6 +37,7 @@ class Form:
         emotions: Only for these labels; empty = for all.
         never: Never for these labels.
         topics: Only for these topics (see ``topics.yaml``); empty = whatever is told.
+        is_own: Only for what the speaker did ("You earned that.").
     """
 
     id: str
@@ -46,6 +47,7 @@ class Form:
     emotions: frozenset[str]
     never: frozenset[str]
     topics: frozenset[str] = frozenset()
+    is_own: bool = False
 
     @property
     def slot(self) -> str:
@@ -127,6 +129,7 @@ def _form(record: Any, place: str) -> Form:
         frozenset(record.get("emotions") or ()),
         frozenset(record.get("not") or ()),
         frozenset(record.get("topics") or ()),
+        record.get("own") is True,
     )
     place = f"{place} ({form.id})"
     if form.part not in PARTS:

@@ -26,6 +26,11 @@ _PAST_TIME = re.compile(
     r"\b(?:ago|yesterday|last\s+\w+|this\s+morning|back\s+then|years?\s+later|used\s+to)\b", re.IGNORECASE
 )
 _PAST_VERB = re.compile(r"(?:was|were|did|didn'?t|wasn'?t|weren'?t|had|[a-z]{2,}(?<!ne)ed)\Z")
+_NOT_SO_FAR = re.compile(
+    r"\b(?:never|(?:haven|hasn)'?t|(?:have|has) not)(?: \w+ly| even| once| yet)* \w+", re.IGNORECASE
+)
+_OWN = re.compile(r"(?:you|we)(?:'ve|'d)? (?!are\b|were\b)", re.IGNORECASE)
+_I = re.compile(r"\b(?:I|i|we|We)(?:'ve|'d)?\b(?!'m| am| was)")
 _SUFFERED = (
     "left_out",
     "stolen",
@@ -56,6 +61,7 @@ class Scene:
         may_ask: Whether a question may be asked.
         only_stay: Whether the speaker is about to tell and only needs a word of welcome.
         has_happened: Whether something is told that is over, so that one may ask how it was.
+        is_own: Whether it is the speaker's own doing that is told.
         in_danger: Whether the newest turn speaks of harming oneself.
         key: Of this conversation alone.
     """
@@ -71,6 +77,7 @@ class Scene:
     may_ask: bool
     only_stay: bool
     has_happened: bool
+    is_own: bool
     in_danger: bool
     key: bytes
 
@@ -114,6 +121,7 @@ def scene_of(turns: tuple[Turn, ...], perceived: Perceived, seed: int) -> Scene:
         may_ask=not (tired or harm or wants_no_question(newest)),
         only_stay=kind == "opening",
         has_happened=_has_happened(newest),
+        is_own=bool(_OWN.match(said[0].text) if said else _I.search(newest)),
         in_danger=harm,
         key=digest.encode("utf-8", "surrogatepass"),
     )
@@ -149,10 +157,11 @@ def _fits(topic: Topic, seen: View) -> bool:
 
 
 def _has_happened(newest: str) -> bool:
-    """Whether a verb in the past, or a word for a past time, is in the newest turn."""
+    """Whether a verb in the past, or a word for a past time, is in the newest turn; not in "I've never lived alone"."""
     known = lexicon()
     finished = (known.pasts | known.lists["finished"]) - known.bases
-    words = [word for word in re.findall(r"[a-z']+", newest.lower()) if word not in known.lists["feelings"]]
+    told = _NOT_SO_FAR.sub(" ", newest.lower())
+    words = [word for word in re.findall(r"[a-z']+", told) if word not in known.lists["feelings"]]
     return bool(_PAST_TIME.search(newest)) or any(word in finished or _PAST_VERB.match(word) for word in words)
 
 
