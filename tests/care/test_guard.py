@@ -10,6 +10,7 @@ import pytest
 
 import empatheia
 from empatheia.care import KINDS, Care, Counter, Detector, Guard, Policy, Resources, assess, guarded, guarded_stream
+from empatheia.care.earlier_turns import TurnJudgement
 from empatheia.care.replies import Wording
 from empatheia.dialogue import Dialogue, Reply, Turn, Understanding
 from empatheia.errors import ConfigError, DataError
@@ -137,6 +138,31 @@ def test_yes_to_a_soft_question_is_asked_plainly():
         assert reply.care["level"] == "concern"
         assert any(text in reply.text for text in Wording.read().parts["concern"]["follow"])
         assert guard.respond(Dialogue.of("I failed again.", asked, "no, I'm fine")).text == responder.text
+
+
+@pytest.mark.parametrize(("score", "left"), [(0.6, "none"), (0.9, "concern")])
+def test_nothing_is_left_of_a_suspicion_at_the_next_turn(monkeypatch, score, left):
+    judged = TurnJudgement("concern", "self", ("ideation",), ((0, 4),), ("why",), score)
+    calm = TurnJudgement("none", "unclear")
+    monkeypatch.setattr(Detector, "judge", lambda self, text: judged if text.startswith("That") else calm)
+    detector = Detector(encoder=False)
+    assert detector.assess("That dentist.").level == "concern"
+    assert detector.assess(Dialogue.of("That dentist.", "Oh.", "My brother is there.")).level == left
+
+
+@pytest.mark.parametrize(("score", "level"), [(0.6, "none"), (0.9, "concern")])
+def test_two_turns_are_read_as_one_only_where_that_is_sure(monkeypatch, score, level):
+    both = TurnJudgement("concern", "self", ("ideation",), ((0, 4),), ("why",), score)
+    calm = TurnJudgement("none", "unclear")
+    monkeypatch.setattr(Detector, "judge", lambda self, text: both if "\n" in text else calm)
+    assert Detector(encoder=False).assess(Dialogue.of("One.", "Oh.", "Two.")).level == level
+
+
+def test_a_withheld_goodbye_leaves_the_door_open(care: Care):
+    guard, _ = behind(care, "Goodbye, and good luck.")
+    reply = guard.respond("I don't want to die, I just want this to stop.")
+    assert any(text in reply.text for text in Wording.read().parts["parting"])
+    assert reply.care["done"][0] == "reply withheld: goodbye"
 
 
 def test_others_are_left_in_peace(care: Care):

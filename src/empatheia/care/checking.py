@@ -196,7 +196,8 @@ class Care:
             found: Of what it answers.
         """
         if self.policy.check_replies and (fault := check_reply(text, found.level)) is not None:
-            return self.replies.replaced(found.turns), [f"{WITHHELD}: {fault.fault}"]
+            instead = self.replies.parting if fault.fault == "goodbye" else self.replies.replaced
+            return instead(found.turns), [f"{WITHHELD}: {fault.fault}"]
         if self.policy.claims == "reword" and (kept := without_claims(text)) != text:
             return kept or self.replies.without_past(found.turns), [CLAIM_LEFT_OUT]
         return text, []

@@ -173,7 +173,7 @@ class Detector:
         elif len(speakers) < 2 or judged[speakers[-2]].level == "none":
             own = self._together(turns, speakers, own)
         found = [Span(newest, start, end, None) for start, end in own.spans]
-        carried = carry([(place, judged[place]) for place in speakers[-12:-1]])
+        carried = carry([(place, judged[place]) for place in speakers[-12:-1] if not _is_suspicion(judged[place])])
         level, about, kinds, reasons = own.level, own.about, own.kinds, own.reasons
         if carried is not None and own.denies and carried.level == "concern":
             carried = None
@@ -193,7 +193,7 @@ class Detector:
             turns,
             language_doubts(turns[newest].text),
             worsened=LEVELS.index(own.level) > before,
-            is_suspicion=level == own.level == "concern" and not own.has_lines and own.score < SURE,
+            is_suspicion=level == "concern" and _is_suspicion(own),
         )
 
     def read_ahead(self, items: Iterable[Any]) -> None:
@@ -274,7 +274,7 @@ class Detector:
         if any(len(text) > 400 for text in texts):
             return own
         both = self.judge("\n".join(texts))
-        if both.level == "none" or both.score < max(self.thresholds[RISK], own.score + 0.05):
+        if both.level == "none" or _is_suspicion(both) or both.score < own.score + 0.05:
             return own
         reasons = (*both.reasons, "read together with the turn before")
         return replace(both, level="concern", reasons=reasons, spans=((0, len(texts[-1])),))
@@ -473,6 +473,11 @@ def _cleared(judged: TurnJudgement) -> TurnJudgement:
     if judged.level != "concern" or judged.has_lines:
         return judged
     return replace(judged, level="none", about="unclear", kinds=(), spans=(), reasons=())
+
+
+def _is_suspicion(judged: TurnJudgement) -> bool:
+    """Whether the classifier alone flags a turn, and not surely; nothing of it is left at the next turn."""
+    return judged.level == "concern" and not judged.has_lines and judged.score < SURE
 
 
 def _quoted(read: TextRead, hit: Hit) -> str:

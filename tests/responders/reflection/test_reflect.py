@@ -321,6 +321,19 @@ def test_questions_and_greetings_without_their_marks(text, moment):
     assert talk_moment([Turn("speaker", text)]) == moment
 
 
+@pytest.mark.parametrize("text", ["I'm bored", "so bored today", "nothing to do here, small town"])
+def test_boredom_is_no_tragedy(text):
+    for seed in range(8):
+        for answer in reflect(of(text), perceived("lonely", "unpleasant"), 4, seed):
+            assert not re.search(r"sorry|upset|hard|lonely|hurts?|feel able", answer.text), answer.text
+
+
+def test_a_feeling_is_not_named_twice():
+    for seed in range(8):
+        for answer in reflect(of("a bit scared about the money though"), perceived("afraid", "unpleasant"), 4, seed):
+            assert answer.text.lower().count("scared") < 2, answer.text
+
+
 @pytest.mark.parametrize("own", [True, False])
 def test_praise_for_a_doing_is_for_who_did_it(own):
     text = "I finally quit smoking." if own else "My dad finally quit smoking."

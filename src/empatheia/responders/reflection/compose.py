@@ -213,7 +213,8 @@ def _rest(scene: Scene, chooser: _Chooser, sentences: Sequence[str], asks: int) 
     if draw < asks:
         tail = _tail(scene, chooser)
     elif len(sentences) == 1:
-        second = _feel(scene, chooser) if not chooser.names_feeling() and chooser.number("name") % 100 < 60 else ""
+        is_named = chooser.names_feeling() or scene.seen.feeling in sentences[0].lower()
+        second = _feel(scene, chooser) if not is_named and chooser.number("name") % 100 < 60 else ""
         tail = [second] if second else _tail(scene, chooser, asks=False)
     else:
         tail = []
@@ -271,7 +272,7 @@ def _inside(best: Said, scene: Scene, chooser: _Chooser) -> str:
 
 def _second(scene: Scene, chooser: _Chooser, best: Said | None = None) -> str:
     """What it must be like: for what is told of, by the feeling's name, or only that it is good or hard."""
-    named = best is not None and best.feeling
+    named = best is not None and (best.feeling or scene.seen.feeling in best.text.lower())
     if scene.is_news and chooser.number("second by topic") % 100 < 50:
         text = chooser.topical("side", _follows)
         if text:

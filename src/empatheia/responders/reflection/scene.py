@@ -138,6 +138,8 @@ def _seen(newest: str, perceived: Perceived, topics: tuple[Topic, ...]) -> View:
         return view(Perceived({}, {"unpleasant": 0.8, "pleasant": 0.1, "mixed": 0.1}))
     told = told_feeling(newest)
     perceived = heeded(perceived, told) if told else perceived
+    if topics and topics[0].is_light:
+        return View("unclear", "none")
     if not topics:
         return view(perceived)
     emotions = {name: max(0.0, float(perceived.emotions.get(name, 0.0))) for name in EMOTIONS}

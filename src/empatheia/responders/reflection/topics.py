@@ -46,12 +46,14 @@ class Topic:
         side: ``pleasant`` or ``unpleasant``; "" where it may be either.
         is_strong: Whether it leaves little doubt how that feels: a death, an exam passed.
         who: Whom it is about, turned to the listener: ``your dad``; "" if nobody is named.
+        is_light: Whether it weighs so little that no feeling is named for it: boredom.
     """
 
     name: str
     side: Literal["pleasant", "unpleasant", ""]
     is_strong: bool = False
     who: str = ""
+    is_light: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,7 @@ class _Rule:
     name: str
     side: Any
     is_strong: bool
+    is_light: bool
     says: re.Pattern[str]
     never: re.Pattern[str] | None
 
@@ -85,6 +88,7 @@ def _rules() -> _Rules:
             name,
             entry["side"],
             entry.get("strong", False),
+            entry.get("light", False),
             compiled("|".join(entry["says"])),
             compiled(entry["never"]) if "never" in entry else None,
         )
@@ -138,7 +142,7 @@ def _topics_of(text: str) -> tuple[Topic, ...]:
         match = next((m for m in rule.says.finditer(text) if not _is_unreal(text, m)), None)
         if match is not None and not (rule.never is not None and rule.never.search(text)):
             who = re.search(r"(?:kin|pet)(\d+)q", match[0])
-            found.append(Topic(rule.name, rule.side, rule.is_strong, people[int(who[1])] if who else ""))
+            found.append(Topic(rule.name, rule.side, rule.is_strong, people[int(who[1])] if who else "", rule.is_light))
     return tuple(found)
 
 
