@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from empatheia.dialogue import Turn
-from empatheia.responders.reflection.clauses import is_foreign, is_noise
+from empatheia.responders.reflection.legible import is_foreign, is_noise
 from empatheia.responders.reflection.lexicon import lexicon
 from empatheia.responders.reflection.turning import clean, is_word, words_of
 

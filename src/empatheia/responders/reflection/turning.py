@@ -49,6 +49,11 @@ def words_of(text: str) -> list[str]:
     return _TOKEN.findall(text)
 
 
+def lower_words(text: str) -> list[str]:
+    """The words and numbers of a text in small letters, without blanks and marks."""
+    return [token.lower() for token in words_of(text) if is_word(token)]
+
+
 def is_word(token: str) -> bool:
     """Whether a token is a word or a number, no mark and no blank."""
     return token[:1].isalnum() or (token[:1] in "£$€#@&~" and len(token) > 1)
