@@ -172,14 +172,13 @@ def _describe(
     runs: Sequence[_Checkpoint],
 ) -> SystemEntry:
     title, paper, file = _module(name)
+    folder = _best(name, models, runs)
     ranked = sorted(recipes, key=lambda r: rank(name, r, records))
     first = ranked[0] if ranked else None
     record = records.get(first.name, {}) if first is not None else {}
-    row = next((recipe.published for recipe in ranked if recipe.published), {})
+    scores = _scores(record)
+    row = _published_row(ranked)
     own = first.published if first is not None and record else row  # nothing beside a number that is not its own
-    rows = measured_of(record).rows if record else ()
-    scores = {row.name: row.score for row in rows if math.isfinite(row.score.value)}
-    folder = _best(name, models, runs)
     return SystemEntry(
         name=name,
         title=title,
@@ -198,6 +197,17 @@ def _describe(
         folder=str(folder or ""),
         command=command_to_make(name),
     )
+
+
+def _scores(record: Mapping[str, Any]) -> dict[str, Score]:
+    """What was measured of a run, by name; without numbers that are none."""
+    rows = measured_of(record).rows if record else ()
+    return {row.name: row.score for row in rows if math.isfinite(row.score.value)}
+
+
+def _published_row(recipes: Sequence[RecipeEntry]) -> Mapping[str, Any]:
+    """The paper's row of the first recipe that has one."""
+    return next((recipe.published for recipe in recipes if recipe.published), {})
 
 
 def _remedy(name: str) -> str:

@@ -65,6 +65,42 @@ class _Draft:
     heard: Heard | None = None
 
 
+class _Writing:
+    """Collects what the voices write of several conversations.
+
+    Args:
+        asked: The conversations as voices read them.
+        focus: Whether and how to focus.
+        missing: Of each conversation: what could not be done, to the reason; filled.
+    """
+
+    def __init__(self, asked: Sequence[Asked], focus: FocusSettings, missing: Sequence[dict[str, str]]) -> None:
+        self.asked, self.focus, self.missing = asked, focus, missing
+        self.drafts: list[dict[str, _Draft]] = [{} for _ in asked]
+
+    def write(self, voice: Voice, way: DecodingSettings, is_focused: bool) -> None:
+        """Has a voice write in one way, of those conversations where that is wanted."""
+        chosen = [i for i, one in enumerate(self.asked) if self._wants(voice, one, is_focused)]
+        if not chosen:
+            return
+        speak = partial(voice.speak, way=way, focus=self.focus if is_focused else None)
+        found = each_alone(speak, [self.asked[i] for i in chosen])
+        for i, (replies, reason) in zip(chosen, found, strict=True):
+            if reason:
+                self.missing[i][REPLIES_OF + voice.name] = reason
+            contrast = self.asked[i].contrast if is_focused else None
+            for rank, (text, decoding) in enumerate(replies or ()):
+                _keep(self.drafts[i], text, voice.name, _told(decoding, rank, way, self.focus, contrast))
+
+    def _wants(self, voice: Voice, one: Asked, is_focused: bool) -> bool:
+        if voice.takes_up_targets:
+            return not is_focused
+        can = voice.can_focus and one.contrast is not None
+        if is_focused:
+            return can and self.focus.use != "off"
+        return not can or self.focus.use != "on"
+
+
 class Expression:
     """The fifth step.
 
@@ -106,45 +142,35 @@ class Expression:
             EndpointError: Every responder is far away, and none gave an answer.
             EmpatheiaError: A model the settings name cannot be used.
         """
-        can_focus = any(voice.can_focus for voice in self.voices)
-        takes_up = any(voice.takes_up_targets for voice in self.voices)
-        if focus.use == "on" and not can_focus and not takes_up:
+        self._check_focus(focus)
+        missing: list[dict[str, str]] = [dict(one.missing) for one in understood]
+        contrasts = self._contrasts(understood, focus, missing)
+        asked = [self._asked(*pair) for pair in zip(understood, contrasts, strict=True)]
+        drafts = self._written(asked, ways, focus, missing)
+        weights = self._measured(understood, asked, drafts, focus, missing)
+        return [
+            _ranked(rows, counted, one.contrast, said)
+            for one, rows, counted, said in zip(asked, drafts, weights, missing, strict=True)
+        ]
+
+    def _check_focus(self, focus: FocusSettings) -> None:
+        """Raises DecodingError where focus is demanded and no voice can give it."""
+        if focus.use == "on" and not any(voice.can_focus or voice.takes_up_targets for voice in self.voices):
             names = ", ".join(repr(voice.name) for voice in self.voices)
             raise DecodingError(
                 f"focus needs probabilities, and {names} gives none. Answer without focus, or by a local model."
             )
-        missing: list[dict[str, str]] = [dict(one.missing) for one in understood]
-        contrasts: list[Contrast | None] = [None] * len(understood)
-        if focus.use != "off" and can_focus:
-            contrasts, reasons = self.contrasts.make(understood, focus)
-            for own, reason in zip(missing, reasons, strict=True):
-                own |= {"focus": reason} if reason else {}
-        asked = [self._asked(*pair) for pair in zip(understood, contrasts, strict=True)]
-        drafts = self._written(asked, ways, focus, missing)
-        weights = self._measured(understood, asked, drafts, focus, missing)
-        out = []
-        for one, rows, counted, said in zip(asked, drafts, weights, missing, strict=True):
-            if not rows:
-                reasons = [reason for what, reason in said.items() if what.startswith(REPLIES_OF)]
-                if reasons:
-                    raise EndpointError(f"there is no reply: {' '.join(reasons)}")
-                raise DecodingError(
-                    "no responder can write in any of the ways; a served model accepts greedy and sample."
-                )
-            order = sorted(
-                range(len(rows)), key=lambda i: (not rows[i].text.strip(), -terms.total(rows[i].terms, counted), i)
-            )
-            best = rows[order[0]]
-            out.append(
-                Expressed(
-                    candidates=tuple(_candidate(rows[i], counted) for i in order),
-                    weights=counted,
-                    contrast=one.contrast,
-                    belief=_belief(best.heard),
-                    missing=said,
-                )
-            )
-        return out
+
+    def _contrasts(
+        self, understood: Sequence[Understood], focus: FocusSettings, missing: Sequence[dict[str, str]]
+    ) -> Sequence[Contrast | None]:
+        """What each conversation is told from; None where there is no focus, with the reason in ``missing``."""
+        if focus.use == "off" or not any(voice.can_focus for voice in self.voices):
+            return [None] * len(understood)
+        contrasts, reasons = self.contrasts.make(understood, focus)
+        for own, reason in zip(missing, reasons, strict=True):
+            own |= {"focus": reason} if reason else {}
+        return contrasts
 
     # -- writing -----------------------------------------------------------------------------------------------
 
@@ -167,7 +193,7 @@ class Expression:
         missing: Sequence[dict[str, str]],
     ) -> list[list[_Draft]]:
         """Different texts of each conversation, in the order of voices, ways, plain before focused."""
-        drafts: list[dict[str, _Draft]] = [{} for _ in asked]
+        writing = _Writing(asked, focus, missing)
         for voice in self.voices:
             usable = voice.ways(ways)
             if len(usable) < len(ways):
@@ -175,30 +201,11 @@ class Expression:
                     own[f"ways of {voice.name}"] = f"it writes in {len(usable)} of the {len(ways)} ways."
             for way in usable:
                 for is_focused in (False, True):
-                    chosen = [i for i, one in enumerate(asked) if self._wants(voice, one, focus, is_focused)]
-                    if not chosen:
-                        continue
-                    speak = partial(voice.speak, way=way, focus=focus if is_focused else None)
-                    found = each_alone(speak, [asked[i] for i in chosen])
-                    for i, (replies, reason) in zip(chosen, found, strict=True):
-                        if reason:
-                            missing[i][REPLIES_OF + voice.name] = reason
-                        for rank, (text, decoding) in enumerate(replies or ()):
-                            contrast = asked[i].contrast if is_focused else None
-                            _keep(drafts[i], text, voice.name, _told(decoding, rank, way, focus, contrast))
+                    writing.write(voice, way, is_focused)
             if not voice.can_focus and focus.use != "off":
                 for own in missing:
                     own.setdefault(f"focus of {voice.name}", _UNFOCUSED[voice.takes_up_targets])
-        return [list(own.values()) for own in drafts]
-
-    @staticmethod
-    def _wants(voice: Voice, one: Asked, focus: FocusSettings, is_focused: bool) -> bool:
-        if voice.takes_up_targets:
-            return not is_focused
-        can = voice.can_focus and one.contrast is not None
-        if is_focused:
-            return can and focus.use != "off"
-        return not can or focus.use != "on"
+        return [list(own.values()) for own in writing.drafts]
 
     # -- ranking -----------------------------------------------------------------------------------------------
 
@@ -222,55 +229,80 @@ class Expression:
             heard = self.scorer.score([asked[i] for i, _ in rows], [draft.text for _, draft in rows], focus)
             for (_, draft), own in zip(rows, heard, strict=True):
                 draft.heard = own
-        self._by_models(understood, rows, counted, reasons)
+        self._by_mechanism(understood, rows, counted, reasons)
+        self._by_intent(understood, rows, counted, reasons)
         self._by_side(understood, rows, counted)
         for i, draft in rows:
-            one = understood[i]
-            words = one.targets.words if one.targets else ()
-            earlier = [turn.text for turn in one.dialogue.turns if turn.role == "listener"]
-            draft.terms["coverage"] = terms.coverage(draft.text, words)
-            draft.terms["knowledge"] = terms.knowledge(draft.text, one.inferences)
-            draft.terms["diversity"] = terms.diversity(draft.text, earlier)
-            draft.terms["length"] = terms.length(draft.text, self.settings.min_words, self.settings.max_words)
-            if draft.heard is not None:
-                draft.terms["likelihood"] = draft.heard.likelihood
-                if draft.heard.belief:
-                    draft.terms["listener"] = _log(draft.heard.belief[-1])
-            draft.terms = {name: terms.rounded(draft.terms.get(name)) for name in terms.TERMS}
-        out = []
-        for one, own_asked, own, said, weighed in zip(understood, asked, drafts, missing, counted, strict=True):
-            why = reasons | _uncounted(one, own_asked, weighed, reasons)
-            for name in terms.TERMS:
-                if all(draft.terms[name] is None for draft in own):
-                    said[f"term {name}"] = f"{why.get(name, 'no candidate has a word.')} It counts 0."
-            wants = one.intent if one.intent_from == GIVEN else ""
-            if wants and "term intent" in said and not any(voice.reads_intent for voice in self.voices):
-                said["intent"] = f"{wants!r} changes nothing: no responder is told, and term `intent` counts 0."
-            out.append({n: 0.0 if f"term {n}" in said else float(weighed[n]) for n in terms.TERMS})
-        return out
+            self._by_words(draft, understood[i])
+        return [
+            self._counting(one, weighed, own, said, reasons | _uncounted(one, own_asked, weighed, reasons))
+            for one, own_asked, own, said, weighed in zip(understood, asked, drafts, missing, counted, strict=True)
+        ]
 
-    def _by_models(
+    def _by_words(self, draft: _Draft, one: Understood) -> None:
+        """The terms that need no model, and those of what was heard; then all of them, rounded."""
+        words = one.targets.words if one.targets else ()
+        earlier = [turn.text for turn in one.dialogue.turns if turn.role == "listener"]
+        draft.terms["coverage"] = terms.coverage(draft.text, words)
+        draft.terms["knowledge"] = terms.knowledge(draft.text, one.inferences)
+        draft.terms["diversity"] = terms.diversity(draft.text, earlier)
+        draft.terms["length"] = terms.length(draft.text, self.settings.min_words, self.settings.max_words)
+        if draft.heard is not None:
+            draft.terms["likelihood"] = draft.heard.likelihood
+            if draft.heard.belief:
+                draft.terms["listener"] = _log(draft.heard.belief[-1])
+        draft.terms = {name: terms.rounded(draft.terms.get(name)) for name in terms.TERMS}
+
+    def _counting(
+        self,
+        one: Understood,
+        weights: Mapping[str, float],
+        drafts: Sequence[_Draft],
+        missing: dict[str, str],
+        why: Mapping[str, str],
+    ) -> dict[str, float]:
+        """The weights in one conversation: 0 where no draft has the term, with the reason in ``missing``."""
+        for name in terms.TERMS:
+            if all(draft.terms[name] is None for draft in drafts):
+                missing[f"term {name}"] = f"{why.get(name, 'no candidate has a word.')} It counts 0."
+        wants = one.intent if one.intent_from == GIVEN else ""
+        if wants and "term intent" in missing and not any(voice.reads_intent for voice in self.voices):
+            missing["intent"] = f"{wants!r} changes nothing: no responder is told, and term `intent` counts 0."
+        return {name: 0.0 if f"term {name}" in missing else float(weights[name]) for name in terms.TERMS}
+
+    def _by_mechanism(
         self,
         understood: Sequence[Understood],
         rows: Sequence[tuple[int, _Draft]],
         weights: Sequence[Mapping[str, float]],
         reasons: dict[str, str],
     ) -> None:
-        """The terms ``mechanism`` and ``intent`` of replies that have a word; no model is loaded for a weight of 0."""
+        """The term ``mechanism`` of replies that have a word; no model is loaded for a weight of 0."""
         spoken = [(understood[i], draft) for i, draft in rows if draft.text.strip() and weights[i]["mechanism"]]
         levels = self._by_component("mechanism", "mechanisms", spoken, reasons)
-        if levels is not None:
-            found = terms.mechanisms(levels, [o.dialogue.turns[-1] for o, _ in spoken], [d.text for _, d in spoken])
-            for (_, draft), value in zip(spoken, found, strict=True):
-                draft.terms["mechanism"] = value
+        if levels is None:
+            return
+        found = terms.mechanisms(levels, [o.dialogue.turns[-1] for o, _ in spoken], [d.text for _, d in spoken])
+        for (_, draft), value in zip(spoken, found, strict=True):
+            draft.terms["mechanism"] = value
+
+    def _by_intent(
+        self,
+        understood: Sequence[Understood],
+        rows: Sequence[tuple[int, _Draft]],
+        weights: Sequence[Mapping[str, float]],
+        reasons: dict[str, str],
+    ) -> None:
+        """The term ``intent`` of replies that have a word, where one is wanted; as :meth:`_by_mechanism`."""
         wanting = [(i, draft) for i, draft in rows if understood[i].intent and weights[i]["intent"]]
         spoken = [(understood[i], draft) for i, draft in wanting if draft.text.strip()]
         labels = self._by_component("intent", "intent", spoken, reasons)
-        if labels is not None:
-            turns, wanted = [one.dialogue.turns[-1] for one, _ in spoken], [one.intent for one, _ in spoken]
-            found = terms.intents(labels, turns, [draft.text for _, draft in spoken], wanted)
-            for (_, draft), value in zip(spoken, found, strict=True):
-                draft.terms["intent"] = value
+        if labels is None:
+            return
+        turns, wanted = [one.dialogue.turns[-1] for one, _ in spoken], [one.intent for one, _ in spoken]
+        found = terms.intents(labels, turns, [draft.text for _, draft in spoken], wanted)
+        for (_, draft), value in zip(spoken, found, strict=True):
+            draft.terms["intent"] = value
 
     def _by_side(
         self,
@@ -307,6 +339,26 @@ class Expression:
             f"express.scorer: no responder {name!r} that gives probabilities.{nearest(name, known)}"
             f" Accepted: {', '.join(known) or 'none of those named can'}."
         )
+
+
+def _ranked(
+    drafts: Sequence[_Draft], weights: Mapping[str, float], contrast: Contrast | None, missing: Mapping[str, str]
+) -> Expressed:
+    """The drafts of one conversation in order, empty ones last; raises where there is none."""
+    if not drafts:
+        reasons = [reason for what, reason in missing.items() if what.startswith(REPLIES_OF)]
+        if reasons:
+            raise EndpointError(f"there is no reply: {' '.join(reasons)}")
+        raise DecodingError("no responder can write in any of the ways; a served model accepts greedy and sample.")
+    places = range(len(drafts))
+    order = sorted(places, key=lambda i: (not drafts[i].text.strip(), -terms.total(drafts[i].terms, weights), i))
+    return Expressed(
+        candidates=tuple(_candidate(drafts[i], weights) for i in order),
+        weights=weights,
+        contrast=contrast,
+        belief=_belief(drafts[order[0]].heard),
+        missing=missing,
+    )
 
 
 def _uncounted(one: Understood, asked: Asked, weights: Mapping[str, float], known: Mapping[str, str]) -> dict[str, str]:

@@ -51,6 +51,7 @@ from empatheia.resources.chat_endpoint import Usage
 SYSTEM = "five_steps"
 FILE = "listener.yaml"
 AT_ONCE = 64
+_DECODING = tuple(name for name in Decoding.__dataclass_fields__ if name != "label")
 _PLACES = ("model", "folder", "reasoner", "scorer", "intent_model", "mechanism_model")
 
 
@@ -259,26 +260,26 @@ class FocusedListener:
         self, decoding: Decoding | None, steering: Steering | None, settings: Mapping[str, Any]
     ) -> tuple[Sequence[DecodingSettings], Steering]:
         """Ways of writing and what the caller decides."""
-        fields = [name for name in Decoding.__dataclass_fields__ if name != "label"]
         settings = {("intent" if name == "label" else name): value for name, value in settings.items()}
+        known = [*_DECODING, *NAMES]
         for name in settings:
-            if name not in (*fields, *NAMES):
-                known = [*fields, *NAMES]
+            if name not in known:
                 raise DecodingError(f"unknown setting {name!r}.{nearest(name, known)} Accepted: {', '.join(known)}.")
-        own = {name: value for name, value in settings.items() if name in fields}
+        own = {name: value for name, value in settings.items() if name in _DECODING}
         if own and decoding is not None:
             raise DecodingError(f"give decoding= or {', '.join(own)}, not both.")
+        decided = {name: value for name, value in settings.items() if name in NAMES}
         if own:
             checked = Decoding(**own)
             decoding = checked if "strategy" in own else None
-        decided = {name: value for name, value in settings.items() if name in NAMES}
-        if decoding is not None and decoding.label is not None and (steering is None or steering.intent is None):
-            decided.setdefault("intent", decoding.label)
-        steering = (steering or Steering()).but(**decided) if decided else steering or Steering()
-        if decoding is None:
-            ways = self.settings.express.decoding
-            return [DecodingSettings(**(way.model_dump() | own)) for way in ways] if own else ways, steering
-        return [DecodingSettings(**{name: getattr(decoding, name) for name in fields})], steering
+        return self._ways(decoding, own), _steered(steering, decoding, decided)
+
+    def _ways(self, decoding: Decoding | None, own: dict[str, Any]) -> Sequence[DecodingSettings]:
+        """One way if the caller names it; else those of the settings, with what the caller changes of them."""
+        if decoding is not None:
+            return [DecodingSettings(**{name: getattr(decoding, name) for name in _DECODING})]
+        ways = self.settings.express.decoding
+        return [DecodingSettings(**(way.model_dump() | own)) for way in ways] if own else ways
 
     def _replies(
         self, inputs: Sequence[ReadyInput], ways: Sequence[DecodingSettings], steering: Steering, explain: bool
@@ -330,6 +331,15 @@ class FocusedListener:
         voice = voice_of(listener, one.shown)
         voice.place = one.llm or one.folder or str(one.model)
         return voice
+
+
+def _steered(steering: Steering | None, decoding: Decoding | None, decided: dict[str, Any]) -> Steering:
+    """What the caller decides; the label of ``decoding`` is the intent where no other is named."""
+    label = None if decoding is None else decoding.label
+    if label is not None and (steering is None or steering.intent is None):
+        decided = {"intent": label, **decided}
+    steering = steering or Steering()
+    return steering.but(**decided) if decided else steering
 
 
 def explanation(one: Understood, said: Expressed) -> Explanation:

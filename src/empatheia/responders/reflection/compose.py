@@ -132,28 +132,38 @@ def _answer(scene: Scene, salt: int) -> Reflected:
 
 def _whole_reply(scene: Scene, chooser: _Chooser, moment: str) -> tuple[list[str], str]:
     """For talk that is no telling: a ready reply, sometimes after what was told with it."""
-    about = scene.moment == "question_self"
     best = scene.said[0] if scene.said else None
     if moment == "short":
         return _to_a_short_turn(scene, chooser, best)
-    advice = moment == "question" and not about and asks_advice(scene.turns[-1].text)
+    form = _ready(scene, chooser, moment)
+    if form is None:
+        return _tail(scene, chooser), ""
+    first, back = _before_the_answer(scene, chooser, best) if scene.moment == "question" else ("", "")
+    return [*([first] if first else []), chooser.take(form).text], back
+
+
+def _ready(scene: Scene, chooser: _Chooser, moment: str) -> Form | None:
+    """The ready reply; about this program where the listener was asked about itself, no question if none is wanted."""
+    about = scene.moment == "question_self"
+    advice = scene.moment == "question" and asks_advice(scene.turns[-1].text)
     form = chooser.form(
         "whole",
         ("advice",) if advice else (moment,),
         lambda form: moment != "question" or bool(re.search("program|software", form.text)) == about,
     )
     if form is not None and moment == "irony" and form.text.endswith("?") and not scene.may_ask:
-        form = chooser.form("whole", (moment,), lambda form: not form.text.endswith("?")) or form
-    if form is None:
-        return _tail(scene, chooser), ""
-    if moment == "question" and not about:
-        first = chooser.topical("side") if scene.is_news else ""
-        if not first and best is not None and best.kind == "clause" and len(best.text.split()) <= _LONG_INSIDE:
-            return [capitalised(best.text) + ".", chooser.take(form).text], best.text
-        if not first and scene.seen.sureness == "name" and (feel := _feel(scene, chooser)):
-            first = feel
-        return [*([first] if first else []), chooser.take(form).text], ""
-    return [chooser.take(form).text], ""
+        return chooser.form("whole", (moment,), lambda form: not form.text.endswith("?")) or form
+    return form
+
+
+def _before_the_answer(scene: Scene, chooser: _Chooser, best: Said | None) -> tuple[str, str]:
+    """What is said of what was told, before the question asked with it is answered; and what of it is said back."""
+    first = chooser.topical("side") if scene.is_news else ""
+    if first:
+        return first, ""
+    if best is not None and best.kind == "clause" and len(best.text.split()) <= _LONG_INSIDE:
+        return capitalised(best.text) + ".", best.text
+    return (_feel(scene, chooser), "") if scene.seen.sureness == "name" else ("", "")
 
 
 def _to_a_short_turn(scene: Scene, chooser: _Chooser, best: Said | None) -> tuple[list[str], str]:
@@ -248,26 +258,36 @@ def _is_glad(scene: Scene) -> bool:
 
 def _inside(best: Said, scene: Scene, chooser: _Chooser) -> str:
     """The clause within a sentence of the listener's: "I'm so sorry your dog died."; "" where that may go wrong."""
-    if best.kind != "clause" or not best.text[0].islower() or len(best.text.split()) > _LONG_INSIDE:
+    if not _may_stand_inside(best, scene):
         return ""
-    if "," in best.text:
-        return ""
-    if (scene.seen.wildcards[0] == "any_pleasant" or scene.seen.moment == "memory") and _DOUBTED.search(best.text):
-        return ""
-    event = not _NO_EVENT.match(best.text) and not _REPORTS.search(best.text) and best.sure and not best.feeling
     moments = (scene.seen.moment, *scene.seen.wildcards)
-
-    def fits(form: Form) -> bool:
-        if "{clause}?" in form.text and (not scene.may_ask or not event):
-            return False
-        if form.text == "So {clause}." and scene.seen.sureness != "none":
-            return False
-        if scene.seen.moment != "shame" and _SORRY.search(form.text) and _DOES.match(best.text):
-            return False
-        return event if "so {clause}." not in form.text.lower() else not best.text.startswith("so ")
-
-    form = chooser.form("say", moments, fits)
+    form = chooser.form("say", moments, lambda form: _takes(form, best, scene))
     return fill(chooser.take(form), clause=best.text) if form is not None else ""
+
+
+def _may_stand_inside(best: Said, scene: Scene) -> bool:
+    """Whether a clause is short and plain enough, and nothing in it speaks against the feeling."""
+    if best.kind != "clause" or not best.text[0].islower() or len(best.text.split()) > _LONG_INSIDE:
+        return False
+    is_good = scene.seen.wildcards[0] == "any_pleasant" or scene.seen.moment == "memory"
+    return "," not in best.text and not (is_good and _DOUBTED.search(best.text))
+
+
+def _is_event(said: Said) -> bool:
+    """Whether a clause tells for sure what happened, not what is felt, thought or reported."""
+    return said.sure and not said.feeling and not _NO_EVENT.match(said.text) and not _REPORTS.search(said.text)
+
+
+def _takes(form: Form, best: Said, scene: Scene) -> bool:
+    """Whether a form can take in a clause."""
+    event = _is_event(best)
+    if "{clause}?" in form.text and (not scene.may_ask or not event):
+        return False
+    if form.text == "So {clause}." and scene.seen.sureness != "none":
+        return False
+    if scene.seen.moment != "shame" and _SORRY.search(form.text) and _DOES.match(best.text):
+        return False
+    return event if "so {clause}." not in form.text.lower() else not best.text.startswith("so ")
 
 
 def _second(scene: Scene, chooser: _Chooser, best: Said | None = None) -> str:
@@ -351,21 +371,25 @@ def _without_clause(scene: Scene, chooser: _Chooser) -> tuple[list[str], str]:
     if scene.only_stay:
         form = chooser.form("whole", ("opening",), lambda form: scene.may_ask or "?" not in form.text)
         return ([chooser.take(form).text] if form is not None else _tail(scene, chooser)), ""
-    first = chooser.topical("side") if scene.is_news else ""
-    if not first and chooser.number("name") % 100 < _names_in(scene) - 10:
-        first = _feel(scene, chooser)
-    first = first or _side(scene, chooser)
-    if not first:
-        form = chooser.form("side", ("unclear",))
-        first = chooser.take(form).text if form is not None else ""
+    first = _first_word(scene, chooser)
     sentences = [first] if first else []
     if scene.seen.sureness == "name" and "?" not in first and not chooser.names_feeling():
         feel = _feel(scene, chooser) if chooser.number("both") % 100 < _names_in(scene) * 2 // 3 else ""
         sentences += [feel] if feel else []
-    return [
-        *sentences,
-        *_rest(scene, chooser, sentences, {"name": 70, "side": 70, "none": 90}[scene.seen.sureness]),
-    ], ""
+    asks = {"name": 70, "side": 70, "none": 90}[scene.seen.sureness]
+    return [*sentences, *_rest(scene, chooser, sentences, asks)], ""
+
+
+def _first_word(scene: Scene, chooser: _Chooser) -> str:
+    """A word for what is told of or for the feeling; where neither is clear one that fits whatever it is."""
+    first = chooser.topical("side") if scene.is_news else ""
+    if not first and chooser.number("name") % 100 < _names_in(scene) - 10:
+        first = _feel(scene, chooser)
+    first = first or _side(scene, chooser)
+    if first:
+        return first
+    form = chooser.form("side", ("unclear",))
+    return chooser.take(form).text if form is not None else ""
 
 
 def _last_resort(scene: Scene, chooser: _Chooser) -> str:

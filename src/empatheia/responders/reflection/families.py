@@ -86,19 +86,31 @@ class View:
 def view(perceived: Perceived) -> View:
     """What may be said of the feeling; never pleasant where the unpleasant is likely, nor the reverse."""
     emotions = {name: max(0.0, float(perceived.emotions.get(name, 0.0))) for name in EMOTIONS}
-    total = sum(emotions.values())
     sides = sides_of(perceived.sides, emotions)
-    pleasant, unpleasant, mixed = (sides[name] for name in ("pleasant", "unpleasant", "mixed"))
-    if total > 0 and len(set(emotions.values())) > 1:
-        weights = {family: sum(emotions[label] for label in labels) for family, labels in FAMILIES.items()}
-        family = max(weights, key=lambda name: weights[name])
-        label = max(FAMILIES[family], key=lambda name: emotions[name])
-        likely = weights[family] >= _FAMILY_SURE or emotions[label] >= _LABEL_SURE
-        if likely and (_agrees(family, pleasant, unpleasant) or _stands_alone(family, weights[family], unpleasant)):
-            sure = emotions[label] >= _SHARE * weights[family]
-            possible = tuple(name for name in FAMILIES[family] if emotions[name] >= 0.2 * weights[family])
-            word = WORDS.get(label, label) if sure else _MILD[family]
-            return View(family, "name", word, label if sure else "", possible, pleasant, unpleasant)
+    named = _named(emotions, sides["pleasant"], sides["unpleasant"])
+    return named if named is not None else _one_sided(**sides)
+
+
+def _named(emotions: Mapping[str, float], pleasant: float, unpleasant: float) -> View | None:
+    """The likeliest family, where it is likely enough to be named; else None."""
+    if sum(emotions.values()) <= 0 or len(set(emotions.values())) == 1:
+        return None
+    weights = {family: sum(emotions[label] for label in labels) for family, labels in FAMILIES.items()}
+    family = max(weights, key=lambda name: weights[name])
+    weight = weights[family]
+    label = max(FAMILIES[family], key=lambda name: emotions[name])
+    if weight < _FAMILY_SURE and emotions[label] < _LABEL_SURE:
+        return None
+    if not (_agrees(family, pleasant, unpleasant) or _stands_alone(family, weight, unpleasant)):
+        return None
+    sure = emotions[label] >= _SHARE * weight
+    possible = tuple(name for name in FAMILIES[family] if emotions[name] >= 0.2 * weight)
+    word = WORDS.get(label, label) if sure else _MILD[family]
+    return View(family, "name", word, label if sure else "", possible, pleasant, unpleasant)
+
+
+def _one_sided(pleasant: float, unpleasant: float, mixed: float) -> View:
+    """Only the side, where that is sure."""
     if unpleasant >= _SIDE_SURE:
         return View("unclear_unpleasant", "side", pleasant=pleasant, unpleasant=unpleasant)
     if pleasant >= _SIDE_SURE or (pleasant >= _LEANS and unpleasant <= _HARDLY):

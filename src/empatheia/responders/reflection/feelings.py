@@ -64,24 +64,24 @@ def told_feeling(text: str) -> str:
     ('', '')
     """
     pattern, labels = _words()
-    found = []
     low = straight(text).lower()
-    for match in pattern.finditer(low):
-        begin = max((cut.end() for cut in _CLAUSE.finditer(low, 0, match.start())), default=0)
-        before = low[begin : match.start()]
-        near = " ".join(before.split()[-4:])
-        if _NEGATED.search(near) or _OF_OTHERS.search(near) or _OF_ANOTHER.search(before):
-            continue
-        if _FOR_ANOTHER.match(low, match.end()):
-            continue
-        if _NO_FEELING.match(low, match.end()):
-            continue
-        if match.group() in _DOUBLE_MEANING and not (_FEELS.search(before) and not _GOES_ON.match(low, match.end())):
-            continue
-        if not before.strip() or _OF_SELF.search(before):
-            found.append(labels[match.group()])
+    found = [labels[match.group()] for match in pattern.finditer(low) if _is_told(low, match)]
     sides = {name in _PLEASANT for name in found if name not in _EITHER}
     return found[-1] if found and len(sides) < 2 else ""
+
+
+def _is_told(low: str, match: re.Match[str]) -> bool:
+    """Whether a word of feeling is said of the speaker, and is one here."""
+    begin = max((cut.end() for cut in _CLAUSE.finditer(low, 0, match.start())), default=0)
+    before = low[begin : match.start()]
+    near = " ".join(before.split()[-4:])
+    if _NEGATED.search(near) or _OF_OTHERS.search(near) or _OF_ANOTHER.search(before):
+        return False
+    if _FOR_ANOTHER.match(low, match.end()) or _NO_FEELING.match(low, match.end()):
+        return False
+    if match.group() in _DOUBLE_MEANING and (not _FEELS.search(before) or _GOES_ON.match(low, match.end())):
+        return False
+    return not before.strip() or bool(_OF_SELF.search(before))
 
 
 def heeded(perceived: Perceived, label: str) -> Perceived:

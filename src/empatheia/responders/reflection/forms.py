@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -97,7 +96,7 @@ def load_forms() -> tuple[Form, ...]:
     return read_forms(yaml.load(path.read_text(encoding="utf-8"), YAML_LOADER), path.name)
 
 
-def read_forms(records: Any, source: str = "forms.yaml") -> tuple[Form, ...]:
+def read_forms(records: object, source: str = "forms.yaml") -> tuple[Form, ...]:
     """Checks records and makes forms of them.
 
     Raises:
@@ -114,30 +113,34 @@ def read_forms(records: Any, source: str = "forms.yaml") -> tuple[Form, ...]:
     return tuple(forms.values())
 
 
-def _form(record: Any, place: str) -> Form:
-    missing = [
-        name for name in ("id", "moment", "part", "text") if not isinstance(record, dict) or not record.get(name)
-    ]
+def _form(record: object, place: str) -> Form:
+    fields = record if isinstance(record, dict) else {}
+    missing = [name for name in ("id", "moment", "part", "text") if not fields.get(name)]
     if missing:
         raise DataError(f"{place}: {', '.join(missing)} missing.")
-    moments = (record["moment"],) if isinstance(record["moment"], str) else tuple(record["moment"])
     form = Form(
-        str(record["id"]),
-        moments,
-        str(record["part"]),
-        str(record["text"]).strip(),
-        frozenset(record.get("emotions") or ()),
-        frozenset(record.get("not") or ()),
-        frozenset(record.get("topics") or ()),
-        record.get("own") is True,
+        str(fields["id"]),
+        (fields["moment"],) if isinstance(fields["moment"], str) else tuple(fields["moment"]),
+        str(fields["part"]),
+        str(fields["text"]).strip(),
+        frozenset(fields.get("emotions") or ()),
+        frozenset(fields.get("not") or ()),
+        frozenset(fields.get("topics") or ()),
+        fields.get("own") is True,
     )
-    place = f"{place} ({form.id})"
+    _check(form, f"{place} ({form.id})")
+    return form
+
+
+def _check(form: Form, place: str) -> None:
+    """Whether a form keeps the rules; raises DataError with the place if not."""
     if form.part not in PARTS:
         raise DataError(f"{place}: unknown part {form.part!r}; accepted: {', '.join(PARTS)}.")
-    strange = [name for name in moments if name not in MOMENTS] + sorted(
-        form.emotions.union(form.never) - set(EMOTIONS)
-    )
-    strange += sorted(form.topics - set(names()))
+    strange = [
+        *(name for name in form.moments if name not in MOMENTS),
+        *sorted((form.emotions | form.never) - set(EMOTIONS)),
+        *sorted(form.topics - set(names())),
+    ]
     if strange:
         raise DataError(f"{place}: unknown moment, emotion or topic {', '.join(strange)}.")
     slots = _SLOT.findall(form.text)
@@ -146,7 +149,6 @@ def _form(record: Any, place: str) -> Form:
         raise DataError(f"{place}: a form of part {form.part} cannot have the slots {slots}.")
     if form.text[-1] not in ".?!":
         raise DataError(f"{place}: no mark at the end.")
-    return form
 
 
 @lru_cache(maxsize=256)

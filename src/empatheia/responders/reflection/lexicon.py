@@ -66,6 +66,15 @@ class Lexicon:
     names: frozenset[str]
     self_harm: re.Pattern[str]
 
+    def is_common(self, word: str) -> bool:
+        """Whether a word in small letters is one of the language, no name and no acronym."""
+        if word in self.finite or word in self.bases or word in self.participles:
+            return True
+        return any(word in self.lists[name] for name in _COMMON)
+
+
+_COMMON = ("english", "adverbs", "people", "feelings", "kin_names", "auxiliaries")
+
 
 @lru_cache(maxsize=1)
 def lexicon() -> Lexicon:

@@ -84,47 +84,88 @@ class Scene:
 
 def scene_of(turns: tuple[Turn, ...], perceived: Perceived, seed: int) -> Scene:
     """Reads the newest turn and what was said before it."""
-    newest, index = turns[-1].text, len(turns) - 1
-    kind = talk_moment(turns)
-    topics = () if kind in _TALK else topics_of(newest, [span for span in perceived.causes if span.turn == index])
-    seen = _seen(newest, perceived, topics)
+    newest = _newest(turns, perceived)
+    text, seen = turns[-1].text, newest.seen
     listener = [turn.text for turn in turns if turn.role == "listener"]
     used = flat(listener)
-    harm = bool(lexicon().self_harm.search(newest))
-    if harm:
-        seen, kind, topics = View("unclear_unpleasant", "side", unpleasant=1.0), "", ()
-    elif kind in ("foreign", "notext", "opening"):
-        seen = View("unclear", "none")
-    said = () if kind in _TALK else _new(turns, index, perceived, used)
-    if is_ironic(newest, seen.unpleasant):
-        said = tuple(s for s in said if not _PRAISE.search(s.text))
-        kind = kind or ("" if said or topics else "irony")
-    if not kind and not said and not harm and index and _n_words(newest) <= _SHORT_TURN:
-        kind = "short"
-        said = _remembered(turns, perceived, used)
-    fitting = tuple(topic for topic in topics if _fits(topic, seen))
-    is_news = bool(fitting)
-    if not topics and not kind and not harm:
-        fitting = _earlier(turns, seen)
-    questions = [content_of(sentence) for text in listener[-2:] for sentence in re.findall(r"[^.!?]+\?", text)]
-    tired = len(listener) > 1 and all(text.rstrip().endswith("?") for text in listener[-2:])
-    digest = repr((seed, [(turn.role, turn.text) for turn in turns[-_REMEMBERED:]], len(turns)))
+    kind, said = _to_say_back(turns, newest, perceived, used)
+    news = tuple(topic for topic in newest.topics if _fits(topic, seen))
+    earlier = () if newest.topics or kind or newest.in_danger else _earlier(turns, seen)
     return Scene(
         turns=turns,
         seen=seen,
         moment="unclear" if kind in ("foreign", "opening") else kind or seen.moment,
         said=said,
-        topics=fitting,
-        is_news=is_news,
+        topics=news or earlier,
+        is_news=bool(news),
         used=used,
-        asked=tuple(questions),
-        may_ask=not (tired or harm or wants_no_question(newest)),
+        asked=_asked(listener),
+        may_ask=not (newest.in_danger or _only_asked(listener) or wants_no_question(text)),
         only_stay=kind == "opening",
-        has_happened=_has_happened(newest),
-        is_own=bool(_OWN.match(said[0].text) if said else _I.search(newest)),
-        in_danger=harm,
-        key=digest.encode("utf-8", "surrogatepass"),
+        has_happened=_has_happened(text),
+        is_own=bool(_OWN.match(said[0].text) if said else _I.search(text)),
+        in_danger=newest.in_danger,
+        key=_key(turns, seed),
     )
+
+
+@dataclass(frozen=True)
+class _Newest:
+    """The newest turn by itself: the kind of talk ("" where something is told), what it tells of, and the feeling."""
+
+    kind: str
+    topics: tuple[Topic, ...]
+    seen: View
+    in_danger: bool = False
+
+
+def _newest(turns: Sequence[Turn], perceived: Perceived) -> _Newest:
+    text = turns[-1].text
+    if lexicon().self_harm.search(text):
+        return _Newest("", (), View("unclear_unpleasant", "side", unpleasant=1.0), in_danger=True)
+    kind = talk_moment(turns)
+    topics = () if kind in _TALK else _topics(turns, perceived)
+    seen = View("unclear", "none") if kind in ("foreign", "notext", "opening") else _seen(text, perceived, topics)
+    return _Newest(kind, topics, seen)
+
+
+def _to_say_back(
+    turns: Sequence[Turn], newest: _Newest, perceived: Perceived, used: str
+) -> tuple[str, tuple[Said, ...]]:
+    """The kind of talk once it is known what can be said back, and that; best first."""
+    kind = newest.kind
+    said = () if kind in _TALK else _new(turns, len(turns) - 1, perceived, used)
+    if is_ironic(turns[-1].text, newest.seen.unpleasant):
+        said = tuple(part for part in said if not _PRAISE.search(part.text))
+        kind = kind or ("" if said or newest.topics else "irony")
+    if not (kind or said or newest.in_danger) and _is_short_answer(turns):
+        return "short", _remembered(turns, perceived, used)
+    return kind, said
+
+
+def _topics(turns: Sequence[Turn], perceived: Perceived) -> tuple[Topic, ...]:
+    """What the newest turn tells of."""
+    return topics_of(turns[-1].text, [span for span in perceived.causes if span.turn == len(turns) - 1])
+
+
+def _is_short_answer(turns: Sequence[Turn]) -> bool:
+    """Whether the newest turn says next to nothing, and the conversation did not begin with it."""
+    return len(turns) > 1 and _n_words(turns[-1].text) <= _SHORT_TURN
+
+
+def _asked(listener: Sequence[str]) -> tuple[frozenset[str], ...]:
+    """The content words of each question in the listener's last turns."""
+    return tuple(content_of(question) for text in listener[-2:] for question in re.findall(r"[^.!?]+\?", text))
+
+
+def _only_asked(listener: Sequence[str]) -> bool:
+    """Whether the listener's last turns both ended with a question."""
+    return len(listener) > 1 and all(text.rstrip().endswith("?") for text in listener[-2:])
+
+
+def _key(turns: Sequence[Turn], seed: int) -> bytes:
+    told = repr((seed, [(turn.role, turn.text) for turn in turns[-_REMEMBERED:]], len(turns)))
+    return told.encode("utf-8", "surrogatepass")
 
 
 def content_of(sentence: str) -> frozenset[str]:
@@ -134,6 +175,7 @@ def content_of(sentence: str) -> frozenset[str]:
 
 
 def _seen(newest: str, perceived: Perceived, topics: tuple[Topic, ...]) -> View:
+    """How the feeling of the newest turn is seen: what was perceived, with what the words say outright."""
     if is_mocking(newest):
         return view(Perceived({}, {"unpleasant": 0.8, "pleasant": 0.1, "mixed": 0.1}))
     told = told_feeling(newest)

@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 
 from empatheia.dialogue import Turn
-from empatheia.responders.reflection.clauses import is_foreign, is_noise
+from empatheia.responders.reflection.legible import is_foreign, is_noise
 from empatheia.responders.reflection.lexicon import lexicon
-from empatheia.responders.reflection.turning import clean, is_word, words_of
+from empatheia.responders.reflection.turning import clean, is_word, lower_words, words_of
 
 _GREETING = re.compile(
     r"(?:(?:hi+|hey+|hello+|heya|hiya|howdy|yo|sup|hallo|greetings|good\s+(?:morning|afternoon|evening|day)|"
@@ -123,25 +123,46 @@ def talk_moment(turns: Sequence[Turn]) -> str:
     raw = turns[-1].text
     text = clean(raw[-6000:])
     words = [token for token in words_of(text) if is_word(token)]
-    if (not words and not re.search(r"[a-z]", raw, re.IGNORECASE)) or not any(char.isalnum() for char in raw):
+    if _is_no_text(raw, words):
         return "notext"
-    if len(turns) > 1 and words and all(word.isdigit() for word in words):
-        return ""
-    if words and all(is_noise(word) or word.isdigit() or _is_mash(word, len(words)) for word in words):
+    began = len(turns) > 1
+    if words and all(word.isdigit() for word in words):
+        return "" if began else "notext"
+    if words and _are_noise(words):
         return "notext"
     if is_foreign(raw):
         return "foreign"
-    began = len(turns) > 1
+    return _social(text, len(words), began, raw.rstrip().endswith("?")) or (_question(text) if words else "")
+
+
+def _are_noise(words: Sequence[str]) -> bool:
+    return all(is_noise(word) or word.isdigit() or _is_mash(word, len(words)) for word in words)
+
+
+def _is_no_text(raw: str, words: Sequence[str]) -> bool:
+    """Whether there is nothing to read: only emoji, marks or blanks."""
+    return not any(char.isalnum() for char in raw) or (not words and not re.search(r"[a-z]", raw, re.IGNORECASE))
+
+
+def _social(text: str, n_words: int, began: bool, asks: bool) -> str:
+    """Which of ``closing``, ``greeting``, ``smalltalk`` and ``opening`` it is; "" if none.
+
+    Args:
+        text: The turn, cleaned.
+        n_words: Of it.
+        began: Whether the conversation had begun before.
+        asks: Whether the turn ended with a question mark.
+    """
+    if _is_farewell(text, n_words, began):
+        return "closing"
     greeted = _GREETING.match(text)
     rest = text[greeted.end() :] if greeted else text
-    n_rest = sum(is_word(token) for token in words_of(rest))
-    if _is_farewell(text, len(words), began):
-        return "closing"
+    n_rest = len(lower_words(rest))
     if (greeted or _HOW_ARE_YOU.search(text)) and _is_smalltalk(rest, n_rest):
         return "greeting" if n_rest < 2 else "smalltalk"
-    if len(words) <= 14 and _OPENING.search(text.rstrip(" .!?") + ("?" if raw.rstrip().endswith("?") else "")):
+    if n_words <= 14 and _OPENING.search(text.rstrip(" .!?") + ("?" if asks else "")):
         return "opening"
-    return _question(text) if len(words) else ""
+    return ""
 
 
 def _is_smalltalk(rest: str, n_rest: int) -> bool:
@@ -191,30 +212,35 @@ def _question(text: str) -> str:
         sentences = sentences[:-1]
     last = sentences[-1]
     body = last.rstrip("?!. ")
-    n_words = len(body.split())
     if not last.rstrip(" !.").endswith("?"):
-        if n_words <= 8 and re.match(r"(?:so\s+|and\s+)?(?:what\s+(?:should|do|can|would|shall)\s+i"
-            r"|what\s+would\s+you\s+do|any\s+advice|"
-                                     r"are\s+you\s+(?:a\s+)?(?:human|real|bot|robot|ai)|"
-                                     r"what\s+do\s+you\s+think)\b", body, re.IGNORECASE):  # fmt: skip
-            return "question_self" if re.search(r"human|real|bot|\bai\b", body, re.IGNORECASE) else "question"
-        if n_words <= 24 and _UNMARKED.match(body) and not _RHETORICAL.fullmatch(body):
-            return "question_self" if _ABOUT_LISTENER.search(body) and not _ASKED.search(body) else "question"
-        return ""
-    if _RHETORICAL.fullmatch(body) or re.search(
-        r",\s*(?:right|you\s+know|isn't\s+it|no|eh|huh|yeah|ok)\Z", body, re.IGNORECASE
-    ):
+        return _unmarked_question(body)
+    if _RHETORICAL.fullmatch(body) or _TAG.search(body):
         return ""
     if _ASKED.search(body) and not re.search(r"\bhow\s+could\s+i\b|\bwhy\b", body, re.IGNORECASE):
         return "question"
-    if _YOU.search(body):
-        return "question_self" if _ABOUT_LISTENER.search(body) else "question"
-    only = len(sentences) == 1
-    if only and re.match(
-        r"(?:what|how|why|where|when|who|which|is|are|does|do|did|can|will|would)\b", body, re.IGNORECASE
-    ):
+    if _YOU.search(body) or (len(sentences) == 1 and _ASKING.match(body)):
         return "question_self" if _ABOUT_LISTENER.search(body) else "question"
     return ""
+
+
+_TAG = re.compile(r",\s*(?:right|you\s+know|isn't\s+it|no|eh|huh|yeah|ok)\Z", re.IGNORECASE)
+_ASKING = re.compile(r"(?:what|how|why|where|when|who|which|is|are|does|do|did|can|will|would)\b", re.IGNORECASE)
+_PLAINLY_ASKED = re.compile(
+    r"(?:so\s+|and\s+)?(?:what\s+(?:should|do|can|would|shall)\s+i|what\s+would\s+you\s+do|any\s+advice"
+    r"|are\s+you\s+(?:a\s+)?(?:human|real|bot|robot|ai)|what\s+do\s+you\s+think)\b",
+    re.IGNORECASE,
+)
+"""What is a question also where no mark stands behind it and little else is said."""
+
+
+def _unmarked_question(body: str) -> str:
+    """As :func:`_question`, of a last sentence without a question mark."""
+    n_words = len(body.split())
+    if n_words <= 8 and _PLAINLY_ASKED.match(body):
+        return "question_self" if re.search(r"human|real|bot|\bai\b", body, re.IGNORECASE) else "question"
+    if n_words > 24 or not _UNMARKED.match(body) or _RHETORICAL.fullmatch(body):
+        return ""
+    return "question_self" if _ABOUT_LISTENER.search(body) and not _ASKED.search(body) else "question"
 
 
 def _is_mash(word: str, n_words: int) -> bool:

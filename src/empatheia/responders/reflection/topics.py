@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import yaml
 
@@ -36,6 +36,8 @@ _OWN = (
     r"|elderly|great|family|childhood|\d+[-\s]?(?:year|yr)[-\s]old)\s+)*"
 )
 
+Side = Literal["pleasant", "unpleasant", ""]
+
 
 @dataclass(frozen=True, slots=True)
 class Topic:
@@ -50,7 +52,7 @@ class Topic:
     """
 
     name: str
-    side: Literal["pleasant", "unpleasant", ""]
+    side: Side
     is_strong: bool = False
     who: str = ""
     is_light: bool = False
@@ -59,7 +61,7 @@ class Topic:
 @dataclass(frozen=True, slots=True)
 class _Rule:
     name: str
-    side: Any
+    side: Side
     is_strong: bool
     is_light: bool
     says: re.Pattern[str]

@@ -32,7 +32,7 @@ _DOUBLED = re.compile(r"\b([a-z']{2,})\s+\1\b", re.IGNORECASE)
 _MAY_DOUBLE = lexicon().lists["may_double"]
 _SUBJECTS = {
     "i'm": "you're", "i've": "you've", "i'd": "you'd", "i'll": "you'll", "we're": "you're", "we've": "you've",
-    "we'd": "you'd", "we'll": "you'll", "we": "you",
+    "we'd": "you'd", "we'll": "you'll", "we": "you", "i": "you",
 }  # fmt: skip
 _OTHERS = {
     "me": "you", "my": "your", "mine": "yours", "myself": "yourself", "us": "you", "our": "your", "ours": "yours",
@@ -41,12 +41,16 @@ _OTHERS = {
 _AGREEING = {"am": "are", "was": "were", "wasn't": "weren't", "amn't": "aren't", "wasnt": "weren't"}
 _DETERMINERS = lexicon().lists["determiners"]
 _THIRD_PERSON = lexicon().lists["third_person"]
-_INFINITIVES = lexicon().lists["infinitives"]
 
 
 def words_of(text: str) -> list[str]:
     """Words, blanks and marks of a text, in order; joined they are the text."""
     return _TOKEN.findall(text)
+
+
+def lower_words(text: str) -> list[str]:
+    """The words and numbers of a text in small letters, without blanks and marks."""
+    return [token.lower() for token in words_of(text) if is_word(token)]
 
 
 def is_word(token: str) -> bool:
@@ -81,18 +85,14 @@ def _cleaned(token: str, tokens: list[str], i: int, shouted: bool) -> str:
     """One word, written out and lowered where it was shouted."""
     known = lexicon()
     low = token.lower()
-    following = _next_word(tokens, i)
-    if low in ("its", "ill", "id", "were", "lets", "shell", "hell", "well", "wed"):
-        return _with_apostrophe(token, low, tokens, i, following)
-    if low in known.short_forms and not (token.isupper() and len(token) == 2 and not shouted):
-        long = known.short_forms[low]
-        if low == "da" and _previous_word(tokens, i) in ("", "the", "that"):
-            return token
-        return long.capitalize() if token[0].isupper() and not _is_first_person(long) else long
-    if re.fullmatch(r"(?:[ha]{4,}|(?:he){2,}|lo+l+|lmf?a+o+|o+mg+|u+gh+|a+rgh+|hm+|um+|er+m+|phew|wo+w|a+w+)", low):
+    if low in known.lists["may_lack_apostrophe"]:
+        return _with_apostrophe(token, _previous_word(tokens, i), _next_word(tokens, i))
+    if low in known.short_forms and (shouted or len(token) != 2 or not token.isupper()):
+        return _written_out(token, low, _previous_word(tokens, i))
+    if _FILLER.fullmatch(low):
         return ""
     if low in known.names:
-        return "TikTok" if low == "tiktok" else token if token[0].isupper() and not shouted else low.capitalize()
+        return _as_name(token, low, shouted)
     if len(token) > 1 and token.isupper() and token.isalpha():
         return _lowered(token, low, shouted)
     if re.search(r"([a-z])\1{3,}", low):  # "soooo"
@@ -100,72 +100,53 @@ def _cleaned(token: str, tokens: list[str], i: int, shouted: bool) -> str:
     return token
 
 
-def _is_first_person(word: str) -> bool:
-    return word.startswith("i'")
+_FILLER = re.compile(r"(?:[ha]{4,}|(?:he){2,}|lo+l+|lmf?a+o+|o+mg+|u+gh+|a+rgh+|hm+|um+|er+m+|phew|wo+w|a+w+)")
+
+
+def _written_out(token: str, low: str, before: str) -> str:
+    """What a short way of writing stands for; "the da" is no "dad"."""
+    if low == "da" and before in ("", "the", "that"):
+        return token
+    long = lexicon().short_forms[low]
+    return long.capitalize() if token[0].isupper() and not long.startswith("i'") else long
+
+
+def _as_name(token: str, low: str, shouted: bool) -> str:
+    if low == "tiktok":
+        return "TikTok"
+    return token if token[0].isupper() and not shouted else low.capitalize()
 
 
 def _lowered(token: str, low: str, shouted: bool) -> str:
     """A word in capitals: an acronym stays."""
     known = lexicon()
-    common = low in known.finite or low in known.bases or low in known.lists["english"] or low in known.lists["adverbs"]
-    common = common or low in known.participles or any(low in known.lists[name] for name in _COMMON_LISTS)
     if low in known.lists["acronyms"]:
         return token
+    common = known.is_common(low) or low in known.lists["relations"]
     return low if common or len(token) > 4 or shouted or re.search("[aeiouy]", low) else token
 
 
-_COMMON_LISTS = ("feelings", "people", "relations", "kin_names", "auxiliaries")
+def _with_apostrophe(token: str, before: str, after: str) -> str:
+    """A word that may lack an apostrophe and is a word without it, too: decided by what stands around.
+
+    >>> _with_apostrophe("its", "", "raining"), _with_apostrophe("its", "lost", "tail")
+    ("it's", 'its')
+    """
+    known, low = lexicon(), token.lower()
+    lists = known.lists
+    is_meant = {
+        "its": after in known.participles or after in lists["after_its"],
+        "ill": before not in lists["ill_before"] and (after in known.bases or after in lists["infinitives"]),
+        "id": before not in lists["id_before"] and after in known.bases | known.pasts | lists["after_id"],
+        "were": not before and (after in known.participles or after in ("so", "not", "all", "both")),
+        "lets": not before,
+    }
+    if not is_meant.get(low):
+        return token
+    return "It's" if low == "its" and token[0] == "I" else _APOSTROPHES[low]
 
 
-def _with_apostrophe(token: str, low: str, tokens: list[str], i: int, following: str) -> str:
-    """Words that may lack an apostrophe and are words without it, too: decided by what follows."""
-    known = lexicon()
-    starts = not _previous_word(tokens, i)
-    if low == "its":
-        if following in known.participles or following in (
-            [
-                "a",
-                "an",
-                "the",
-                "so",
-                "not",
-                "been",
-                "my",
-                "our",
-                "too",
-                "just",
-                "very",
-                "all",
-                "only",
-                "such",
-                "like",
-                "really",
-                "hard",
-                "good",
-                "bad",
-                "nice",
-                "great",
-                "over",
-                "always",
-                "never",
-                "still",
-                "getting",
-                "gonna",
-            ]
-        ):
-            return "It's" if token[0] == "I" else "it's"
-    elif low == "ill" and following in known.bases | _INFINITIVES and _previous_word(tokens, i) not in _ILL_BEFORE:
-        return "i'll"
-    elif low == "id" and (following in known.bases | known.pasts | {"been", "never", "rather", "love", "like"}):
-        return "i'd" if _previous_word(tokens, i) not in ("my", "the", "an", "your", "photo") else token
-    elif low == "were" and starts and (following in known.participles or following in ("so", "not", "all", "both")):
-        return "we're"
-    elif low == "lets" and starts:
-        return "let's"
-    return token
-
-
-_ILL_BEFORE = lexicon().lists["ill_before"]
+_APOSTROPHES = {"its": "it's", "ill": "i'll", "id": "i'd", "were": "we're", "lets": "let's"}
 
 
 def _next_word(tokens: list[str], i: int, step: int = 1) -> str:
@@ -201,24 +182,31 @@ def turn_person(text: str) -> str | None:
         if not is_word(token):
             continue
         low = token.lower()
-        if low in ("i", "we") or low in _SUBJECTS:
+        if low in _SUBJECTS:
             if not _turn_subject(tokens, changed, i, low):
                 return None
             subject_is_speaker = True
-        elif low in _OTHERS:
-            changed[i] = _turned_other(tokens, i, low)
         elif low in ("he", "she", "it", "they", "who", "that", "which") or _opens_subject(tokens, i):
             subject_is_speaker = False
-        elif low in _AGREEING and subject_is_speaker and _is_coordinated(tokens, i):
-            changed[i] = _AGREEING[low]
-        elif low == "am" and not _previous_word(tokens, i)[-1:].isdigit():
-            changed[i] = "are" if _is_coordinated(tokens, i) else changed[i]
-        elif _is_kin_name(tokens, i):
-            changed[i] = "your " + low
+        else:
+            changed[i] = _turned(tokens, i, subject_is_speaker) or changed[i]
     turned = "".join(changed)
     if _BAD_OUTCOME.search(_CLOCK.sub("", turned)) or _doubled_words(turned):
         return None
     return turned
+
+
+def _turned(tokens: list[str], i: int, subject_is_speaker: bool) -> str:
+    """What stands for a word that is no subject once the clause is turned; "" = what stands there already."""
+    low = tokens[i].lower()
+    if low == "me":
+        return _turned_me(_previous_word(tokens, i), _next_word(tokens, i))
+    if low in _OTHERS:
+        return tokens[i] if _is_no_pronoun(tokens[i], _previous_word(tokens, i)) else _OTHERS[low]
+    if low in _AGREEING:
+        goes_on = subject_is_speaker or (low == "am" and not _previous_word(tokens, i)[-1:].isdigit())
+        return _AGREEING[low] if goes_on and _is_coordinated(tokens, i) else ""
+    return "your " + low if _is_kin_name(tokens, i) else ""
 
 
 def _doubled_words(text: str) -> bool:
@@ -235,7 +223,7 @@ def together(text: str) -> str:
         owned = first in ("my", "our", "the", "a") or (len(others) <= 2 and not first.endswith(("day", "time", "week")))
         if (
             owned
-            and first not in ("i", "we", "he", "she", "they", "it", "me")
+            and first not in lexicon().lists["no_owner"]
             and not any(w.lower() in finite | adverbs for w in others)
         ):
             rest = text[match.end() :]
@@ -253,24 +241,22 @@ def together(text: str) -> str:
 
 def _turn_subject(tokens: list[str], changed: list[str], i: int, low: str) -> bool:
     """Turns "I" or "we" and the verb that belongs to it; False if the verb is not one of theirs."""
-    after = _next_word(tokens, i)
     before = _previous_word(tokens, i)
-    if low == "i" and (
-        before in ("type", "war", "part", "chapter", "level", "vitamin") or tokens[i + 1 : i + 2] == ["."]
-    ):
+    if low == "i" and (before in lexicon().lists["i_before"] or tokens[i + 1 : i + 2] == ["."]):
         return False
-    changed[i] = "you" if low in ("i", "we") else _SUBJECTS[low]
+    changed[i] = _SUBJECTS[low]
     if low not in ("i", "we"):
         return True
     if before in _AGREEING:  # "neither was I"
-        for j in range(i - 1, -1, -1):
-            if tokens[j].lower() == before:
-                changed[j] = _AGREEING[before]
-                break
-        if after not in _AGREEING:
+        changed[_place_before(tokens, i)] = _AGREEING[before]
+        if _next_word(tokens, i) not in _AGREEING:
             return True
-    place = i
-    adverbs = lexicon().lists["adverbs"]
+    return _turn_verb(tokens, changed, i)
+
+
+def _turn_verb(tokens: list[str], changed: list[str], i: int) -> bool:
+    """Turns the verb behind "I" at place ``i``; False if it is not one that can stand there."""
+    known, place = lexicon(), i
     for _ in range(4):
         place = _next_place(tokens, place)
         if place < 0:
@@ -281,9 +267,14 @@ def _turn_subject(tokens: list[str], changed: list[str], i: int, low: str) -> bo
             return True
         if verb in _THIRD_PERSON:
             return False
-        if verb not in adverbs and verb not in ("and", "of", "who"):
-            return verb not in lexicon().thirds or verb in lexicon().bases
+        if verb not in known.lists["adverbs"] and verb not in ("and", "of", "who"):
+            return verb not in known.thirds or verb in known.bases
     return True
+
+
+def _place_before(tokens: list[str], i: int) -> int:
+    """Place of the nearest word before place ``i``; there must be one."""
+    return max(j for j in range(i) if is_word(tokens[j]))
 
 
 def _next_place(tokens: list[str], i: int) -> int:
@@ -295,44 +286,39 @@ def _next_place(tokens: list[str], i: int) -> int:
     return -1
 
 
-def _turned_other(tokens: list[str], i: int, low: str) -> str:
-    known = lexicon()
-    before, after = _previous_word(tokens, i), _next_word(tokens, i)
-    if low == "us" and tokens[i] == "US" and before in ("the", "in", "to", "from"):
-        return tokens[i]
-    if low == "mine" and before in ("the", "a", "coal", "gold", "old", "this", "that"):
-        return tokens[i]
-    if low == "me" and (after in known.lists["kin_names"] or after in ("own", "house", "bike", "head", "job")):
+def _is_no_pronoun(token: str, before: str) -> bool:
+    """Whether "US" is the country and "mine" a pit."""
+    if token == "US":
+        return before in ("the", "in", "to", "from")
+    return token.lower() == "mine" and before in lexicon().lists["mine_before"]
+
+
+def _turned_me(before: str, after: str) -> str:
+    """What stands for "me", which may be "my" where some people speak; "me" if that is open: it is refused for it."""
+    lists = lexicon().lists
+    if after in lists["kin_names"] or after in lists["me_house"]:
         return "your"  # "me mam"
-    if low == "me" and after in ("good", "old", "new", "big", "little", "wee", "auld", "poor"):
-        return "me"  # "me good jacket", or "gave me good advice": left as it is, the clause is refused for it
-    known_after = known.lists["english"] | known.lists["adverbs"] | known.lists["after_me"] | known.names | known.bases
-    loose = low == "me" and before in (
-        "and",
-        "for",
-        "of",
-        "with",
-        "on",
-        "in",
-        "at",
-        "from",
-        "to",
-        "by",
-        "but",
-        "it",
-        "",
-    )
-    if loose and after and not after[0].isdigit() and after not in known_after | known.finite | known.participles:
+    if after in lists["me_good"]:
+        return "me"  # "me good jacket", or "gave me good advice"
+    loose = not before or before in lists["me_loose"]
+    if loose and after and not after[0].isdigit() and after not in _after_me():
         return "me"  # "and me legs": perhaps "my"
-    return _OTHERS[low]
+    return "you"
+
+
+@lru_cache(maxsize=1)
+def _after_me() -> frozenset[str]:
+    """Words that may stand after "me" without belonging to it."""
+    known = lexicon()
+    forms = known.bases | known.finite | known.participles
+    return known.lists["english"] | known.lists["adverbs"] | known.lists["after_me"] | known.names | forms
 
 
 def _is_coordinated(tokens: list[str], i: int) -> bool:
     """Whether a verb continues the sentence of the subject before: "... and was late"."""
     before = _previous_word(tokens, i)
     if before in lexicon().lists["adverbs"]:
-        place = max(j for j in range(i) if is_word(tokens[j]))
-        before = _previous_word(tokens, place)
+        before = _previous_word(tokens, _place_before(tokens, i))
     return before in ("and", "but", "or", "") and any(is_word(token) for token in tokens[:i])
 
 
@@ -378,10 +364,6 @@ def _is_kin_name(tokens: list[str], i: int) -> bool:
         r"\b(?:my|our|your|his|her|their|the|a)\s+[\w']+\s+(?:and|or)\s+\Z", "".join(tokens[:i]), re.IGNORECASE
     ):
         return False
-    if (
-        before in _DETERMINERS
-        or before.endswith("'s")
-        or before in ("me", "first-time", "new", "proud", "good", "bad", "a")
-    ):
+    if before in _DETERMINERS or before.endswith("'s") or before in known.lists["kin_before"]:
         return False
     return before in _no_adjectives()
