@@ -8,7 +8,7 @@ import torch
 from empatheia.config import load_recipe
 from empatheia.corpora import recec, sample
 from empatheia.dialogue import Dialogue
-from empatheia.responders.cause_gated import CauseGated, CauseGatedConfig, EmotionReasoner
+from empatheia.responders.cause_gated import CauseGated, CauseGatedConfig, EmotionReasoner, Reasoning
 from empatheia.responders.seq2seq import smoothed_target, word_loss
 from empatheia.training.responding import RespondTask
 from empatheia.training.stages import choose_parameters
@@ -137,11 +137,11 @@ def test_only_the_released_code_draws_hard_gates_when_it_answers_and_may_close_c
     logits = torch.zeros(1, 200, 2)
     logits[..., 0] = 0.1  # a little more probably no cause
     paper, repo = (CauseGated(config(variant=variant, gate="hard")).encoder for variant in ("paper", "repo"))
-    assert paper.eval().gates(logits).tolist() == [[1.0] + [0.0] * 199]
-    drawn = torch.cat([repo.eval().gates(logits) for _ in range(20)])
+    assert paper.eval().gates(Reasoning(cause_logits=logits)).tolist() == [[1.0] + [0.0] * 199]
+    drawn = torch.cat([repo.eval().gates(Reasoning(cause_logits=logits)) for _ in range(20)])
     assert set(drawn.unique().tolist()) == {0.0, 1.0} and not torch.equal(drawn[0], drawn[1])
     assert set(drawn[:, 0].tolist()) == {0.0, 1.0}
-    trained = torch.cat([paper.train().gates(logits) for _ in range(20)])
+    trained = torch.cat([paper.train().gates(Reasoning(cause_logits=logits)) for _ in range(20)])
     assert not torch.equal(trained[0], trained[1]) and set(trained[:, 0].tolist()) == {1.0}
 
 
@@ -257,3 +257,33 @@ def test_a_reply_from_what_was_reasoned_already_is_the_same_reply(gate, num_beam
     replies = model.generate(**context, **asked, reasoning=reasoning)
     assert len(n_reasoned) == 1
     assert torch.equal(replies, model.generate(**context, **asked))
+
+
+def test_soft_gates_are_the_cause_probabilities_and_closed_at_padding():
+    torch.manual_seed(0)
+    model = CauseGated(config(gate="soft")).eval()
+    ids = torch.randint(6, 60, (2, 9))
+    mask = torch.ones(2, 9, dtype=torch.bool)
+    mask[1, 5:] = False
+    reasoning = model.understand(input_ids=ids, attention_mask=mask)
+    assert reasoning.cause_probs[1, 5:].eq(0).all(), "cause_probs at padding: the mask of the reasoner is gone"
+    assert reasoning.cause_probs[mask].gt(0).all()
+    assert torch.equal(model.encoder(ids, mask).gates, reasoning.cause_probs)
+
+
+def test_the_reasoner_of_size_cpu_is_chosen_by_emotions_and_then_learns_slowly():
+    for name in ("soft", "hard", "soft_without_el", "hard_elex", "without_ec"):
+        recipe = load_recipe(f"recipes/gao2021/{name}.yaml", "cpu")
+        reasoner, joint = recipe.stages
+        assert (reasoner.select, reasoner.schedule, reasoner.warmup_steps, reasoner.max_grad_norm) == (
+            "emotion", "cosine", 100, 5.0,
+        )  # fmt: skip
+        assert joint.rates == {"encoder.reasoner": 1e-4}
+        built = CauseGatedConfig(vocab_size=60, **recipe.model)
+        assert (built.loss_reduction, built.emotion_smoothing) == ("mean", 0.1)
+    assert (
+        CauseGatedConfig(vocab_size=60, **load_recipe("recipes/gao2021/soft.yaml", "full").model).loss_reduction
+        == "sum"
+    )
+    kept = load_recipe("recipes/gao2021/soft_pretrained.yaml", "cpu")
+    assert CauseGatedConfig(vocab_size=60, **kept.model).emotion_smoothing == 0.0

@@ -5,6 +5,7 @@ import torch
 from contract import SIZES, all_cases
 from knowing import LEARNING, overfit, sample_batch, tokenizer
 
+from empatheia.config import load_recipe
 from empatheia.responders.imagine import Imagine, ImagineConfig
 
 CASES = all_cases()
@@ -245,3 +246,19 @@ def test_causes_are_the_labelled_turns_in_both_variants(name, tmp_path):
             assert set(item.extra["cause_turns"]) == labelled
             n_other += last not in labelled
     assert n_other > 0
+
+
+@pytest.mark.parametrize("start", [1.0, 0.1, 0.0])
+def test_position_and_speaker_vectors_start_small_beside_the_words(start):  # or they drown the words
+    torch.manual_seed(0)
+    encoder = Imagine(ImagineConfig(vocab_size=1000, position_start=start)).encoder
+    words = encoder.words.weight[6:].std().item()
+    assert encoder.positions.weight.std().item() == pytest.approx(start * words, rel=0.1, abs=1e-9)
+    assert encoder.speakers.weight.std().item() == pytest.approx(start * words, rel=0.2, abs=1e-9)
+
+
+def test_positions_start_at_a_tenth_unless_told_otherwise():
+    assert ImagineConfig(vocab_size=9).position_start == 0.1
+    assert load_recipe("recipes/imagine/imagine_repo.yaml", "cpu").model["position_start"] == 1.0
+    with pytest.raises(ValueError, match="position_start is -1"):
+        ImagineConfig(vocab_size=9, position_start=-1)

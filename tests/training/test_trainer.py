@@ -171,6 +171,25 @@ def test_parameters_outside_the_encoder_may_have_their_own_rate(tmp_path, monkey
     assert (1e-3, n_encoder) in seen[0] and len(seen[0]) == 2
 
 
+def test_a_part_may_have_its_own_rate(tmp_path, monkeypatch):
+    seen = []
+    original = trainer_module.EmpatheiaTrainer.create_optimizer
+
+    def spy(self, model=None):
+        made = original(self, model)
+        names = {id(p): name for name, p in self.accelerator.unwrap_model(self.model).named_parameters()}
+        seen.append({names[id(p)]: group["lr"] for group in made.param_groups for p in group["params"]})
+        return made
+
+    monkeypatch.setattr(trainer_module.EmpatheiaTrainer, "create_optimizer", spy)
+    bench.train(tmp_path, learning_rate=1e-3, rates={"encoder": 1e-4, "encoder.words": 1e-5}, epochs=1)
+    for name, rate in seen[0].items():
+        wanted = 1e-5 if name.startswith("encoder.words") else 1e-4 if name.startswith("encoder") else 1e-3
+        assert rate == wanted, name
+    with pytest.raises(ConfigError, match=r"no parameter starts with 'encodr'. Did you mean 'encoder"):
+        bench.train(tmp_path / "b", rates={"encodr": 1e-4})
+
+
 # -- checkpoints ---------------------------------------------------------------------------------------------
 
 

@@ -16,6 +16,7 @@ import yaml
 from pydantic import (
     BaseModel,
     Field,
+    PositiveFloat,
     SerializerFunctionWrapHandler,
     ValidationError,
     ValidationInfo,
@@ -74,6 +75,9 @@ class StageConfig(Strict):
     accumulate: int = Field(1, ge=1, description="Micro-batches an update.")
     learning_rate: float = Field(5e-4, gt=0)
     head_learning_rate: float | None = Field(None, gt=0, description="Rate for parameters outside `encoder`.")
+    rates: dict[str, PositiveFloat] = Field(
+        default_factory=dict, description="Learning rate by prefix of parameters, the longest that fits; else as above."
+    )
     schedule: Literal["constant", "linear", "cosine", "inverse_sqrt"] = "constant"
     warmup_steps: int = Field(0, ge=0)
     weight_decay: float = Field(0.0, ge=0)
@@ -102,7 +106,7 @@ class StageConfig(Strict):
     @model_serializer(mode="wrap")
     def _without_blanks(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Later fields are written only where they are given: recipes of earlier runs stay the same."""
-        later = ("alternate", "same_batch", "optimizer", "precision")
+        later = ("alternate", "same_batch", "optimizer", "precision", "rates")
         return {name: value for name, value in handler(self).items() if value or name not in later}
 
 

@@ -269,20 +269,21 @@ class CauseGatedEncoder(nn.Module):
             states = states + self.roles(role_ids)
         return ResponderEncoding(
             last_hidden_state=self.stack(self.dropout(states), attention_mask),
-            gates=self.gates(found.cause_logits),
+            gates=self.gates(found),
             emotion_ids=emotion_ids,
             emotion_logits=found.emotion_logits,
             cause_logits=found.cause_logits,
         )
 
-    def gates(self, cause_logits: Tensor | None) -> Tensor | None:
-        """Gates of the context's positions, in [0, 1]. Shape: ``(batch, source)``; None w/o ec."""
-        if cause_logits is None:
-            return None
-        if self.gate == "soft":
-            return soft_gates(cause_logits)
+    def gates(self, found: Reasoning) -> Tensor | None:
+        """Gates of the context's positions, in [0, 1]. Shape: ``(batch, source)``; None w/o ec.
+
+        Soft gates are the reasoner's own ``cause_probs`` (section 5.1): computed, and closed at padding, in one place.
+        """
+        if found.cause_logits is None or self.gate == "soft":
+            return found.cause_probs
         sample = self.training or self.draws_at_evaluation
-        return hard_gates(cause_logits, sample=sample, temperature=self.temperature, open_first=self.open_cls)
+        return hard_gates(found.cause_logits, sample=sample, temperature=self.temperature, open_first=self.open_cls)
 
 
 class CauseGated(Seq2SeqResponder):
@@ -291,6 +292,7 @@ class CauseGated(Seq2SeqResponder):
     config_class = CauseGatedConfig
     has_emotion_head = True
     takes_reasoning = True
+    scales_random_words = True
     features: ClassVar[tuple[str, ...]] = (
         "input_ids",
         "attention_mask",

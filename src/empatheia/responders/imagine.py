@@ -22,6 +22,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import AutoModel
+from transformers import initialization as init
 
 from empatheia.layers.convolutional import ConvolutionalDecoder, ConvolutionalEncoder
 from empatheia.layers.refinement import GatedMLP, beside
@@ -55,6 +56,8 @@ class ImagineConfig(DiverseConfig):
         mlp_width: Between its layers; None = ``width``.
         memory_projection: Project the memory to ``width`` before the decoder; False: its keys and values are wider.
         n_positions: Rows of the position table.
+        position_start: Size of the position and speaker vectors at the start, in parts of the words'. The paper does
+            not say it; as long as the words (1) they drown them, which costs five points of emotion accuracy.
         frequencies: See :class:`DiverseConfig`.
         **kwargs: Of :class:`DiverseConfig`.
 
@@ -76,12 +79,15 @@ class ImagineConfig(DiverseConfig):
         mlp_width: int | None = None,
         memory_projection: bool = False,
         n_positions: int = 1024,
+        position_start: float = 0.1,
         frequencies: str = "predictions",
         **kwargs: Any,
     ) -> None:
         for name, value in (("cm_signal", cm_signal), ("emotion_input", emotion_input)):
             if value not in _CHOICES[name]:
                 raise ValueError(f"imagine: {name} is {value!r}; accepted: {', '.join(_CHOICES[name])}.")
+        if not 0 <= position_start <= 10:
+            raise ValueError(f"imagine: position_start is {position_start!r}; accepted: 0 to 10.")
         self.mechanisms = mechanisms
         self.knowledge = knowledge
         self.cm_signal = cm_signal
@@ -92,6 +98,7 @@ class ImagineConfig(DiverseConfig):
         self.mlp_width = mlp_width
         self.memory_projection = memory_projection
         self.n_positions = n_positions
+        self.position_start = position_start
         super().__init__(frequencies=frequencies, **kwargs)
 
     @property
@@ -204,8 +211,8 @@ class ImagineEncoder(nn.Module):
             self.pretrained = build_pretrained(AutoModel, described_encoder(config))
             self.projection = nn.Linear(self.pretrained.config.hidden_size, width)
         else:
-            self.positions = nn.Embedding(config.n_positions, width)
-            self.speakers = nn.Embedding(2, width)
+            self.positions = ScaledEmbedding(config.n_positions, width, config.position_start)
+            self.speakers = ScaledEmbedding(2, width, config.position_start)
             self.cause_stack = _with_positions(family_encoder(config))
             if not config.tie_encoders and config.emotion_input == "context":
                 self.context_stack = _with_positions(family_encoder(config))
@@ -299,6 +306,20 @@ def _with_positions(stack: ConvolutionalEncoder) -> ConvolutionalEncoder:
     return stack
 
 
+class ScaledEmbedding(nn.Embedding):
+    """A table whose vectors start at a part of the words' size.
+
+    Args:
+        n: Rows.
+        width: Of each.
+        start: The part; 1 = as long as the words.
+    """
+
+    def __init__(self, n: int, width: int, start: float) -> None:
+        super().__init__(n, width)
+        self.start = start
+
+
 class Imagine(DiverseResponder):
     """Context, causes and commonsense in; emotion and reply out."""
 
@@ -322,6 +343,11 @@ class Imagine(DiverseResponder):
     def build_encoder(self, config: ImagineConfig) -> nn.Module:
         """Perception, reaction, experience."""
         return ImagineEncoder(config)
+
+    def _init_weights(self, module: nn.Module) -> None:
+        super()._init_weights(module)
+        if isinstance(module, ScaledEmbedding):
+            init.normal_(module.weight, std=module.start * self.config.width**-0.5)
 
     def build_decoder(self, config: ImagineConfig) -> nn.Module:
         """The family's decoder over a wider memory."""

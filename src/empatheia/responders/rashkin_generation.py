@@ -173,6 +173,7 @@ class RashkinGeneration(Seq2SeqResponder):
     """Context (and labels, and a second encoder's vector) in; reply, and in Multitask the emotion, out."""
 
     config_class = RashkinGenerationConfig
+    scales_random_words = True
     features: ClassVar[tuple[str, ...]] = (
         "input_ids",
         "attention_mask",

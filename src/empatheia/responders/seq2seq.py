@@ -278,6 +278,8 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
     side_inputs: ClassVar[tuple[str, ...]] = ()
     has_emotion_head: ClassVar[bool] = False
     scores_padding: ClassVar[bool] = False
+    scales_random_words: ClassVar[bool] = False
+    """Whether training multiplies word vectors by sqrt(width) where none are given to start from."""
     _supports_cache_class = True
     _supports_sdpa = True
 

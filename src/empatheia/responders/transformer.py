@@ -59,6 +59,7 @@ class Transformer(Seq2SeqResponder):
     """Context in, reply out."""
 
     config_class = TransformerConfig
+    scales_random_words = True
     features: ClassVar[tuple[str, ...]] = ("input_ids", "attention_mask", "role_ids", "labels")
 
     def build_encoder(self, config: TransformerConfig) -> nn.Module:

@@ -111,6 +111,10 @@ class RespondTask:
         if recipe.encoder is not None:
             encoder_folder = str(resolve_model(recipe.encoder))
             fields["encoder_config"] = load_pretrained(AutoConfig, encoder_folder).to_dict()
+        if model_class.scales_random_words and not (
+            encoder_folder or recipe.tokenizer.vectors or recipe.tokenizer.distil
+        ):
+            fields.setdefault("scale_words", True)  # or the positions are ten times as long as the words
         config = model_class.config_class(
             vocab_size=len(self.tokenizer),
             pad_token_id=self.tokenizer.pad_id,

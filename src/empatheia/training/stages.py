@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -68,10 +68,16 @@ class StageResult:
     seconds: dict[str, float]
 
 
-def choose_parameters(model: nn.Module, train: Sequence[str], freeze: Sequence[str]) -> int:
+def choose_parameters(model: nn.Module, train: Sequence[str], freeze: Sequence[str], rates: Iterable[str] = ()) -> int:
     """Lets the parameters whose names start with a prefix of ``train`` learn, except those of ``freeze``.
 
     A model that says which of its parameters may learn (``learns(name)``: adapters) keeps the others as they are.
+
+    Args:
+        model: Whose parameters.
+        train: Prefixes of those that learn.
+        freeze: Prefixes of those that do not.
+        rates: Prefixes that have a learning rate of their own; they are only checked.
 
     Returns:
         How many numbers learn.
@@ -80,7 +86,7 @@ def choose_parameters(model: nn.Module, train: Sequence[str], freeze: Sequence[s
         ConfigError: A prefix matches no parameter.
     """
     names = [name for name, _ in model.named_parameters()]
-    for prefix in (*train, *freeze):
+    for prefix in (*train, *freeze, *rates):
         if not any(name.startswith(prefix) for name in names):
             tops = sorted({".".join(name.split(".")[:2]) for name in names})
             raise ConfigError(
@@ -161,7 +167,7 @@ def run_stage(
         raise ConfigError(f"stage {stage.name!r} has no training item; look at the recipe's data block.")
     check_groups(model, stage)
     choose_parameters(
-        model, [prefix for group in stage.alternate for prefix in group.train] or stage.train, stage.freeze
+        model, [prefix for group in stage.alternate for prefix in group.train] or stage.train, stage.freeze, stage.rates
     )
     restore_dropout = set_dropout(model, stage.dropout)
     sampler = _sampler(stage, data, seed)

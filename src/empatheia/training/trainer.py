@@ -338,7 +338,8 @@ class EmpatheiaTrainer(Trainer):
                 if parameter.requires_grad:
                     rate = stage.learning_rate if mark in name else stage.head_learning_rate or stage.learning_rate
                     rate = next((g.learning_rate for g in stage.alternate if name.startswith(g.train)), None) or rate
-                    groups.setdefault(rate, []).append(parameter)
+                    own = max((prefix for prefix in stage.rates if name.startswith(prefix)), key=len, default=None)
+                    groups.setdefault(rate if own is None else stage.rates[own], []).append(parameter)
             by_rate = [{"params": params, "lr": rate} for rate, params in groups.items()]
             if self._is_sparse():
                 if stage.max_grad_norm or stage.weight_decay:
