@@ -13,6 +13,7 @@ NAMES = [
     *(f"moel/without_{name}" for name in ("shared", "softmax", "teacher", "topk")),
     *(f"mime/{name}" for name in ("mime", "mime_repo", "attention_fusion", "without_grouping", "without_mimicry")),
     *(f"empdg/{name}" for name in ("empdg", "empdg_repo", "without_d", "without_g", "empdg_gao2021", "empdg_imagine")),
+    *(f"empdg/{name}" for name in ("empdg_printed", "without_d_imagine")),
     *(f"kemp/{name}" for name in ("kemp", "kemp_repo", "without_ece", "without_edd", "kemp_imagine", "mk_edg_gao2021")),
     *(f"gao2021/{name}" for name in ("moel", "mime")),
     *(f"imagine/{name}" for name in ("transformer", "multi_trs", "moel", "mime")),
