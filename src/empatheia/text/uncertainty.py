@@ -445,20 +445,20 @@ def doubts(text: str, tokenizer: KnowsWords | None = None) -> tuple[str, ...]:
         reasons.append(EMOJI)
     if _CONTROL.search(text):
         reasons.append(CONTROLS)
-    n_letters, n_latin = len(_LETTER.findall(text)), len(_LATIN.findall(text))
     words = [word.replace("’", "'") for word in _WORD.findall(text)]
     n_english = sum(word.lower() in _ENGLISH or bool(_ENGLISH_ENDING.search(word)) for word in words)
-    if n_letters > 2 * n_latin:
-        reasons.append(SCRIPT)
-    elif is_foreign(words, n_english):
-        reasons.append(LANGUAGE)
-    if tokenizer is not None and (words or _EMOJI.search(text)):
+    if len(_LETTER.findall(text)) > 2 * len(_LATIN.findall(text)):
+        other = [SCRIPT]
+    else:
+        other = [LANGUAGE] if is_foreign(words, n_english) else []
+    reasons += other
+    if tokenizer is not None and (words or EMOJI in reasons):
         share = tokenizer.known_word_share(" ".join(words) or text)
         if share == 0.0:
             reasons.append(NONE_KNOWN)
-        elif share < 0.5 and len(words) >= 3 and not n_english and LANGUAGE not in reasons:
+        elif share < 0.5 and len(words) >= 3 and not n_english and other != [LANGUAGE]:
             reasons.append(FEW_KNOWN)
-        elif share < 1.0 and not {LANGUAGE, SCRIPT} & set(reasons):
+        elif share < 1.0 and not other:
             reasons += _unknown(words, tokenizer)
     return tuple(reasons)
 
@@ -483,10 +483,11 @@ def is_foreign(words: Sequence[str], n_english: int) -> bool:
     lowered = [word.lower() for word in words]
     n_elided = sum(bool(_ELISION.match(w)) and w.lower() not in _ENGLISH_ELISIONS for w in words)
     n_accented = sum(bool(_ACCENTED.search(word)) and word not in _ENGLISH_ACCENTED for word in lowered)
+    others = [word for word in lowered if word not in _ENGLISH]
     uncapitalised = {word for word in words if word.islower()} - _ENGLISH
     best = 0
     for sure, weak in _FOREIGN:
-        n_sure = sum(word in sure and word not in _ENGLISH for word in lowered)
+        n_sure = sum(word in sure for word in others)
         if n_sure + n_elided + n_accented or len(uncapitalised & weak) >= 2:  # not for "Los Angeles, Las Vegas"
-            best = max(best, 2 * n_sure + sum(word in weak and word not in _ENGLISH for word in lowered))
+            best = max(best, 2 * n_sure + sum(word in weak for word in others))
     return best + n_elided > 0 and max(2, n_english + 1) <= best + 2 * n_elided + n_accented
