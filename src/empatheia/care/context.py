@@ -18,6 +18,7 @@ from empatheia.config.recipe import read_yaml
 _WORDS = read_yaml(Path(__file__).parent / "data" / "words.yaml")
 _SELF, _YOU, _KIN = frozenset(_WORDS["self"]), frozenset(_WORDS["you"]), frozenset(_WORDS["others"])
 _OTHER = _KIN.union(_WORDS["third_person"])
+_THEMSELVES = frozenset(["himself", "herself", "themselves", "themself"])
 _NOT = frozenset(["not", "never", "without", "nobody", "neither", "nor", "hardly", "stopped"])
 _NOT_REALLY = frozenset(["only", "just", "joking", "kidding", "even", "sure", "lie", "know"])
 _BEFORE = 5
@@ -150,43 +151,79 @@ def surroundings(text: str, tokens: Sequence[Token]) -> Surroundings:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a hit stands: the words of its sentence in front of it and its own, all of the sentence, and the quotation.
+
+    ``quote`` is None outside of quotations.
+    """
+
+    before: list[str]
+    inside: list[str]
+    sentence: str
+    quote: tuple[int, int] | None
+
+
 def read_hit(hit: Hit, tokens: Sequence[Token], around: Surroundings) -> Reading:
     """Who, when and in whose mouth."""
-    first_of_sentence = hit.first
-    while first_of_sentence and tokens[first_of_sentence - 1].sentence == tokens[hit.first].sentence:
-        first_of_sentence -= 1
-    behind = hit.last + 1
-    while behind < len(tokens) and tokens[behind].sentence == tokens[hit.first].sentence:
-        behind += 1
-    before = [token.text for token in tokens[first_of_sentence : hit.first]]
-    inside = [token.text for token in tokens[hit.first : hit.last + 1]]
-    sentence = "".join(" " + token.text for token in tokens[first_of_sentence:behind])
-    place = tokens[hit.first].start
-    quoted = next((span for span in around.quotes if span[0] <= place < span[1]), None)
-    about = _about(hit, before, inside)
+    place = _place_of(hit, tokens, around)
+    is_past = _is_past(place.sentence, around)
+    about = _about(hit, place.before, place.inside)
     if about == "other" and is_for_a_friend(around.joined):
         about = "unclear"
-    said_by = ""
-    if quoted is not None:
-        said_by = "".join(" " + token.text for token in tokens if quoted[0] - 60 < token.end <= quoted[0])
-    if quoted is not None and not _OWN_VOICE.search(said_by):
-        about = "fiction" if around.is_fiction else "other" if _KIN.intersection(around.joined.split()) else "unclear"
-    elif around.is_fiction and (about == "other" or _FICTION.search(sentence)):
-        has_own = about == "self" and before and before[-1] in _SELF and not _SAYS_LYRICS.search(sentence)
-        about = "self" if has_own and around.is_now else "fiction"
-    is_past = bool(
-        _PAST.search(sentence) or _DID.search(sentence) or (around.is_past and around.is_resolved)
-    ) and not _NOW.search(sentence)
-    if is_past and about == "self":
-        about = "past"
+    if place.quote is not None and not _is_own_voice(place.quote, tokens):
+        about = _about_quoted(around)
+    elif around.is_fiction and (about == "other" or _FICTION.search(place.sentence)):
+        about = "self" if around.is_now and _says_it(about, place) else "fiction"
     return Reading(
         hit,
-        about,
-        is_negated=is_denied(before, inside, hit.line.pattern),
+        "past" if is_past and about == "self" else about,
+        is_negated=is_denied(place.before, place.inside, hit.line.pattern),
         is_past=is_past,
-        is_quoted=quoted is not None,
+        is_quoted=place.quote is not None,
         is_playful=LAUGH in {token.text for token in tokens} or bool(_HYPERBOLE.search(around.joined)),
     )
+
+
+def _place_of(hit: Hit, tokens: Sequence[Token], around: Surroundings) -> _Place:
+    own = tokens[hit.first].sentence
+    first, behind = hit.first, hit.last + 1
+    while first and tokens[first - 1].sentence == own:
+        first -= 1
+    while behind < len(tokens) and tokens[behind].sentence == own:
+        behind += 1
+    start = tokens[hit.first].start
+    return _Place(
+        [token.text for token in tokens[first : hit.first]],
+        [token.text for token in tokens[hit.first : hit.last + 1]],
+        "".join(" " + token.text for token in tokens[first:behind]),
+        next((span for span in around.quotes if span[0] <= start < span[1]), None),
+    )
+
+
+def _is_own_voice(quote: tuple[int, int], tokens: Sequence[Token]) -> bool:
+    """Whether the words in front of a quotation say that it is the speaker's own head or note that speaks."""
+    said_by = "".join(" " + token.text for token in tokens if quote[0] - 60 < token.end <= quote[0])
+    return bool(_OWN_VOICE.search(said_by))
+
+
+def _about_quoted(around: Surroundings) -> About:
+    """Of whom words are that somebody else says."""
+    if around.is_fiction:
+        return "fiction"
+    return "other" if _KIN.intersection(around.joined.split()) else "unclear"
+
+
+def _says_it(about: About, place: _Place) -> bool:
+    """Whether "I" stands right in front of the hit, and the sentence quotes no lyrics."""
+    is_own = about == "self" and bool(_SELF.intersection(place.before[-1:]))
+    return is_own and not _SAYS_LYRICS.search(place.sentence)
+
+
+def _is_past(sentence: str, around: Surroundings) -> bool:
+    """Whether a sentence tells of the past, or the whole does and says that it is over."""
+    told = _PAST.search(sentence) or _DID.search(sentence) or (around.is_past and around.is_resolved)
+    return bool(told) and not _NOW.search(sentence)
 
 
 def is_for_a_friend(joined: str) -> bool:
@@ -225,27 +262,30 @@ def is_denied(before: Sequence[str], inside: Sequence[str], pattern: str = "not"
 
 def _about(hit: Hit, before: Sequence[str], inside: Sequence[str]) -> About:
     """The nearest person in front, else one inside, else whoever speaks."""
-    if "himself" in inside or "herself" in inside or "themselves" in inside or "themself" in inside:
+    if _THEMSELVES.intersection(inside):
         return "other"
     if "myself" in inside:
         return "self"
-    is_first_kin = bool(inside) and inside[0] in _OTHER and hit.line.kind != "abuse"
-    if hit.line.kind != "third_party" and not is_first_kin and _SELF.intersection(inside):
+    is_abuse = hit.line.kind == "abuse"
+    is_own = bool(_SELF.intersection(inside))
+    is_first_kin = not is_abuse and bool(_OTHER.intersection(inside[:1]))
+    if is_own and not is_first_kin and hit.line.kind != "third_party":
         return "self"
-    if is_first_kin and not _SELF.intersection(inside):
+    if is_first_kin and not is_own:
         return "other"
-    for word in reversed(before[-12:]):
+    in_front = _nearest(before[-12:][::-1], _YOU, frozenset() if is_abuse else _OTHER)
+    if in_front is not None or is_abuse:
+        return in_front or "self"
+    return _nearest(inside, frozenset(), _OTHER) or "self"
+
+
+def _nearest(words: Sequence[str], you: frozenset[str], others: frozenset[str]) -> About | None:
+    """Whom the first person among these words stands for; None if there is none."""
+    for word in words:
         if word in _SELF:
             return "self"
-        if word in _YOU:
+        if word in you:
             return "unclear"
-        if word in _OTHER and hit.line.kind != "abuse":
+        if word in others:
             return "other"
-    if hit.line.kind == "abuse":
-        return "self"
-    for word in inside:
-        if word in _SELF:
-            return "self"
-        if word in _OTHER:
-            return "other"
-    return "self"
+    return None

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from empatheia.care.assessment import KINDS, LEVELS, About, Assessment, Kind, Level, graver
 from empatheia.care.classifier import CRISIS, RISK, LinearClassifier, shipped_classifier
 from empatheia.care.context import Reading, Surroundings, is_for_a_friend, read_hit, surroundings
-from empatheia.care.earlier_turns import TurnJudgement, answered, carry, is_safe_now
+from empatheia.care.earlier_turns import Carried, TurnJudgement, answered, carry, is_safe_now
 from empatheia.care.features import feature_row
 from empatheia.care.lexicon import MASKED, Hit, Lexicon, sentences, shipped_lexicon
 from empatheia.care.normalising import LAUGH, Token, tokens_of
@@ -167,33 +167,23 @@ class Detector:
             self.read_ahead([item])
         judged = {place: answered(self.judge(turns[place].text), turns, place) for place in speakers[-12:]}
         newest = speakers[-1]
-        own = judged[newest]
-        if own.denies:
-            own = _cleared(own)
-        elif len(speakers) < 2 or judged[speakers[-2]].level == "none":
-            own = self._together(turns, speakers, own)
-        found = [Span(newest, start, end, None) for start, end in own.spans]
+        own = self._of_newest(turns, speakers, judged)
         carried = carry([(place, judged[place]) for place in speakers[-12:-1] if not _is_suspicion(judged[place])])
-        level, about, kinds, reasons = own.level, own.about, own.kinds, own.reasons
         if carried is not None and own.denies and carried.level == "concern":
             carried = None
-        if carried is not None and LEVELS.index(carried.level) > LEVELS.index(level):
-            is_taken_back = is_safe_now(turns[newest].text)
-            level = "concern" if is_taken_back else carried.level
-            about, kinds, reasons = carried.about, carried.kinds, (*carried.reasons, *reasons)
-        found += [] if carried is None else [Span(p, s, e, None) for p, s, e in carried.places]
+        told = own if carried is None else _with_earlier(own, carried, turns[newest].text)
         before = max((LEVELS.index(judged[place].level) for place in speakers[-4:-1]), default=0)
         return Assessment(
-            level,
-            about if level != "none" or about in ("past", "fiction", "other") else "unclear",
-            kinds,
-            tuple(sorted(found, key=lambda span: (-span.turn, span.start))),
-            reasons,
+            told.level,
+            told.about if told.level != "none" or told.about in ("past", "fiction", "other") else "unclear",
+            told.kinds,
+            _spans(newest, own, carried),
+            told.reasons,
             own.score,
             turns,
             language_doubts(turns[newest].text),
             worsened=LEVELS.index(own.level) > before,
-            is_suspicion=level == "concern" and _is_suspicion(own),
+            is_suspicion=told is own and _is_suspicion(own),
         )
 
     def read_ahead(self, items: Iterable[Any]) -> None:
@@ -229,21 +219,11 @@ class Detector:
             about: About = "fiction" if found.is_fiction else "past" if found.is_over or found.is_past else "unclear"
             return TurnJudgement("none", about, tuple(found.kinds), (), tuple(found.reasons), score, crisis)
         spans = _merged([(read.tokens[a].start, read.tokens[b].end) for a, b in found.tokens if b < len(read.tokens)])
-        likeliest: list[Kind] = [*KINDS]
-        likeliest.sort(key=lambda kind: -chances[kind])
-        kinds: list[Kind] = found.kinds
-        if not kinds:
-            kinds.append(likeliest[0])
-        kinds.extend(kind for kind in KINDS if chances[kind] >= 0.5 and kind not in kinds)
         about = found.about or self._about(chances)
-        if about == "other" and "third_party" not in kinds:
-            kinds.append("third_party")
-        if about == "self" and "third_party" in kinds:
-            kinds.remove("third_party")
         return TurnJudgement(
             found.level,
             about,
-            tuple(kinds),
+            _kinds(found.kinds, about, chances),
             tuple((start + shift, end + shift) for start, end in spans),
             tuple(dict.fromkeys(found.reasons)),
             score,
@@ -266,6 +246,17 @@ class Detector:
 
     # -- parts -------------------------------------------------------------------------------------------------
 
+    def _of_newest(
+        self, turns: Sequence[Turn], speakers: Sequence[int], judged: dict[int, TurnJudgement]
+    ) -> TurnJudgement:
+        """The newest turn's judgement after its answer to the listener, or with the turn before it."""
+        own = judged[speakers[-1]]
+        if own.denies:
+            return _cleared(own)
+        if len(speakers) < 2 or judged[speakers[-2]].level == "none":
+            return self._together(turns, speakers, own)
+        return own
+
     def _together(self, turns: Sequence[Turn], speakers: Sequence[int], own: TurnJudgement) -> TurnJudgement:
         """The newest two speaker turns read as one text, where neither says it alone."""
         if own.level != "none" or len(speakers) < 2 or own.about in ("fiction", "past"):
@@ -285,29 +276,17 @@ class Detector:
         for reading in read.readings:
             line = reading.hit.line
             words = _quoted(read, reading.hit)
-            if reading.about == "fiction":
-                found.is_fiction = True
-                found.reasons.append(f"{words} is said in a story, a song or a game")
-                continue
-            if reading.is_negated:
-                found.is_denied = True
-            elif line.force == "hard" and line.level == "crisis" and not reading.is_past:
-                found.is_plain = True
-            if reading.is_past and read.around.is_resolved:
-                found.is_over = True
-                found.reasons.append(f"{words} is told as over")
-                continue
-            found.is_past = found.is_past or reading.is_past
-            if line.force != "hard" or (reading.is_playful and not reading.is_past):
-                continue
-            if reading.is_negated and (read.around.is_resolved or read.around.is_over):
+            aside = _set_aside(found, reading, read.around)
+            if aside:
+                found.reasons.append(f"{words} {aside}")
+            elif _flags(reading) and reading.is_negated and (read.around.is_resolved or read.around.is_over):
                 found.is_over = True
                 found.reasons.append(f"{words} is said not to be so any more")
-                continue
-            level, why = self._level(reading, read)
-            danger = f", {DANGER_TO_OTHERS}" if line.provenance.startswith(DANGER_TO_OTHERS) else ""
-            kind = str(line.kind).replace("_", " ")
-            found.add(level, reading, reading.about, f"{words}: {kind}{danger}{why}")
+            elif _flags(reading):
+                level, why = self._level(reading, read)
+                danger = f", {DANGER_TO_OTHERS}" if line.provenance.startswith(DANGER_TO_OTHERS) else ""
+                kind = str(line.kind).replace("_", " ")
+                found.add(level, reading, reading.about, f"{words}: {kind}{danger}{why}")
         return found
 
     def _level(self, reading: Reading, read: TextRead) -> tuple[Level, str]:
@@ -361,12 +340,7 @@ class Detector:
         if found.about is None:
             found.about = self._about(chances, read)
         if not found.tokens:
-            soft = [(r.hit.first, r.hit.last) for r in read.readings if window[0] <= r.hit.first < window[1]]
-            found.tokens = soft or [(window[0], window[1] - 1)]
-            for reading in read.readings:
-                kind = reading.hit.line.kind
-                if kind is not None and chances[kind] >= 0.3 and kind not in found.kinds:
-                    found.kinds.append(kind)
+            _add_soft(found, read, chances, window)
         found.level = level
         found.reasons.append(f"the classifier finds a risk, probability {chances[RISK]:.2f}, limit {limit:.2f}")
 
@@ -478,6 +452,65 @@ def _cleared(judged: TurnJudgement) -> TurnJudgement:
 def _is_suspicion(judged: TurnJudgement) -> bool:
     """Whether the classifier alone flags a turn, and not surely; nothing of it is left at the next turn."""
     return judged.level == "concern" and not judged.has_lines and judged.score < SURE
+
+
+def _spans(newest: int, own: TurnJudgement, carried: Carried | None) -> tuple[Span, ...]:
+    """Where the words of danger stand, the newest turn first."""
+    found = [Span(newest, start, end, None) for start, end in own.spans]
+    found += [] if carried is None else [Span(place, start, end, None) for place, start, end in carried.places]
+    return tuple(sorted(found, key=lambda span: (-span.turn, span.start)))
+
+
+def _with_earlier(own: TurnJudgement, carried: Carried, text: str) -> TurnJudgement:
+    """The newest turn's judgement, or what an earlier turn leaves behind where that is graver."""
+    if LEVELS.index(carried.level) <= LEVELS.index(own.level):
+        return own
+    level: Level = "concern" if is_safe_now(text) else carried.level
+    reasons = (*carried.reasons, *own.reasons)
+    return replace(own, level=level, about=carried.about, kinds=carried.kinds, reasons=reasons)
+
+
+def _kinds(by_lines: Sequence[Kind], about: About, chances: dict[str, float]) -> tuple[Kind, ...]:
+    """Kinds of danger that lines name, or else the likeliest; with the likely ones, and as the person asks for."""
+    kinds: list[Kind] = [*by_lines] or [max(KINDS, key=lambda kind: chances[kind])]
+    kinds.extend(kind for kind in KINDS if chances[kind] >= 0.5 and kind not in kinds)
+    if about == "other" and "third_party" not in kinds:
+        kinds.append("third_party")
+    if about == "self" and "third_party" in kinds:
+        kinds.remove("third_party")
+    return tuple(kinds)
+
+
+def _add_soft(found: _Found, read: TextRead, chances: dict[str, float], window: tuple[int, int]) -> None:
+    """Where lines that do not flag by themselves stand in a window, or else all of it; and their kinds if likely."""
+    soft = [(r.hit.first, r.hit.last) for r in read.readings if window[0] <= r.hit.first < window[1]]
+    found.tokens = soft or [(window[0], window[1] - 1)]
+    for reading in read.readings:
+        kind = reading.hit.line.kind
+        if kind is not None and chances[kind] >= 0.3 and kind not in found.kinds:
+            found.kinds.append(kind)
+
+
+def _set_aside(found: _Found, reading: Reading, around: Surroundings) -> str:
+    """Notes what a line says of the whole text; why the line itself counts nothing, "" if it may."""
+    line = reading.hit.line
+    if reading.about == "fiction":
+        found.is_fiction = True
+        return "is said in a story, a song or a game"
+    if reading.is_negated:
+        found.is_denied = True
+    elif line.force == "hard" and line.level == "crisis" and not reading.is_past:
+        found.is_plain = True
+    if reading.is_past and around.is_resolved:
+        found.is_over = True
+        return "is told as over"
+    found.is_past = found.is_past or reading.is_past
+    return ""
+
+
+def _flags(reading: Reading) -> bool:
+    """Whether a line flags by itself here: not beside laughter, unless it tells of the past."""
+    return reading.hit.line.force == "hard" and (reading.is_past or not reading.is_playful)
 
 
 def _quoted(read: TextRead, hit: Hit) -> str:

@@ -175,43 +175,64 @@ def evaluate(
     """
     from empatheia.care.detector import Detector
 
-    if not 0.0 <= typos <= 1.0:
-        raise DataError(f"typos is {typos}; accepted: a share from 0 to 1.")
-    if n_before not in range(0, len(BEFORE) + 1, 2):
-        raise DataError(f"n_before is {n_before}; accepted: an even number from 0 to {len(BEFORE)}.")
+    _check_settings(typos, n_before)
     detector = Detector() if detector is None else detector
     found: list[Assessment] = []
     took: list[float] = []
     for item in items:
-        texts = [*BEFORE[:n_before], *(with_typos(text, typos, seed) if typos else text for text in item.turns)]
-        dialogue = Dialogue(item.id, tuple(Turn(ROLES[i % 2], text) for i, text in enumerate(texts)))
+        dialogue = _conversation(item, typos, n_before, seed)
         begin = time.perf_counter()
         found.append(detector.assess(dialogue))
         took.append(1000.0 * (time.perf_counter() - begin))
-    risks = [(i, a) for i, a in zip(items, found, strict=True) if i.level != "none"]
-    harmless = [(i, a) for i, a in zip(items, found, strict=True) if i.level == "none"]
-    crises = [(i, a) for i, a in risks if i.level == "crisis"]
-    kinds = dict.fromkeys(
-        (item.level == "none", item.kind) for item in sorted(items, key=lambda i: (i.level == "none", i.kind))
-    )
-    judge = getattr(detector, "encoder", None) or getattr(detector, "classifier", None)
+    pairs = list(zip(items, found, strict=True))
+    risks = [pair for pair in pairs if pair[0].level != "none"]
+    harmless = [pair for pair in pairs if pair[0].level == "none"]
+    crises = [pair for pair in risks if pair[0].level == "crisis"]
     return CareReport(
-        _share(risks, lambda a: a.is_flagged),
-        _share(crises, lambda a: a.level == "crisis"),
-        _share(harmless, lambda a: a.is_flagged),
-        _share(harmless, lambda a: a.level == "crisis"),
-        {
-            ("no risk: " if is_none else "") + kind: _share(
-                [(i, a) for i, a in (harmless if is_none else risks) if i.kind == kind], lambda a: a.is_flagged
-            )
-            for is_none, kind in kinds
-        },
-        tuple(_row(i, a) for i, a in risks if not a.is_flagged),
-        tuple(_row(i, a) for i, a in harmless if a.is_flagged),
+        _share(risks, _is_flagged),
+        _share(crises, _is_crisis),
+        _share(harmless, _is_flagged),
+        _share(harmless, _is_crisis),
+        {**_by_kind(risks), **{f"no risk: {kind}": share for kind, share in _by_kind(harmless).items()}},
+        tuple(_row(item, assessment) for item, assessment in risks if not assessment.is_flagged),
+        tuple(_row(item, assessment) for item, assessment in harmless if assessment.is_flagged),
         (round(float(np.median(took)), 3), round(float(np.percentile(took, 95)), 3)),
         dict(getattr(detector, "thresholds", {})),
-        dict(getattr(judge, "notes", {})),
+        _notes(detector),
     )
+
+
+def _check_settings(typos: float, n_before: int) -> None:
+    if not 0.0 <= typos <= 1.0:
+        raise DataError(f"typos is {typos}; accepted: a share from 0 to 1.")
+    if n_before not in range(0, len(BEFORE) + 1, 2):
+        raise DataError(f"n_before is {n_before}; accepted: an even number from 0 to {len(BEFORE)}.")
+
+
+def _notes(detector: object) -> dict[str, Any]:
+    """Training and validation of the classifier that has the last word; empty for a detector without one."""
+    judge = getattr(detector, "encoder", None) or getattr(detector, "classifier", None)
+    return dict(getattr(judge, "notes", {}))
+
+
+def _conversation(item: CareItem, typos: float, n_before: int, seed: int) -> Dialogue:
+    """An item with slips, and other talk in front of it."""
+    texts = [*BEFORE[:n_before], *(with_typos(text, typos, seed) if typos else text for text in item.turns)]
+    return Dialogue(item.id, tuple(Turn(ROLES[i % 2], text) for i, text in enumerate(texts)))
+
+
+def _is_flagged(assessment: Assessment) -> bool:
+    return assessment.is_flagged
+
+
+def _is_crisis(assessment: Assessment) -> bool:
+    return assessment.level == "crisis"
+
+
+def _by_kind(pairs: Sequence[tuple[CareItem, Assessment]]) -> dict[str, Share]:
+    """The share flagged of every kind, in the order of the alphabet."""
+    kinds = sorted({item.kind for item, _ in pairs})
+    return {kind: _share([pair for pair in pairs if pair[0].kind == kind], _is_flagged) for kind in kinds}
 
 
 def _share(pairs: Iterable[tuple[CareItem, Assessment]], is_found: Callable[[Assessment], bool]) -> Share:

@@ -12,7 +12,7 @@ takes True (the shipped check, the default), a :class:`~empatheia.care.Care`, or
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, wraps
 from typing import Any
@@ -56,6 +56,11 @@ def answered(care: Care, item: Any, ask: Callable[[Any], Any]) -> Any:
     items = list(item)
     if not all(isinstance(one, str | Dialogue) for one in items):
         return ask(items)
+    return _all_answered(care, items, ask)
+
+
+def _all_answered(care: Care, items: Sequence[str | Dialogue], ask: Callable[[Any], Any]) -> list[Reply]:
+    """The guarded answers to several inputs; the responder is asked for all those at once that it may answer."""
     found = care.check_all(items)
     left = [place for place, checked in enumerate(found) if not checked.instead]
     try:

@@ -131,13 +131,15 @@ def _words(raw: str) -> tuple[str, ...]:
         return _uncontracted(word)
     if word in _CONTRACTED:
         return tuple(_CONTRACTED[word].split())
-    if len(word) >= 7 and word not in SENSITIVE:
-        if joined := _segmented(word):
-            return joined
-        return (_unmisspelt(word),)
-    if len(word) == 6:
-        return (_unmisspelt(word),)
-    return (word,)
+    return _corrected(word)
+
+
+def _corrected(word: str) -> tuple[str, ...]:
+    """A long word without its misspelling, or the words that were run together in it."""
+    if len(word) < 6 or (len(word) > 6 and word in SENSITIVE):
+        return (word,)
+    joined = _segmented(word) if len(word) > 6 else ()
+    return joined or (_unmisspelt(word),)
 
 
 def _shrunk(match: re.Match[str]) -> str:

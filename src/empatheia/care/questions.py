@@ -81,30 +81,35 @@ def read_answer(question: str, answer: str) -> Answer | None:
         question: The listener's turn.
         answer: The speaker's turn after it.
     """
-    asked, said = _joined(question[-LONGEST:]), _joined(answer[:LONGEST])
-    if not ("?" in question or asked.startswith((" i asked", " tell me", " last time"))):
+    topic, kind = _asked_about(question)
+    if not topic or kind is None:
         return None
-    if (topic := next((name for name, pattern in _ABOUT.items() if pattern.search(asked)), None)) is None:
-        return None
-    kind = _KINDS[topic]
-    if topic == "hurt" and _BY_SOMEBODY.search(asked):
-        kind = "abuse"
-    if topic == "safe" and _OF_SOMEBODY.search(asked):
-        kind = "third_party"
+    said = _joined(answer[:LONGEST])
     n_words = len(said.split())
     is_no = bool(_NO.search(said)) and (not _NO_BUT.search(said) or bool(_PLAIN.search(said)))
     if topic == "safe" and not (is_no and _PLAIN.search(said)):
         return _of_safety(said, is_no, n_words, kind)
     if is_no:
         return Answer("none", kind, "", is_denial=True)
-    is_yes = bool(_YES.search(said))
-    if is_yes and topic in ("life", "done"):
-        return Answer("crisis", kind, "answers the question about danger with yes")
-    if is_yes:
-        return Answer("concern", kind, "answers the question about danger with yes")
+    if _YES.search(said):
+        level: Level = "crisis" if topic in ("life", "done") else "concern"
+        return Answer(level, kind, "answers the question about danger with yes")
     if topic in ("life", "done", "other") and 0 < n_words <= SHORT and "?" not in answer:
         return Answer("concern", kind, "does not answer the question about danger with no")
     return None
+
+
+def _asked_about(question: str) -> tuple[str, Kind | None]:
+    """What a turn asks about, a key of ``_ABOUT``, and of which kind the danger is; "" and None if it does not ask."""
+    asked = _joined(question[-LONGEST:])
+    if not ("?" in question or asked.startswith((" i asked", " tell me", " last time"))):
+        return "", None
+    topic = next((name for name, pattern in _ABOUT.items() if pattern.search(asked)), "")
+    if topic == "hurt" and _BY_SOMEBODY.search(asked):
+        return topic, "abuse"
+    if topic == "safe" and _OF_SOMEBODY.search(asked):
+        return topic, "third_party"
+    return topic, _KINDS.get(topic)
 
 
 def _of_safety(said: str, is_no: bool, n_words: int, kind: Kind) -> Answer | None:

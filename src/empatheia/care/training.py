@@ -237,26 +237,16 @@ def train(texts: Sequence[LabelledText], lexicon: Lexicon) -> tuple[LinearClassi
     reader = Detector(lexicon, LinearClassifier.blank(), encoder=False)
     reads = [reader.read(text.text) for text in texts]
     own = np.asarray([not text.voice.startswith((EVERYDAY, TOLD)) for text in texts])
-    ours = [text.text for text in texts if not text.voice.startswith((EVERYDAY, TOLD))]
+    ours = [text.text for text, is_ours in zip(texts, own, strict=True) if is_ours]
     noisy = matrix([reader.read(with_typos(text, 0.12, SEED)) for text in ours])
     features, labels = matrix(reads), targets(texts)
     chances = held_out(texts, features, noisy, own)
     by_lines = [reader.by_lines(read).level for read in reads]
     is_risk = labels[:, 0] == 1
-    speakers = np.asarray([text.weight == TURN_WEIGHTS["speaker"] for text in texts])
+    parts = _harmless(texts, own, is_risk)
     found = np.maximum(chances[:, 0], [float(level != "none") for level in by_lines])
     grave = np.maximum(chances[:, 1], [float(level == "crisis") for level in by_lines])
-    parts = {
-        "everyday": speakers & np.asarray([text.voice.startswith(EVERYDAY) for text in texts]),
-        "told": speakers & np.asarray([text.voice.startswith(TOLD) for text in texts]),
-        "near_misses": own & ~is_risk,
-    }
-    parts = {name: part for name, part in parts.items() if part.any()}
-    judges = [part for name, part in parts.items() if name != "near_misses"] or [parts["near_misses"]]
-    limits = {
-        RISK: max(limit_for(found, part, FALSE_ALARMS) for part in judges),
-        CRISIS: max(limit_for(grave, part, FALSE_CRISES) for part in judges),
-    }
+    limits = _limits(found, grave, parts)
     weights = np.asarray([text.weight for text in texts], dtype=np.float32)
     wide, wide_bias = fit(
         stacked(features, noisy),
@@ -270,17 +260,47 @@ def train(texts: Sequence[LabelledText], lexicon: Lexicon) -> tuple[LinearClassi
         "risks": int(is_risk.sum()),
         "validation_recall": round(float(flagged[is_risk].mean()), 4),
         "validation_recall_of_lines": round(float((found[is_risk] == 1.0).mean()), 4),
-    }
-    for name, part in parts.items():
-        notes[name] = int(part.sum())
-        notes["validation_false_alarms_" + name] = round(float(flagged[part].mean()), 4)
-        notes["validation_false_crises_" + name] = round(float((flagged & (grave >= limits[CRISIS]))[part].mean()), 4)
-    by_kind = {kind: [i for i, text in enumerate(texts) if is_risk[i] and kind in text.kinds] for kind in KINDS}
-    notes["validation_recall_by_kind"] = {
-        kind: f"{int(flagged[places].sum())}/{len(places)}" for kind, places in by_kind.items()
+        **_false_alarms(flagged, flagged & (grave >= limits[CRISIS]), parts),
+        "validation_recall_by_kind": _recall_by_kind(texts, flagged, is_risk),
     }
     bias = np.concatenate([wide_bias, narrow_bias])
     return LinearClassifier(wide, narrow, bias, limits, notes), chances
+
+
+def _harmless(texts: Sequence[LabelledText], own: np.ndarray, is_risk: np.ndarray) -> dict[str, np.ndarray]:
+    """Which texts belong to each harmless part, by its name; no empty part. Shape of each: ``(len(texts),)``."""
+    speakers = np.asarray([text.weight == TURN_WEIGHTS["speaker"] for text in texts])
+    parts = {
+        "everyday": speakers & np.asarray([text.voice.startswith(EVERYDAY) for text in texts]),
+        "told": speakers & np.asarray([text.voice.startswith(TOLD) for text in texts]),
+        "near_misses": own & ~is_risk,
+    }
+    return {name: part for name, part in parts.items() if part.any()}
+
+
+def _limits(found: np.ndarray, grave: np.ndarray, parts: dict[str, np.ndarray]) -> dict[str, float]:
+    """The limits of a risk and of a crisis, by talk that is no near miss where there is any."""
+    judges = [part for name, part in parts.items() if name != "near_misses"] or [parts["near_misses"]]
+    return {
+        RISK: max(limit_for(found, part, FALSE_ALARMS) for part in judges),
+        CRISIS: max(limit_for(grave, part, FALSE_CRISES) for part in judges),
+    }
+
+
+def _false_alarms(flagged: np.ndarray, crises: np.ndarray, parts: dict[str, np.ndarray]) -> dict[str, object]:
+    """Size, false alarms and false crises of every harmless part, for the notes."""
+    notes: dict[str, object] = {}
+    for name, part in parts.items():
+        notes[name] = int(part.sum())
+        notes["validation_false_alarms_" + name] = round(float(flagged[part].mean()), 4)
+        notes["validation_false_crises_" + name] = round(float(crises[part].mean()), 4)
+    return notes
+
+
+def _recall_by_kind(texts: Sequence[LabelledText], flagged: np.ndarray, is_risk: np.ndarray) -> dict[str, str]:
+    """Of every kind of danger how many risks are flagged: ``83/122``."""
+    by_kind = {kind: [i for i, text in enumerate(texts) if is_risk[i] and kind in text.kinds] for kind in KINDS}
+    return {kind: f"{int(flagged[places].sum())}/{len(places)}" for kind, places in by_kind.items()}
 
 
 def measure_lines(texts: Iterable[LabelledText], lexicon: Lexicon) -> dict[int, tuple[int, int, int]]:

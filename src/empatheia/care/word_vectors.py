@@ -88,6 +88,14 @@ def shipped_word_vectors() -> WordVectors:
     return WordVectors.load()
 
 
+def _known(texts: Sequence[Sequence[str]], pieces: Sequence[str]) -> list[str]:
+    """The words that get a vector: those of the texts that are there twice, the commonest first, then the encoder's."""
+    counts = Counter(word for words in texts for word in words)
+    own = [word for word, n in counts.most_common() if n >= 2]
+    others = [piece for piece in pieces if len(piece) > 1]
+    return [word for word in dict.fromkeys([*own, *others]) if word.isascii() and word.isalpha()][:KNOWN]
+
+
 def make(texts: Sequence[Sequence[str]], path: Path = WORDS) -> None:
     """Writes the file anew.
 
@@ -108,12 +116,9 @@ def make(texts: Sequence[Sequence[str]], path: Path = WORDS) -> None:
     from safetensors.numpy import save_file
 
     folder = resolve_model("minilm")
-    counts = Counter(word for words in texts for word in words)
     shares = Counter(word for words in texts for word in set(words))
-    own = [word for word, n in counts.most_common() if n >= 2 and word.isascii() and word.isalpha()]
     vocabulary = read_record(folder / "tokenizer.json")["model"]["vocab"]
-    others = [word for word in sorted(vocabulary, key=vocabulary.get) if word.isascii() and word.isalpha()]
-    words = list(dict.fromkeys([*own, *(word for word in others if len(word) > 1)]))[:KNOWN]
+    words = _known(texts, sorted(vocabulary, key=vocabulary.get))
     vectors = distil_vectors(folder, words, width=WIDTH)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True) + 1e-9
     classes = KMeans(CLASSES, n_init=1, max_iter=20, random_state=0).fit_predict(vectors)  # pyright: ignore

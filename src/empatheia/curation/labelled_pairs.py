@@ -123,34 +123,31 @@ def pairs_of(films: Iterable[LabelledFilm], first_film: int = 0) -> LabelledPair
     """All pairs inside of dialogues."""
     from empatheia.curation.segmenter import RULES
 
-    parts: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, np.ndarray]]] = []
-    texts: list[tuple[str, str]] = []
-    for number, film in enumerate(films, first_film):
-        said = film.sentences
-        if len(said) < 2:
-            continue
-        neighbours = list(zip(range(len(said) - 1), range(1, len(said)), strict=True))
-        inside = np.array([film.dialogues[a] == film.dialogues[b] != "" for a, b in neighbours])
-        is_new = np.array([film.speakers[a] != film.speakers[b] for a, b in neighbours])
-        crosses = np.array([said[a].last_block != said[b].first_block or said[a].last_block < 0 for a, b in neighbours])
-        rules = {name: rule.is_same(said)[inside] for name, rule in RULES.items()}
-        parts.append(
-            (pair_features(said)[inside], is_new[inside], np.full(inside.sum(), number), crosses[inside], rules)
-        )
-        plain = [strip_marks(one.text)[0] for one in said]
-        texts += [(plain[a], plain[b]) for (a, b), ok in zip(neighbours, inside, strict=True) if ok]
-    if not parts:
-        none = np.zeros(0, bool)
-        empty = dict.fromkeys(RULES, none)
-        return LabelledPairs(np.zeros((0, len(SLOTS)), np.int32), none, np.zeros(0, np.int64), none, empty, ())
-    rules = {name: np.concatenate([part[4][name] for part in parts]) for name in RULES}
+    parts = [_of_film(film, number) for number, film in enumerate(films, first_film) if len(film.sentences) > 1]
+    if parts:
+        return joined(*parts)
+    none = np.zeros(0, bool)
+    empty = dict.fromkeys(RULES, none)
+    return LabelledPairs(np.zeros((0, len(SLOTS)), np.int32), none, np.zeros(0, np.int64), none, empty, ())
+
+
+def _of_film(film: LabelledFilm, number: int) -> LabelledPairs:
+    """The pairs inside of dialogues of one film, of at least two sentences."""
+    from empatheia.curation.segmenter import RULES
+
+    said = film.sentences
+    neighbours = [(i, i + 1) for i in range(len(said) - 1)]
+    inside = np.array([film.dialogues[a] == film.dialogues[b] != "" for a, b in neighbours])
+    is_new = np.array([film.speakers[a] != film.speakers[b] for a, b in neighbours])
+    crosses = np.array([said[a].last_block != said[b].first_block or said[a].last_block < 0 for a, b in neighbours])
+    plain = [strip_marks(one.text)[0] for one in said]
     return LabelledPairs(
-        np.concatenate([part[0] for part in parts]),
-        np.concatenate([part[1] for part in parts]),
-        np.concatenate([part[2] for part in parts]),
-        np.concatenate([part[3] for part in parts]),
-        rules,
-        tuple(texts),
+        pair_features(said)[inside],
+        is_new[inside],
+        np.full(inside.sum(), number),
+        crosses[inside],
+        {name: rule.is_same(said)[inside] for name, rule in RULES.items()},
+        tuple((plain[a], plain[b]) for (a, b), is_inside in zip(neighbours, inside, strict=True) if is_inside),
     )
 
 

@@ -49,6 +49,7 @@ _CLASSES = {
 }
 _CLASS_OF = {word: number for number, words in enumerate(_CLASSES.values(), 1) for word in words.split()}
 _WH, _AUX, _YES, _NO, _OH = (list(_CLASSES).index(name) + 1 for name in ("wh", "aux", "yes", "no", "oh"))
+_ANSWERS = {_YES: 1, _NO: 2, _OH: 3}
 _FIRST_PERSON, _SECOND_PERSON = 1, 2
 _SUFFIXES = (("ing", 20), ("ed", 21), ("ly", 22), ("s", 23))
 _MOST_CACHED = 1 << 19
@@ -158,26 +159,51 @@ def _facts(text: str, tokens: list[str], classes: list[int], emphasis: bool) -> 
     """Of one sentence, in the order of ``_END`` and so on."""
     if not tokens:
         return (*_NO_FACTS[:_EMPHASIS], int(emphasis), *_NO_FACTS[_EMPHASIS + 1 :])
-    last, first = tokens[-1], text.lstrip()[:1]
-    end = _ENDS.get(last, 9 if last in _QUOTES or last in ")]" else 0)
-    if end == 9 and len(tokens) > 1:
-        end = _ENDS.get(tokens[-2], 9)
-    start = 1 if first.isupper() else 2 if first.islower() else 3 if first.isdigit() else 4 if first in _QUOTES else 5
-    if tokens[0] in ("...", "\u2026"):
-        start = 6
     n = len(classes)
-    is_loud = text.isupper() and sum(map(str.isalpha, text)) > 2
-    opened = 0
-    if "(" in text or '"' in text:
-        opened = (text.count("(") > text.count(")")) + 2 * (text.count('"') % 2)
-    question = 0
-    if end == 3:
-        question = 2 if _WH in classes[:2] else 3 if classes[:1] == [_AUX] else 4 if n <= 2 else 1
+    end = _end(tokens)
     persons = (_FIRST_PERSON in classes) + 2 * (_SECOND_PERSON in classes)
     vocative = len(tokens) > 3 and tokens[-3] == "," and tokens[-2][:1].isalpha()
-    yes_no = 1 if classes[:1] == [_YES] else 2 if classes[:1] == [_NO] else 3 if classes[:1] == [_OH] else 0
-    size = bisect_left(_SIZES, n)
-    return end, start, size, opened, int(is_loud), question, persons, vocative, int(emphasis), len(text), yes_no
+    return (
+        end,
+        _start(text, tokens),
+        bisect_left(_SIZES, n),
+        _opened(text),
+        int(text.isupper() and sum(map(str.isalpha, text)) > 2),
+        _question(classes) if end == _ENDS["?"] else 0,
+        persons,
+        vocative,
+        int(emphasis),
+        len(text),
+        _ANSWERS.get(classes[0], 0) if classes else 0,
+    )
+
+
+def _end(tokens: list[str]) -> int:
+    """The mark at the end, behind which a quote or a bracket may stand (9 if nothing is known of it)."""
+    last = tokens[-1]
+    end = _ENDS.get(last, 9 if last in _QUOTES or last in ")]" else 0)
+    return _ENDS.get(tokens[-2], 9) if end == 9 and len(tokens) > 1 else end
+
+
+def _start(text: str, tokens: list[str]) -> int:
+    """How a sentence begins: a capital, a small letter, a digit, a quote, another mark, or dots."""
+    if tokens[0] in ("...", "\u2026"):
+        return 6
+    first = text.lstrip()[:1]
+    tests = (first.isupper(), first.islower(), first.isdigit(), first in _QUOTES)
+    return next((place for place, holds in enumerate(tests, 1) if holds), 5)
+
+
+def _opened(text: str) -> int:
+    """Which of a bracket (1) and a quotation (2) is left open."""
+    return (text.count("(") > text.count(")")) + 2 * (text.count('"') % 2)
+
+
+def _question(classes: list[int]) -> int:
+    """Kind of a question: by a question word, by its verb, a word or two, or another."""
+    if _WH in classes[:2]:
+        return 2
+    return 3 if classes[:1] == [_AUX] else 4 if len(classes) <= 2 else 1
 
 
 def _mixed(slot: int, code: np.ndarray) -> np.ndarray:

@@ -34,6 +34,26 @@ NO_REPEAT = 4
 """What ``no_repeat_ngram_size`` is for a language model where nothing was said: small ones go round in circles."""
 
 
+_WHOLE = {
+    "num_beams": (1, 64),
+    "top_k": (0, 10**6),
+    "max_new_tokens": (1, MAX_NEW_TOKENS_LIMIT),
+    "seed": (0, 2**63 - 1),
+    "no_repeat_ngram_size": (0, 64),
+}
+"""Settings that are whole numbers, and the least and most of each."""
+
+
+def _check_whole(name: str, value: object, lowest: int, highest: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or not lowest <= value <= highest:
+        raise DecodingError(f"{name} is {value!r}; accepted: a whole number from {lowest} to {highest}.")
+
+
+def _check_share(name: str, value: object, highest: int) -> None:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value <= highest:
+        raise DecodingError(f"{name} is {value!r}; accepted: above 0 up to {highest}; 1 leaves it out.")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Decoding:
     """How a reply is chosen.
@@ -73,18 +93,10 @@ class Decoding:
         if self.strategy not in names:
             hint = nearest(str(self.strategy), names)
             raise DecodingError(f"unknown strategy {self.strategy!r}.{hint} Accepted: {', '.join(names)}.")
-        for name, lowest, highest in (
-            ("num_beams", 1, 64),
-            ("top_k", 0, 10**6),
-            ("max_new_tokens", 1, MAX_NEW_TOKENS_LIMIT),
-            ("seed", 0, 2**63 - 1),
-            ("no_repeat_ngram_size", 0, 64),
-        ):
+        for name, (lowest, highest) in _WHOLE.items():
             value = getattr(self, name)
-            if name == "no_repeat_ngram_size" and value is None:
-                continue
-            if not isinstance(value, int) or isinstance(value, bool) or not lowest <= value <= highest:
-                raise DecodingError(f"{name} is {value!r}; accepted: a whole number from {lowest} to {highest}.")
+            if not (name == "no_repeat_ngram_size" and value is None):
+                _check_whole(name, value, lowest, highest)
         if self.label is not None:
             try:
                 object.__setattr__(self, "label", canonical_emotion(str(self.label)))
@@ -94,11 +106,8 @@ class Decoding:
             raise DecodingError(
                 f"temperature is {self.temperature!r}; accepted: above 0 up to 100; no randomness: greedy."
             )
-
-        for name, what, highest in (("top_p", "above 0 up to 1", 1), ("repetition_penalty", "above 0 up to 10", 10)):
-            value = getattr(self, name)
-            if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value <= highest:
-                raise DecodingError(f"{name} is {value!r}; accepted: {what}; 1 leaves it out.")
+        _check_share("top_p", self.top_p, 1)
+        _check_share("repetition_penalty", self.repetition_penalty, 10)
 
     def to_dict(self) -> dict[str, Any]:
         """The settings that had a say in the reply."""

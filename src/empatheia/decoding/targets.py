@@ -230,23 +230,34 @@ def named(text: str, words: Sequence[str], turn: int = 0) -> Targets:
     places = words_of(text)
     spans: list[Span] = []
     for name in words:
-        pattern = re.compile(r"\s+".join(map(re.escape, name.split())), re.IGNORECASE)
-        whole = [match.span() for match in pattern.finditer(text) if match.group()]
-        whole = [(a, b) for a, b in whole if any(a == s for s, _ in places) and any(b == e for _, e in places)]
+        whole = _whole_words(text, name, places)
         if not whole:
-            known = [word for word in dict.fromkeys(text[a:b] for a, b in places) if is_candidate(word)]
-            lowered = {word.lower(): word for word in known}
-            near = difflib.get_close_matches(name.strip().lower(), list(lowered), n=3, cutoff=0.5)
-            hint = f" Near words there: {', '.join(lowered[word] for word in near)}." if near else ""
-            raise DataError(
-                f"the word {name!r} does not stand in {_short(text)!r}.{hint} Accepted:"
-                f" {', '.join(known[:12]) or 'none, the text has no content word'}."
-            )
+            raise DataError(_not_there(text, name, places))
         own = [Span(turn, s, e) for a, b in whole for s, e in places if a <= s and e <= b and is_candidate(text[s:e])]
         if not own:
             raise DataError(f"the word {name!r} is a stop word or punctuation; name a word with content.")
         spans += [span for span in own if span not in spans]
     return Targets(text, tuple(spans), turn, source="given")
+
+
+def _whole_words(text: str, name: str, places: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Where a word or phrase stands, in any case, from the beginning of a word to the end of one."""
+    pattern = re.compile(r"\s+".join(map(re.escape, name.split())), re.IGNORECASE)
+    starts, ends = {start for start, _ in places}, {end for _, end in places}
+    found = [match.span() for match in pattern.finditer(text) if match.group()]
+    return [(start, end) for start, end in found if start in starts and end in ends]
+
+
+def _not_there(text: str, name: str, places: Sequence[tuple[int, int]]) -> str:
+    """Says that a word does not stand in a text, and which near ones do."""
+    known = [word for word in dict.fromkeys(text[a:b] for a, b in places) if is_candidate(word)]
+    lowered = {word.lower(): word for word in known}
+    near = difflib.get_close_matches(name.strip().lower(), list(lowered), n=3, cutoff=0.5)
+    hint = f" Near words there: {', '.join(lowered[word] for word in near)}." if near else ""
+    return (
+        f"the word {name!r} does not stand in {_short(text)!r}.{hint} Accepted:"
+        f" {', '.join(known[:12]) or 'none, the text has no content word'}."
+    )
 
 
 def of_understanding(understanding: Understanding, k: int | None = N_WORDS) -> Targets:

@@ -57,35 +57,61 @@ def exchange(
         temperature: Above 0; larger = closer to even.
     """
     bases = np.array(words.bases)
-    forbidden = [np.isin(bases, [base_form(word) for word in own.words]) for own in targets]
-    written: list[list[dict[tuple[int, int], str]]] = [[{} for _ in range(n)] for _ in targets]
-    possible = [n if own.spans else 0 for own in targets]
-    reasons = ["" if own.spans else "it has no target word" for own in targets]
+    drafts = [_Draft(own, n, np.isin(bases, [base_form(word) for word in own.words])) for own in targets]
     for round_ in range(max((len(own.spans) for own in targets), default=0)):
-        active = [i for i, own in enumerate(targets) if len(own.spans) > round_ and possible[i]]
-        gaps = [_gap(i, j, targets[i], round_, written[i][j]) for i in active for j in range(n)]
+        active = [i for i, own in enumerate(targets) if len(own.spans) > round_ and drafts[i].possible]
+        gaps = [_gap(i, j, targets[i], round_, drafts[i].written[j]) for i in active for j in range(n)]
         found = scores(gaps) if gaps else np.zeros((0, len(bases)))
         for place, i in enumerate(active):
-            span, own = targets[i].in_order[round_], targets[i]
-            taken = forbidden[i].copy()
-            for j in range(n):
-                draws = seeded(seed, "exchange", own.text, span.start, j).gumbel(size=len(bases))
-                noisy = np.where(taken, -np.inf, found[place * n + j] / temperature + draws)
-                best = int(noisy.argmax())
-                if noisy[best] == -np.inf:
-                    word = own.text[span.start : span.end]
-                    possible[i] = min(possible[i], j)
-                    reasons[i] = f"of {len(bases)} known words {j} can stand for {word!r}"
-                    break
-                written[i][j][span.start, span.end] = cased_like(words.words[best], own.text[span.start : span.end])
-                taken |= bases == bases[best]
-    out = []
-    for i, own in enumerate(targets):
+            drafts[i].fill(round_, found[place * n : (place + 1) * n] / temperature, words, bases, seed)
+    return [draft.made() for draft in drafts]
+
+
+class _Draft:
+    """The distractors of one text while they are written.
+
+    Args:
+        own: The text and its words.
+        n: Distractors wanted.
+        forbidden: Which words of the list are forms of its own. Shape: ``(words,)``.
+    """
+
+    def __init__(self, own: Targets, n: int, forbidden: np.ndarray) -> None:
+        self.own, self.forbidden = own, forbidden
+        self.written: list[dict[tuple[int, int], str]] = [{} for _ in range(n)]
+        self.possible = n if own.spans else 0
+        self.reason = "" if own.spans else "it has no target word"
+
+    def fill(self, round_: int, scores: np.ndarray, words: WordList, bases: np.ndarray, seed: int) -> None:
+        """Fills the gap of one target word in every distractor; fewer are possible where the words run out.
+
+        Args:
+            round_: Which target word, in reading order.
+            scores: Of the list's words, over the temperature. Shape: ``(n, words)``.
+            words: The list.
+            bases: Base forms of the list. Shape: ``(words,)``.
+            seed: Of the draws.
+        """
+        span = self.own.in_order[round_]
+        original = self.own.text[span.start : span.end]
+        taken = self.forbidden.copy()
+        for j, written in enumerate(self.written):
+            draws = seeded(seed, "exchange", self.own.text, span.start, j).gumbel(size=len(bases))
+            noisy = np.where(taken, -np.inf, scores[j] + draws)
+            best = int(noisy.argmax())
+            if noisy[best] == -np.inf:
+                self.possible = min(self.possible, j)
+                self.reason = f"of {len(bases)} known words {j} can stand for {original!r}"
+                break
+            written[span.start, span.end] = cased_like(words.words[best], original)
+            taken |= bases == bases[best]
+
+    def made(self) -> Made:
+        """The distractors that are whole."""
         replaced = tuple(
-            tuple(world[span.start, span.end] for span in own.spans) for world in written[i][: possible[i]]
+            tuple(world[span.start, span.end] for span in self.own.spans) for world in self.written[: self.possible]
         )
-        out.append(Made(tuple(exchanged(own, row) for row in replaced), replaced, reasons[i]))
-    return out
+        return Made(tuple(exchanged(self.own, row) for row in replaced), replaced, self.reason)
 
 
 def _gap(item: int, world: int, own: Targets, round_: int, written: dict[tuple[int, int], str]) -> Gap:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from empatheia.metrics.rows import LEVEL, Measured, ScoreRow, TestRow
@@ -29,30 +30,45 @@ def measured_by_names(metrics: Mapping[str, Any]) -> Measured:
     Args:
         metrics: Of a run record: name to ``Score.to_dict()``, to a comparison, or to anything else.
     """
-    rows: list[ScoreRow] = []
-    tests: list[TestRow] = []
-    facts: dict[str, Any] = {}
+    found = _Found()
     whose = "system" if "systems" in metrics else "variant"
     is_grid = isinstance(metrics.get("systems"), Mapping) or isinstance(metrics.get("variants"), Mapping)
     for name, value in metrics.items():
         if is_score(value):
-            rows.append(_row(name, value, whose if is_grid else ""))
+            found.rows.append(_row(name, value, whose if is_grid else ""))
         elif fold := _FOLD.fullmatch(name):
             labels = {"fold": fold.group(1), "of": fold.group(2), "threshold": fold.group(3)}
-            rows += _fold_rows(labels, value)
-            facts[name] = {key: own for key, own in value.items() if key != "scores"}
-        elif name == "tests" and isinstance(value, Mapping):
-            tests += (_system_test(told, result, whose) for told, result in value.items())
-        elif isinstance(value, Mapping) and "difference" in value and name.count(": ") == 2:
-            place, pair, metric = name.split(": ")
-            ours, _, other = pair.partition(" - ")
-            tests.append(TestRow(metric, {"set": place, "method": ours}, other, value))
-        elif isinstance(value, Mapping) and any(map(is_score, value.values())):
-            rows += (_row(f"{name}: {key}", own, "") for key, own in value.items() if is_score(own))
-            facts[name] = {key: own for key, own in value.items() if not is_score(own)}
+            found.rows.extend(_fold_rows(labels, value))
+            found.facts[name] = {key: own for key, own in value.items() if key != "scores"}
+        elif isinstance(value, Mapping):
+            _add_group(found, name, value, whose)
         else:
-            facts[name] = value
-    return Measured(rows, tests, facts)
+            found.facts[name] = value
+    return Measured(found.rows, found.tests, found.facts)
+
+
+@dataclass
+class _Found:
+    """What has been read of a record."""
+
+    rows: list[ScoreRow] = field(default_factory=list)
+    tests: list[TestRow] = field(default_factory=list)
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+def _add_group(found: _Found, name: str, value: Mapping[str, Any], whose: str) -> None:
+    """Adds tests between systems, one comparison, several scores under one name, or facts."""
+    if name == "tests":
+        found.tests.extend(_system_test(told, result, whose) for told, result in value.items())
+    elif "difference" in value and name.count(": ") == 2:
+        place, pair, metric = name.split(": ")
+        ours, _, other = pair.partition(" - ")
+        found.tests.append(TestRow(metric, {"set": place, "method": ours}, other, value))
+    elif any(map(is_score, value.values())):
+        found.rows.extend(_row(f"{name}: {key}", own, "") for key, own in value.items() if is_score(own))
+        found.facts[name] = {key: own for key, own in value.items() if not is_score(own)}
+    else:
+        found.facts[name] = value
 
 
 def is_score(value: Any) -> bool:

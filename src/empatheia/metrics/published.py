@@ -189,16 +189,9 @@ def published(paper: str, table: str, row: str, setting: str = "", dataset: str 
         >>> print(published("gao2021", "Table 2", "Ours(Soft)")["BLEU"])
         1.774 ± 0.063
     """
-    numbers = [number for number in read_published() if number.paper == paper]
-    _require(paper, list(PAPERS), "paper")
     table = f"Table {table}" if table.isdigit() else table
-    _require(table, [number.table for number in numbers], f"table of {paper}")
-    numbers = [number for number in numbers if number.table == table]
-    _require(row, [number.row for number in numbers], f"row of {paper}, {table}")
-    numbers = [number for number in numbers if number.row == row]
-    chosen = [n for n in numbers if has_words(setting, n.setting) and has_words(dataset, n.dataset)]
-    exact = [n for n in chosen if setting in ("", n.setting) and dataset in ("", n.dataset)]
-    chosen = exact or chosen
+    numbers = _row_of(paper, table, row)
+    chosen = _chosen(numbers, setting, dataset)
     if not chosen or len({number.metric for number in chosen}) < len(chosen):
         found = sorted({f"dataset {n.dataset!r}, setting {n.setting!r}" for n in chosen or numbers})
         trouble = "nothing matches" if not chosen else "a metric is printed more than once; choose by"
@@ -206,6 +199,22 @@ def published(paper: str, table: str, row: str, setting: str = "", dataset: str 
             f"{paper}, {table}, {row}: {trouble} setting={setting!r}, dataset={dataset!r}; known: {'; '.join(found)}."
         )
     return {number.metric: number for number in chosen}
+
+
+def _chosen(numbers: list[Published], setting: str, dataset: str) -> list[Published]:
+    """The numbers of a setting and a set: those with just these names, or else with their words."""
+    chosen = [n for n in numbers if has_words(setting, n.setting) and has_words(dataset, n.dataset)]
+    return [n for n in chosen if setting in ("", n.setting) and dataset in ("", n.dataset)] or chosen
+
+
+def _row_of(paper: str, table: str, row: str) -> list[Published]:
+    """All numbers of a row, in every setting and on every set; raises ConfigError where there is none."""
+    numbers = [number for number in read_published() if number.paper == paper]
+    _require(paper, list(PAPERS), "paper")
+    _require(table, [number.table for number in numbers], f"table of {paper}")
+    numbers = [number for number in numbers if number.table == table]
+    _require(row, [number.row for number in numbers], f"row of {paper}, {table}")
+    return [number for number in numbers if number.row == row]
 
 
 @dataclass(frozen=True, slots=True)

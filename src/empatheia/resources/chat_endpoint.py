@@ -259,30 +259,36 @@ class ChatEndpoint:
                 told = (self.host, self._hidden(trouble)[:_SHOWN], attempt + 1, self.retries + 1, wait)
                 _LOG.warning("%s: %s; try %d of %d in %.0f s", *told)
                 self._sleep(wait)
-            asked = None
             try:
                 text = self._post(raw)
                 return self._without_key(_answer_of(text, attempt + 1, time.monotonic() - begun))
-            except HTTPError as error:
-                with error:
-                    said, asked = self._said(error), _seconds(error.headers.get("Retry-After"))
-                if error.code not in RETRIED:
-                    raise EndpointError(f"{self.host} refused with {error.code}: {said}{_remedy(error.code)}") from None
-                trouble = f"{error.code}: {said}"
-            except TimeoutError as error:
-                whole = str(error) if "no whole answer" in str(error) else ""
-                trouble = whole or f"no answer within {self.timeout:g} s"
-            except URLError as error:
-                if attempt + 1 >= UNREACHED_TRIES and isinstance(error.reason, _UNREACHED):
-                    raise EndpointError(self._unreached(error.reason)) from None
-                timed_out = isinstance(error.reason, TimeoutError)
-                trouble = f"no answer within {self.timeout:g} s" if timed_out else f"no connection ({error.reason})"
-            except (OSError, HTTPException) as error:
-                trouble = f"the connection broke ({type(error).__name__})"
-            except _UnreadableError as error:
-                trouble = str(error)
+            except (OSError, HTTPException, _UnreadableError) as error:
+                trouble, asked = self._trouble(error, attempt + 1)
         tries = f"{self.retries + 1} tries" if self.retries else "1 try"
         raise EndpointError(f"{self.host} gave no answer in {tries}; last: {self._hidden(trouble)[:_SHOWN]}")
+
+    def _trouble(self, error: OSError | HTTPException | _UnreadableError, tried: int) -> tuple[str, float | None]:
+        """What went wrong in a try, and how many seconds the server asks to wait.
+
+        Raises:
+            EndpointError: Another try would not help.
+        """
+        if isinstance(error, HTTPError):
+            with error:
+                said, asked = self._said(error), _seconds(error.headers.get("Retry-After"))
+            if error.code not in RETRIED:
+                raise EndpointError(f"{self.host} refused with {error.code}: {said}{_remedy(error.code)}") from None
+            return f"{error.code}: {said}", asked
+        if isinstance(error, _UnreadableError):
+            return str(error), None
+        late = f"no answer within {self.timeout:g} s"
+        if isinstance(error, TimeoutError):
+            return (str(error) if "no whole answer" in str(error) else late), None
+        if isinstance(error, URLError):
+            if tried >= UNREACHED_TRIES and isinstance(error.reason, _UNREACHED):
+                raise EndpointError(self._unreached(error.reason)) from None
+            return (late if isinstance(error.reason, TimeoutError) else f"no connection ({error.reason})"), None
+        return f"the connection broke ({type(error).__name__})", None
 
     def _unreached(self, reason: OSError) -> str:
         why = "nobody listens there" if isinstance(reason, ConnectionRefusedError) else "its name is not known"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from http.client import HTTPException, HTTPResponse
 from typing import Any
 from urllib.error import HTTPError, URLError
@@ -123,9 +123,7 @@ class ChatStream:
         """The text of one record; choices other than the first, and records without any, say nothing."""
         try:
             choice = next((one for one in record.get("choices") or () if not one.get("index")), None)
-            message = (choice or {}).get(part) or {}
-            text = message.get("content") or message.get("refusal") or ""
-            finish = (choice or {}).get("finish_reason")
+            text, finish = _said(choice or {}, part)
         except (AttributeError, TypeError):
             choice, text, finish = None, None, None
         if not isinstance(text, str) or (choice is None and part == "message"):
@@ -135,3 +133,9 @@ class ChatStream:
         self.finish = str(finish or self.finish)
         if text:
             yield self.endpoint._hidden(text).encode("utf-8", "replace").decode()
+
+
+def _said(choice: Mapping[str, Any], part: str) -> tuple[Any, Any]:
+    """The text of a choice, or its refusal, and why it ends there; unchecked."""
+    message = choice.get(part) or {}
+    return message.get("content") or message.get("refusal") or "", choice.get("finish_reason")

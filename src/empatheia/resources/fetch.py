@@ -143,46 +143,70 @@ def _receive(
     response: HTTPResponse, have: int, part: Path, stamp: Path, size: int | None, progress: Progress | None
 ) -> str:
     """Writes a body behind the ``have`` bytes of ``part``, or anew; returns and raises as ``_fetch``."""
-    is_rest = response.status == 206
-    if not is_rest or not (response.headers.get("Content-Range") or "").startswith(f"bytes {have}-"):
-        have = 0
-    length = response.headers.get("Content-Length") or ""
-    total = have + int(length) if _LENGTH.fullmatch(length) else None
-    if size is not None and total is not None and total != size:
-        part.unlink(missing_ok=True)
-        raise DataError(f"{response.url}: the file has {total:,} bytes, expected {size:,}: another version.")
-    tag = response.headers.get("ETag") or response.headers.get("Last-Modified")
-    if tag and not tag.startswith("W/"):
-        stamp.write_text(tag, encoding="utf-8")
-    else:
-        stamp.unlink(missing_ok=True)
-    expected = size if total is None else total
+    have = have if _continues(response, have) else 0
+    expected = _expected(response, have, size, part)
+    _note_version(response, stamp)
+    most = MAX_DOWNLOAD if expected is None else expected
     with part.open("ab" if have else "wb") as file:
         while True:
             try:
                 block = response.read1(_BLOCK)
             except (OSError, HTTPException) as error:
                 return f"the connection broke after {have:,} bytes ({error})"
-            if not block:
-                break
             have += len(block)
-            if have > (MAX_DOWNLOAD if expected is None else expected):
+            if not block or have > most:
                 break  # no more is written than was declared
             file.write(block)
             if progress is not None:
                 progress(have, expected)
     if expected is not None and have < expected:
         return f"the body ended after {have:,} of {expected:,} bytes"
-    if have > (most := MAX_DOWNLOAD if expected is None else expected):
+    if have > most:
         part.unlink(missing_ok=True)
         raise DataError(f"{response.url}: more than {most:,} bytes came, expected at most that: another version.")
     return ""
+
+
+def _continues(response: HTTPResponse, have: int) -> bool:
+    """Whether a body is the rest of what is there, not the whole anew."""
+    return response.status == 206 and (response.headers.get("Content-Range") or "").startswith(f"bytes {have}-")
+
+
+def _expected(response: HTTPResponse, have: int, size: int | None, part: Path) -> int | None:
+    """How many bytes the whole file has, as the server or else the caller says; None if neither does.
+
+    Raises:
+        DataError: They say different numbers; ``part`` is removed.
+    """
+    length = response.headers.get("Content-Length") or ""
+    if not _LENGTH.fullmatch(length):
+        return size
+    total = have + int(length)
+    if size is not None and total != size:
+        part.unlink(missing_ok=True)
+        raise DataError(f"{response.url}: the file has {total:,} bytes, expected {size:,}: another version.")
+    return total
+
+
+def _note_version(response: HTTPResponse, stamp: Path) -> None:
+    """Writes by what the version of the file is known again, if the server tells it."""
+    tag = response.headers.get("ETag") or response.headers.get("Last-Modified")
+    if tag and not tag.startswith("W/"):
+        stamp.write_text(tag, encoding="utf-8")
+    else:
+        stamp.unlink(missing_ok=True)
 
 
 def file_sha256(path: Path) -> str:
     """SHA-256 of a file, in hex."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _is_plain(member: tarfile.TarInfo) -> bool:
+    """Whether a member is a file below the folder, no link and no device."""
+    name = PurePosixPath(member.name)
+    return member.isreg() and not name.is_absolute() and ".." not in name.parts and "\\" not in member.name
 
 
 def extract_tar(archive: Path, folder: Path, max_bytes: int = 1 << 30) -> list[Path]:
@@ -202,8 +226,7 @@ def extract_tar(archive: Path, folder: Path, max_bytes: int = 1 << 30) -> list[P
         ):
             members = [member for member in tar.getmembers() if not member.isdir()]
             for member in members:
-                name = PurePosixPath(member.name)
-                if not member.isreg() or name.is_absolute() or ".." in name.parts or "\\" in member.name:
+                if not _is_plain(member):
                     raise DataError(f"{archive}: member {member.name!r} is not a plain file below the folder; refused.")
             if (total := sum(member.size for member in members)) > max_bytes:
                 raise DataError(f"{archive}: unpacks to {total:,} bytes, at most {max_bytes:,} are accepted.")

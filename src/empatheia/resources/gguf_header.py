@@ -54,28 +54,35 @@ def _check(file: BinaryIO, size: int) -> None:
         value = _value(file, size)
         if value is not None:
             fields[name] = value
-    n_weights = 0
-    for _ in range(n_tensors):
-        _text(file, size)
-        if (n_dims := _number(file, "I")) > _MOST_DIMS:
-            raise ValueError(f"a tensor of {n_dims:,} dimensions")
-        n_weights += math.prod(_number(file, "Q") for _ in range(n_dims))
-        _skip(file, 12, size)  # its type, and where it is
+    n_weights = sum(_weights(file, size) for _ in range(n_tensors))
     if n_weights * _LEAST_BITS > 8 * size:
         raise ValueError(f"{n_weights:,} weights in {size:,} bytes")
+    if _least_weights(fields) > 2 * n_weights:
+        raise ValueError(f"its header describes a larger network than its {n_weights:,} weights can fill")
+
+
+def _weights(file: BinaryIO, size: int) -> int:
+    """How many weights the next tensor has."""
+    _text(file, size)
+    if (n_dims := _number(file, "I")) > _MOST_DIMS:
+        raise ValueError(f"a tensor of {n_dims:,} dimensions")
+    n_weights = math.prod(_number(file, "Q") for _ in range(n_dims))
+    _skip(file, 12, size)  # its type, and where it is
+    return n_weights
+
+
+def _least_weights(fields: Mapping[str, int | str]) -> int:
+    """Weights of the largest part of the network that the header describes: its blocks, or its vocabulary."""
     kind = fields.get("general.architecture")
-    found = [fields.get(f"{kind}.{name}") for name in _SIZES]
-    if not all(isinstance(value, int) and value > 0 for value in found):
-        missing = [
-            name for name, value in zip(_SIZES, found, strict=True) if not (isinstance(value, int) and value > 0)
-        ]
+    sizes = {name: _count(fields, f"{kind}.{name}") for name in _SIZES}
+    missing = [name for name, value in sizes.items() if value <= 0]
+    if missing:
         raise ValueError(f"its header does not say {', '.join(missing)}")
-    width, n_blocks, inner = (int(value) for value in found if value is not None)
+    width, n_blocks, inner = sizes.values()
     inner = _count(fields, f"{kind}.expert_feed_forward_length") or inner
     n_pieces = max(_count(fields, "tokenizer.ggml.tokens"), _count(fields, f"{kind}.vocab_size"))
     n_experts = max(1, _count(fields, f"{kind}.expert_count"))
-    if width * max(n_blocks * inner * n_experts, n_pieces) > 2 * n_weights:
-        raise ValueError(f"its header describes a larger network than its {n_weights:,} weights can fill")
+    return width * max(n_blocks * inner * n_experts, n_pieces)
 
 
 def _count(fields: Mapping[str, int | str], name: str) -> int:

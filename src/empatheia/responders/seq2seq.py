@@ -526,35 +526,24 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
             ValueError: Inner states are asked for, or a decoder mask with holes is given.
         """
         self._check_asked(features)
-        if use_cache is None:
-            use_cache = labels is None and not self.training and bool(getattr(self.config, "use_cache", False))
-        encoding = encoder_outputs
-        if encoding is None and labels is None and decoder_input_ids is None:
-            encoding = self.encode_heads(input_ids, attention_mask, **features)
-        elif encoding is None:
-            encoding = self.encode(input_ids, attention_mask, **features)
-        losses = self.encoding_losses(encoding, input_ids=input_ids, attention_mask=attention_mask, **features)
-        logits = None
         if decoder_input_ids is None and labels is not None:
             decoder_input_ids = self.shift_right(labels)
+        encoding = encoder_outputs
+        if encoding is None:
+            encode = self.encode_heads if decoder_input_ids is None else self.encode
+            encoding = encode(input_ids, attention_mask, **features)
+        losses = self.encoding_losses(encoding, input_ids=input_ids, attention_mask=attention_mask, **features)
+        logits = None
         if decoder_input_ids is not None:
-            if use_cache and past_key_values is None:
+            if past_key_values is None and self._keeps_past(use_cache, labels):
                 past_key_values = EncoderDecoderCache(DynamicCache(), DynamicCache())
             past = past_key_values.get_seq_length() if past_key_values is not None else 0
             states = self.dropout(self.decoder_inputs(decoder_input_ids, encoding, int(past)))
             states = self.decode(states, encoding, attention_mask, past_key_values)
-            if labels is not None and self.training and not self.scores_padding:
-                kept = labels.ne(IGNORED)  # half of a batch of replies is padding, and the words cost most of a step
-                scored = self.kept_logits(states, kept, encoding)  # (1, pieces that count, vocabulary)
-                losses |= self.reply_losses(scored, labels[kept][None], encoding, states, n_words=self._n_words(labels))
-            else:
-                logits = self.word_logits(states, encoding)  # (batch, target, vocabulary)
-                if labels is not None:
-                    losses |= self.reply_losses(logits, labels, encoding, states, n_words=self._n_words(labels))
-            if labels is not None:
-                losses |= self.state_losses(states, labels, encoding)
-        batch = {"labels": labels, **features}
-        counts = self.count_items({k: v for k, v in batch.items() if v is not None}, self.config) if losses else {}
+            logits, own = self._scored(states, labels, encoding)
+            losses |= own
+        given = {name: value for name, value in {"labels": labels, **features}.items() if value is not None}
+        counts = self.count_items(given, self.config) if losses else {}
         return ResponderOutput(
             loss=sum(losses.values()) if losses else None,  # pyright: ignore[reportArgumentType]
             losses=losses or None,
@@ -564,6 +553,37 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
             cause_logits=encoding.cause_logits,
             past_key_values=past_key_values,
         )
+
+    def _keeps_past(self, use_cache: bool | None, labels: Tensor | None) -> bool:
+        """Whether the states of pieces are kept for those after them; not where something is learned, if not asked."""
+        if use_cache is not None:
+            return use_cache
+        return labels is None and not self.training and bool(getattr(self.config, "use_cache", False))
+
+    def _scored(
+        self, states: Tensor, labels: Tensor | None, encoding: ResponderEncoding
+    ) -> tuple[Tensor | None, dict[str, Tensor]]:
+        """Word scores, and the losses of a reply where its labels are given.
+
+        In training no scores come back, as padding is left out: it is half of a batch of replies, and the words cost
+        most of a step.
+
+        Args:
+            states: Of the decoder. Shape: ``(batch, target, width)``.
+            labels: -100 ignored. Shape: ``(batch, target)``.
+            encoding: The encoder's output.
+        """
+        if labels is None:
+            return self.word_logits(states, encoding), {}
+        logits = None
+        if self.training and not self.scores_padding:
+            kept = labels.ne(IGNORED)
+            scored = self.kept_logits(states, kept, encoding)  # (1, pieces that count, vocabulary)
+            losses = self.reply_losses(scored, labels[kept][None], encoding, states, n_words=self._n_words(labels))
+        else:
+            logits = self.word_logits(states, encoding)  # (batch, target, vocabulary)
+            losses = self.reply_losses(logits, labels, encoding, states, n_words=self._n_words(labels))
+        return logits, {**losses, **self.state_losses(states, labels, encoding)}
 
     def generate(self, *args: Any, **kwargs: Any) -> Any:
         """As in transformers; inner states are not given.

@@ -111,15 +111,7 @@ class CauseTurns:
 
         Items with cause labels (training and validation only) take their turns from these.
         """
-        found: list[tuple[int, ...] | None] = [None if self.use == "found" else () for _ in items]
-        if self.use == "found":
-            asked = [i for i, item in enumerate(items) if item.cause_labels is None]
-            for i, item in enumerate(items):
-                if (labels := item.cause_labels) is not None:
-                    pairs = zip(item.turn_ids, labels, strict=True)
-                    found[i] = tuple(sorted({turn for turn, label in pairs if label == 1 and turn >= 0}))
-            for i, turns in zip(asked, self._detect([examples[i] for i in asked]), strict=True):
-                found[i] = turns
+        found = self._turns(examples, items) if self.use == "found" else [()] * len(items)
         before = Counter(self.counts)
         for example, item, turns in zip(examples, items, found, strict=True):
             if turns is None and len(example.context) > 1:
@@ -134,6 +126,12 @@ class CauseTurns:
                 new["without a cause"],
                 self.no_cause,
             )
+
+    def _turns(self, examples: Sequence[Example], items: Sequence[EncodedExample]) -> list[tuple[int, ...] | None]:
+        """The turns of each item's causes, by its labels or the detector; None where it cannot say."""
+        asked = [i for i, item in enumerate(items) if item.cause_labels is None]
+        detected = dict(zip(asked, self._detect([examples[i] for i in asked]), strict=True))
+        return [detected[i] if i in detected else _labelled(item) for i, item in enumerate(items)]
 
     def collate(self, items: Sequence[EncodedExample], pad_id: int, width: int) -> dict[str, Tensor]:
         """Pieces, mask (True = keep) and roles (0 CLS, 1 speaker, 2 listener). Shape of each: ``(batch, causes)``."""
@@ -214,3 +212,9 @@ class CauseTurns:
                     raise
                 self._problem = f"the model that finds causes cannot be used ({error})"
         return self._component
+
+
+def _labelled(item: EncodedExample) -> tuple[int, ...]:
+    """The turns that an item's labels name."""
+    pairs = zip(item.turn_ids, item.cause_labels or (), strict=True)
+    return tuple(sorted({turn for turn, label in pairs if label == 1 and turn >= 0}))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -77,23 +77,12 @@ def find_concepts(
         Word to (concept, intensity) pairs.
     """
     found: dict[str, dict[str, tuple[bool, float, float]]] = {}
-    is_senticnet = str(path) == senticnet.NAME
-    entries = senticnet.read_related() if is_senticnet else read_assertions(path, checks_tail=variant == "paper")
-    for relation, start, end, weight in entries:
-        if weight < 1.0 or start == end or not (start.isalpha() and end.isalpha()):
-            continue
-        if start not in vocabulary or end not in vocabulary:
-            continue
-        is_removed = relation in REMOVED_RELATIONS
+    for is_removed, head, tail in _edges(path, vocabulary, checks_tail=variant == "paper"):
         if is_removed and variant == "paper":
             continue
-        for head, tail in ((start, end), (end, start)):
-            if tail in FUNCTION_WORDS or tail not in affect or intensity(affect[tail]) < min_intensity:
-                continue
-            one, other = affect.get(head, UNKNOWN), affect[tail]
-            gap = abs(one.valence - other.valence) + abs((one.arousal or 0.0) - (other.arousal or 0.0))
-            eta = intensity(other)
-            found.setdefault(head, {})[tail] = (is_removed, eta, eta + 1.0 - gap / 2)
+        if tail in FUNCTION_WORDS or tail not in affect or intensity(affect[tail]) < min_intensity:
+            continue
+        found.setdefault(head, {})[tail] = (is_removed, *_worth(affect.get(head, UNKNOWN), affect[tail]))
     concepts: Concepts = {}
     for head, tails in found.items():
         kept = [(tail, eta, score) for tail, (is_removed, eta, score) in tails.items() if not is_removed]
@@ -102,6 +91,26 @@ def find_concepts(
         if kept:
             concepts[head] = [(tail, round(eta, 6)) for tail, eta, _ in kept[:n_stored]]
     return concepts
+
+
+def _edges(path: str | Path, vocabulary: frozenset[str], checks_tail: bool) -> Iterator[tuple[bool, str, str]]:
+    """Pairs of words of the vocabulary, in both directions, and whether their relation is one that is left out."""
+    entries = (
+        senticnet.read_related() if str(path) == senticnet.NAME else read_assertions(path, checks_tail=checks_tail)
+    )
+    for relation, start, end, weight in entries:
+        if weight < 1.0 or start == end or not (start.isalpha() and end.isalpha()):
+            continue
+        if start in vocabulary and end in vocabulary:
+            yield relation in REMOVED_RELATIONS, start, end
+            yield relation in REMOVED_RELATIONS, end, start
+
+
+def _worth(one: Affect, other: Affect) -> tuple[float, float]:
+    """The intensity of a concept, and by what it is ranked among those of a word."""
+    gap = abs(one.valence - other.valence) + abs((one.arousal or 0.0) - (other.arousal or 0.0))
+    eta = intensity(other)
+    return eta, eta + 1.0 - gap / 2
 
 
 class ConceptGraph:

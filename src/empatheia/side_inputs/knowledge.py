@@ -161,21 +161,30 @@ class Knowledge:
         found: dict[tuple[str, ...], Answer | None] = {}
         for example, one in zip(examples, asked, strict=True):
             if found.get(one.heads) is None:
-                answer = cache.find(one.heads, self.n) if cache is not None else None
-                if answer is None and cache is not None and provider is None:
-                    shift = example.turn_index - len(example.context) if example.turn_index >= 0 else 0
-                    answer = cache.find_turn(one.dialogue_id, one.turn + shift, one.text, self.n)
-                found[one.heads] = answer
-        relations = [name for names, _ in self.sequences for name in names]
+                found[one.heads] = None if cache is None else self._cached(cache, example, one, provider is None)
         if provider is not None:
-            lacking = [heads for heads, answer in found.items() if answer is None]
-            lacking += [heads for heads, a in found.items() if a is not None and not set(relations) <= set(a)]
-            made = infer_merged(provider, lacking, relations, self.n)
-            found |= dict(zip(lacking, made, strict=True))
+            found |= self._made(provider, found)
         if (source := provider or cache) is not None and self.blocked:
             allowed = Filtered(source, self.blocked)
             return {heads: answer and allowed.filtered(answer) for heads, answer in found.items()}
         return found
+
+    def _cached(self, cache: CachedInferences, example: Example, one: Asked, by_turn: bool) -> Answer | None:
+        """What a cache has of the texts asked about, or else (``by_turn``) of the turn."""
+        answer = cache.find(one.heads, self.n)
+        if answer is not None or not by_turn:
+            return answer
+        shift = example.turn_index - len(example.context) if example.turn_index >= 0 else 0
+        return cache.find_turn(one.dialogue_id, one.turn + shift, one.text, self.n)
+
+    def _made(
+        self, provider: Inferences, found: Mapping[tuple[str, ...], Answer | None]
+    ) -> dict[tuple[str, ...], Answer | None]:
+        """What a provider answers where there is no answer, or none to all relations."""
+        relations = [name for names, _ in self.sequences for name in names]
+        lacking = [heads for heads, answer in found.items() if answer is None]
+        lacking += [heads for heads, a in found.items() if a is not None and not set(relations) <= set(a)]
+        return dict(zip(lacking, infer_merged(provider, lacking, relations, self.n), strict=True))
 
     def _check(self) -> None:
         """Raises MissingResourceError unless what the settings name is here."""

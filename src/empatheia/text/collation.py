@@ -6,7 +6,7 @@ are aligned to pieces here and nowhere else.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol
 
@@ -139,17 +139,22 @@ def encode_examples(
     for example in examples:
         item = _encode_context(example, [pieces[turn.text] for turn in example.context], tokenizer, layout)
         item.emotion_label = (emotion_index or {}).get(example.emotion or "", IGNORED)
-        if causes is not None:
-            prefix = (example.dialogue_id, len(example.context) - 1)
-            note = causes.get(prefix if cause_key == "prefix" else example.dialogue_id)
-            if note is not None:
-                item.cause_labels = cause_labels(item, note, layout, level)
+        note = _note_of(example, causes, cause_key)
+        if note is not None:
+            item.cause_labels = cause_labels(item, note, layout, level)
         if example.response is not None:
             ids = targets[example.response].ids
             item.labels = [*(ids if max_target is None else ids[:max_target]), tokenizer.eos_id]
             item.n_target_words = n_words[example.response]
         out.append(item)
     return out
+
+
+def _note_of(
+    example: Example, causes: Mapping[Any, CauseAnnotation] | None, key: Literal["prefix", "dialogue"]
+) -> CauseAnnotation | None:
+    prefix = (example.dialogue_id, len(example.context) - 1)
+    return (causes or {}).get(prefix if key == "prefix" else example.dialogue_id)
 
 
 def _n_words(reply: str, pieces: Pieces, max_target: int | None, counts_words: bool) -> int:
@@ -301,31 +306,34 @@ class Collator:
             (True = keep). Those of side inputs: as they say.
         """
         width = max(len(item.input_ids) for item in items)
-        batch: dict[str, Tensor] = {}
-        for name in self.features:
-            if name == "input_ids":
-                batch[name] = pad_rows([item.input_ids for item in items], self.pad_id, width)
-            elif name == "attention_mask":
-                lengths = torch.tensor([len(item.input_ids) for item in items])
-                batch[name] = torch.arange(width) < lengths[:, None]
-            elif name == "role_ids":
-                batch[name] = pad_rows([item.role_ids for item in items], 0, width)
-            elif name == "turn_ids":
-                batch[name] = pad_rows([item.turn_ids for item in items], -1, width)
-            elif name == "emotion_labels":
-                batch[name] = torch.tensor([item.emotion_label for item in items])
-            elif name == "cause_labels":
-                batch[name] = pad_rows([item.cause_labels or [] for item in items], IGNORED, width)
-            elif name == "mechanism_labels":
-                unknown = (IGNORED,) * len(MECHANISMS)
-                batch[name] = torch.tensor([item.extra.get(name, unknown) for item in items])
-            elif name == "labels":
-                longest = max(1, *(len(item.labels or ()) for item in items), 1)
-                batch[name] = pad_rows([item.labels or [] for item in items], IGNORED, longest)
+        batch = {name: _PADDED[name](items, width, self.pad_id) for name in self.features if name in _PADDED}
         for side in self.side_inputs:
             built = side.collate(items, self.pad_id, width)
             batch |= {name: tensor for name, tensor in built.items() if name in self.features}
         return batch
+
+
+def _mask(items: Sequence[EncodedExample], width: int) -> Tensor:
+    lengths = torch.tensor([len(item.input_ids) for item in items])
+    return torch.arange(width) < lengths[:, None]
+
+
+def _mechanisms(items: Sequence[EncodedExample]) -> Tensor:
+    unknown = (IGNORED,) * len(MECHANISMS)
+    return torch.tensor([item.extra.get("mechanism_labels", unknown) for item in items])
+
+
+_PADDED: Mapping[str, Callable[[Sequence[EncodedExample], int, int], Tensor]] = {
+    "input_ids": lambda items, width, pad_id: pad_rows([item.input_ids for item in items], pad_id, width),
+    "attention_mask": lambda items, width, _: _mask(items, width),
+    "role_ids": lambda items, width, _: pad_rows([item.role_ids for item in items], 0, width),
+    "turn_ids": lambda items, width, _: pad_rows([item.turn_ids for item in items], -1, width),
+    "emotion_labels": lambda items, _, __: torch.tensor([item.emotion_label for item in items]),
+    "cause_labels": lambda items, width, _: pad_rows([item.cause_labels or [] for item in items], IGNORED, width),
+    "mechanism_labels": lambda items, _, __: _mechanisms(items),
+    "labels": lambda items, _, __: pad_rows([item.labels or [] for item in items], IGNORED),
+}
+"""Feature to what makes it of items, the width of the sources and the padding piece."""
 
 
 def pad_rows(rows: Sequence[Sequence[int]], value: int, width: int | None = None) -> Tensor:

@@ -246,19 +246,20 @@ class DialogueTokenizer:
 
     def decode_batch(self, rows: Sequence[Sequence[int]], *, raw: bool = False) -> list[str]:
         """:meth:`decode` of each row."""
-        kept = [self._kept(row) for row in rows]
-        if self.kind == "word":
-            all_words = [[self._tokenizer.id_to_token(i) or "[UNK]" for i in row] for row in kept]
-        else:
-            texts = self._tokenizer.decode_batch(kept)
-            if self.kind == "hf":
-                style: Style = "family" if raw else "recec"
-                all_words = [[word.text for word in tokenize_words(_CLITIC.sub(r"'\1", text), style)] for text in texts]
-            else:
-                all_words = [text.split() for text in texts]
+        all_words = self._words_of([self._kept(row) for row in rows], raw)
         if raw:
             return [" ".join(words) for words in all_words]
         return [detokenize(word for word in words if word != "[UNK]") for words in all_words]
+
+    def _words_of(self, rows: Sequence[list[int]], raw: bool) -> list[list[str]]:
+        """The words that the pieces of each row make."""
+        if self.kind == "word":
+            return [[self._tokenizer.id_to_token(i) or "[UNK]" for i in row] for row in rows]
+        texts = self._tokenizer.decode_batch(rows)
+        if self.kind != "hf":
+            return [text.split() for text in texts]
+        style: Style = "family" if raw else "recec"
+        return [[word.text for word in tokenize_words(_CLITIC.sub(r"'\1", text), style)] for text in texts]
 
     def _kept(self, ids: Any) -> list[int]:
         kept: list[int] = []

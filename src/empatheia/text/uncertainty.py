@@ -445,22 +445,27 @@ def doubts(text: str, tokenizer: KnowsWords | None = None) -> tuple[str, ...]:
         reasons.append(EMOJI)
     if _CONTROL.search(text):
         reasons.append(CONTROLS)
-    n_letters, n_latin = len(_LETTER.findall(text)), len(_LATIN.findall(text))
     words = [word.replace("’", "'") for word in _WORD.findall(text)]
     n_english = sum(word.lower() in _ENGLISH or bool(_ENGLISH_ENDING.search(word)) for word in words)
-    if n_letters > 2 * n_latin:
+    if len(_LETTER.findall(text)) > 2 * len(_LATIN.findall(text)):
         reasons.append(SCRIPT)
     elif is_foreign(words, n_english):
         reasons.append(LANGUAGE)
-    if tokenizer is not None and (words or _EMOJI.search(text)):
+    if tokenizer is not None and (words or EMOJI in reasons):
         share = tokenizer.known_word_share(" ".join(words) or text)
-        if share == 0.0:
-            reasons.append(NONE_KNOWN)
-        elif share < 0.5 and len(words) >= 3 and not n_english and LANGUAGE not in reasons:
-            reasons.append(FEW_KNOWN)
-        elif share < 1.0 and not {LANGUAGE, SCRIPT} & set(reasons):
-            reasons += _unknown(words, tokenizer)
+        reasons += _of_unknown_words(words, share, n_english, tokenizer, {LANGUAGE, SCRIPT} & set(reasons))
     return tuple(reasons)
+
+
+def _of_unknown_words(
+    words: Sequence[str], share: float, n_english: int, tokenizer: KnowsWords, language: set[str]
+) -> list[str]:
+    """What is told of words that are not known; less where the ``language`` is told to be another already."""
+    if share == 0.0:
+        return [NONE_KNOWN]
+    if share < 0.5 and len(words) >= 3 and not n_english and LANGUAGE not in language:
+        return [FEW_KNOWN]
+    return _unknown(words, tokenizer) if share < 1.0 and not language else []
 
 
 def _unknown(words: Sequence[str], tokenizer: KnowsWords) -> list[str]:
@@ -483,10 +488,26 @@ def is_foreign(words: Sequence[str], n_english: int) -> bool:
     lowered = [word.lower() for word in words]
     n_elided = sum(bool(_ELISION.match(w)) and w.lower() not in _ENGLISH_ELISIONS for w in words)
     n_accented = sum(bool(_ACCENTED.search(word)) and word not in _ENGLISH_ACCENTED for word in lowered)
+    others = [word for word in lowered if word not in _ENGLISH]
     uncapitalised = {word for word in words if word.islower()} - _ENGLISH
-    best = 0
-    for sure, weak in _FOREIGN:
-        n_sure = sum(word in sure and word not in _ENGLISH for word in lowered)
-        if n_sure + n_elided + n_accented or len(uncapitalised & weak) >= 2:  # not for "Los Angeles, Las Vegas"
-            best = max(best, 2 * n_sure + sum(word in weak and word not in _ENGLISH for word in lowered))
+    marked = n_elided + n_accented > 0
+    best = max(_weight(others, uncapitalised, marked, sure, weak) for sure, weak in _FOREIGN)
     return best + n_elided > 0 and max(2, n_english + 1) <= best + 2 * n_elided + n_accented
+
+
+def _weight(
+    others: Sequence[str], uncapitalised: set[str], marked: bool, sure: frozenset[str], weak: frozenset[str]
+) -> int:
+    """How much the words that are not English speak for one language, by its sure and its weak function words.
+
+    Args:
+        others: In small letters.
+        uncapitalised: Those that were written small.
+        marked: Whether another word has an accent or an elision that English has not.
+        sure: Words of this language alone.
+        weak: Words that may be names or English; two of them count: "Los Angeles, Las Vegas" does not.
+    """
+    n_sure = sum(word in sure for word in others)
+    if not (n_sure or marked or len(uncapitalised & weak) >= 2):
+        return 0
+    return 2 * n_sure + sum(word in weak for word in others)

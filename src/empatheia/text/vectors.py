@@ -6,7 +6,7 @@ of the teacher is copied.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -40,20 +40,7 @@ def load_vectors(path: str | Path, words: Sequence[str], width: int | None = Non
     for i, word in enumerate(words):
         if word:
             rows_of.setdefault(word, []).append(i)
-    found: dict[str, np.ndarray] = {}
-    for number, line in _lines(path):
-        word, _, values = line.partition(" ")
-        if number == 1 and word.isdigit() and values.isdigit():
-            continue  # fastText: number of words and width
-        width = width or values.count(" ") + 1
-        if values.count(" ") + 1 != width:
-            fields = values.split()
-            if len(fields) > width and _are_numbers(fields[-width:]) and not _are_numbers(fields[:1]):
-                continue  # some GloVe releases have words with blanks in them; no vocabulary has those
-            if len(fields) != width:
-                raise DataError(f"{path}:{number}: {len(fields)} values, expected {width}; is it a file of that width?")
-        if word in rows_of and word not in found:
-            found[word] = _vector(values, width, f"{path}:{number}: the vector of {word!r}")
+    found, width = _found(path, rows_of, width)
     if not found:
         raise DataError(f"{path}: none of {len(words)} vocabulary words has a vector there; is it the right language?")
     matrix = np.zeros((len(words), width or 0), dtype=np.float32)
@@ -61,6 +48,35 @@ def load_vectors(path: str | Path, words: Sequence[str], width: int | None = Non
     for word, vector in found.items():
         matrix[rows_of[word]], mask[rows_of[word]] = vector, True
     return matrix, mask
+
+
+def _found(path: Path, wanted: Collection[str], width: int | None) -> tuple[dict[str, np.ndarray], int | None]:
+    """The vectors of wanted words that are in a file, and how wide they are."""
+    found: dict[str, np.ndarray] = {}
+    for number, line in _lines(path):
+        word, _, values = line.partition(" ")
+        if number == 1 and word.isdigit() and values.isdigit():
+            continue  # fastText: number of words and width
+        width = width or values.count(" ") + 1
+        if values.count(" ") + 1 != width and _has_blanks(values, width, f"{path}:{number}"):
+            continue
+        if word in wanted and word not in found:
+            found[word] = _vector(values, width, f"{path}:{number}: the vector of {word!r}")
+    return found, width
+
+
+def _has_blanks(values: str, width: int, where: str) -> bool:
+    """Whether a word has blanks in it, as in some GloVe releases: no vocabulary has those.
+
+    Raises:
+        DataError: It has not, and the number of values is wrong.
+    """
+    fields = values.split()
+    if len(fields) > width and _are_numbers(fields[-width:]) and not _are_numbers(fields[:1]):
+        return True
+    if len(fields) != width:
+        raise DataError(f"{where}: {len(fields)} values, expected {width}; is it a file of that width?")
+    return False
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:

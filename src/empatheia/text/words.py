@@ -116,18 +116,8 @@ def _last_chunk(chunks: list[str]) -> int:
 def _cut(chunk: str, style: str, is_last: bool) -> _Cut:
     """Words of what stands between two blanks, with offsets into it; remembered if short."""
     if len(chunk) > _LONGEST_CUT:
-        return tuple(
-            (word, start + a, start + b)
-            for start in range(0, len(chunk), _LONGEST_CUT)
-            for word, a, b in _cut(
-                chunk[start : start + _LONGEST_CUT], style, is_last and start + _LONGEST_CUT >= len(chunk)
-            )
-        )
-    lowered, where = chunk.lower(), [(i, i + 1) for i in range(len(chunk))]
-    if len(lowered) != len(chunk):
-        lowers = [c.lower() for c in chunk]
-        where = [span for span, lower in zip(where, lowers, strict=True) for _ in lower]
-        lowered = "".join(lowers)
+        return _cut_in_pieces(chunk, style, is_last)
+    lowered, where = _lowered(chunk)
     ends_sentence = is_last or _ends_sentence(lowered)
     if style == "family" and "'" in lowered:
         lowered, where = _expand(lowered, where)
@@ -141,11 +131,33 @@ def _cut(chunk: str, style: str, is_last: bool) -> _Cut:
         position += width
     cut = tuple(words)
     if len(chunk) <= _LONGEST_CACHED:
-        known = _KNOWN[style, is_last]
-        if len(known) >= _MOST_CACHED:
-            known.clear()
-        known[chunk] = cut
+        _remember(chunk, cut, _KNOWN[style, is_last])
     return cut
+
+
+def _cut_in_pieces(chunk: str, style: str, is_last: bool) -> _Cut:
+    """:func:`_cut` of what is very long, a piece after the other."""
+    words: list[tuple[str, int, int]] = []
+    for start in range(0, len(chunk), _LONGEST_CUT):
+        end = start + _LONGEST_CUT
+        cut = _cut(chunk[start:end], style, is_last and end >= len(chunk))
+        words += [(word, start + a, start + b) for word, a, b in cut]
+    return tuple(words)
+
+
+def _lowered(chunk: str) -> tuple[str, list[tuple[int, int]]]:
+    """A chunk in small letters, and the span in the chunk of each of its characters."""
+    lowered, where = chunk.lower(), [(i, i + 1) for i in range(len(chunk))]
+    if len(lowered) == len(chunk):
+        return lowered, where
+    lowers = [c.lower() for c in chunk]
+    return "".join(lowers), [span for span, lower in zip(where, lowers, strict=True) for _ in lower]
+
+
+def _remember(chunk: str, cut: _Cut, known: dict[str, _Cut]) -> None:
+    if len(known) >= _MOST_CACHED:
+        known.clear()
+    known[chunk] = cut
 
 
 def _nltk_words(chunk: str, ends_sentence: bool) -> list[str]:
@@ -243,11 +255,17 @@ def _spacing(word: str, before: str, after: str, is_open: dict[str, bool]) -> tu
         return True, False
     if word == "$":
         return before[-1:].isdigit() and not after[:1].isdigit(), after[:1].isdigit()
-    if word in _PAIRED and not (word == "'" and not is_open[word] and (not after or before.endswith(("s", "in")))):
+    if word in _PAIRED and (is_open[word] or not _is_apostrophe(word, before, after)):
         is_open[word] = not is_open[word] and after != ""
         return not is_open[word], is_open[word]
-    is_marks = not word.strip(".…!?")
-    return word in _CLOSING or word == "'" or is_marks or (
-        before,
-        word,
-    ) in _PAIRS, word in _OPENING
+    return _is_attached(word, before), word in _OPENING
+
+
+def _is_apostrophe(word: str, before: str, after: str) -> bool:
+    """Whether a single quote that opens nothing stands for letters left out: "my parents' house", "talkin' "."""
+    return word == "'" and (not after or before.endswith(("s", "in")))
+
+
+def _is_attached(word: str, before: str) -> bool:
+    """Whether a word is written onto the one before: a closing mark, or the end of a word that was cut."""
+    return word in _CLOSING or word == "'" or not word.strip(".…!?") or (before, word) in _PAIRS
