@@ -21,6 +21,7 @@ from empatheia.cli.rows import (
     file_given,
     read_rows,
 )
+from empatheia.cli.tally import Tally
 from empatheia.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -77,42 +78,22 @@ def analyze(
         unused = {"--with": with_, "--html": html, "--json": as_json, "--model-for": model_for, "--speaker": speaker}
         _by_shards(texts, engine, out, model, column, batch_size, workers, scheduler, unused)
         return
-    if resume and out is None:
-        raise ConfigError("--resume needs --out FILE: without a file there is nothing to go on from.")
     path = file_given(texts)
-    for place in (out, html):
-        if place is not None:
-            check_output(place, [path, html if place is out else None])
-    if with_ is None and html is not None:
-        with_ = PAGE_PARTS
-    if with_ is not None:
+    _check_places(path, out, html, resume)
+    if with_ is not None or html is not None:
         from empatheia.cli.asking import ask
 
         places = {"as_json": as_json, "out": out, "html": html, "resume": resume, "keeps_formulas": formulas}
-        ask(
-            texts,
-            with_,
-            models=model_for or (),
-            listener=model,
-            column=column,
-            speaker=speaker,
-            batch_size=batch_size,
-            **places,
-        )
+        about = {"models": model_for or (), "listener": model, "column": column, "speaker": speaker}
+        ask(texts, with_ or PAGE_PARTS, batch_size=batch_size, **about, **places)
         return
     for name, value in (("--model-for", model_for), ("--speaker", speaker)):
         if value:
             raise ConfigError(f"{name} needs --with PARTS, e.g. --with emotion,words.")
-    if texts != ["-"] and path is None:
-        if out is None:
-            _show_texts(_loaded(model), texts, as_json, batch_size)
-            return
-        rows: Iterator[Row] = (Row(number, text) for number, text in enumerate(texts, 1))
-        total: int | None = len(texts)
-    elif path is None:
-        rows, total = read_texts(sys.stdin.buffer, column), None
-    else:
-        rows, total = read_rows(path, column, read_item=conversation_of), count_lines(path)
+    if texts != ["-"] and path is None and out is None:
+        _show_texts(_loaded(model), texts, as_json, batch_size)
+        return
+    rows, total = _rows(texts, path, column)
     first = list(islice(rows, 1))  # a missing file or column is reported before a model is loaded
     if not first:
         raise DataError(f"{'stdin' if texts == ['-'] else texts[0]} holds no rows; nothing to analyse.")
@@ -121,6 +102,28 @@ def analyze(
 
         ResultFile(out)  # says what is wrong with the place
     _run(_loaded(model), chain(first, rows), total, as_json, batch_size, out, resume, model, formulas)
+
+
+def _check_places(path: Path | None, out: Path | None, html: Path | None, resume: bool) -> None:
+    """Whether results can be written where they shall be.
+
+    Raises:
+        ConfigError: They cannot, or there is nothing to resume.
+    """
+    if resume and out is None:
+        raise ConfigError("--resume needs --out FILE: without a file there is nothing to go on from.")
+    for place in (out, html):
+        if place is not None:
+            check_output(place, [path, html if place is out else None])
+
+
+def _rows(texts: list[str], path: Path | None, column: str | None) -> tuple[Iterator[Row], int | None]:
+    """The rows of the input, and how many there are if that is known."""
+    if texts == ["-"]:
+        return read_texts(sys.stdin.buffer, column), None
+    if path is not None:
+        return read_rows(path, column, read_item=conversation_of), count_lines(path)
+    return iter([Row(number, text) for number, text in enumerate(texts, 1)]), len(texts)
 
 
 def _by_shards(
@@ -197,40 +200,30 @@ def _run(
     from empatheia.cli.results import ResultFile, model_mark
     from empatheia.listener.tables import CSV_COLUMNS, beside_given, flat
 
-    bad: list[int] = []
-    n_good = n_before = 0
+    tally, file = Tally(), None
     with ExitStack() as stack:
         first = next(rows)
         rows, given = chain([first], rows), columns_given(first, out)
-        table = beside_given(given, CSV_COLUMNS, lambda record: [flat(record)])
-        made = None if out is None else ResultFile(out, resume, *table, keeps_formulas=keeps_formulas)
-        file = None if made is None else stack.enter_context(made)
-        if file is not None:
+        if out is not None:
+            table = beside_given(given, CSV_COLUMNS, lambda record: [flat(record)])
+            file = stack.enter_context(ResultFile(out, resume, *table, keeps_formulas=keeps_formulas))
             _check_made(file, listener.name)
             file.settle({"model": model_mark(place)})
-        if file is not None and file.n_done:
-            n_before = sum(1 for _ in file.finished(rows, as_dialogue))
-            say(f"going on after row {file.n_done:,} of {file.partial}")
+            if file.n_done:
+                tally.n_good = sum(1 for _ in file.finished(rows, as_dialogue))
+                say(f"going on after row {file.n_done:,} of {file.partial}")
+        keep = file.write if file is not None else print_json if as_json else None
         advance = stack.enter_context(progress_bar(total, file.n_done if file else 0))
         while chunk := list(islice(rows, ROWS_PER_CHUNK)):
             for row, result in analyzed(listener, chunk, batch_size, advance):
-                if isinstance(result, str):
-                    bad.append(row.number)
-                    say(f"row {row.number}: {result}")
-                else:
-                    n_good += 1
-                if file is not None or as_json:
-                    (file.write if file is not None else print_json)(plain_record(row, result, given))
+                tally.add(row.number, result if isinstance(result, str) else None)
+                if keep is not None:
+                    keep(plain_record(row, result, given))
                 elif not isinstance(result, str):
                     print_lines([row_line(row.number, result)])
             if file is not None:
                 file.flush()
-    if bad or out is not None:
-        where = f"; written to {out}" if out is not None else ""
-        listed = ", ".join(map(str, bad[:10])) + (" ..." if len(bad) > 10 else "")
-        say(f"{n_before + n_good + len(bad):,} rows, {len(bad):,} bad{f' ({listed})' if bad else ''}{where}")
-    if bad and not n_good and not n_before:
-        raise DataError("no row could be used; see the messages above.")
+    tally.tell([f"written to {out}"] if out is not None else [])
 
 
 def _check_made(file: ResultFile, model: str) -> None:

@@ -64,63 +64,80 @@ def annotate(
     empatheia annotate runs/epitome/shared/cpu-seed12/checkpoint --what mechanisms --splits train,valid \
         --out recipes/annotations/empathetic_dialogues.mechanisms.jsonl.gz
     """
-    from rich.console import Console
-    from rich.progress import Progress
+    names = _checked_splits(splits)
+    _check_options(out, what, corpus, emotion)
+    if what is What.emotions:
+        result = _write_distributions(model, out, names, limit)
+    elif what is What.mechanisms:
+        result = _write_levels(model, out, names, limit, corpus)
+    else:
+        result = _write_causes(model, out, names, limit, corpus, emotions, emotion)
+        if report is not None:
+            report.write_text(json.dumps(result, indent=2), encoding="utf-8")
+    show(json.dumps(result, indent=2))
 
-    from empatheia.corpora.annotations import write_annotations
-    from empatheia.errors import DataError, MissingResourceError
+
+def _checked_splits(splits: str) -> list[str]:
+    """Names of splits; raises BadParameter for one that is none."""
     from empatheia.training import annotating
-
-    if out.is_dir():
-        raise DataError(f"{out} is a folder; name a file, e.g. {out / 'annotations.jsonl.gz'}.")
 
     names = [name.strip() for name in splits.split(",") if name.strip()]
     for name in names:
         if name not in annotating.SPLITS:
             raise typer.BadParameter(f"unknown split {name!r}; accepted: {', '.join(annotating.SPLITS)}.")
+    return names
+
+
+def _check_options(out: Path, what: What, corpus: str, emotion: str | None) -> None:
+    """Whether the options go together; raises DataError or BadParameter with what would."""
+    from empatheia.errors import DataError
+
+    if out.is_dir():
+        raise DataError(f"{out} is a folder; name a file, e.g. {out / 'annotations.jsonl.gz'}.")
     if emotion is not None and what is not What.causes:
         raise typer.BadParameter(f"--emotion is for --what causes, not {what.value}.")
     if what is What.emotions and corpus != "empathetic_dialogues":
         raise typer.BadParameter("--corpus is for causes and mechanisms; emotions are of the run's own corpus.")
-    if what is What.emotions:
-        show(json.dumps(_write_distributions(model, out, names, limit), indent=2))
-        return
-    if what is What.mechanisms:
-        show(json.dumps(_write_levels(model, out, names, limit, corpus), indent=2))
-        return
+
+
+def _write_causes(
+    model: Path, out: Path, splits: list[str], limit: int | None, corpus: str, words: str, emotion: str | None
+) -> dict[str, Any]:
+    """Cause turns and spans of each split, and how well they agree with the released labels."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from empatheia.corpora.annotations import write_annotations
+    from empatheia.errors import MissingResourceError
+    from empatheia.training import annotating
+
     by_split: dict[str, list[CauseAnnotation]] = {}
     with Progress(console=Console(stderr=True), transient=True) as bar:
-        for name, dialogues in annotating.load_splits(names, corpus).items():
-            task = bar.add_task(name, total=None)
+        for name, dialogues in annotating.load_splits(splits, corpus).items():
             chosen = dialogues[:limit] if limit else dialogues
+            task = bar.add_task(name, total=None if emotion is None else len(chosen))
             if emotion is None:
-                made = annotating.annotate_dialogues(
+                by_split[name] = annotating.annotate_dialogues(
                     model,
                     chosen,
-                    emotion_words=emotions,
+                    emotion_words=words,
                     progress=lambda done, total, task=task: bar.update(task, completed=done, total=total),
                 )
             else:
-                bar.update(task, total=len(chosen))
-                made = annotating.detect_causes(
-                    model,
-                    None if emotion == "none" else emotion,
-                    chosen,
-                    progress=lambda n, task=task: bar.advance(task, n),
+                reader = None if emotion == "none" else emotion
+                by_split[name] = annotating.detect_causes(
+                    model, reader, chosen, progress=lambda n, task=task: bar.advance(task, n)
                 )
-            by_split[name] = made
     n = write_annotations(out, [note for made in by_split.values() for note in made])
     agreement = {}
-    released = [name for name in by_split if name != "train" and corpus == "empathetic_dialogues"]
-    for name in released:  # after the work is safe
+    for name in by_split if corpus == "empathetic_dialogues" else ():  # after the work is safe
+        if name == "train":
+            continue
         try:
             agreement[name] = annotating.agreement_with_released(by_split[name], name)
         except MissingResourceError as problem:
             say(f"{name}: not compared with the released labels: {problem}")
-    result = {"annotations": n, "file": str(out), "agreement_with_recec": agreement}
-    if report is not None:
-        report.write_text(json.dumps(result, indent=2), encoding="utf-8")
-    show(json.dumps(result, indent=2))
+    return {"annotations": n, "file": str(out), "agreement_with_recec": agreement}
 
 
 def _write_levels(model: Path, out: Path, splits: list[str], limit: int | None, corpus: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from empatheia.cli.conversations import read_conversations, read_stream
 from empatheia.cli.output import say
 from empatheia.cli.rows import Row, answer_each, columns_given, count_lines, file_given
+from empatheia.cli.tally import Tally
 from empatheia.errors import ConfigError, DataError
 from empatheia.listener.parts import BY_LISTENER, HELP_FROM, PART_MODELS, parse_parts, places_of
 
@@ -23,6 +25,30 @@ if TYPE_CHECKING:
 
 ROWS_PER_CHUNK = TURNS_PER_CHUNK = 1024
 """What is analysed and written at a time: as much work as a kill can cost."""
+
+
+Sink = Callable[[Row, "Analysis | str", dict[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class Destination:
+    """Where results go.
+
+    Attributes:
+        as_json: Records on stdout in place of tables.
+        out: File of results.
+        html: Page.
+        resume: Go on with a partial ``out``.
+        source: Name of what is analysed, for the page.
+        keeps_formulas: Leave CSV cells that a spreadsheet would compute.
+    """
+
+    as_json: bool
+    out: Path | None
+    html: Path | None
+    resume: bool
+    source: str
+    keeps_formulas: bool
 
 
 def ask(
@@ -63,7 +89,8 @@ def ask(
     path = file_given(texts)
     source = path.name if path is not None else "stdin" if list(texts) == ["-"] else ""
     try:
-        _run(analyzer, chain(first, rows), total, batch_size, as_json, out, html, resume, source, keeps_formulas)
+        to = Destination(as_json, out, html, resume, source, keeps_formulas)
+        _run(analyzer, chain(first, rows), total, batch_size, to)
     except KeyboardInterrupt:
         if out is not None and resume:
             say("stopped: the same command goes on.")
@@ -113,83 +140,85 @@ def _check_answers(analyzer: Analyzer) -> None:
         say(f"without {part}: {reason}")
 
 
-def _run(
-    analyzer: Analyzer,
-    rows: Iterator[Row],
-    total: int | None,
-    batch_size: int,
-    as_json: bool,
-    out: Path | None,
-    html: Path | None,
-    resume: bool,
-    source: str,
-    keeps_formulas: bool,
-) -> None:
+def _run(analyzer: Analyzer, rows: Iterator[Row], total: int | None, batch_size: int, to: Destination) -> None:
     """Analyses conversations chunk by chunk, in constant memory."""
-    from empatheia.checkpoints.inputs import as_conversation
-    from empatheia.cli.findings import TABLE_COLUMNS, table_rows
     from empatheia.cli.progress import progress_bar
-    from empatheia.cli.results import ResultFile
-    from empatheia.listener.tables import beside_given
 
     first = next(rows)
-    rows, given = chain([first], rows), columns_given(first, out)
-    columns, cells = beside_given(given, TABLE_COLUMNS, table_rows)
-    show = _shower(as_json, is_quiet=out is not None or (html is not None and not as_json))
-    report = _report(html, out, source)
-    bad: list[int] = []
-    n_bad = n_good = 0
+    rows, given = chain([first], rows), columns_given(first, to.out)
+    report, tally = _report(to), Tally()
     with ExitStack() as stack:
-        made = None if out is None else ResultFile(out, resume, columns, cells, keeps_formulas)
-        file = None if made is None else stack.enter_context(made)
-        if file is not None:
-            _check_made(file, analyzer)
-            file.settle(_marks(analyzer))
+        file = _opened(stack, analyzer, to, given)
+        n_before = 0
         if file is not None and file.n_done:
-            say(f"going on after row {file.n_done:,} of {file.partial}")
-            for record in file.finished(rows, as_conversation):
-                n_good, n_bad = n_good + ("error" not in record), n_bad + ("error" in record)
-                if report is not None:
-                    report.add({name: value for name, value in record.items() if name != "cells"})
-        n_before = file.n_done if file is not None else 0
+            n_before = file.n_done
+            _take_up(file, rows, tally, report)
+        sinks = _sinks(to, file, report, has_cells=bool(given))
         advance = _by_rows(stack.enter_context(progress_bar(total, n_before)), n_before)
         for chunk in _chunks(rows):
             for row, result in _asked(analyzer, chunk, batch_size, advance(chunk)):
+                tally.add(row.number, result if isinstance(result, str) else None)
                 record = _record(row, result)
-                if isinstance(result, str):
-                    n_bad += 1
-                    bad.append(row.number) if len(bad) < 11 else None
-                    say(f"row {row.number}: {result}")
-                else:
-                    n_good += 1
-                show(row, result, record)
-                if file is not None:
-                    file.write({**record, "cells": [dict(cells) for cells in row.cells]} if given else record)
-                if report is not None:
-                    report.add(record)
+                for sink in sinks:
+                    sink(row, result, record)
             if file is not None:
                 file.flush()
-    if report is not None and html is not None:
-        report.write(html)
-    if n_bad or out is not None or html is not None:
-        listed = ", ".join(map(str, bad[:10])) + (" ..." if len(bad) > 10 else "")
-        places = [f"written to {out}"] if out is not None else []
-        places += [f"page in {html}"] if html is not None else []
-        told = "".join(f"; {place}" for place in places)
-        say(f"{n_good + n_bad:,} rows, {n_bad:,} bad{f' ({listed})' if bad else ''}{told}")
-    if n_bad and not n_good:
-        raise DataError("no row could be used; see the messages above.")
+    if report is not None and to.html is not None:
+        report.write(to.html)
+    written = [f"written to {to.out}"] if to.out is not None else []
+    tally.tell([*written, *([f"page in {to.html}"] if to.html is not None else [])])
 
 
-def _shower(as_json: bool, is_quiet: bool) -> Callable[[Row, Analysis | str, dict[str, Any]], None]:
+def _opened(stack: ExitStack, analyzer: Analyzer, to: Destination, given: Sequence[str]) -> ResultFile | None:
+    """The file of results, checked against the models and ready to be written; None without ``--out``."""
+    from empatheia.cli.findings import TABLE_COLUMNS, table_rows
+    from empatheia.cli.results import ResultFile
+    from empatheia.listener.tables import beside_given
+
+    if to.out is None:
+        return None
+    columns, cells = beside_given(given, TABLE_COLUMNS, table_rows)
+    file = stack.enter_context(ResultFile(to.out, to.resume, columns, cells, to.keeps_formulas))
+    _check_made(file, analyzer)
+    file.settle(_marks(analyzer))
+    return file
+
+
+def _take_up(file: ResultFile, rows: Iterator[Row], tally: Tally, report: Report | None) -> None:
+    """Passes over the rows that an earlier run has done; they are counted and come into the report."""
+    from empatheia.checkpoints.inputs import as_conversation
+
+    say(f"going on after row {file.n_done:,} of {file.partial}")
+    for record in file.finished(rows, as_conversation):
+        tally.n_good, tally.n_bad = tally.n_good + ("error" not in record), tally.n_bad + ("error" in record)
+        if report is not None:
+            report.add({name: value for name, value in record.items() if name != "cells"})
+
+
+def _sinks(to: Destination, file: ResultFile | None, report: Report | None, has_cells: bool) -> list[Sink]:
+    """What is done with each row, its analysis or fault, and the record of both."""
+
+    def write(row: Row, result: Analysis | str, record: dict[str, Any]) -> None:
+        assert file is not None
+        file.write({**record, "cells": [dict(cells) for cells in row.cells]} if has_cells else record)
+
+    def add(row: Row, result: Analysis | str, record: dict[str, Any]) -> None:
+        assert report is not None
+        report.add(record)
+
+    is_quiet = to.out is not None or (to.html is not None and not to.as_json)
+    sinks = [] if is_quiet else [_shower(to.as_json)]
+    sinks += [] if file is None else [write]
+    return sinks if report is None else [*sinks, add]
+
+
+def _shower(as_json: bool) -> Sink:
     from empatheia.cli.findings import analysis_lines
     from empatheia.cli.output import print_json, print_lines
 
     shown: list[int] = []
 
     def show(row: Row, result: Analysis | str, record: dict[str, Any]) -> None:
-        if is_quiet:
-            return
         if as_json:
             print_json(record)
         elif not isinstance(result, str):
@@ -199,12 +228,12 @@ def _shower(as_json: bool, is_quiet: bool) -> Callable[[Row, Analysis | str, dic
     return show
 
 
-def _report(html: Path | None, out: Path | None, source: str) -> Report | None:
-    if html is None:
+def _report(to: Destination) -> Report | None:
+    if to.html is None:
         return None
     from empatheia.reports.analysis_page import Report
 
-    return Report(source=source, full_data=out.name if out is not None else "")
+    return Report(source=to.source, full_data=to.out.name if to.out is not None else "")
 
 
 def _by_rows(advance: Callable[[int], None], last: int) -> Callable[[list[Row]], Callable[[int], None]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from empatheia.analysis import Analysis, Inference, TurnLabels
@@ -62,10 +62,9 @@ def analysis_lines(analysis: Analysis, is_plain: bool | None = None) -> list[Lin
 
 
 def _about(analysis: Analysis, index: int, turns: Sequence[Turn]) -> Iterable[Line]:
-    for name, records in (("feels", analysis.emotion), ("intent", analysis.intent)):
-        for labels in records:
-            if labels.turn == index:
-                yield [_label(name), (_told(labels), "bold")]
+    """Everything that was said of a turn, part by part."""
+    yield from _labels("feels", "bold", analysis.emotion, index)
+    yield from _labels("intent", "bold", analysis.intent, index)
     for note in analysis.causes:
         if note.target == index:
             told = "; ".join(_cause(turn, note.spans, note.probabilities, turns) for turn in note.turns)
@@ -74,15 +73,18 @@ def _about(analysis: Analysis, index: int, turns: Sequence[Turn]) -> Iterable[Li
         if scores.turn == index:
             words = [f"{visible(word.of(turns))} {word.score or 0.0:.2f}" for word in scores.top(TOP_WORDS)]
             yield [_label("words"), (", ".join(words), "yellow")]
-    shown = [m for m in analysis.mechanisms if m.turn == index]
-    if shown:
+    if shown := [m for m in analysis.mechanisms if m.turn == index]:
         yield [_label("shows"), ("; ".join(_mechanism(m.name, m.level, m.rationales, turns) for m in shown), "green")]
-    tails = [inference for inference in analysis.inferences if inference.turn == index and inference.tails]
-    if tails:
+    if tails := [inference for inference in analysis.inferences if inference.turn == index and inference.tails]:
         yield [_label("likely"), ("; ".join(map(_inference, tails)), "")]
-    for labels in analysis.reaction:
+    yield from _labels("reply", "green", analysis.reaction, index)
+
+
+def _labels(name: str, style: str, records: Sequence[TurnLabels], index: int) -> Iterator[Line]:
+    """A line for each distribution over labels that is of the turn."""
+    for labels in records:
         if labels.turn == index:
-            yield [_label("reply"), (_told(labels), "green")]
+            yield [_label(name), (_told(labels), style)]
 
 
 def table_rows(record: Mapping[str, Any]) -> list[dict[str, Any]]:

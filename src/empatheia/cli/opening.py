@@ -104,56 +104,70 @@ def open_listener(
         ConfigError: Options that contradict each other or lack another one.
         MissingResourceError: The system has no checkpoint here; says which command makes one.
     """
-    if (price_in is None) != (price_out is None):
-        raise ConfigError("give both --price-in and --price-out, or neither.")
     asks = {"--endpoint": endpoint, "--llm": llm, "--folder": folder}
     given = [name for name, value in asks.items() if value is not None]
-    if system is None and runs is not None:
-        raise ConfigError("--runs says where --system NAME looks; give --system too, or --model with a folder.")
-    if system is None and given:
-        raise ConfigError(f"{given[0]} needs --system language_model.")
-    if given and system != LANGUAGE_MODEL:
-        raise ConfigError(f"{given[0]} is for --system language_model, not {system!r}.")
-    if folder is not None and len(given) > 1:
-        raise ConfigError("--folder is a local model, --endpoint and --llm a served one; give one of them.")
-    if endpoint is not None and llm is None:
-        raise ConfigError("--endpoint needs --llm, the name under which it serves the model.")
-    options: dict[str, Any] = {} if condition is None else {"shown": condition}
+    _check_together(system, runs, given, (price_in, price_out))
     prices = None
     if price_in is not None and price_out is not None:
         from empatheia.resources.chat_endpoint import Prices
 
         prices = Prices(price_in, price_out)
+    options: dict[str, Any] = {} if condition is None else {"shown": condition}
     if given and model is not None:
         options["analyst"] = model
     if llm is not None:
         from empatheia.listener import LanguageListener
 
-        listener = LanguageListener.of_endpoint(llm, endpoint, prices=prices, key_variable=key_env, **options)
-        tell_host(listener)
-        return listener
+        return _told(LanguageListener.of_endpoint(llm, endpoint, prices=prices, key_variable=key_env, **options))
     if folder is not None:
         from empatheia.listener import LanguageListener
 
         return LanguageListener.of_model(folder, **options)
-    if model is None and system is None and not options and prices is None:
+    options |= {} if prices is None else {"prices": prices}
+    if model is None and system is None and not options:
         from empatheia.listener.listener import five_steps
 
         tell_perceiver()
         return five_steps()
     place = _place(model, system, runs or Path("runs"))
-    if not options and prices is None:
-        return _loaded(place)
+    return _language_model(place, options) if options else _loaded(place)
+
+
+def _check_together(
+    system: str | None, runs: Path | None, given: list[str], prices: tuple[float | None, float | None]
+) -> None:
+    """Whether the options go together; ``given`` names those of a language model.
+
+    Raises:
+        ConfigError: They do not; says what would.
+    """
+    if prices.count(None) == 1:
+        raise ConfigError("give both --price-in and --price-out, or neither.")
+    if system is None and runs is not None:
+        raise ConfigError("--runs says where --system NAME looks; give --system too, or --model with a folder.")
+    if given and system is None:
+        raise ConfigError(f"{given[0]} needs --system language_model.")
+    if given and system != LANGUAGE_MODEL:
+        raise ConfigError(f"{given[0]} is for --system language_model, not {system!r}.")
+    if "--folder" in given and len(given) > 1:
+        raise ConfigError("--folder is a local model, --endpoint and --llm a served one; give one of them.")
+    if given == ["--endpoint"]:
+        raise ConfigError("--endpoint needs --llm, the name under which it serves the model.")
+
+
+def _language_model(place: str | Path, options: dict[str, Any]) -> AnyListener:
+    """The language model of a folder, with options that only such a one has.
+
+    Raises:
+        ConfigError: It is another system.
+    """
     from empatheia.checkpoints.catalogue import describe_model, find_model
     from empatheia.listener import LanguageListener
 
     if describe_model(find_model(place), str(place)).system != LANGUAGE_MODEL:
-        told = "--condition" if options else "--price-in"
+        told = "--price-in" if options.keys() == {"prices"} else "--condition"
         raise ConfigError(f"{told} is for a language model: --system language_model, or a folder of one.")
-    options |= {} if prices is None else {"prices": prices}
-    loaded = LanguageListener.load(place, **options)
-    tell_host(loaded)
-    return loaded
+    return _told(LanguageListener.load(place, **options))
 
 
 def _place(model: str | None, system: str | None, runs: Path) -> str | Path:
@@ -184,7 +198,11 @@ def _place(model: str | None, system: str | None, runs: Path) -> str | Path:
 def _loaded(place: str | Path) -> AnyListener:
     from empatheia.listener import Listener
 
-    listener = Listener.load(place)
+    return _told(Listener.load(place))
+
+
+def _told(listener: AnyListener) -> AnyListener:
+    """The same, after it was said where it sends a conversation."""
     tell_host(listener)
     return listener
 

@@ -12,6 +12,7 @@ from empatheia.cli.output import say, show
 
 if TYPE_CHECKING:
     from empatheia.reports.reproduction import MissingRun, TableReport
+    from empatheia.reports.targets import Target
 
 RESULTS = Path("results")
 _AS_JSON = typer.Option("--json", help="Print the reports as JSON.")
@@ -54,48 +55,30 @@ def reproduce(
     empatheia reproduce gao2021/2 --out reports
     empatheia reproduce rashkin2018/9 --train --size cpu --budget 120
     """
-    from empatheia.config import SIZES, recipes_root
-    from empatheia.errors import ConfigError
+    from empatheia.config import recipes_root
     from empatheia.listener.systems import results_root
-    from empatheia.registry import nearest
-    from empatheia.reports.record_tables import run_name
-    from empatheia.reports.reproduction import read_runs, report_table
     from empatheia.reports.reproduction_pages import overview_text, to_text
     from empatheia.reports.targets import read_targets, tables_named
     from empatheia.reports.targets import tables as all_tables
 
-    if size not in SIZES:
-        raise ConfigError(f"unknown size {size!r}.{nearest(size, list(SIZES))} Accepted: {', '.join(SIZES)}.")
-    if budget is not None and not train:
-        raise ConfigError("--budget goes with --train.")
-    if plots and out is None:
-        raise ConfigError("--plots goes with --out FOLDER, where the pictures are written.")
-    if train and not tables:
-        raise ConfigError("--train needs a table, e.g. empatheia reproduce rashkin2018/9 --train --size cpu.")
+    _check_options(size, bool(tables), train, budget, out, plots)
     chosen = tables_named(tables or ()) or list(all_tables())
     targets = read_targets(recipes_root())
-
     shipped = results_root() if results == RESULTS else None
     if shipped is not None and not results.is_dir():
         say(f"run records: those that came with empatheia, {shipped}")
 
     def made() -> list[TableReport]:
-        records = {run_name(run): run for run in read_runs(shipped)} if shipped is not None else {}
-        records |= {run_name(run): run for run in read_runs(results, runs or ())}
-        records = [records[name] for name in sorted(records)]
-        return [report_table(key, targets, records, size, results) for key in chosen]
+        return _reports(chosen, targets, shipped, results, runs or (), size)
 
     reports, failed = made(), []
-    if train and any(report.missing for report in reports):
-        failed = _train([run for report in reports for run in report.missing], size, budget, run_out, results)
+    if train and (missing := [run for report in reports for run in report.missing]):
+        failed = _train(missing, size, budget, run_out, results)
         reports = made()
-    if not tables:
-        text = overview_text(reports)
-    else:
-        text = "\n\n".join(to_text(report) for report in reports)
-        if out is not None:
-            written = [path for report in reports for path in _write(report, out, plots)]
-            text += f"\nwritten: {', '.join(map(str, written))}"
+    text = "\n\n".join(to_text(report) for report in reports) if tables else overview_text(reports)
+    if tables and out is not None:
+        written = [path for report in reports for path in _write(report, out, plots)]
+        text += f"\nwritten: {', '.join(map(str, written))}"
     if as_json:
         from empatheia.cli.output import print_json
 
@@ -105,6 +88,46 @@ def reproduce(
     if failed:
         say(f"error: {len(failed)} recipes failed: {', '.join(failed)}.")
         raise typer.Exit(1)
+
+
+def _check_options(
+    size: str, has_tables: bool, train: bool, budget: float | None, out: Path | None, plots: bool
+) -> None:
+    """Whether the options are known and go together.
+
+    Raises:
+        ConfigError: They do not; says what would.
+    """
+    from empatheia.config import SIZES
+    from empatheia.errors import ConfigError
+    from empatheia.registry import nearest
+
+    if size not in SIZES:
+        raise ConfigError(f"unknown size {size!r}.{nearest(size, list(SIZES))} Accepted: {', '.join(SIZES)}.")
+    if budget is not None and not train:
+        raise ConfigError("--budget goes with --train.")
+    if plots and out is None:
+        raise ConfigError("--plots goes with --out FOLDER, where the pictures are written.")
+    if train and not has_tables:
+        raise ConfigError("--train needs a table, e.g. empatheia reproduce rashkin2018/9 --train --size cpu.")
+
+
+def _reports(
+    tables: Sequence[str],
+    targets: Sequence[Target],
+    shipped: Path | None,
+    results: Path,
+    runs: Sequence[Path],
+    size: str,
+) -> list[TableReport]:
+    """Each table beside the runs there are: those kept in ``results`` go before those that came with empatheia."""
+    from empatheia.reports.record_tables import run_name
+    from empatheia.reports.reproduction import read_runs, report_table
+
+    found = {run_name(run): run for run in read_runs(shipped)} if shipped is not None else {}
+    found |= {run_name(run): run for run in read_runs(results, runs)}
+    records = [found[name] for name in sorted(found)]
+    return [report_table(key, targets, records, size, results) for key in tables]
 
 
 def _write(report: TableReport, out: Path, plots: bool) -> list[Path]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from empatheia.dialogue import Reply, Span, Turn, Understanding, span_dict
+from empatheia.dialogue import Explanation, Reply, Span, Turn, Understanding, span_dict
 from empatheia.listener.reply_schema import CandidateRecord, InferenceRecord, SpanRecord, TurnRecord, WeightsRecord
 from empatheia.serve.messages import Conversation
 from empatheia.serve.replies import CARE
@@ -111,23 +111,17 @@ def empathy_of(
     turns = asked.dialogue.turns
     first = replies[0][0] if replies else None
     why = None if first is None else first.explanation
-    is_named = understanding.names_emotion
-    record: dict[str, Any] = {
+    emotion_from = understanding.model if why is None else why.emotion_from
+    return {
         "version": VERSION,
-        "emotion": understanding.emotion if is_named else None,
-        "emotion_from": (why.emotion_from if why is not None else understanding.model) if is_named else "",
+        "emotion": understanding.emotion if understanding.names_emotion else None,
+        "emotion_from": emotion_from if understanding.names_emotion else "",
         "emotions": dict(understanding.emotions),
         "side": _best(understanding.sides),
         "sides": dict(understanding.sides),
         "causes": _placed(understanding.causes, turns, asked),
         "words": _placed(understanding.words, turns, asked),
-        "targets": [] if why is None else _placed(why.targets, turns, asked),
-        "inferences": [] if why is None else [dict(one) for one in why.inferences],
-        "intent": (why.intent or None) if why is not None else None,
-        "intent_from": "" if why is None else why.intent_from,
-        "intents": {} if why is None else dict(why.intents),
-        "candidates": [] if why is None else [one.to_dict() for one in why.candidates],
-        "weights": None if why is None else dict(why.weights),
+        **_reasons(why, asked),
         "spoke": None if first is None else spoke(*replies[0]),
         "choices": [
             {"index": index, "spoke": spoke(reply, model), "care": _mark(reply)}
@@ -145,7 +139,22 @@ def empathy_of(
         "ignored": list(ignored),
         "notes": list(notes),
     }
-    return record
+
+
+def _reasons(why: Explanation | None, asked: Conversation) -> dict[str, Any]:
+    """Why this reply: its targets, what was inferred and intended, the candidates; empty where nobody explained it."""
+    if why is None:
+        nothing: dict[str, Any] = {"targets": [], "inferences": [], "intent": None, "intent_from": "", "intents": {}}
+        return {**nothing, "candidates": [], "weights": None}
+    return {
+        "targets": _placed(why.targets, asked.dialogue.turns, asked),
+        "inferences": [dict(one) for one in why.inferences],
+        "intent": why.intent or None,
+        "intent_from": why.intent_from,
+        "intents": dict(why.intents),
+        "candidates": [one.to_dict() for one in why.candidates],
+        "weights": dict(why.weights),
+    }
 
 
 def spoke(reply: Reply, model: str) -> dict[str, Any]:

@@ -183,29 +183,31 @@ class AnticipateTask:
         drawn = one_turn_a_dialogue(items)
         if outputs is not None:
             outputs.write_text("".join(_line(i, p) for i, p in zip(items, found, strict=True)), encoding="utf-8")
-        learnt = Counter(str(item.label) for item in self.items("train"))
+        chosen = [items[i] for i in drawn]
         replies = [i for i, item in enumerate(items) if item.role == "listener"]
-        scores = reaction_scores([items[i] for i in drawn], found[drawn])
-        for name, chosen in (("all", list(range(len(items)))), ("listener", replies)):
-            own = reaction_scores([items[i] for i in chosen], found[chosen])
-            scores |= {f"{name}: {key}": value for key, value in own.items()}
+        scores = reaction_scores(chosen, found[drawn])
+        scores |= _named("all: ", reaction_scores(items, found))
+        scores |= _named("listener: ", reaction_scores([items[i] for i in replies], found[replies]))
         if self.model.config.turn_labels:
-            blind = predict(self.model, self.reader, [items[i] for i in drawn], use_labels=False)
-            own = reaction_scores([items[i] for i in drawn], blind)
-            scores |= {f"no turn labels: {key}": value for key, value in own.items()}
-        commonest = learnt.most_common(1)[0][0]
-        constant = np.zeros((len(drawn), len(LABELS_41)))
-        constant[:, LABELS_41.index(commonest)] = 1
-        for key, value in reaction_scores([items[i] for i in drawn], constant, n_resamples=0).items():
-            if key in ("f1_weighted", "accuracy"):
-                scores[f"majority ({commonest}): {key}"] = value
+            blind = predict(self.model, self.reader, chosen, use_labels=False)
+            scores |= _named("no turn labels: ", reaction_scores(chosen, blind))
+        scores |= self._majority_scores(chosen)
         scores["labels_by"] = self.labels().model
         if self.data.corpus != sample.NAME:
-            rows = {row: published("meed2", "4", row, dataset="ED test (2000 dialogs)") for row in PUBLISHED_ROWS}
+            printed = {row: published("meed2", "4", row, dataset="ED test (2000 dialogs)") for row in PUBLISHED_ROWS}
             scores["published"] = {
-                row: {name: number.value for name, number in numbers.items()} for row, numbers in rows.items()
+                row: {name: number.value for name, number in numbers.items()} for row, numbers in printed.items()
             }
         return scores
+
+    def _majority_scores(self, chosen: Sequence[NextTurn]) -> dict[str, Any]:
+        """Of who always says the label that is commonest in training."""
+        learnt = Counter(str(item.label) for item in self.items("train"))
+        commonest = learnt.most_common(1)[0][0]
+        constant = np.zeros((len(chosen), len(LABELS_41)))
+        constant[:, LABELS_41.index(commonest)] = 1
+        scores = reaction_scores(chosen, constant, n_resamples=0)
+        return {f"majority ({commonest}): {key}": scores[key] for key in ("f1_weighted", "accuracy") if key in scores}
 
     def data_record(self) -> dict[str, Any]:
         """Items per split with a checksum, dialogues without labels, contexts skipped for their length."""
@@ -221,6 +223,11 @@ class AnticipateTask:
                 "skipped_overlong": self._skipped.get(split, 0),
             }
         return {self.data.corpus: record}
+
+
+def _named(start: str, scores: dict[str, Any]) -> dict[str, Any]:
+    """The same scores under longer names."""
+    return {f"{start}{key}": value for key, value in scores.items()}
 
 
 def next_turns(

@@ -458,48 +458,69 @@ def perception_scores(
 
 
 def _everyday_scores(items: Sequence[EverydayItem], found: Sequence[Affect]) -> dict[str, Any]:
-    scores: dict[str, Any] = {}
-    for name, chosen in (("", lambda i: True), (" unnamed", lambda i: not i.names_feeling)):
-        pairs = [(i, f) for i, f in zip(items, found, strict=True) if chosen(i)]
-        if not pairs:
-            continue
-        gold = [str(i.dialogue.emotion) for i, _ in pairs]
-        said = [f.emotion for _, f in pairs]
-        right = [g if s in i.accepted else s for g, s, (i, _) in zip(gold, said, pairs, strict=True)]
-        scores[f"everyday{name}: acceptable"] = _score(f"everyday{name}: acceptable", right, gold)
-        scores[f"everyday{name}: label"] = _score(f"everyday{name}: label", said, gold)
-        sided = [(i.side, f.pole) for i, f in pairs if i.side != "mixed"]
-        if sided:
-            key = f"everyday{name}: side"
-            scores[key] = _score(key, [pole for _, pole in sided], [side for side, _ in sided])
+    pairs = list(zip(items, found, strict=True))
+    scores = _label_scores("everyday", pairs)
+    if unnamed := [(item, one) for item, one in pairs if not item.names_feeling]:
+        scores |= _label_scores("everyday unnamed", unnamed)
     probabilities = np.stack([f.emotions for f in found])
-    accepted = np.array([f.emotion in i.accepted for i, f in zip(items, found, strict=True)])
+    accepted = np.array([f.emotion in i.accepted for i, f in pairs])
     scores["everyday: confidence"] = round(100 * float(probabilities.max(1).mean()), 2)
     scores["everyday: calibration of acceptable"] = round(calibration(probabilities.max(1), accepted), 2)
-    marked = [word_pairs(f, i) for f, i in zip(found, items, strict=True) if i.causes]
+    marked = [word_pairs(f, i) for i, f in pairs if i.causes]
     if marked:
         scores |= {f"everyday: causes {k}": v for k, v in word_scores(marked, found[0].threshold).items()}
     return scores
 
 
+def _label_scores(name: str, pairs: Sequence[tuple[EverydayItem, Affect]]) -> dict[str, Any]:
+    """Shares of texts with an acceptable label, with the first label, and (unless mixed) with the right side."""
+    if not pairs:
+        return {}
+    gold = [str(i.dialogue.emotion) for i, _ in pairs]
+    said = [f.emotion for _, f in pairs]
+    right = [g if s in i.accepted else s for g, s, (i, _) in zip(gold, said, pairs, strict=True)]
+    scores = {
+        f"{name}: acceptable": _score(f"{name}: acceptable", right, gold),
+        f"{name}: label": _score(f"{name}: label", said, gold),
+    }
+    if sided := [(i.side, f.pole) for i, f in pairs if i.side != "mixed"]:
+        key = f"{name}: side"
+        scores[key] = _score(key, [pole for _, pole in sided], [side for side, _ in sided])
+    return scores
+
+
 def _outside_scores(name: str, split: str, read: ReadAffect) -> dict[str, Any]:
     if name == "empathetic_dialogues":
-        contexts = [(e.context, str(d.emotion)) for d in CORPORA.get(name)(split).dialogues for e in d.examples()]
-        found = read([context for context, _ in contexts])
-        probabilities = np.stack([f.emotions for f in found]).astype(np.float64)
-        gold = np.array([EMOTIONS.index(label) for _, label in contexts])
-        key = "empathetic_dialogues: "
-        metric = CalibrationError()
-        metric.update(probabilities, gold)
-        return {
-            f"{key}accuracy": _score(f"{key}accuracy", probabilities.argmax(1), gold),
-            f"{key}calibration_error": {**metric.compute().to_dict(), "name": f"{key}calibration_error"},
-        }
+        return _contexts_scores(name, split, read)
     if name == "edos":
-        rows = [(speaker_last(d.turns), d.emotion) for d in CORPORA.get(name)("crowd").dialogues]
-        rows = [(turns, label) for turns, label in rows if label in EMOTIONS]
-        found = read([turns for turns, _ in rows])
-        return {"edos: accuracy": _score("edos: accuracy", [f.emotion for f in found], [str(g) for _, g in rows])}
+        return _film_scores(read)
+    return _six_scores(name, split, read)
+
+
+def _contexts_scores(name: str, split: str, read: ReadAffect) -> dict[str, Any]:
+    """Every context of EmpatheticDialogues, its conversation's emotion."""
+    contexts = [(e.context, str(d.emotion)) for d in CORPORA.get(name)(split).dialogues for e in d.examples()]
+    found = read([context for context, _ in contexts])
+    probabilities = np.stack([f.emotions for f in found]).astype(np.float64)
+    gold = np.array([EMOTIONS.index(label) for _, label in contexts])
+    metric = CalibrationError()
+    metric.update(probabilities, gold)
+    return {
+        f"{name}: accuracy": _score(f"{name}: accuracy", probabilities.argmax(1), gold),
+        f"{name}: calibration_error": {**metric.compute().to_dict(), "name": f"{name}: calibration_error"},
+    }
+
+
+def _film_scores(read: ReadAffect) -> dict[str, Any]:
+    """EDOS's film dialogues whose label is an emotion."""
+    rows = [(speaker_last(d.turns), d.emotion) for d in CORPORA.get("edos")("crowd").dialogues]
+    rows = [(turns, label) for turns, label in rows if label in EMOTIONS]
+    found = read([turns for turns, _ in rows])
+    return {"edos: accuracy": _score("edos: accuracy", [f.emotion for f in found], [str(g) for _, g in rows])}
+
+
+def _six_scores(name: str, split: str, read: ReadAffect) -> dict[str, Any]:
+    """A corpus with other labels, as RECCON's six: each turn with those before it, and alone."""
     corpus, table = CORPORA.get(name)(split if name == "dailydialog" else "all"), SIX[name]
     rows = [
         (speaker_last(d.turns[: i + 1]), table[label])
