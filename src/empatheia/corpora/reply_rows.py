@@ -173,7 +173,7 @@ def _string(value: Any, name: str) -> str:
     return value.strip()
 
 
-def context_of(value: Any) -> tuple[str, ...]:
+def context_of(value: object) -> tuple[str, ...]:
     """Turns from a list of texts or of objects with a text, a JSON list, or a text with tabs between turns."""
     if value is None or value == "":
         return ()

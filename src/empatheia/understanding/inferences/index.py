@@ -95,7 +95,7 @@ class TupleIndex:
         self._graph: Any = None
 
     @classmethod
-    def open(cls, folder: str | Path, encoder: str | Path | None = None, device: Any = None) -> TupleIndex:
+    def open(cls, folder: str | Path, encoder: str | Path | None = None, device: object = None) -> TupleIndex:
         """An index with its encoder.
 
         Args:
@@ -230,7 +230,7 @@ def build_index(
     form: str = "plain",
     approximate: bool = False,
     batch_size: int = 64,
-    device: Any = None,
+    device: object = None,
     progress: Callable[[int], None] | None = None,
 ) -> TupleIndex:
     """Makes an index, or opens the one that is there if it is the same.

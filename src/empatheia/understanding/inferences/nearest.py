@@ -80,7 +80,7 @@ class NearestInferences:
 
     @classmethod
     def load(
-        cls, folder: str | Path, *, encoder: str | Path | None = None, device: Any = None, **settings: Any
+        cls, folder: str | Path, *, encoder: str | Path | None = None, device: object = None, **settings: Any
     ) -> NearestInferences:
         """From an index folder.
 
