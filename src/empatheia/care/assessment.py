@@ -45,7 +45,7 @@ def graver(one: Level, other: Level) -> Level:
     return one if LEVELS.index(one) >= LEVELS.index(other) else other
 
 
-def check_name(value: Any, known: Sequence[str], what: str) -> str:
+def check_name(value: object, known: Sequence[str], what: str) -> str:
     """The name itself.
 
     Raises:

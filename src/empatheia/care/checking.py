@@ -116,13 +116,13 @@ class Care:
             ) from None
         return cls(checked, Resources.read(resources, country), wording=Wording.read(wording), **options)
 
-    def guard(self, responder: Any) -> Any:
+    def guard(self, responder: object) -> Any:
         """The responder behind this check; see :class:`~empatheia.care.guard.Guard`."""
         from empatheia.care.guard import Guard
 
         return responder if isinstance(responder, Guard) and responder.care is self else Guard(responder, self)
 
-    def assess(self, item: Any) -> Assessment:
+    def assess(self, item: object) -> Assessment:
         """As :meth:`~empatheia.care.Detector.assess`; where that fails, an assessment that asks for the safe reply.
 
         Args:
@@ -139,7 +139,7 @@ class Care:
             reason = f"the detector raised {type(error).__name__}"
             return Assessment("crisis", "unclear", (), (), (reason,), 1.0, turns, failed=True)
 
-    def check(self, item: Any) -> Checked:
+    def check(self, item: object) -> Checked:
         """Before a responder is asked: what was found, and the reply to give in its place, if any.
 
         Crises are counted and handed over here; the caller sends ``instead`` as it is, or asks the responder and

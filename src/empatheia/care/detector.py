@@ -150,7 +150,7 @@ class Detector:
         judge = self.classifier if self.encoder is None else self.encoder
         self.thresholds = {**judge.thresholds, **(thresholds or {})}
 
-    def assess(self, item: Any) -> Assessment:
+    def assess(self, item: object) -> Assessment:
         """How grave a conversation is at its last speaker turn.
 
         Args:
@@ -357,7 +357,7 @@ class Detector:
         return names[0]
 
 
-def assess(item: Any) -> Assessment:
+def assess(item: object) -> Assessment:
     """How grave a conversation is at its last speaker turn, by the shipped detector.
 
     Args:
@@ -385,7 +385,7 @@ def _chosen(is_wanted: bool, encoder: bool | EncoderClassifier) -> EncoderClassi
     return shipped_encoder()
 
 
-def turns_of(item: Any) -> tuple[Turn, ...]:
+def turns_of(item: object) -> tuple[Turn, ...]:
     """The turns of a text or a conversation.
 
     Raises:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from empatheia.dialogue import Dialogue, Example, Span, Turn
 from empatheia.errors import DataError
@@ -65,7 +64,7 @@ def unread(n_turns_lost: int, first: int, turns: Sequence[Turn]) -> list[str]:
     return reasons
 
 
-def as_dialogue(item: Any) -> Dialogue:
+def as_dialogue(item: object) -> Dialogue:
     """A text as a conversation of one speaker turn; a conversation as itself, after checks.
 
     Raises:
@@ -80,7 +79,7 @@ def as_dialogue(item: Any) -> Dialogue:
     return item
 
 
-def as_conversation(item: Any) -> Dialogue:
+def as_conversation(item: object) -> Dialogue:
     """As :func:`as_dialogue`, for conversations that need no answer: whoever speaks last, or alone.
 
     Raises:
@@ -102,7 +101,7 @@ def as_conversation(item: Any) -> Dialogue:
     return item
 
 
-def prepare(item: Any) -> ReadyInput:
+def prepare(item: object) -> ReadyInput:
     """Checks, cleans and cuts one input.
 
     Args:

@@ -179,19 +179,10 @@ def load(
     name = {"dev": "valid", "validation": "valid"}.get(split, split)
     if name != "all" and name not in SPLITS:
         raise DataError(f"unknown split {split!r}; accepted: {', '.join(SPLITS)}, all.")
-    wanted = [name] if name != "all" else list(SPLITS)
-    found, absent = [], []
-    for each in wanted:
-        try:
-            found.append(find_corpus_file(FOLDER, SPLITS[each], root, GET))
-        except MissingResourceError:
-            if len(wanted) == 1:
-                raise
-            absent.append(SPLITS[each][0])
-    if not found:
-        find_corpus_file(FOLDER, [file for files in SPLITS.values() for file in files], root, GET)
-    if name == "all" and not {"train.tsv", "dev.tsv"} & set(absent) and "test.tsv" in map(_file_name, found):
-        found = [path for path in found if _file_name(path) != SPLITS["v4"][0]]
+    if name != "all":
+        found, absent = [find_corpus_file(FOLDER, SPLITS[name], root, GET)], []
+    else:
+        found, absent = _all_files(root)
     read_in = read(found, name, strict, relations=relations, persons=persons, none=none)
     official = [file for file in absent if file != SPLITS["v4"][0]]
     if official and not read_in.is_sample:
@@ -200,6 +191,52 @@ def load(
         )
         return _with_notes(read_in, (gap,))
     return read_in
+
+
+def _all_files(root: str | Path | None) -> tuple[list[Path], list[str]]:
+    """The files that are here, and the names of those that are not; the partial one only where it adds something."""
+    found: list[Path] = []
+    absent: list[str] = []
+    for names in SPLITS.values():
+        try:
+            found.append(find_corpus_file(FOLDER, names, root, GET))
+        except MissingResourceError:
+            absent.append(names[0])
+    if not found:
+        find_corpus_file(FOLDER, [file for files in SPLITS.values() for file in files], root, GET)
+    if not {"train.tsv", "dev.tsv"} & set(absent) and "test.tsv" in map(_file_name, found):
+        found = [path for path in found if _file_name(path) != SPLITS["v4"][0]]
+    return found, absent
+
+
+def _check_option(option: str, value: str, accepted: Sequence[str]) -> None:
+    if value not in accepted:
+        raise ConfigError(f"atomic: {option} is {value!r}; accepted: {', '.join(accepted)}.")
+
+
+def _is_kept(relation: str, tail: str, kept: frozenset[str] | None, none: Nones, counts: Counter[str]) -> bool:
+    """Whether a row is wanted; counts rows of other relations and tails that are ``none``."""
+    if kept is not None and relation not in kept:
+        counts["rows of other relations"] += 1
+        return False
+    if tail.lower() != "none":
+        return True
+    counts["none tails"] += 1
+    return none != "drop"
+
+
+def _in_order(by_relation: Mapping[str, int]) -> dict[str, int]:
+    return {name: by_relation[name] for name in ALL_RELATIONS if name in by_relation}
+
+
+def _row_notes(path: Path, n_rows: int) -> list[str]:
+    """Whether an official file has as many rows as it should; raises DataError where it has none."""
+    if not n_rows:
+        raise DataError(f"{path}: no tuple in it; accepted: head<TAB>relation<TAB>tail. Get the file again: {GET}")
+    expected = FILE_ROWS.get(_file_name(path))
+    if expected is None or n_rows == expected or is_sample(path):
+        return []
+    return [f"{path.name} has {n_rows:,} rows; {expected:,} are expected"]
 
 
 def read(
@@ -228,9 +265,8 @@ def read(
         DataError: A file holds no tuple, or ``strict`` and a row cannot be read.
         ConfigError: An option or a relation is unknown.
     """
-    for option, value, accepted in (("persons", persons, ("canonical", "keep")), ("none", none, ("drop", "keep"))):
-        if value not in accepted:
-            raise ConfigError(f"atomic: {option} is {value!r}; accepted: {', '.join(accepted)}.")
+    _check_option("persons", persons, ("canonical", "keep"))
+    _check_option("none", none, ("drop", "keep"))
     kept = None if relations is None else frozenset(canonical_relation(name) for name in relations)
     files = _files(paths)
     counts: Counter[str] = Counter()
@@ -239,21 +275,11 @@ def read(
     columns: tuple[list[str], list[str], list[str]] = ([], [], [])
     for path in files:
         before = counts["rows"]
-        for head, relation, tail in _rows(path, problems, counts):
-            if kept is not None and relation not in kept:
-                counts["rows of other relations"] += 1
-                continue
-            if tail.lower() == "none":
-                counts["none tails"] += 1
-                if none == "drop":
-                    continue
-            for column, value in zip(columns, (head, relation, tail), strict=True):
-                column.append(value)
-        n_rows, expected = counts["rows"] - before, FILE_ROWS.get(_file_name(path))
-        if not n_rows:
-            raise DataError(f"{path}: no tuple in it; accepted: head<TAB>relation<TAB>tail. Get the file again: {GET}")
-        if expected is not None and n_rows != expected and not is_sample(path):
-            notes.append(f"{path.name} has {n_rows:,} rows; {expected:,} are expected")
+        for row in _rows(path, problems, counts):
+            if _is_kept(row[1], row[2], kept, none, counts):
+                for column, value in zip(columns, row, strict=True):
+                    column.append(value)
+        notes += _row_notes(path, counts["rows"] - before)
     frame = pl.DataFrame(dict(zip(("head", "relation", "tail"), columns, strict=True)), schema_overrides=_TEXTS)
     if persons == "canonical":
         frame = frame.with_columns(_canonical_persons("head"), _canonical_persons("tail"))
@@ -261,7 +287,7 @@ def read(
     counts["duplicate rows"] = len(columns[0]) - frame.height
     counts["tuples"], counts["heads"] = frame.height, frame["head"].n_unique()
     by_relation = dict(frame["relation"].value_counts().iter_rows())
-    counts.update({name: by_relation[name] for name in (*ALL_RELATIONS,) if name in by_relation})
+    counts.update(_in_order(by_relation))
     if not all(is_sample(path) for path in files):
         notes += _gaps(by_relation, kept)
     problems += [Problem(", ".join(path.name for path in files), 0, note) for note in notes]

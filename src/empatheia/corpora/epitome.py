@@ -135,16 +135,13 @@ def load(split: str, root: str | Path | None = None, strict: bool = False) -> Ep
     problems: list[Problem] = []
     rows = {mechanism: _read(path, problems) for mechanism, path in paths.items()}
     path = paths[TEXT_OF]
-    found = {mechanism: tuple(Counter(r.level for r in own)[k] for k in LEVELS) for mechanism, own in rows.items()}
     counts["rows"] = len(rows[TEXT_OF])
     dialogues, labels = _join(rows, paths, counts, problems)
     if not dialogues:
         raise DataError(f"{path.parent}: no pair is in all three files. Get them again: {GET}")
     report(problems, strict)
-    if strict and not is_sample(path) and (found, len(dialogues)) != (LEVEL_COUNTS, PAIRS):
-        raise DataError(
-            f"{path.parent}: levels are {found} and {len(dialogues)} pairs; released: {LEVEL_COUNTS}, {PAIRS}."
-        )
+    if strict and not is_sample(path):
+        _check_counts(path.parent, rows, len(dialogues))
     if name != "all":
         chosen = split_pairs(dialogues, labels, counts)
         dialogues = [d for d in dialogues if chosen[d.id] == name]
@@ -158,6 +155,13 @@ def load(split: str, root: str | Path | None = None, strict: bool = False) -> Ep
         mechanisms={d.id: labels[d.id] for d in dialogues},
         counts=dict(counts),
     )
+
+
+def _check_counts(folder: Path, rows: Mapping[str, list[_Row]], n_pairs: int) -> None:
+    """Raises DataError unless levels and pairs are as many as released."""
+    found = {mechanism: tuple(Counter(r.level for r in own)[k] for k in LEVELS) for mechanism, own in rows.items()}
+    if (found, n_pairs) != (LEVEL_COUNTS, PAIRS):
+        raise DataError(f"{folder}: levels are {found} and {n_pairs} pairs; released: {LEVEL_COUNTS}, {PAIRS}.")
 
 
 def _read(path: Path, problems: list[Problem]) -> list[_Row]:

@@ -141,29 +141,38 @@ def parse(record: Mapping[str, Any], id: str = "", source: str = NAME) -> Everyd
     """
     if not isinstance(record, Mapping):
         raise DataError(f"a {type(record).__name__} in place of an object")
+    turns = _turns(record)
+    emotion, side = _one(record, "emotion", EMOTIONS), _one(record, "side", SIDES)
+    acceptable = _texts(record, "acceptable")
+    for name in acceptable:
+        _one({"acceptable": name}, "acceptable", EMOTIONS)
+    reply = _text(record, "reply")
+    return EverydayItem(
+        dialogue=Dialogue(_text(record, "id") or id, Dialogue.of(*turns).turns, emotion, source=source),
+        acceptable=acceptable,
+        side=side,  # pyright: ignore[reportArgumentType]
+        causes=tuple(_span(value, turns) for value in record.get("causes") or ()),
+        reply=reply,
+        avoid=_text(record, "avoid"),
+        intent=_one(record, "intent", INTENTS) if reply else "",
+        style=_texts(record, "style"),
+        topic=_text(record, "topic"),
+        writer=_text(record, "writer"),
+    )
+
+
+def _turns(record: Mapping[str, Any]) -> list[str]:
     turns = record.get("turns")
     if not isinstance(turns, list) or not turns or not all(isinstance(t, str) and t.strip() for t in turns):
         raise DataError(f"turns is {str(turns)[:60]!r}; accepted: one or more texts, the speaker's first")
     if len(turns) % 2 == 0:
         raise DataError(f"{len(turns)} turns; accepted: an odd number, so that the speaker is the last")
-    emotion, side = _one(record, "emotion", EMOTIONS), _one(record, "side", SIDES)
-    acceptable = _texts(record, "acceptable")
-    for name in acceptable:
-        _one({"acceptable": name}, "acceptable", EMOTIONS)
-    own = str(record.get("id") or id)
-    reply = str(record.get("reply") or "")
-    return EverydayItem(
-        dialogue=Dialogue(own, Dialogue.of(*turns).turns, emotion, source=source),
-        acceptable=acceptable,
-        side=side,  # pyright: ignore[reportArgumentType]
-        causes=tuple(_span(value, turns) for value in record.get("causes") or ()),
-        reply=reply,
-        avoid=str(record.get("avoid") or ""),
-        intent=_one(record, "intent", INTENTS) if reply else "",
-        style=_texts(record, "style"),
-        topic=str(record.get("topic") or ""),
-        writer=str(record.get("writer") or ""),
-    )
+    return turns
+
+
+def _text(record: Mapping[str, Any], field: str) -> str:
+    """A field that may be missing."""
+    return str(record.get(field) or "")
 
 
 def _one(record: Mapping[str, Any], field: str, accepted: Sequence[str]) -> str:

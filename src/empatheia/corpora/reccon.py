@@ -107,14 +107,7 @@ def read(path: str | Path, split: str, strict: bool = False) -> LoadedCorpus:
         DataError: The file is not JSON of this shape, or ``strict`` and a dialogue has a fault.
     """
     path = Path(path)
-    try:
-        content = parse_json(read_text(path))
-    except UnreadableError as error:
-        raise DataError(f"{path}:{error.lineno}: not JSON ({error.msg}). Get the file again: {GET}") from error
-    if not isinstance(content, dict) or not content:
-        raise DataError(
-            f"{path}: expected an object of dialogue id -> [[utterance, ...]], found {type(content).__name__}"
-        )
+    content = _content(path)
     dialogues: list[Dialogue] = []
     annotations: list[CauseAnnotation] = []
     labels: dict[str, tuple[str, ...]] = {}
@@ -147,11 +140,6 @@ def read(path: str | Path, split: str, strict: bool = False) -> LoadedCorpus:
     if not dialogues:
         raise DataError(f"{path}: none of its {len(content)} dialogues can be used; the first: {problems[0].reason}.")
     report(problems, strict)
-    notes = []
-    if mended:
-        notes.append(f"{mended} stray emotion spellings mended.")
-    if ahead:
-        notes.append(f"{ahead} evidence entries point after their target, against the source's rule; kept as released.")
     return LoadedCorpus(
         NAME,
         split,
@@ -159,10 +147,32 @@ def read(path: str | Path, split: str, strict: bool = False) -> LoadedCorpus:
         tuple(dialogues),
         tuple(annotations),
         tuple(problems),
-        tuple(notes),
+        _notes(mended, ahead),
         turn_labels=labels,
         latent=frozenset(latent),
     )
+
+
+def _content(path: Path) -> dict[str, Any]:
+    """Dialogue id to what the file has of it; raises DataError unless it is JSON of this shape."""
+    try:
+        content = parse_json(read_text(path))
+    except UnreadableError as error:
+        raise DataError(f"{path}:{error.lineno}: not JSON ({error.msg}). Get the file again: {GET}") from error
+    if not isinstance(content, dict) or not content:
+        raise DataError(
+            f"{path}: expected an object of dialogue id -> [[utterance, ...]], found {type(content).__name__}"
+        )
+    return content
+
+
+def _notes(mended: int, ahead: int) -> tuple[str, ...]:
+    notes = []
+    if mended:
+        notes.append(f"{mended} stray emotion spellings mended.")
+    if ahead:
+        notes.append(f"{ahead} evidence entries point after their target, against the source's rule; kept as released.")
+    return tuple(notes)
 
 
 def _dialogue(id: str, utterances: Any, source: str) -> tuple[Dialogue, tuple[str, ...]]:

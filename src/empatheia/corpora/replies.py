@@ -95,24 +95,26 @@ def file_of(
         notes = (*notes, f"emotions outside the taxonomy: {', '.join(foreign[:3])}{more}")
     sizes = {system: len(each) for system, each in replies.items()}
     if len(set(sizes.values())) > 1:
-        notes = (
-            *notes,
-            "systems with different numbers of items: " + ", ".join(f"{s} {n:,}" for s, n in sizes.items()),
-        )
-    golds = {system: [reply.reference for reply in each] for system, each in replies.items()}
-    first, *others = golds.items()
-    unlike = [name for name, each in others if len(each) == len(first[1]) and each != first[1]]
-    if unlike:
-        name = unlike[0]
-        pairs = zip(replies[first[0]], replies[name], strict=True)
-        at, there = next((one.line, two.line) for one, two in pairs if one.reference != two.reference)
-        notes = (
-            *notes,
-            f"references of {first[0]} and {name} differ, first at lines {at} and {there}:"
-            " their scores are of different items",
-        )
+        told = ", ".join(f"{system} {n:,}" for system, n in sizes.items())
+        notes = (*notes, f"systems with different numbers of items: {told}")
+    notes = (*notes, *_unlike_references(replies))
     frozen = MappingProxyType({system: tuple(each) for system, each in replies.items()})
     return ReplyFile(path, format, frozen, MappingProxyType(dict(reported)), notes)
+
+
+def _unlike_references(replies: Mapping[str, Sequence[SystemReply]]) -> Iterator[str]:
+    """Says where another system has as many items as the first and other references, at most once."""
+    (first, own), *others = replies.items()
+    for name, each in others:
+        pairs = zip(own, each, strict=False)
+        unlike = ((one.line, two.line) for one, two in pairs if one.reference != two.reference)
+        lines = next(unlike, None) if len(each) == len(own) else None
+        if lines is not None:
+            yield (
+                f"references of {first} and {name} differ, first at lines {lines[0]} and {lines[1]}:"
+                " their scores are of different items"
+            )
+            return
 
 
 def numbered(text: str) -> Iterator[tuple[int, str]]:

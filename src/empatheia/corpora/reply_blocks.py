@@ -112,22 +112,25 @@ class _BlockReader:
                     yield block
                 block = _Block(number)
             if label is None or block is None:
-                known = self.layout.systems or ("a system's name",)
-                accepted = ", ".join(dict.fromkeys(["Emotion", "Context", self.layout.reference, *known]))
-                where = "begins with none of the labels" if label is None else "stands before the first 'Emotion:'"
-                self._fault(number, f"{line[:60]!r} {where} of {self.name}; accepted: {accepted}, each with a colon")
-                continue
-            if label in block.fields:
+                self._fault_of_label(number, line, label)
+            elif label in block.fields:
                 first = block.fields[label][0]
                 self._fault(
                     number,
                     f"a second {label!r} in the item that begins at line {block.line} (the first is line {first});"
                     " the 'Emotion:' line of the next item may be missing",
                 )
-                continue
-            block.fields.setdefault(label, (number, line.partition(":")[2].strip(), line))
+            else:
+                block.fields[label] = (number, line.partition(":")[2].strip(), line)
         if block is not None:
             yield block
+
+    def _fault_of_label(self, number: int, line: str, label: str | None) -> None:
+        """A line without a label, or with one before the first item."""
+        known = self.layout.systems or ("a system's name",)
+        accepted = ", ".join(dict.fromkeys(["Emotion", "Context", self.layout.reference, *known]))
+        where = "begins with none of the labels" if label is None else "stands before the first 'Emotion:'"
+        self._fault(number, f"{line[:60]!r} {where} of {self.name}; accepted: {accepted}, each with a colon")
 
     def _take_header(self, line: int, names: list[str], values: list[str]) -> None:
         """The scores MIME and CEM print first; CEM prints four numbers under names that do not fit them."""

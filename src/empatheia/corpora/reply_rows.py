@@ -114,46 +114,52 @@ def _read_rows(
 def _row_replies(row: Mapping[str, Any], line: int) -> Iterator[SystemReply]:
     """The replies of one row; raises DataError without path and line."""
     given = {key.strip().lower(): value for key, value in row.items() if isinstance(key, str)}
-    fields: dict[str, Any] = {}
-    for name, aliases in COLUMNS.items():
-        present = [alias for alias in aliases if given.get(alias) is not None]
-        if len(present) > 1:
-            raise DataError(f"{' and '.join(map(repr, present))} can both be the {name}; keep or rename one of them.")
-        fields[name] = given[present[0]] if present else None
+    fields = {name: _field(given, name) for name in COLUMNS}
+    by_system = _by_system(row, given, fields)
+    reference = None if fields["reference"] is None else _string(fields["reference"], "reference")
+    predicted = _predicted(fields["predicted"])
+    emotion = _string(fields["emotion"], "emotion").lower() or None
+    for system, reply in by_system.items():
+        if reply is None:
+            raise DataError(f"the reply of {system!r} is null; write an empty text for a blank reply.")
+        text, context = _string(reply, "reply"), context_of(fields["context"])
+        yield SystemReply(str(system), text, reference, context, emotion, predicted, line)
+
+
+def _field(given: Mapping[str, Any], name: str) -> Any:
+    """The one column that is a field, by any of its names; None if there is none."""
+    present = [alias for alias in COLUMNS[name] if given.get(alias) is not None]
+    if len(present) > 1:
+        raise DataError(f"{' and '.join(map(repr, present))} can both be the {name}; keep or rename one of them.")
+    return given[present[0]] if present else None
+
+
+def _by_system(row: Mapping[str, Any], given: Mapping[str, Any], fields: Mapping[str, Any]) -> Mapping[Any, Any]:
+    """System to its reply, unchecked: of an object, of a column each, or the one reply of the row."""
     by_system = fields["replies"]
     if isinstance(by_system, str) and by_system:
         raise DataError("'replies' is a text; accepted: an object of system and reply.")
     named = {key[6:]: value for key, value in row.items() if isinstance(key, str) and _REPLY_COLUMN.fullmatch(key)}
     by_system = by_system or named or None
-    if by_system is not None and fields["reply"] is not None:
-        raise DataError("a reply and the replies of several systems stand in one row; keep or rename one of them.")
     if by_system is None:
-        known = {alias for alias in COLUMNS["reply"] if alias in given}
-        if not known:
+        if not any(alias in given for alias in COLUMNS["reply"]):
             found = ", ".join(map(repr, list(row)[:12])) or "nothing"
             raise DataError(f"no reply: found {found}; accepted: one of {', '.join(COLUMNS['reply'])}, or replies.")
-        by_system = {_string(fields["system"], "system") or "reply": fields["reply"]}
-    if not isinstance(by_system, Mapping) or not by_system:
+        return {_string(fields["system"], "system") or "reply": fields["reply"]}
+    if fields["reply"] is not None:
+        raise DataError("a reply and the replies of several systems stand in one row; keep or rename one of them.")
+    if not isinstance(by_system, Mapping):
         raise DataError("'replies' is no object of system and reply.")
-    reference = None if fields["reference"] is None else _string(fields["reference"], "reference")
-    predicted = fields["predicted"]
-    if isinstance(predicted, str):
-        predicted = predicted.split(",")
-    if predicted is not None and not isinstance(predicted, list):
-        raise DataError(f"the predicted emotions {predicted!r:.40} are neither a text nor a list.")
-    emotion = _string(fields["emotion"], "emotion").lower() if fields["emotion"] is not None else None
-    for system, reply in by_system.items():
-        if reply is None:
-            raise DataError(f"the reply of {system!r} is null; write an empty text for a blank reply.")
-        yield SystemReply(
-            str(system),
-            _string(reply, "reply"),
-            reference,
-            context_of(fields["context"]),
-            emotion or None,
-            tuple(_string(p, "predicted").lower() for p in predicted or () if _string(p, "predicted")),
-            line,
-        )
+    return by_system
+
+
+def _predicted(value: Any) -> tuple[str, ...]:
+    """Predicted emotions from a list, or a text with commas between them."""
+    if isinstance(value, str):
+        value = value.split(",")
+    if value is not None and not isinstance(value, list):
+        raise DataError(f"the predicted emotions {value!r:.40} are neither a text nor a list.")
+    return tuple(name.lower() for one in value or () if (name := _string(one, "predicted")))
 
 
 def _string(value: Any, name: str) -> str:
@@ -167,7 +173,7 @@ def _string(value: Any, name: str) -> str:
     return value.strip()
 
 
-def context_of(value: Any) -> tuple[str, ...]:
+def context_of(value: object) -> tuple[str, ...]:
     """Turns from a list of texts or of objects with a text, a JSON list, or a text with tabs between turns."""
     if value is None or value == "":
         return ()

@@ -18,7 +18,7 @@ _UNSAID = ("system", "developer")
 Input = str | Dialogue
 
 
-def is_one(item: Any) -> bool:
+def is_one(item: object) -> bool:
     """Whether it is one conversation, and not a list of them."""
     return isinstance(item, str | Dialogue) or _is_chat(item)
 
@@ -55,7 +55,7 @@ def given(item: Any, column: str | None = None) -> Input | list[Input]:
     return out
 
 
-def refuse(items: Any) -> None:
+def refuse(items: object) -> None:
     """Refuses what would be read wrongly, item by item: a mapping by its keys, a frame by its columns.
 
     Raises:

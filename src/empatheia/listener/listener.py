@@ -203,7 +203,7 @@ class Listener(BatchListener):
 
 
 def analyze(
-    item: Any,
+    item: object,
     model: str | Path | None = None,
     *,
     column: str | None = None,
@@ -231,7 +231,7 @@ def analyze(
 
 
 def respond(
-    item: Any,
+    item: object,
     model: str | Path | None = None,
     *,
     system: str | None = None,

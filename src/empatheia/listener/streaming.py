@@ -38,7 +38,7 @@ class Cancelled(StoppingCriteria):
     def __init__(self) -> None:
         self.event = threading.Event()
 
-    def __call__(self, input_ids: Tensor, scores: Any, **kwargs: Any) -> Tensor:
+    def __call__(self, input_ids: Tensor, scores: object, **kwargs: Any) -> Tensor:
         """All rows at once. Shape: ``(batch,)``, bool."""
         return torch.full((input_ids.shape[0],), self.event.is_set(), dtype=torch.bool, device=input_ids.device)
 

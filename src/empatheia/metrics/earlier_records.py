@@ -71,7 +71,7 @@ def _add_group(found: _Found, name: str, value: Mapping[str, Any], whose: str) -
         found.facts[name] = value
 
 
-def is_score(value: Any) -> bool:
+def is_score(value: object) -> bool:
     """Whether a value is a score and not a fact."""
     return isinstance(value, Mapping) and "value" in value and "unit" in value
 

@@ -384,22 +384,16 @@ def _annotate_whole(
     name: str,
     progress: Callable[[int, int], None] | None,
 ) -> list[CauseAnnotation]:
-    collate = EntailmentCollator(tokenizer, model.config.form)
+    owners = [(i, turn) for i, item in enumerate(items) for turn in item.asked()]
     if model.config.form == "joint":
         rows = encode_joint(items, tokenizer, model.config.max_pieces)
-        owners = []
     else:
-        owners = [(i, turn) for i, item in enumerate(items) for turn in item.asked()]
-        texts = [item_pair_texts(item, model.config, tokenizer) for item in items]
-        rows = encode_pairs([texts[i][turn] for i, turn in owners], tokenizer, model.config.max_pieces)
+        rows = _pair_rows(model, tokenizer, items, owners)
     scored: list[list[float]] = [[] for _ in rows]
     pieces: list[list[float]] = [[] for _ in rows]
     done = 0
     for batch in token_batches([len(row["input_ids"]) for row in rows], *limits):
-        stripped = [{k: v for k, v in rows[i].items() if not k.endswith("labels")} for i in batch]
-        with torch.inference_mode():
-            tensors = {key: value.to(model.device) for key, value in collate(stripped).items()}
-            output = model(**tensors)
+        output = _read(model, tokenizer, [rows[i] for i in batch])
         for row, index in enumerate(batch):
             scored[index] = output.turn_logits[row].double().sigmoid().tolist()
             if output.piece_logits is not None:
@@ -413,6 +407,25 @@ def _annotate_whole(
         _joint_annotation(item, row, turn, piece, limit, name)
         for item, row, turn, piece in zip(items, rows, scored, pieces, strict=True)
     ]
+
+
+def _pair_rows(
+    model: CauseEntailment,
+    tokenizer: PreTrainedTokenizerBase,
+    items: Sequence[EntailmentItem],
+    owners: Sequence[tuple[int, int]],
+) -> list[dict[str, Any]]:
+    """A row for each (item, turn) asked about."""
+    texts = [item_pair_texts(item, model.config, tokenizer) for item in items]
+    return encode_pairs([texts[i][turn] for i, turn in owners], tokenizer, model.config.max_pieces)
+
+
+def _read(model: CauseEntailment, tokenizer: PreTrainedTokenizerBase, rows: Sequence[Mapping[str, Any]]) -> Any:
+    """What the model says of a batch of rows, without their labels."""
+    stripped = [{key: value for key, value in row.items() if not key.endswith("labels")} for row in rows]
+    batch = EntailmentCollator(tokenizer, model.config.form)(stripped)
+    with torch.inference_mode():
+        return model(**{key: value.to(model.device) for key, value in batch.items()})
 
 
 def _pair_annotations(

@@ -32,22 +32,27 @@ def cause_phrases(turns: Sequence[Turn], words: Sequence[Span], threshold: float
         At most three phrases, best first; the score of each is the mean of its words'.
     """
     words = [word for word in words if any(c.isalnum() for c in word.of(turns))]
-    phrases: list[list[Span]] = []
-    for place, word in enumerate(words):
-        if (word.score or 0.0) < threshold:
-            continue
-        if phrases and _follows(turns, phrases[-1][-1], word):
-            phrases[-1].append(word)
-        elif phrases and place >= 2 and words[place - 2] is phrases[-1][-1] and _bridges(turns, words, place):
-            phrases[-1] += [words[place - 1], word]
-        else:
-            phrases.append([word])
-    kept = [short for phrase in phrases if (short := _trimmed(turns, _best_part(phrase)))]
+    kept = [short for phrase in _runs(turns, words, threshold) if (short := _trimmed(turns, _best_part(phrase)))]
     if not kept:
         content = [word for word in words if not _is_function(turns, word)]
         kept = [[max(content, key=lambda w: w.score or 0.0)]] if content else []
     spans = [Span(p[0].turn, p[0].start, p[-1].end, sum(w.score or 0.0 for w in p) / len(p)) for p in kept]
     return tuple(sorted(spans, key=lambda s: (-(s.score or 0.0), s.turn, s.start))[:PHRASES])
+
+
+def _runs(turns: Sequence[Turn], words: Sequence[Span], threshold: float) -> list[list[Span]]:
+    """Neighbouring words at or above the threshold, a single weaker one between two of them included."""
+    runs: list[list[Span]] = []
+    for place, word in enumerate(words):
+        if (word.score or 0.0) < threshold:
+            continue
+        if runs and _follows(turns, runs[-1][-1], word):
+            runs[-1].append(word)
+        elif runs and place >= 2 and words[place - 2] is runs[-1][-1] and _bridges(turns, words, place):
+            runs[-1] += [words[place - 1], word]
+        else:
+            runs.append([word])
+    return runs
 
 
 def _follows(turns: Sequence[Turn], one: Span, other: Span) -> bool:

@@ -288,16 +288,29 @@ def _extract(
                 found[i] = _window_answers(rows[i], starts[place, :n], ends[place, :n], model.config)
             else:
                 found[i] = _turn_answers(rows[i], starts[place, :n], ends[place, :n], turns[place], model.config)
+    return _joint_answers(items, rows, found) if is_joint else _asked_answers(items, rows, found, model.config)
+
+
+def _joint_answers(
+    items: Sequence[EntailmentItem], rows: Sequence[dict[str, Any]], found: Sequence[Any]
+) -> list[dict[int, SpanAnswer]]:
+    """For each item, turn to answer, where one row reads all turns."""
     answers: list[dict[int, SpanAnswer]] = [{} for _ in items]
-    if is_joint:
-        for row, places in zip(rows, found, strict=True):
-            _add_joint(answers[row["item"]], items[row["item"]], row, places)
-        return answers
+    for row, places in zip(rows, found, strict=True):
+        _add_joint(answers[row["item"]], items[row["item"]], row, places)
+    return answers
+
+
+def _asked_answers(
+    items: Sequence[EntailmentItem], rows: Sequence[dict[str, Any]], found: Sequence[Any], config: CauseSpansConfig
+) -> list[dict[int, SpanAnswer]]:
+    """For each item, turn to answer, where each turn was asked about in one or more windows."""
     windows: dict[tuple[int, int], list[Any]] = {}
     for row, place in zip(rows, found, strict=True):
         windows.setdefault((row["item"], row["turn"]), []).append(place)
+    answers: list[dict[int, SpanAnswer]] = [{} for _ in items]
     for (number, turn), places in windows.items():
-        answer = _best_window(places, items[number], turn, model.config)
+        answer = _best_window(places, items[number], turn, config)
         if answer is not None:
             answers[number][turn] = answer
     return answers

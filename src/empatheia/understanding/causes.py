@@ -206,16 +206,22 @@ class CausesOfTurns:
         if note is not None:
             spans = tuple(given[turn].span for turn in note.turns if turn in given)
             return replace(note, spans=spans, annotator=f"{note.annotator}+{name}")
-        assert self.spans is not None
-        limit = _probability(self.spans[0].config.null_threshold) if self.threshold is None else self.threshold
-        chances = [_probability(found[i].log_odds) if i in found else 0.0 for i in range(len(item.texts))]
-        probabilities = tuple(round(p, 4) for p in chances)
-        turns = tuple(i for i, p in enumerate(probabilities) if p >= round(limit, 4) and i in found)
+        probabilities, turns = self._chosen(item, found)
         spans = tuple(given[turn].span for turn in turns if turn in given)
         first = min(found, default=0)
         if not any(text.strip() for text in item.texts[:first]):
             first = 0  # turns without text have no answer, read or not
         return CauseAnnotation(item.dialogue_id, item.target, turns, spans, name, probabilities, item.emotion, first)
+
+    def _chosen(
+        self, item: EntailmentItem, found: Mapping[int, SpanAnswer]
+    ) -> tuple[tuple[float, ...], tuple[int, ...]]:
+        """Of every turn the probability that it holds an answer, and the turns where that reaches the limit."""
+        assert self.spans is not None
+        limit = _probability(self.spans[0].config.null_threshold) if self.threshold is None else self.threshold
+        chances = [_probability(found[i].log_odds) if i in found else 0.0 for i in range(len(item.texts))]
+        probabilities = tuple(round(p, 4) for p in chances)
+        return probabilities, tuple(i for i, p in enumerate(probabilities) if p >= round(limit, 4) and i in found)
 
     def _emotions(
         self, dialogues: Sequence[Dialogue], batch_size: int, emotion: Component | None

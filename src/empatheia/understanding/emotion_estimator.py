@@ -7,7 +7,7 @@ The arithmetic is in ``cause_evidence.py``. Any encoder-decoder or causal model 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, cast
@@ -425,18 +425,31 @@ def explain(
         for joint, emotion in zip(joints, emotions or [None] * len(found), strict=True)
     ]
     tops: list[Tensor | None] = [None] * len(found)
-    as_one = evidence.top_emotions == 2
-    pairs = [i for i, (_, n_top) in enumerate(orders) if as_one and n_top > 1 and found[i].text.ids]
-    texts = [found[i].text for i in pairs]
-    sources = [tuple(reader.label_ids([labels[e] for e in orders[i][0][: orders[i][1]]])) for i in pairs]
-    for indices in _batches(model, texts, batch_size, 1):
-        scores = model.score_rows(reader, [sources[k] for k in indices], [texts[k] for k in indices]).double()
-        for own, k in zip(scores, indices, strict=True):
-            tops[pairs[k]] = own[: len(texts[k].ids)]
+    if evidence.top_emotions == 2:
+        chosen = {i: [labels[e] for e in order[:n]] for i, (order, n) in enumerate(orders) if n > 1}
+        for i, scores in _read_as_one(model, reader, found, chosen, batch_size):
+            tops[i] = scores
     return [
         _estimate(own, joint, order, n_top, top, evidence, prior)
         for own, joint, (order, n_top), top in zip(found, joints, orders, tops, strict=True)
     ]
+
+
+def _read_as_one(
+    model: EmotionEstimator,
+    reader: EstimatorReader,
+    found: Sequence[Likelihoods],
+    chosen: Mapping[int, Sequence[str]],
+    batch_size: int,
+) -> Iterator[tuple[int, Tensor]]:
+    """Log-likelihoods of texts under their chosen labels read as one, with the place of each; texts have pieces."""
+    places = [i for i in chosen if found[i].text.ids]
+    texts = [found[i].text for i in places]
+    sources = [tuple(reader.label_ids(list(chosen[i]))) for i in places]
+    for indices in _batches(model, texts, batch_size, 1):
+        scores = model.score_rows(reader, [sources[k] for k in indices], [texts[k] for k in indices]).double()
+        for own, k in zip(scores, indices, strict=True):
+            yield places[k], own[: len(texts[k].ids)]
 
 
 def estimate(

@@ -222,15 +222,22 @@ def items_from_dialogue(
         if label not in emotion_map:
             raise DataError(f"emotion {label!r} is not in the map; it has: {', '.join(sorted(emotion_map))}.")
         label = emotion_map[label]
-    roles = [turn.role for turn in dialogue.turns]
-    spoken = [i for i, role in enumerate(roles) if role == "speaker"]
-    if per_prefix:
-        answered = (max((i for i in spoken if i < j), default=None) for j, r in enumerate(roles) if r == "listener")
-        targets = sorted({target for target in answered if target is not None})
-    else:
-        targets = spoken[-1:]
+    roles = tuple(turn.role for turn in dialogue.turns)
     texts = tuple(turn.text for turn in dialogue.turns)
-    return [EntailmentItem(dialogue.id, t, texts[: t + 1], tuple(roles[: t + 1]), label) for t in targets]
+    targets = _answered(roles) if per_prefix else [i for i, role in enumerate(roles) if role == "speaker"][-1:]
+    return [EntailmentItem(dialogue.id, t, texts[: t + 1], roles[: t + 1], label) for t in targets]
+
+
+def _answered(roles: Sequence[str]) -> list[int]:
+    """Speaker turns that are the last before a turn of the listener, in order."""
+    out: list[int] = []
+    last: int | None = None
+    for i, role in enumerate(roles):
+        if role == "speaker":
+            last = i
+        elif role == "listener" and last is not None and last not in out[-1:]:
+            out.append(last)
+    return out
 
 
 def in_stretches(items: Sequence[EntailmentItem], n_questions: int) -> Iterator[Sequence[EntailmentItem]]:

@@ -17,6 +17,10 @@ NO_RATIONALE = ("whole", "ignored", "nothing")
 PADDINGS = ("masked", "repo")
 
 
+LevelWeights = Sequence[float] | Mapping[str, Sequence[float]]
+"""Factor of each level, the same for every mechanism or by mechanism."""
+
+
 class MechanismIdentifierConfig(PreTrainedConfig):
     """What the identifier reads and how it scores; the defaults are the published form without its faults.
 
@@ -56,15 +60,11 @@ class MechanismIdentifierConfig(PreTrainedConfig):
         lowercase: bool = True,
         no_rationale: str = "whole",
         padding: str = "masked",
-        level_weights: Sequence[float] | Mapping[str, Sequence[float]] | None = None,
+        level_weights: LevelWeights | None = None,
         **kwargs: Any,
     ) -> None:
-        for name, value, accepted in (
-            ("no_rationale", no_rationale, NO_RATIONALE),
-            ("padding", padding, PADDINGS),
-        ):
-            if value not in accepted:
-                raise ConfigError(f"mechanism_identifier: {name} is {value!r}; accepted: {', '.join(accepted)}.")
+        _check_choice("no_rationale", no_rationale, NO_RATIONALE)
+        _check_choice("padding", padding, PADDINGS)
         if isinstance(mechanisms, str) or not mechanisms or not set(mechanisms) <= set(MECHANISMS):
             raise ConfigError(
                 f"mechanism_identifier: mechanisms is {mechanisms!r}; accepted: a list of {', '.join(MECHANISMS)}."
@@ -74,20 +74,11 @@ class MechanismIdentifierConfig(PreTrainedConfig):
                 "mechanism_identifier: tie_encoders=true with freeze_seeker=true; one encoder cannot both learn and"
                 " stay fixed. Set freeze_seeker=false."
             )
-        for name, rate in (("dropout", dropout), ("attention_dropout", attention_dropout)):
-            if not 0 <= rate < 1:
-                raise ConfigError(f"mechanism_identifier: {name} is {rate}; accepted: from 0 to below 1.")
-        if n_heads < 1:
-            raise ConfigError(f"mechanism_identifier: n_heads is {n_heads}; accepted: 1 or more.")
-        if max_pieces < 4:
-            raise ConfigError(f"mechanism_identifier: max_pieces is {max_pieces}; accepted: 4 or more.")
-        rows = level_weights.items() if isinstance(level_weights, Mapping) else [("", level_weights or (1,) * N_LEVELS)]
-        for name, row in rows:
-            if (name and name not in mechanisms) or len(row) != N_LEVELS or min(row) < 0:
-                raise ConfigError(
-                    f"mechanism_identifier: level_weights is {level_weights!r}; accepted: {N_LEVELS} numbers from 0, or"
-                    f" such a list by mechanism ({', '.join(mechanisms)})."
-                )
+        _check_rate("dropout", dropout)
+        _check_rate("attention_dropout", attention_dropout)
+        _check_least("n_heads", n_heads, 1)
+        _check_least("max_pieces", max_pieces, 4)
+        _check_weights(level_weights, mechanisms)
         self.encoder_config = None if encoder_config is None else encoder_settings(encoder_config, encoder_dropout)
         self.encoder_dropout = encoder_dropout
         self.mechanisms = [name for name in MECHANISMS if name in set(mechanisms)]
@@ -100,9 +91,37 @@ class MechanismIdentifierConfig(PreTrainedConfig):
         self.lowercase = lowercase
         self.no_rationale = no_rationale
         self.padding = padding
-        self.level_weights: list[float] | dict[str, list[float]] | None
-        if isinstance(level_weights, Mapping):
-            self.level_weights = {name: [float(w) for w in row] for name, row in level_weights.items()}
-        else:
-            self.level_weights = None if level_weights is None else [float(w) for w in level_weights]
+        self.level_weights = _plain_weights(level_weights)
         super().__init__(**kwargs)
+
+
+def _check_choice(name: str, value: str, accepted: Sequence[str]) -> None:
+    if value not in accepted:
+        raise ConfigError(f"mechanism_identifier: {name} is {value!r}; accepted: {', '.join(accepted)}.")
+
+
+def _check_rate(name: str, rate: float) -> None:
+    if not 0 <= rate < 1:
+        raise ConfigError(f"mechanism_identifier: {name} is {rate}; accepted: from 0 to below 1.")
+
+
+def _check_least(name: str, value: int, least: int) -> None:
+    if value < least:
+        raise ConfigError(f"mechanism_identifier: {name} is {value}; accepted: {least} or more.")
+
+
+def _check_weights(weights: LevelWeights | None, mechanisms: Sequence[str]) -> None:
+    rows = weights.items() if isinstance(weights, Mapping) else [("", weights or (1,) * N_LEVELS)]
+    for name, row in rows:
+        if (name and name not in mechanisms) or len(row) != N_LEVELS or min(row) < 0:
+            raise ConfigError(
+                f"mechanism_identifier: level_weights is {weights!r}; accepted: {N_LEVELS} numbers from 0, or"
+                f" such a list by mechanism ({', '.join(mechanisms)})."
+            )
+
+
+def _plain_weights(weights: LevelWeights | None) -> list[float] | dict[str, list[float]] | None:
+    """Weights as JSON has them."""
+    if isinstance(weights, Mapping):
+        return {name: [float(weight) for weight in row] for name, row in weights.items()}
+    return None if weights is None else [float(weight) for weight in weights]

@@ -92,15 +92,13 @@ class PairReader:
         Special pieces are never supervised, so a response of three pieces has three labels (specification, P5).
         """
         spans = (pair.rationales or {}).get(mechanism)
-        is_absent = (pair.levels or {}).get(mechanism) == 0
-        if is_absent and not spans:
+        if spans is None and (pair.levels or {}).get(mechanism) == 0:
             spans = ()
         if spans is None or (not spans and self.config.no_rationale == "ignored"):
             return [IGNORED] * len(offsets)
-        if not spans and self.config.no_rationale == "whole":
-            return [IGNORED if start == end else 1 for start, end in offsets]
+        is_whole = not spans and self.config.no_rationale == "whole"
         return [
-            IGNORED if start == end else int(any(start < span.end and span.start < end for span in spans))
+            IGNORED if start == end else int(is_whole or any(start < span.end and span.start < end for span in spans))
             for start, end in offsets
         ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -43,20 +44,11 @@ def question_rows(
     """
     if not tokenizer.is_fast:
         raise ConfigError("the tokenizer gives no offsets; span extraction needs a fast tokenizer.")
-    asked: list[tuple[int, int, Span | None]] = []
-    for number, item in enumerate(items):
-        if with_answers:
-            asked += [(number, turn, span) for turn, _, span in item.questions()]
-        else:
-            asked += [(number, turn, None) for turn in item.asked()]
+    asked = _asked(items, with_answers)
     if not asked:
         return []
-    questions, contexts = [], []
-    for number, turn, _ in asked:
-        item = items[number]
-        candidate = item.texts[turn]
-        questions.append(span_question(item.emotion, item.texts[-1], candidate if config.context else None))
-        contexts.append(SURROGATES.sub(" ", item.context() if config.context else candidate))
+    texts = [_question(items[number], turn, config) for number, turn, _ in asked]
+    questions, contexts = [question for question, _ in texts], [context for _, context in texts]
     encoded = tokenizer(
         _shortened(questions, tokenizer, config),
         contexts,
@@ -77,10 +69,7 @@ def question_rows(
         row: dict[str, Any] = {
             "input_ids": encoded["input_ids"][window],
             "token_type_ids": encoded["token_type_ids"][window],
-            "answerable": [
-                int(part == 1 and s < e and (scope is None or (s < scope[1] and scope[0] < e)))
-                for part, (s, e) in zip(encoded.sequence_ids(window), offsets, strict=True)
-            ],
+            "answerable": _answerable(encoded.sequence_ids(window), offsets, scope),
             "offsets": offsets,
             "item": number,
             "turn": turn,
@@ -90,6 +79,31 @@ def question_rows(
             row["span_positions"] = [_position(row, gold) or (0, 0)]
         rows.append(row)
     return rows
+
+
+def _asked(items: Sequence[EntailmentItem], with_answers: bool) -> list[tuple[int, int, Span | None]]:
+    """Number of the item, turn and gold answer of each question."""
+    if with_answers:
+        return [(number, turn, span) for number, item in enumerate(items) for turn, _, span in item.questions()]
+    return [(number, turn, None) for number, item in enumerate(items) for turn in item.asked()]
+
+
+def _question(item: EntailmentItem, turn: int, config: CauseSpansConfig) -> tuple[str, str]:
+    """The question about a turn, and the context in which the answer is looked for."""
+    candidate = item.texts[turn]
+    question = span_question(item.emotion, item.texts[-1], candidate if config.context else None)
+    return question, SURROGATES.sub(" ", item.context() if config.context else candidate)
+
+
+def _answerable(
+    parts: Sequence[int | None], offsets: Sequence[tuple[int, int]], scope: tuple[int, int] | None
+) -> list[int]:
+    """1 for pieces of the context where an answer may begin or end: in all of it, or within a scope."""
+    first, last = scope or (-1, math.inf)
+    return [
+        int(part == 1 and start < end and start < last and first < end)
+        for part, (start, end) in zip(parts, offsets, strict=True)
+    ]
 
 
 def _begin(item: EntailmentItem, turn: int) -> int:

@@ -72,10 +72,7 @@ class TokenEncoder:
             One record for each text, float32 vectors; equal texts share theirs.
         """
         places = {text: i for i, text in enumerate(dict.fromkeys(texts))}
-        front = " " if self.model.config.model_type in _BYTE_LEVEL else ""
-        read = [SURROGATES.sub(" ", text).strip() for text in places]
-        read = [front + text if text else text for text in read]
-        rows = self.tokenizer(read, truncation=True, max_length=self.max_pieces)["input_ids"] if read else []
+        rows = self._rows(list(places))
         found: list[TokenVectors | None] = [None] * len(rows)
         for batch in BucketBatchSampler([len(row) for row in rows], batch_size, shuffle=False).batches():
             states = self._states([rows[i] for i in batch])
@@ -89,6 +86,13 @@ class TokenEncoder:
             progress(len(texts) - len(rows))
         whole = [one for one in found if one is not None]
         return [whole[places[text]] for text in texts]
+
+    def _rows(self, texts: Sequence[str]) -> list[list[int]]:
+        """Pieces of texts as the encoder reads them."""
+        front = " " if self.model.config.model_type in _BYTE_LEVEL else ""
+        read = [SURROGATES.sub(" ", text).strip() for text in texts]
+        read = [front + text if text else text for text in read]
+        return self.tokenizer(read, truncation=True, max_length=self.max_pieces)["input_ids"] if read else []
 
     def _states(self, rows: list[list[int]]) -> np.ndarray:
         """States of one layer, right-padded. Shape: (batch, pieces, width), float32."""

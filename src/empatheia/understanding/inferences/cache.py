@@ -280,24 +280,16 @@ def _fill(
     """Checks what a file has and adds the rest; only while nothing is to be added it has its final name."""
     partial = target.with_name(f"{target.name}.partial")
     rest = iter(turns)
-    known: dict[str, int] = {}
-    counts: Counter[tuple[str, str]] = Counter()
     with path.open("r+b") as stream, path.open("rb") as reader:
         hold_file(stream, path)
         if not path.stat().st_size:
             stream.write(_line(header))
             stream.flush()
         _check_header(path, header)
-        before = whole = 0
-        for place, end, line in _whole_lines(path):
-            whole = end
-            if place:
-                before += 1
-                _check_turn(path, before, line, next(rest, None), header["fingerprint"], n)
-                known.setdefault(line["key"], place)
-                counts.update(_counted(line["inferences"]))
-        stream.truncate(whole)
-        stream.seek(whole)
+        there = _gone_over(path, rest, header, n)
+        known, counts, before = there.known, there.counts, there.n_turns
+        stream.truncate(there.end)
+        stream.seek(there.end)
         if progress is not None and before:
             progress(before)
         total, reused = before, 0
@@ -320,9 +312,39 @@ def _fill(
                 progress(len(chunk))
         if partial.exists():
             partial.replace(target)  # still held
-    answered = {name: counts[name, ""] for name in names}
+    return FillReport(path, total, before, reused, *_told(counts, names))
+
+
+@dataclass(slots=True)
+class _There:
+    """What a file holds: key to the place of its answer, answers counted, turns, and where whole lines end."""
+
+    known: dict[str, int] = field(default_factory=dict)
+    counts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    n_turns: int = 0
+    end: int = 0
+
+
+def _gone_over(path: Path, turns: Iterator[Asked], header: Mapping[str, Any], n: int) -> _There:
+    """Takes as many turns as the file has, and checks that they are its own."""
+    there = _There()
+    for place, end, line in _whole_lines(path):
+        there.end = end
+        if place:
+            there.n_turns += 1
+            _check_turn(path, there.n_turns, line, next(turns, None), header["fingerprint"], n)
+            there.known.setdefault(line["key"], place)
+            there.counts.update(_counted(line["inferences"]))
+    return there
+
+
+def _told(
+    counts: Mapping[tuple[str, str], int], names: Sequence[str]
+) -> tuple[dict[str, int], dict[str, dict[str, int]]]:
+    """Of each relation how many turns were answered, and why how many others were not."""
+    answered = {name: counts.get((name, ""), 0) for name in names}
     absent = {name: {why: k for (r, why), k in counts.items() if r == name and why} for name in names}
-    return FillReport(path, total, before, reused, answered, {name: why for name, why in absent.items() if why})
+    return answered, {name: why for name, why in absent.items() if why}
 
 
 def infer_merged(

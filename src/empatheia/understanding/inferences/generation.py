@@ -76,7 +76,7 @@ class GeneratedInferences:
         max_new_tokens: int = 24,
         max_pieces: int | None = None,
         source: str = "",
-        device: Any = None,
+        device: object = None,
     ) -> None:
         for option, value in (("beams", beams), ("max_new_tokens", max_new_tokens)):
             if value < 1:
@@ -104,7 +104,7 @@ class GeneratedInferences:
 
     @classmethod
     def load(
-        cls, folder: str | Path, *, prompt: str | None = None, device: Any = None, **settings: Any
+        cls, folder: str | Path, *, prompt: str | None = None, device: object = None, **settings: Any
     ) -> GeneratedInferences:
         """From a model folder or name.
 
@@ -196,12 +196,7 @@ class GeneratedInferences:
         for batch in sampler.batches():
             for i, (texts, scores) in zip(batch, self._write([rows[i] for i in batch], n), strict=True):
                 head, name = asked[i]
-                kept = clean_tails(texts)[:n]
-                if kept:
-                    ranks = tuple(round(scores[place], 3) for _, place in kept) if scores else ()
-                    written[head, name] = Tails(name, tuple(text for text, _ in kept), ranks)
-                else:
-                    written[head, name] = Tails(name, absent=ONLY_NONE)
+                written[head, name] = _tails(name, texts, scores, n)
         return [
             {name: written.get((head, name)) or Tails(name, absent=self._reason(head)) for name in names}
             for head in heads
@@ -249,3 +244,12 @@ class GeneratedInferences:
         ranks = made.sequences_scores.tolist() if beams > 1 else []
         for i in range(len(rows)):
             yield texts[i * beams : (i + 1) * beams], ranks[i * beams : (i + 1) * beams]
+
+
+def _tails(relation: str, texts: Sequence[str], scores: Sequence[float], n: int) -> Tails:
+    """The best ``n`` of the texts that say something, with their scores where there are any."""
+    kept = clean_tails(texts)[:n]
+    if not kept:
+        return Tails(relation, absent=ONLY_NONE)
+    ranks = tuple(round(scores[place], 3) for _, place in kept) if scores else ()
+    return Tails(relation, tuple(text for text, _ in kept), ranks)

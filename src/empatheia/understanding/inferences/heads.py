@@ -166,19 +166,25 @@ def asked_about(
         ConfigError: ``head`` or ``no_cause`` is unknown.
     """
     check_heads(head, no_cause)
-    chosen = [i for i in sorted(set(causes)) if 0 <= i <= target]
-    has_causes = bool(chosen) or head in ("turn", "context")
-    if head == "turn":
-        chosen = [target]
-    elif head == "context" or (not chosen and no_cause == "whole"):
-        chosen = list(range(target + 1))
-    elif not chosen:
-        speaker = [i for i in range(target + 1) if dialogue.turns[i].role == "speaker"]
-        chosen = (speaker if no_cause == "all_speaker" else speaker[-1:]) or [target]
-    if head == "last_cause":
-        chosen = chosen[-1:]
+    causal = [i for i in sorted(set(causes)) if 0 <= i <= target]
+    has_causes = bool(causal) or head in ("turn", "context")
+    chosen = _chosen(dialogue, target, head, causal, no_cause)
     texts = [clean_head(dialogue.turns[i].text) for i in chosen]
     if head != "each":
         texts = [" ".join(text for text in texts if text)]
     kept = tuple(dict.fromkeys(text for text in texts if text))
     return Asked(row, dialogue.id, target, dialogue.turns[target].text, kept, has_causes)
+
+
+def _chosen(dialogue: Dialogue, target: int, head: str, causal: list[int], no_cause: str) -> list[int]:
+    """Indices of the turns whose texts are asked about; at least one."""
+    if head == "turn":
+        return [target]
+    if head == "context" or (not causal and no_cause == "whole"):
+        chosen = list(range(target + 1))
+    elif causal:
+        chosen = causal
+    else:
+        speaker = [i for i in range(target + 1) if dialogue.turns[i].role == "speaker"]
+        chosen = (speaker if no_cause == "all_speaker" else speaker[-1:]) or [target]
+    return chosen[-1:] if head == "last_cause" else chosen

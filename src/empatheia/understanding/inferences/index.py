@@ -95,7 +95,7 @@ class TupleIndex:
         self._graph: Any = None
 
     @classmethod
-    def open(cls, folder: str | Path, encoder: str | Path | None = None, device: Any = None) -> TupleIndex:
+    def open(cls, folder: str | Path, encoder: str | Path | None = None, device: object = None) -> TupleIndex:
         """An index with its encoder.
 
         Args:
@@ -230,7 +230,7 @@ def build_index(
     form: str = "plain",
     approximate: bool = False,
     batch_size: int = 64,
-    device: Any = None,
+    device: object = None,
     progress: Callable[[int], None] | None = None,
 ) -> TupleIndex:
     """Makes an index, or opens the one that is there if it is the same.
@@ -256,7 +256,7 @@ def build_index(
     if approximate:
         import_faiss()
     folder = Path(folder)
-    if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not is_index(folder))):
+    if _is_taken(folder):
         raise DataError(f"{folder} is there and is no index; name another folder.")
     frame = tuples.frame.filter(pl.col("relation").is_in(RELATIONS))
     if not frame.height:
@@ -284,6 +284,11 @@ def build_index(
         shutil.rmtree(folder)
     making.replace(folder)
     return TupleIndex(folder, vectors)
+
+
+def _is_taken(folder: Path) -> bool:
+    """Whether something else than an index is there."""
+    return folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not is_index(folder)))
 
 
 def is_index(folder: Path) -> bool:

@@ -80,7 +80,7 @@ class NearestInferences:
 
     @classmethod
     def load(
-        cls, folder: str | Path, *, encoder: str | Path | None = None, device: Any = None, **settings: Any
+        cls, folder: str | Path, *, encoder: str | Path | None = None, device: object = None, **settings: Any
     ) -> NearestInferences:
         """From an index folder.
 
@@ -138,24 +138,30 @@ class NearestInferences:
             (events, self.minimum, [name for name in covered if name not in OF_THINGS]),
             (phrases, self.phrase_minimum, [name for name in covered if name in OF_THINGS]),
         ):
-            if not wanted:
-                continue
-            texts = [[self.index.asked(text) for text in asks(head)] for head in heads]
-            places = {text: i for i, text in enumerate(dict.fromkeys(text for row in texts for text in row))}
-            vectors = self.index.encoder.encode(list(places), batch_size=batch_size)  # (n_texts, width)
-            per_text: dict[str, list[Hits]] = {name: [] for name in wanted}
-            for start in range(0, len(vectors), WINDOW):
-                some = self.index.nearest(
-                    vectors[start : start + WINDOW], wanted, self.n_heads, minimum, search=self.search
-                )
-                for name in wanted:
-                    per_text[name] += some[name]
-            for name in wanted:
-                found[name] = [self._united([per_text[name][places[text]] for text in row]) for row in texts]
+            if wanted:
+                texts = [[self.index.asked(text) for text in asks(head)] for head in heads]
+                found |= self._hits(texts, wanted, minimum, batch_size)
         return [
             {name: self._answer(head, name, found[name][i] if name in found else None, n) for name in names}
             for i, head in enumerate(heads)
         ]
+
+    def _hits(
+        self, texts: Sequence[Sequence[str]], wanted: Sequence[str], minimum: float, batch_size: int
+    ) -> dict[str, list[Hits]]:
+        """For each relation the nearest heads of every row of texts; equal texts are read once."""
+        places = {text: i for i, text in enumerate(dict.fromkeys(text for row in texts for text in row))}
+        vectors = self.index.encoder.encode(list(places), batch_size=batch_size)  # (n_texts, width)
+        per_text: dict[str, list[Hits]] = {name: [] for name in wanted}
+        for start in range(0, len(vectors), WINDOW):
+            some = self.index.nearest(
+                vectors[start : start + WINDOW], wanted, self.n_heads, minimum, search=self.search
+            )
+            for name in wanted:
+                per_text[name] += some[name]
+        return {
+            name: [self._united([per_text[name][places[text]] for text in row]) for row in texts] for name in wanted
+        }
 
     def _united(self, rows: Sequence[Hits]) -> Hits:
         """The nearest heads to any of a text's queries."""

@@ -174,24 +174,23 @@ class InferencesOfTurns:
         }
 
     def _answers(self, asked: Sequence[Asked], batch_size: int) -> list[Answer]:
-        found: list[Answer | None] = [None] * len(asked)
-        filtered = self.provider if isinstance(self.provider, Filtered) else None
-        cache = self.provider if filtered is None else filtered.provider
-        if isinstance(cache, CachedInferences):
-            found = [
-                cache.find(turn.heads, self.n) or cache.find_turn(turn.dialogue_id, turn.turn, turn.text, self.n)
-                for turn in asked
-            ]
-            if filtered is not None:
-                found = [None if answer is None else filtered.filtered(answer) for answer in found]
+        found = [self._cached(turn) for turn in asked]
         lacking = [i for i, answer in enumerate(found) if answer is None]
         heads = [asked[i].heads for i in lacking]
-        for i, answer in zip(
-            lacking, infer_merged(self.provider, heads, self.relations, self.n, batch_size), strict=True
-        ):
+        made = infer_merged(self.provider, heads, self.relations, self.n, batch_size)
+        for i, answer in zip(lacking, made, strict=True):
             found[i] = answer
         absent = {name: Tails(name, absent=NOT_CACHED) for name in self.relations}
         return [{name: (answer or absent).get(name, absent[name]) for name in self.relations} for answer in found]
+
+    def _cached(self, turn: Asked) -> Answer | None:
+        """What the cache has of a turn; None where there is none, or the provider is no cache."""
+        filtered = self.provider if isinstance(self.provider, Filtered) else None
+        cache = self.provider if filtered is None else filtered.provider
+        if not isinstance(cache, CachedInferences):
+            return None
+        answer = cache.find(turn.heads, self.n) or cache.find_turn(turn.dialogue_id, turn.turn, turn.text, self.n)
+        return answer if filtered is None or answer is None else filtered.filtered(answer)
 
     def _records(self, asked: Asked, answer: Answer) -> list[Inference]:
         for name, tails in answer.items():

@@ -100,7 +100,7 @@ class SentenceVectors:
         self.max_pieces = min(tokenizer.model_max_length, limit - offset, _MOST_PIECES)
 
     @classmethod
-    def load(cls, folder: str | Path, device: Any = None) -> SentenceVectors:
+    def load(cls, folder: str | Path, device: object = None) -> SentenceVectors:
         """From a folder or a name such as ``minilm``.
 
         Raises:
@@ -230,7 +230,7 @@ def usable_device(device: Any) -> Any:
     return found
 
 
-def load_vectors(name: str | Path, device: Any = None) -> SentenceVectors | WordVectors:
+def load_vectors(name: str | Path, device: object = None) -> SentenceVectors | WordVectors:
     """An encoder by folder or name; ``words`` is the one without weights.
 
     Raises:
