@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib.util import find_spec
@@ -168,7 +168,7 @@ class Detector:
         judged = {place: answered(self.judge(turns[place].text), turns, place) for place in speakers[-12:]}
         newest = speakers[-1]
         own = self._of_newest(turns, speakers, judged)
-        carried = carry([(place, judged[place]) for place in speakers[-12:-1] if not _is_suspicion(judged[place])])
+        carried = carry(_lasting(judged, speakers[-12:-1]))
         if carried is not None and own.denies and carried.level == "concern":
             carried = None
         told = own if carried is None else _with_earlier(own, carried, turns[newest].text)
@@ -447,6 +447,11 @@ def _cleared(judged: TurnJudgement) -> TurnJudgement:
     if judged.level != "concern" or judged.has_lines:
         return judged
     return replace(judged, level="none", about="unclear", kinds=(), spans=(), reasons=())
+
+
+def _lasting(judged: Mapping[int, TurnJudgement], places: Sequence[int]) -> list[tuple[int, TurnJudgement]]:
+    """Earlier turns with their judgements, without mere suspicions."""
+    return [(place, judged[place]) for place in places if not _is_suspicion(judged[place])]
 
 
 def _is_suspicion(judged: TurnJudgement) -> bool:

@@ -39,6 +39,7 @@ class CareAnswer(BaseModel):
     uncertain: list[str]
     failed: bool
     worsened: bool
+    is_suspicion: bool = Field(description="A concern that the classifier alone finds, and not surely.")
 
 
 class CareNotice(BaseModel):
