@@ -38,6 +38,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "models": ("empatheia.cli.models:app", "List models, show their cards, train or fetch more."),
     "data": ("empatheia.cli.data:app", "Get, show and count corpora."),
     "train": ("empatheia.cli.train:train", "Train one or more recipes, resuming where they stopped."),
+    "queue": ("empatheia.cli.queue:app", "Train a queue of recipes in order; a stopped one goes on."),
     "evaluate": ("empatheia.cli.evaluate:evaluate", "Score a run and print it beside the published row."),
     "score": (
         "empatheia.cli.score:score",

@@ -383,11 +383,14 @@ def read_recipe_tree(path: str | Path) -> dict[str, Any]:
 
 NOT_TRAININGS = ("curation", "studies")
 """Folders of recipes that other commands than ``train`` read."""
+QUEUE = "queue.yaml"
+"""Beside them, the runs in the order in which they are to be made; see :mod:`empatheia.config.queue`."""
 
 
 def recipe_files(root: Path) -> list[Path]:
     """The recipes of trainings below a folder, in order."""
-    return sorted(path for path in root.rglob("*.yaml") if path.parent.name not in NOT_TRAININGS)
+    found = (path for path in root.rglob("*.yaml") if path.parent.name not in NOT_TRAININGS)
+    return sorted(path for path in found if path != root / QUEUE)
 
 
 def recipes_root() -> Path:

@@ -1,0 +1,92 @@
+"""``empatheia queue``: many runs in order, resumed after any stop, with what is done and what is left."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from empatheia.cli import HELP_FLAGS
+from empatheia.cli.output import print_json, print_lines, say, show
+
+app = typer.Typer(
+    add_completion=False,
+    rich_markup_mode=None,
+    context_settings=HELP_FLAGS,
+    no_args_is_help=True,
+    help="Train a queue of recipes in order; a stopped one goes on.",
+)
+FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="Queue, such as recipes/queue.yaml.")]
+ResultsOption = Annotated[Path, typer.Option(help="Folder of kept run records.")]
+OutOption = Annotated[Path, typer.Option(help="Parent of the run folders.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print the runs as JSON.")]
+
+
+@app.command("run")
+def run(
+    file: FileArgument,
+    budget: Annotated[Optional[float], typer.Option(help="Stop after so many minutes; call again to go on.")] = None,  # noqa: UP045
+    results: ResultsOption = Path("results"),
+    out: OutOption = Path("runs"),
+    threads: Annotated[Optional[int], typer.Option(min=1, help="Processor threads. [default: all]")] = None,  # noqa: UP045
+    quiet: Annotated[bool, typer.Option(help="No progress bars.")] = False,
+) -> None:
+    r"""Train what is not done, in order, and keep each record.
+
+    \b
+    empatheia queue run recipes/queue.yaml --budget 120
+    nice empatheia queue run recipes/queue.yaml --threads 1
+    """
+    from empatheia.config.queue import read_queue
+
+    queue = read_queue(file)
+    from empatheia.reports.results_page import keep
+    from empatheia.training.queue import standing, work
+    from empatheia.training.runner import RunStatus
+
+    if threads is not None:
+        import torch
+
+        torch.set_num_threads(threads)
+
+    def tell(status: RunStatus) -> None:
+        show(f"{status.recipe}: {status.state} ({status.error or status.folder})")
+
+    statuses = work(queue, results, out, budget_minutes=budget, keep=keep, tell=tell, show_progress=not quiet)
+    runs = standing(queue, results, out)
+    n_done = sum(one.state == "done" for one in runs)
+    say(f"{n_done} of {len(runs)} runs are done" + ("." if n_done == len(runs) else "; the same command goes on."))
+    if failed := [status.recipe for status in statuses if status.state == "failed"]:
+        say(f"error: {len(failed)} of {len(statuses)} recipes failed: {', '.join(failed)}.")
+        raise typer.Exit(1)
+
+
+@app.command("status")
+def status(
+    file: FileArgument,
+    results: ResultsOption = Path("results"),
+    out: OutOption = Path("runs"),
+    as_json: JsonOption = False,
+) -> None:
+    """Say what is done, what is begun, what waits, and how many hours are left.
+
+    Example: empatheia queue status recipes/queue.yaml
+    """
+    from empatheia.config.queue import read_queue
+
+    queue = read_queue(file)
+    from empatheia.training.queue import hours_left, standing
+
+    runs = standing(queue, results, out)
+    left = round(hours_left(runs), 2)
+    if as_json:
+        print_json({"runs": [one.to_dict() for one in runs], "hours_left": left})
+        return
+    for one in runs:
+        took = f"{one.seconds / 3600:.1f} h" if one.seconds is not None else f"about {one.entry.hours:g} h"
+        name = f"{one.recipe.name} {one.recipe.size}, seed {one.recipe.seed}"
+        print_lines([[(f"{one.state:<8}", "bold" if one.state == "begun" else ""), (f"{name}: {took}", "")]])
+    counts = {state: sum(one.state == state for one in runs) for state in ("done", "begun", "waiting")}
+    told = ", ".join(f"{n} {state}" for state, n in counts.items())
+    show(f"{told}; {left:.1f} hours left at the measured rate.")

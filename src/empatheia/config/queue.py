@@ -1,0 +1,67 @@
+"""A queue of runs: recipes in the order in which they are to be trained, each with the hours it is thought to take."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import Field, ValidationError, field_validator
+
+from empatheia.config.data import Strict
+from empatheia.config.recipe import SIZES, Recipe, explain_invalid, find_recipe, load_recipe, read_yaml
+from empatheia.errors import ConfigError
+from empatheia.registry import nearest
+
+
+class QueueEntry(Strict):
+    """One run."""
+
+    recipe: str = Field(description="A recipe's file, or the name of one that comes with empatheia.")
+    size: str = Field("cpu", description="smoke, cpu or full.")
+    seed: int | None = Field(None, ge=0, description="None = the recipe's.")
+    hours: float = Field(gt=0, description="Thought to take, on one core.")
+    older: tuple[str, ...] = Field(
+        (), description="Commits whose record is of an older recipe, as short as one likes: it does not count as done."
+    )
+
+    @field_validator("size")
+    @classmethod
+    def _known_size(cls, size: str) -> str:
+        if size not in SIZES:
+            raise ValueError(f"unknown size{nearest(size, list(SIZES))} Accepted: {', '.join(SIZES)}")
+        return size
+
+    def load(self) -> Recipe:
+        """The recipe at this size and seed.
+
+        Raises:
+            ConfigError: There is no such recipe, or it is not valid.
+        """
+        return load_recipe(find_recipe(self.recipe), size=self.size, seed=self.seed)
+
+
+class Queue(Strict):
+    """Runs, first come first."""
+
+    runs: tuple[QueueEntry, ...] = Field(min_length=1)
+
+
+def read_queue(path: str | Path) -> Queue:
+    """A queue's file.
+
+    Args:
+        path: YAML: ``runs: [{recipe: gao2021/soft, size: cpu, hours: 2.5}, ...]``.
+
+    Raises:
+        ConfigError: No such file, no queue, or a run in it is no recipe; names the place and the nearest name.
+    """
+    tree = read_yaml(Path(path))
+    try:
+        queue = Queue.model_validate(tree)
+    except ValidationError as problem:
+        raise ConfigError(f"{path}: {explain_invalid(problem, tree, Queue)}") from None
+    for number, entry in enumerate(queue.runs, 1):
+        try:
+            entry.load()
+        except ConfigError as problem:
+            raise ConfigError(f"{path}, run {number}: {problem}") from None
+    return queue

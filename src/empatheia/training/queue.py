@@ -1,0 +1,133 @@
+"""Works through a queue of runs: what is recorded is done, what was stopped goes on, and nothing is done twice."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from empatheia.config import Recipe
+from empatheia.config.needs import RUNS, runs_to_make_first
+from empatheia.config.queue import Queue, QueueEntry
+from empatheia.metrics.records import read_records
+from empatheia.training.records import keep_record
+from empatheia.training.runner import RunStatus, run_all, run_folder
+
+State = Literal["done", "begun", "waiting"]
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedRun:
+    """A run of a queue and how far it is.
+
+    Attributes:
+        entry: As the queue has it.
+        recipe: At its size and seed.
+        state: ``done``: its record is kept; ``begun``: its run folder is there; ``waiting``.
+        seconds: Of training, once it is done.
+    """
+
+    entry: QueueEntry
+    recipe: Recipe
+    state: State
+    seconds: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON-ready data."""
+        return {
+            "recipe": self.recipe.name,
+            "size": self.recipe.size,
+            "seed": self.recipe.seed,
+            "state": self.state,
+            "hours": self.entry.hours,
+            "seconds": self.seconds,
+        }
+
+
+def standing(queue: Queue, results: Path, out: Path = RUNS) -> list[QueuedRun]:
+    """How far each run is, in the queue's order.
+
+    Args:
+        queue: Of runs.
+        results: Folder of kept records; it need not exist. A record of an ``older`` commit does not count.
+        out: Parent of the run folders.
+
+    Raises:
+        DataError: There are records, and none of them is whole.
+    """
+    kept = {(r["recipe"], r["size"], r["seed"]): r for r in (read_records(results) if results.is_dir() else [])}
+    found = []
+    for entry in queue.runs:
+        recipe = entry.load()
+        record = kept.get((recipe.name, recipe.size, recipe.seed))
+        if record is not None and not _is_older(record, entry):
+            found.append(QueuedRun(entry, recipe, "done", record.get("training_seconds")))
+        else:
+            has_folder = (run_folder(out, recipe) / "recipe.yaml").is_file()
+            found.append(QueuedRun(entry, recipe, "begun" if has_folder else "waiting"))
+    return found
+
+
+def _is_older(record: dict[str, Any], entry: QueueEntry) -> bool:
+    commit = str((record.get("environment") or {}).get("commit") or "")
+    return any(commit.startswith(older) for older in entry.older)
+
+
+def hours_left(runs: Sequence[QueuedRun]) -> float:
+    """Hours that what is not done will take, at the rate of what is: thought hours times measured over thought.
+
+    A run that has begun counts whole, so this is rather too much.
+    """
+    done = [run for run in runs if run.state == "done" and run.seconds]
+    thought = sum(run.entry.hours for run in done)
+    rate = sum(run.seconds or 0.0 for run in done) / 3600 / thought if thought else 1.0
+    return rate * sum(run.entry.hours for run in runs if run.state != "done")
+
+
+def work(
+    queue: Queue,
+    results: Path,
+    out: Path = RUNS,
+    *,
+    budget_minutes: float | None = None,
+    keep: Callable[[Path, Path], object] = keep_record,
+    tell: Callable[[RunStatus], None] = lambda status: None,
+    **options: Any,
+) -> list[RunStatus]:
+    """Trains what is not done, in order, each run behind those it reads; keeps the record of each that is finished.
+
+    Whatever stops it, the same call goes on: a run that was begun is resumed from its last checkpoint, one that is
+    finished and not yet recorded is recorded. One that fails does not stop the others.
+
+    Args:
+        queue: Of runs.
+        results: Folder for the records.
+        out: Parent of the run folders.
+        budget_minutes: For the whole call; None = until all is done.
+        keep: Called with the folder of a finished run and ``results``.
+        tell: Called with each status as it comes.
+        **options: Of :func:`empatheia.training.runner.run`.
+
+    Returns:
+        The statuses of all runs that were tried; those whose time did not come are not among them.
+    """
+    deadline = None if budget_minutes is None else time.monotonic() + 60 * budget_minutes
+    statuses: list[RunStatus] = []
+    for queued in standing(queue, results, out):
+        if queued.state == "done":
+            continue
+        first = [needed.load() for needed in runs_to_make_first([queued.recipe])]
+        for recipe, place in (*((needed, RUNS) for needed in first), (queued.recipe, out)):
+            left = None if deadline is None else (deadline - time.monotonic()) / 60
+            if left is not None and left <= 0:
+                return statuses
+            (status,) = run_all([recipe], place, budget_minutes=left, goes_on=True, **options)
+            if status.state.endswith("finished"):
+                keep(status.folder, results)
+            statuses.append(status)
+            tell(status)
+            if not status.state.endswith("finished"):
+                break
+    return statuses
