@@ -1,4 +1,4 @@
-"""Configuration of the models that say which turns caused an emotion; the models are in ``cause_entailment``."""
+"""Configuration of the models that say which turns caused an emotion; the models are in ``entailment``."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Questions for the cause models and their features: items of all three folds, input layouts, dataset, collator.
 
 Layouts: the published pair text (Poria et al. 2021, subtask 2) and our joint sequence; the models are in
-``cause_entailment`` and ``cause_spans``.
+``entailment`` and ``spans``.
 """
 
 from __future__ import annotations

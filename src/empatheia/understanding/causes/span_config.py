@@ -1,4 +1,4 @@
-"""Configuration of the models that find the words behind an emotion; the models are in ``cause_spans``."""
+"""Configuration of the models that find the words behind an emotion; the models are in ``spans``."""
 
 from __future__ import annotations
 

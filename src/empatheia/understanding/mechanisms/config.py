@@ -1,4 +1,4 @@
-"""Configuration of the models that find mechanisms of empathy; the models are in ``mechanisms``."""
+"""Configuration of the models that find mechanisms of empathy; the models are in ``identifier``."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Pairs of a seeker's text and a response for the mechanism models: pieces, labels, and answers as character spans.
 
-The model is in ``mechanisms``; E and P numbers are those of the EPITOME notes in the specification.
+The model is in ``identifier``; E and P numbers are those of the EPITOME notes in the specification.
 """
 
 from __future__ import annotations
