@@ -39,8 +39,9 @@ def test_an_old_name_is_the_module_of_today(forgotten):
 def test_a_module_that_became_a_folder_still_has_its_names(package, name, module):
     with pytest.warns(DeprecationWarning, match=f"{package}.{name} is now in {module}"):
         assert getattr(import_module(package), name) is getattr(import_module(module), name)
+    assert not hasattr(import_module(package), "Nothing")
     with pytest.raises(AttributeError, match=f"module '{package}' has no attribute 'Nothing'"):
-        import_module(package).Nothing
+        moved_name(package, "Nothing", module)
 
 
 def test_dunder_names_are_not_looked_for():
