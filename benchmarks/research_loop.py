@@ -22,7 +22,7 @@ from empatheia.responders.seq2seq import IGNORED, smoothed_target
 from empatheia.text.batching import TokenBatchSampler
 from empatheia.text.collation import Collator
 from empatheia.training.evaluation import context_features
-from empatheia.training.responding import RespondTask
+from empatheia.training.tasks.respond import RespondTask
 
 SYSTEMS = {
     "transformer": "moel/trs",

@@ -21,7 +21,7 @@ from empatheia.resources import append_line
 from empatheia.taxonomy import RELATIONS
 from empatheia.understanding.inferences.cache import CachedInferences
 from empatheia.understanding.inferences.provider import Tails
-from empatheia.understanding.vector_cache import CachedVectors
+from empatheia.understanding.vectors.cache import CachedVectors
 
 N_PROCESSES = 8
 MOST_SECONDS = 300.0

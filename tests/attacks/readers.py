@@ -251,7 +251,7 @@ def _model(folder: Path) -> None:
     from empatheia.checkpoints.catalogue import describe_model
     from empatheia.checkpoints.manifest import read_manifest
     from empatheia.listener.parts import stand_in_reason
-    from empatheia.understanding.affect import read_facts
+    from empatheia.understanding.affect.reader import read_facts
 
     for name in ("config.json", "model.safetensors"):
         (folder / name).touch()
@@ -264,7 +264,7 @@ def _model(folder: Path) -> None:
 def _config(folder: Path) -> None:
     from empatheia.errors import CheckpointError
     from empatheia.resources.pretrained import _check_config, model_type_of
-    from empatheia.understanding.classification import TextClassifier
+    from empatheia.understanding.labels.classifier import TextClassifier
 
     model_type_of(folder)
     _check_config(folder, "m")
@@ -372,8 +372,8 @@ def readers() -> tuple[Reader, ...]:
     from empatheia.side_by_side import read_answers
     from empatheia.side_inputs.external_vectors import read_features as read_vectors
     from empatheia.text.vectors import load_vectors
-    from empatheia.understanding.feature_classifier import read_features
     from empatheia.understanding.inferences.index import read_meta
+    from empatheia.understanding.labels.feature_classifier import read_features
 
     everyday_lines = sample("everyday/test.jsonl", 4)
     made = [

@@ -21,7 +21,11 @@ def nothing_installed(monkeypatch, tmp_path):
 
 @pytest.fixture
 def model(tiny_model):
-    return ("--model", str(tiny_model), "--max-new-tokens", "6", "--distractors", "random")
+    return (
+        "--model",
+        str(tiny_model),
+        *("--set", "express.decoding.max_new_tokens=6", "--set", "express.focus.distractors=random"),
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -73,18 +77,19 @@ def test_who_is_named_answers_alone_and_nobody_is_five_steps(cli, tiny_model, mo
 
 def test_options_change_the_ways_of_writing_and_a_strategy_is_one(cli, tiny_model):
     def ways(*options: str) -> list[tuple]:
-        place = ("--model", str(tiny_model), "--distractors", "random")
+        place = ("--model", str(tiny_model), "--set", "express.focus.distractors=random")
         why = json.loads(cli("respond", TEXT, *place, "--json", "--explain", *options).out)["explanation"]
         return sorted({(c["decoding"]["strategy"], c["decoding"]["max_new_tokens"]) for c in why["candidates"]})
 
     assert ways() == ways("--seed", "0") == [("beam", 60), ("greedy", 60)]
-    assert ways("--max-new-tokens", "5") == [("beam", 5), ("greedy", 5)]
+    shorter = ways("--set", "express.decoding.max_new_tokens=5")
+    assert shorter == ways("--max-new-tokens", "5") == [("beam", 5), ("greedy", 5)]
     assert ways("--strategy", "greedy") == [("greedy", 60)]
-    assert ways("--strategy", "beam", "--max-new-tokens", "5") == [("beam", 5)]
+    assert ways("--strategy", "beam", "--set", "express.decoding.max_new_tokens=5") == [("beam", 5)]
 
 
 def test_a_chat_tells_which_words_its_reply_is_about(cli, model):
-    place = [*model[:2], "--distractors", "random"]
+    place = [*model[:2], "--set", "express.focus.distractors=random"]
     talk = "My dog died.\nHe was fourteen.\n/focus off\nHe slept on my bed.\n"
     told = [line for line in cli("chat", *place, stdin=talk).err.splitlines() if line.startswith("about: ")]
     assert len(told) == 2 and "dog" not in told[1]
@@ -92,13 +97,14 @@ def test_a_chat_tells_which_words_its_reply_is_about(cli, model):
 
 
 def test_a_reply_is_focused_and_explained(cli, model):
-    done = cli("respond", TEXT, *model, "--focus", "grandmother", "--alpha", "4", "--beta", "0.8", "--explain")
+    set_focus = ("--focus", "grandmother", "--set", "express.focus.alpha=4", "--set", "express.focus.beta=0.8")
+    done = cli("respond", TEXT, *model, *set_focus, "--explain")
     assert done.code == 0, done.err
     lines = [line.split()[0] for line in done.out.splitlines() if line[0] != " "]
     assert lines[:4] == ["emotion", "about", "not", "intent"] and lines[-1] == "listener"
     assert {"replies", "belief", "missing"} <= set(lines)
     assert "focused (alpha 4)" in done.out and "grandmother  (given)" in done.out
-    plain = cli("respond", TEXT, *model, "--focus", "grandmother", "--alpha", "4", "--beta", "0.8")
+    plain = cli("respond", TEXT, *model, *set_focus)
     assert done.out.splitlines()[-1].removeprefix("listener").strip() == plain.out.strip()
     record = json.loads(cli("respond", TEXT, *model, "--focus", "grandmother", "--explain", "--json").out)
     checked = ReplyRecord.model_validate(record)
@@ -111,15 +117,23 @@ def test_a_reply_is_focused_and_explained(cli, model):
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (("--focus", "grandmother", "--alpha", "-1"), "alpha is -1.0; accepted: 0 or more"),
-        (("--focus", "grandmother", "--worlds", "1"), "1 world"),
+        (("--set", "express.focus.alpha=-1"), "--set: express.focus.alpha: "),
+        (("--set", "express.focus.worlds=1"), "--set: express.focus.worlds: "),
+        (("--set", "express.focus.alpah=1"), "Did you mean 'alpha'?"),
+        (("--set", "express.decoding.strateg=beam"), "Did you mean 'strategy'?"),
+        (("--set", "expres.focus.alpha=1"), "Did you mean 'express'?"),
+        (("--set", "express.decoding.strategy=bea"), "'beam'"),
+        (("--set", "express.decoding=[{strategy: bea}]"), "'beam'"),
+        (("--set", "express.decoding.n=2", "--set", "express.decoding.strategy=beam"), "n is 2"),
+        (("--set", "memory.carry=2"), "memory.carry"),
+        (("--set", "memory.carry"), "is not of the form key=value"),
         (("--focus", "grandmothers"), "does not stand in"),
         (("--focus", "the"), "does not stand in"),
         (("--focus", "my"), "is a stop word"),
-        (("--focus", "grandmother", "--worlds", "9"), "of 8 distractors possible"),
-        (("--focus", "grandmother", "--distractors", "gea"), "Did you mean 'gee'?"),
-        (("--focus", "grandmother", "--distractors", "gee"), "empatheia models train words"),
-        (("--distractors", "given"), "need express.focus.texts"),
+        (("--focus", "grandmother", "--set", "express.focus.worlds=9"), "of 8 distractors possible"),
+        (("--focus", "grandmother", "--set", "express.focus.distractors=gea"), "'gee'"),
+        (("--focus", "grandmother", "--set", "express.focus.distractors=gee"), "empatheia models train words"),
+        (("--set", "express.focus.distractors=given"), "texts go with `given`"),
         (("--listener", "listener.txt"), "leave --model out"),
         (("--focus", ""), "focus names no word"),
     ],
@@ -127,6 +141,40 @@ def test_a_reply_is_focused_and_explained(cli, model):
 def test_bad_values_get_one_line(cli, model, options, told):
     done = cli("respond", TEXT, *model, *options)
     assert done.code in (1, 2, 3) and done.out == "" and done.err.count("\n") == 1 and told in done.err
+
+
+def test_settings_of_the_other_steps_are_those_of_the_file(cli, model):
+    place = (*model[:2], "--json", "--explain", "--set", "express.focus.distractors=random")
+    why = json.loads(cli("respond", TEXT, *place, "--set", "perceive.emotion=proud").out)["explanation"]
+    assert why["emotion"] == "proud"
+    alone = json.loads(cli("respond", TEXT, *model[:2], "--json").out)
+    stepped = json.loads(cli("respond", TEXT, *model[:2], "--json", "--set", "name=mine").out)
+    assert alone["model"] != "mine" and stepped["model"] == "mine"  # one model alone has no steps to set
+
+
+def test_settings_are_laid_over_the_file(cli, yaml_file, tmp_path):
+    named = json.loads(cli("respond", TEXT, "--listener", str(yaml_file), "--json", "--set", "name=mine").out)
+    assert named["model"] == "mine"
+    by_model = json.loads(cli("respond", TEXT, "--model", str(yaml_file), "--json", "--set", "name=mine").out)
+    assert by_model == named
+
+
+def test_an_option_of_the_last_version_tells_its_key(cli, model):
+    new = cli("respond", TEXT, *model, "--focus", "grandmother", "--set", "express.focus.alpha=4")
+    old = cli("respond", TEXT, *model, "--focus", "grandmother", "--alpha", "4")
+    assert old.out == new.out and new.err == ""
+    assert old.err == "--alpha is now --set express.focus.alpha=4.0; --alpha goes with version 0.2.\n"
+    assert "--alpha" not in cli("respond", "--help").out and "--set" in cli("respond", "--help").out
+
+
+def test_every_replaced_option_has_a_key_of_the_settings():
+    from empatheia.cli.listener_settings import KEYS
+    from empatheia.listener.steps.settings import DecodingSettings, FocusSettings
+
+    known = {"decoding": DecodingSettings.model_fields, "focus": FocusSettings.model_fields}
+    for option, key in KEYS.items():
+        section, name = key.split(".")[1:]
+        assert name == option and name in known[section]
 
 
 def test_a_listener_from_a_file(cli, yaml_file):

@@ -8,7 +8,7 @@ from empatheia.corpora.mechanism_levels import read_levels, write_levels
 from empatheia.dialogue import Dialogue
 from empatheia.errors import ConfigError, DataError, MissingResourceError
 from empatheia.taxonomy import MECHANISMS
-from empatheia.training.annotating import mechanism_levels, shares_shown
+from empatheia.training.corpus_labels import mechanism_levels, shares_shown
 
 
 class Component:

@@ -9,7 +9,7 @@ import pytest
 from empatheia.config import load_recipe
 from empatheia.corpora import CORPORA, own
 from empatheia.errors import ConfigError, DataError, MissingResourceError
-from empatheia.training import annotating
+from empatheia.training import corpus_labels
 from empatheia.training.runner import run
 
 LINES = [
@@ -93,7 +93,7 @@ def test_a_responder_trains_on_them(write, tmp_path, monkeypatch):
 
 def test_causes_are_annotated_in_them(write, monkeypatch):
     monkeypatch.setenv("EMPATHEIA_DATA", str(write(LINES)))
-    found = annotating.load_splits(["train"], "own")["train"]
+    found = corpus_labels.load_splits(["train"], "own")["train"]
     assert found[0].id == "desk" and len(found) == 3
     with pytest.raises(ConfigError, match=r"unknown .*'owm'.*own"):
-        annotating.load_splits(["train"], "owm")
+        corpus_labels.load_splits(["train"], "owm")

@@ -441,7 +441,7 @@ def test_which_engine(classifier_folder, tiny_model, tmp_path, monkeypatch):
         engine(**own, engine="onnx")
     with pytest.raises(ConfigError, match="is another model"):
         engine(classifier=tiny_model, engine="onnx", exact="false")
-    monkeypatch.setattr("empatheia.understanding.onnx_inference.PACKAGES", ("no_such_package",))
+    monkeypatch.setattr("empatheia.understanding.labels.onnx_inference.PACKAGES", ("no_such_package",))
     assert engine(**own, exact="false") == "torch"
     with pytest.raises(MissingDependencyError, match=r"empatheia\[onnx\]"):
         engine(**own, engine="onnx", exact="false")

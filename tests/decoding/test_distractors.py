@@ -22,7 +22,7 @@ from empatheia.decoding.word_exchange import exchange
 from empatheia.dialogue import Dialogue
 from empatheia.errors import CheckpointError, ConfigError, DataError, DecodingError, MissingResourceError
 from empatheia.metrics.word_forms import base_form
-from empatheia.understanding.emotion_estimator import PAPER, REPO
+from empatheia.understanding.words.estimator import PAPER, REPO
 
 KINDS = ("gee own", "gee bart", "gee gpt2", "gee repo own", "gee repo bart", "gee repo gpt2", "masked")
 

@@ -20,7 +20,7 @@ from empatheia.dialogue import Dialogue
 from empatheia.errors import ConfigError, DataError
 from empatheia.metrics.significance import paired_permutation
 from empatheia.taxonomy import MECHANISMS
-from empatheia.understanding.near_words import WordVectors
+from empatheia.understanding.vectors.words import WordVectors
 
 DIALOGUES = [Dialogue.of("My dog died.", id="a"), Dialogue.of("Hi.", "Hello!", "I lost my keys today.", id="b")]
 TARGETS = [GivenTargets(["dog", "died"]).find(DIALOGUES[:1])[0], GivenTargets(["lost", "keys"]).find(DIALOGUES[1:])[0]]

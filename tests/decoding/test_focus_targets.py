@@ -17,7 +17,7 @@ from empatheia.decoding.targets import (
 from empatheia.dialogue import CauseAnnotation, Dialogue, Span, Turn, Understanding
 from empatheia.errors import ConfigError, DataError
 from empatheia.taxonomy import EMOTIONS
-from empatheia.understanding.word_questions import is_candidate
+from empatheia.understanding.words.questions import is_candidate
 
 LONG = Dialogue.of("My cat ran away.", "Oh no!", "She came back, but my dog is gone.", id="long")
 

@@ -12,9 +12,9 @@ from empatheia.decoding.turn_pool import WordList
 from empatheia.dialogue import Dialogue
 from empatheia.taxonomy import EMOTIONS
 from empatheia.text.tokenizer import DialogueTokenizer
-from empatheia.understanding.emotion_estimator import EmotionEstimator, EmotionEstimatorConfig
-from empatheia.understanding.estimator_pieces import EstimatorReader
-from empatheia.understanding.word_causes import EstimatorWords, WordsOfTurns
+from empatheia.understanding.words.estimator import EmotionEstimator, EmotionEstimatorConfig
+from empatheia.understanding.words.estimator_pieces import EstimatorReader
+from empatheia.understanding.words.turns import EstimatorWords, WordsOfTurns
 
 TURNS = (
     "My dog ate the cake for my sister's party.",

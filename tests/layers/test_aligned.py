@@ -3,7 +3,7 @@ import torch
 from transformers import BertConfig
 
 from empatheia.layers.aligned import ALIGNMENT, AlignedModel
-from empatheia.understanding.utterance_classifier import UtteranceClassifier, UtteranceClassifierConfig
+from empatheia.understanding.labels.utterance_classifier import UtteranceClassifier, UtteranceClassifierConfig
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 from empatheia.analysis import Inference, Mechanism, TurnLabels, WordScores
 from empatheia.dialogue import CauseAnnotation, Dialogue, Span, Turn
 from empatheia.taxonomy import EMOTIONS, LABELS_41, MECHANISMS, RELATIONS
-from empatheia.understanding.word_questions import words_of
+from empatheia.understanding.words.questions import words_of
 
 DIALOGUE = Dialogue(
     "flat",

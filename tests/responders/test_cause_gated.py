@@ -10,8 +10,8 @@ from empatheia.corpora import recec, sample
 from empatheia.dialogue import Dialogue
 from empatheia.responders.cause_gated import CauseGated, CauseGatedConfig, EmotionReasoner, Reasoning
 from empatheia.responders.seq2seq import smoothed_target, word_loss
-from empatheia.training.responding import RespondTask
 from empatheia.training.stages import choose_parameters
+from empatheia.training.tasks.respond import RespondTask
 
 SIZES = {"vocab_size": 60, "width": 24, "n_encoder_layers": 1, "n_decoder_layers": 2, "n_heads": 2, "ffn_width": 48}
 

@@ -235,7 +235,7 @@ def test_emotion_and_start_are_those_of_the_equations():
 def test_causes_are_the_labelled_turns_in_both_variants(name, tmp_path):
     """That the last turn is always a cause is the code of Gao et al., not that of CEM."""
     from empatheia.config import load_recipe
-    from empatheia.training.responding import RespondTask
+    from empatheia.training.tasks.respond import RespondTask
 
     recipe = load_recipe(f"recipes/imagine/{name}.yaml", "smoke")
     task = RespondTask(recipe, tmp_path)

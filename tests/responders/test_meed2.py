@@ -16,7 +16,7 @@ from empatheia.responders.transformer import Transformer, TransformerConfig
 from empatheia.taxonomy import LABELS_41
 from empatheia.text.collation import Collator, Layout, encode_examples
 from empatheia.text.tokenizer import DialogueTokenizer
-from empatheia.training.responding import is_whole
+from empatheia.training.tasks.respond import is_whole
 
 SIZES = {"vocab_size": 60, "width": 24, "n_encoder_layers": 1, "n_decoder_layers": 2, "n_heads": 2, "ffn_width": 48}
 IDS = torch.tensor([[2, 11, 12, 13, 3, 3, 14, 15, 3]])

@@ -23,18 +23,18 @@ from empatheia.taxonomy import LABELS_41
 from empatheia.text.collation import Layout, encode_examples
 from empatheia.text.tokenizer import DialogueTokenizer
 from empatheia.training.evaluation import evaluate_model, generate, one_turn_a_dialogue, similarity_score
-from empatheia.training.responding import RespondTask
+from empatheia.training.initial_weights import load_start, started_from
 from empatheia.training.runner import _what_runs
 from empatheia.training.stages import run_stage
-from empatheia.training.starting import load_start, started_from
-from empatheia.understanding.reaction import (
+from empatheia.training.tasks.respond import RespondTask
+from empatheia.understanding.labels.next_label import (
     ContextReader,
     NextTurn,
     ReactionPredictor,
     ReactionPredictorConfig,
     predict,
 )
-from empatheia.understanding.utterance_classifier import (
+from empatheia.understanding.labels.utterance_classifier import (
     PieceReader,
     UtteranceClassifier,
     UtteranceClassifierConfig,
@@ -92,7 +92,7 @@ def collated(side, examples, how="add"):
 
 
 def test_every_piece_has_the_classifiers_label_of_its_turn(models):
-    from empatheia.understanding.perception import IntentOfTurns
+    from empatheia.understanding.labels.turns import IntentOfTurns
 
     side = LabelsOfTurns(tokenizer(), **models)
     batch, items = collated(side, DIALOGUE.examples(("speaker", "listener")))

@@ -5,9 +5,9 @@ import pytest
 from empatheia.config import load_recipe, recipes_root
 from empatheia.corpora import CORPORA
 from empatheia.errors import ConfigError
-from empatheia.training.focus_contexts import chosen_examples
-from empatheia.training.prompting import PromptTask
-from empatheia.training.responding import RespondTask
+from empatheia.training.tasks.focus_contexts import chosen_examples
+from empatheia.training.tasks.prompt import PromptTask
+from empatheia.training.tasks.respond import RespondTask
 
 
 def task(kind: type, recipe: str, corpus: str) -> RespondTask | PromptTask:

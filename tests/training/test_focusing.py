@@ -16,12 +16,12 @@ from empatheia.errors import CheckpointError, ConfigError, MissingResourceError
 from empatheia.metrics.coverage import Coverage
 from empatheia.metrics.score import Signature
 from empatheia.taxonomy import MECHANISMS
-from empatheia.training import focusing, reply_judging
-from empatheia.training.focus_contexts import FILE, chosen_examples, focus_contexts
-from empatheia.training.focus_replies import S0, Point, points_of, speak
-from empatheia.training.focus_speakers import open_speaker
-from empatheia.training.focusing import FocusTask, comparisons
 from empatheia.training.runner import run
+from empatheia.training.tasks import focus, reply_judges
+from empatheia.training.tasks.focus import FocusTask, comparisons
+from empatheia.training.tasks.focus_contexts import FILE, chosen_examples, focus_contexts
+from empatheia.training.tasks.focus_replies import S0, Point, points_of, speak
+from empatheia.training.tasks.focus_speakers import open_speaker
 from tiny_language_models import make_folder
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "decoding"))
@@ -66,8 +66,8 @@ class Levels:
 def models(places, monkeypatch):
     """Overrides that name all models; those of mechanisms and near words stand for the real ones."""
     vectors = SimpleNamespace(name="v", encode=lambda words: np.array([[len(word), 1.0] for word in words]))
-    monkeypatch.setattr(reply_judging.MechanismsOfTurns, "load", lambda *_: Levels())
-    monkeypatch.setattr(reply_judging.SentenceVectors, "load", lambda *_: vectors)
+    monkeypatch.setattr(reply_judges.MechanismsOfTurns, "load", lambda *_: Levels())
+    monkeypatch.setattr(reply_judges.SentenceVectors, "load", lambda *_: vectors)
     return [f"data.listener={places.listener}", *(f"data.{key}={places.listener}" for key in ("mechanisms", "near"))]
 
 
@@ -185,7 +185,7 @@ def test_a_language_model_by_folder(kind, places, tmp_path):
         size="smoke",
         overrides=["model={form: seq2seq}", f"model.form={form}", *changes[:2], "decoding.max_new_tokens=6"],
     )
-    from empatheia.training.prompting import PromptTask
+    from empatheia.training.tasks.prompt import PromptTask
 
     task = PromptTask(prompted, tmp_path / "prompt")
     examples = chosen_examples(recipe(places).data)
@@ -193,7 +193,7 @@ def test_a_language_model_by_folder(kind, places, tmp_path):
     ours = done.metrics["metrics"]
     assert ours["S0: ppl_word"]["value"] == pytest.approx(theirs[0][1].value, rel=1e-4)
     rows = [json.loads(line) for line in (done.folder / "outputs.jsonl").read_text().splitlines()]
-    assert [row["replies"][S0] for row in rows] == [reply_judging.plain_words(reply) for reply in theirs[1]]
+    assert [row["replies"][S0] for row in rows] == [reply_judges.plain_words(reply) for reply in theirs[1]]
 
 
 # -- stopping and going on -----------------------------------------------------------------------------------
@@ -204,7 +204,7 @@ def test_a_stopped_run_goes_on_behind_the_last_finished_system(places, tmp_path,
         pass
 
     whole = run(recipe(places), tmp_path / "whole", show_progress=False)
-    spoken, real = [], focusing.speak
+    spoken, real = [], focus.speak
 
     def stopped_once(*args, **options):
         spoken.append(S0 if args[4] is None else args[4].name)
@@ -212,7 +212,7 @@ def test_a_stopped_run_goes_on_behind_the_last_finished_system(places, tmp_path,
             raise Stop
         return real(*args, **options)
 
-    monkeypatch.setattr(focusing, "speak", stopped_once)
+    monkeypatch.setattr(focus, "speak", stopped_once)
     with pytest.raises(Stop):
         run(recipe(places), tmp_path / "parts", show_progress=False)
     parts = run(recipe(places), tmp_path / "parts", show_progress=False)

@@ -13,9 +13,9 @@ from empatheia.listener.steps.focused import FocusedListener
 from empatheia.metrics.records import read_records
 from empatheia.reports.record_tables import tables
 from empatheia.reports.results_page import keep
-from empatheia.training import listening
-from empatheia.training.listening import WHOLE, ListenTask
 from empatheia.training.runner import run
+from empatheia.training.tasks import listen
+from empatheia.training.tasks.listen import WHOLE, ListenTask
 
 NAMES = [
     WHOLE, "responder alone", "no focus", "predicted intent", "no ranking", "no knowledge", "bundled parts only",
@@ -72,7 +72,7 @@ def test_a_stopped_run_goes_on_behind_the_last_variant(tmp_path, monkeypatch):
             raise Stop
         return real(self, name, settings)
 
-    monkeypatch.setattr(listening.ListenTask, "_respond", stopped_once)
+    monkeypatch.setattr(listen.ListenTask, "_respond", stopped_once)
     with pytest.raises(Stop):
         run(recipe(), tmp_path / "parts", show_progress=False)
     done = run(recipe(), tmp_path / "parts", show_progress=False)

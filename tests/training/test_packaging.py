@@ -9,7 +9,7 @@ from empatheia.corpora.annotations import read_annotations, write_annotations
 from empatheia.dialogue import CauseAnnotation, Dialogue, Span
 from empatheia.errors import CheckpointError, DataError, MissingResourceError
 from empatheia.reports.results_page import keep
-from empatheia.training.packaging import ModelFolder, card_text, metric_rows, package
+from empatheia.training.release import ModelFolder, card_text, metric_rows, package
 from empatheia.training.runner import run
 
 TINY = [
@@ -90,7 +90,7 @@ def test_annotation_errors_say_where(tmp_path):
 
 
 def test_annotating_never_shows_the_future():
-    from empatheia.understanding.cause_entailment import items_from_dialogue
+    from empatheia.understanding.causes.entailment import items_from_dialogue
 
     items = items_from_dialogue(Dialogue.of("a", "b", "c", "d", id="x", emotion="sad"), emotion_map={"sad": "sadness"})
     assert [(item.target, item.texts) for item in items] == [(0, ("a",)), (2, ("a", "b", "c"))]

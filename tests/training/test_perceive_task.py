@@ -13,7 +13,9 @@ from empatheia.dialogue import Dialogue, Span, Turn
 from empatheia.errors import ConfigError
 from empatheia.resources import load_weights
 from empatheia.taxonomy import EMOTIONS, RECCON_EMOTIONS
-from empatheia.training.perceiving import (
+from empatheia.training.perception_card import PerceptionFolder, package_perception
+from empatheia.training.runner import run
+from empatheia.training.tasks.perceive import (
     SIDE_OF,
     Lesson,
     PerceiveTask,
@@ -26,9 +28,7 @@ from empatheia.training.perceiving import (
     speaker_last,
     word_scores,
 )
-from empatheia.training.perception_card import PerceptionFolder, package_perception
-from empatheia.training.runner import run
-from empatheia.understanding.affect_reading import Affect, AffectOfTurns
+from empatheia.understanding.affect.turns import Affect, AffectOfTurns
 
 RECIPE = "recipes/default/perception.yaml"
 

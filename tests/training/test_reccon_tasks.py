@@ -18,12 +18,12 @@ from empatheia.errors import ConfigError
 from empatheia.metrics.published import compare, published
 from empatheia.metrics.score import Score
 from empatheia.reports.results_page import keep
-from empatheia.training.entailing import EntailTask
-from empatheia.training.extracting import ExtractTask
 from empatheia.training.runner import run
-from empatheia.training.span_scores import tuned_value
-from empatheia.understanding.cause_entailment import CauseEntailment, annotate
-from empatheia.understanding.cause_spans import CauseSpans, extract
+from empatheia.training.tasks.entail import EntailTask
+from empatheia.training.tasks.extract import ExtractTask
+from empatheia.training.tasks.span_scores import tuned_value
+from empatheia.understanding.causes.entailment import CauseEntailment, annotate
+from empatheia.understanding.causes.spans import CauseSpans, extract
 
 RECIPES = sorted((Path(__file__).resolve().parents[2] / "recipes" / "reccon").glob("*.yaml"))
 TASKS = {

@@ -9,7 +9,7 @@ import tiny_training as bench
 
 from empatheia.config import Recipe, load_recipe, path_name, plain_name
 from empatheia.errors import CheckpointError, ConfigError
-from empatheia.training import packaging, runner
+from empatheia.training import release, runner
 from empatheia.training.records import keep_record
 from empatheia.training.runner import run, run_folder
 from empatheia.training.saving import MADE, save_folder
@@ -218,7 +218,7 @@ def finished(tmp_path, monkeypatch):
     (folder / "checkpoint" / "model.safetensors").touch()
     for name in ("metrics.json", "recipe.yaml", "environment.json"):
         (folder / name).write_text("{}")
-    monkeypatch.setattr(packaging, "load_file", lambda path: pytest.fail(f"{path} was read"))
+    monkeypatch.setattr(release, "load_file", lambda path: pytest.fail(f"{path} was read"))
     return folder
 
 

@@ -10,7 +10,7 @@ from safetensors import safe_open
 from empatheia.config import load_recipe
 from empatheia.errors import CheckpointError
 from empatheia.training.runner import run
-from empatheia.training.teaching import emotion_distributions, load_run, teacher_items, teacher_key, write_teacher
+from empatheia.training.teacher_labels import emotion_distributions, load_run, teacher_items, teacher_key, write_teacher
 
 
 @pytest.fixture(scope="module")

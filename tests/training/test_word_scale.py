@@ -4,7 +4,7 @@ import pytest
 
 from empatheia.config import load_recipe
 from empatheia.config.recipe import recipes_root
-from empatheia.training.responding import RespondTask
+from empatheia.training.tasks.respond import RespondTask
 
 
 def built(name, folder, *overrides):

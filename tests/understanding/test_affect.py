@@ -10,9 +10,9 @@ from transformers import BertConfig, BertModel
 from empatheia.dialogue import Dialogue, Span, Turn
 from empatheia.errors import CheckpointError, ConfigError, MissingResourceError
 from empatheia.taxonomy import EMOTIONS
-from empatheia.understanding.affect import ADAPTER, AffectPieces, AffectReader, AffectReaderConfig, cause_targets
-from empatheia.understanding.affect_reading import AffectOfTurns, scored_words
-from empatheia.understanding.utterance_classifier import train_pieces
+from empatheia.understanding.affect.reader import ADAPTER, AffectPieces, AffectReader, AffectReaderConfig, cause_targets
+from empatheia.understanding.affect.turns import AffectOfTurns, scored_words
+from empatheia.understanding.labels.utterance_classifier import train_pieces
 
 TEXTS = [
     "I finally passed my driving test!",

@@ -12,8 +12,8 @@ import tiny_causes as bench
 from empatheia.corpora import sample
 from empatheia.corpora.annotations import read_annotations
 from empatheia.dialogue import Dialogue
-from empatheia.training import annotating
-from empatheia.training.annotating import detect_causes
+from empatheia.training import corpus_labels
+from empatheia.training.corpus_labels import detect_causes
 
 DIALOGUES = [
     Dialogue.of("a b c .", "d ?", "e f g h , a b", "b", id="four", emotion="furious"),
@@ -38,8 +38,8 @@ def test_detections_do_not_read_the_conversations_emotion(detector):
 
 
 def test_the_command_writes_detections(detector, cli, tmp_path, monkeypatch):
-    monkeypatch.setattr(annotating, "load_splits", lambda splits, corpus: dict.fromkeys(splits, DIALOGUES))
-    monkeypatch.setattr(annotating, "agreement_with_released", lambda notes, split: {"conversations": len(notes)})
+    monkeypatch.setattr(corpus_labels, "load_splits", lambda splits, corpus: dict.fromkeys(splits, DIALOGUES))
+    monkeypatch.setattr(corpus_labels, "agreement_with_released", lambda notes, split: {"conversations": len(notes)})
     out = tmp_path / "detected.jsonl.gz"
     ended = cli("annotate", str(detector), "--emotion", "none", "--splits", "test", "--out", str(out))
     assert ended.code == 0, ended
@@ -59,7 +59,7 @@ def test_conversations_of_ones_own_are_annotated_where_nothing_compares(
     if has_recec:
         shutil.copytree(sample.root() / "recec", root / "recec")
     monkeypatch.setenv("EMPATHEIA_DATA", str(root))
-    monkeypatch.setattr(annotating, "load_splits", lambda splits, corpus: dict.fromkeys(splits, DIALOGUES))
+    monkeypatch.setattr(corpus_labels, "load_splits", lambda splits, corpus: dict.fromkeys(splits, DIALOGUES))
     out = tmp_path / "own.jsonl.gz"
     ended = cli("annotate", str(detector), "--emotion", "none", "--splits", "train,valid,test", "--out", str(out))
     assert ended.code == 0, ended.err

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from empatheia.dialogue import Span, Turn
-from empatheia.understanding.cause_phrases import PHRASES, WORDS_IN_PHRASE, cause_phrases, speaker_words
+from empatheia.understanding.words.phrases import PHRASES, WORDS_IN_PHRASE, cause_phrases, speaker_words
 
 
 def scored(text, scores, turn=0):

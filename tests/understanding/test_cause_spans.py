@@ -17,7 +17,7 @@ from empatheia.corpora.reccon_pairs import span_question
 from empatheia.dialogue import Span
 from empatheia.errors import CheckpointError, ConfigError, DataError, MissingResourceError
 from empatheia.metrics.spans import SpanF1
-from empatheia.training.span_scores import (
+from empatheia.training.tasks.span_scores import (
     best_null_threshold,
     marked_answers,
     predictions,
@@ -25,8 +25,11 @@ from empatheia.training.span_scores import (
     tuned_value,
 )
 from empatheia.understanding import UNDERSTANDERS
-from empatheia.understanding.cause_entailment import annotate
-from empatheia.understanding.cause_spans import (
+from empatheia.understanding.causes.entailment import annotate
+from empatheia.understanding.causes.entailment_items import items_of_fold
+from empatheia.understanding.causes.span_answers import whole_words
+from empatheia.understanding.causes.span_items import joint_rows, question_rows
+from empatheia.understanding.causes.spans import (
     CauseSpans,
     CauseSpansConfig,
     SpanAnswer,
@@ -36,9 +39,6 @@ from empatheia.understanding.cause_spans import (
     _window_answers,
     extract,
 )
-from empatheia.understanding.entailment_items import items_of_fold
-from empatheia.understanding.span_answers import whole_words
-from empatheia.understanding.span_items import joint_rows, question_rows
 
 FORMS = ({"form": "paper"}, {"form": "paper", "context": False}, {"form": "joint"}, {"form": "joint", "context": False})
 
@@ -319,7 +319,7 @@ def test_saved_model_is_bit_equal_in_a_new_process(fields, tmp_path):
     torch.save(batch, tmp_path / "batch.pt")
     code = f"""
 import json, torch
-from empatheia.understanding.cause_spans import CauseSpans
+from empatheia.understanding.causes.spans import CauseSpans
 model = CauseSpans.from_pretrained({str(tmp_path)!r}).eval()
 with torch.no_grad():
     output = model(**torch.load({str(tmp_path / "batch.pt")!r}))
@@ -474,7 +474,7 @@ def test_nothing_to_ask():
 def test_questions_come_in_stretches_that_do_not_change_the_answer(monkeypatch):
     model, items, seen = bench.spans_model(), bench.labelled(), []
     whole = extract(model, bench.tokenizer(), items)
-    monkeypatch.setattr("empatheia.understanding.cause_spans.QUESTIONS_AT_ONCE", 3)
+    monkeypatch.setattr("empatheia.understanding.causes.spans.QUESTIONS_AT_ONCE", 3)
     parts = extract(model, bench.tokenizer(), items, progress=lambda done, total: seen.append((done, total)))
     assert seen == [(1, 4), (3, 4), (4, 4)]
     for a, b in zip(whole, parts, strict=True):

@@ -13,7 +13,7 @@ from empatheia.dialogue import Dialogue, Turn
 from empatheia.errors import CheckpointError, ConfigError, DataError, MissingResourceError
 from empatheia.taxonomy import EMOTIONS
 from empatheia.understanding import COMPONENTS
-from empatheia.understanding.causes import CausesOfTurns, reccon_word, reccon_word_of
+from empatheia.understanding.causes.turns import CausesOfTurns, reccon_word, reccon_word_of
 
 MIXED = [
     Dialogue.of("a b c .", "d ?", "e f g h , a b", "b", id="four", emotion="furious"),

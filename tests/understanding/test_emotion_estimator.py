@@ -12,7 +12,7 @@ from tiny_estimators import KINDS, TEXTS, estimator, hf_tokenizer
 from empatheia.errors import CheckpointError, ConfigError, DataError
 from empatheia.taxonomy import EMOTION_TO_RECCON, EMOTIONS
 from empatheia.understanding import UNDERSTANDERS
-from empatheia.understanding.emotion_estimator import (
+from empatheia.understanding.words.estimator import (
     PAPER,
     REPO,
     RUNNING,
@@ -28,7 +28,7 @@ from empatheia.understanding.emotion_estimator import (
     likelihoods,
     remembered,
 )
-from empatheia.understanding.estimator_pieces import EstimatorReader, TextPieces
+from empatheia.understanding.words.estimator_pieces import EstimatorReader, TextPieces
 
 LOG = torch.log
 WORDS = torch.tensor([[0.2, 0.1, 0.5], [0.1, 0.1, 0.5], [0.05, 0.1, 0.5], [0.02, 0.1, 0.5]], dtype=torch.float64)

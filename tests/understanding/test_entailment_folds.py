@@ -10,14 +10,14 @@ import tiny_causes as bench
 from empatheia.corpora import reccon, sample
 from empatheia.dialogue import CauseAnnotation, Span
 from empatheia.errors import ConfigError, DataError, MissingResourceError
-from empatheia.understanding.cause_entailment import (
+from empatheia.understanding.causes.entailment import (
     CauseEntailmentConfig,
     EntailmentDataset,
     annotate,
     items_from_reccon,
 )
-from empatheia.understanding.entailment_items import items_of_fold, pair_text, split_candidates
-from empatheia.understanding.entailment_scores import best_scores, evaluate_pairs, question_cells, scores_at
+from empatheia.understanding.causes.entailment_items import items_of_fold, pair_text, split_candidates
+from empatheia.understanding.causes.entailment_scores import best_scores, evaluate_pairs, question_cells, scores_at
 
 
 @pytest.fixture(scope="module")

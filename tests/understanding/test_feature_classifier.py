@@ -9,8 +9,8 @@ import torch
 from empatheia.errors import ConfigError, DataError, MissingResourceError
 from empatheia.taxonomy import EMOTIONS
 from empatheia.understanding import UNDERSTANDERS
-from empatheia.understanding.classification import classify_rows
-from empatheia.understanding.feature_classifier import (
+from empatheia.understanding.labels.classifier import classify_rows
+from empatheia.understanding.labels.feature_classifier import (
     FeatureClassifier,
     FeatureClassifierConfig,
     FeatureReader,

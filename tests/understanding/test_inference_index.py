@@ -17,7 +17,7 @@ from empatheia.understanding.inferences import index as index_module
 from empatheia.understanding.inferences.index import TupleIndex, build_index
 from empatheia.understanding.inferences.nearest import NearestInferences
 from empatheia.understanding.inferences.turns import open_provider
-from empatheia.understanding.inferences.vectors import SentenceVectors, WordVectors
+from empatheia.understanding.vectors.texts import SentenceVectors, WordVectors
 
 PLANE = {"east": (1, 0), "north": (0, 1), "northeast": (1, 1), "west": (-1, 0)}
 ROWS = (

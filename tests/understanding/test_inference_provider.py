@@ -6,6 +6,7 @@ import pytest
 
 from empatheia.errors import ConfigError
 from empatheia.taxonomy import RELATION_GROUPS, RELATIONS
+from empatheia.understanding.fingerprints import fingerprint_of
 from empatheia.understanding.inferences.provider import (
     REASONS,
     Fallback,
@@ -14,7 +15,6 @@ from empatheia.understanding.inferences.provider import (
     Tails,
     asked_relations,
     clean_tails,
-    fingerprint_of,
     merge,
 )
 

@@ -11,8 +11,8 @@ from empatheia.dialogue import Dialogue
 from empatheia.errors import ConfigError, DataError
 from empatheia.taxonomy import EMOTIONS
 from empatheia.understanding import UNDERSTANDERS
-from empatheia.understanding.classification import TextClassifier
-from empatheia.understanding.linear_classifier import (
+from empatheia.understanding.labels.classifier import TextClassifier
+from empatheia.understanding.labels.linear_classifier import (
     LinearClassifier,
     LinearClassifierConfig,
     NgramReader,

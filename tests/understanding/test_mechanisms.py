@@ -19,7 +19,13 @@ from empatheia.dialogue import Dialogue, Span, Turn
 from empatheia.errors import CheckpointError, ConfigError, MissingResourceError
 from empatheia.taxonomy import MECHANISMS
 from empatheia.understanding import COMPONENTS, UNDERSTANDERS
-from empatheia.understanding.mechanism_pairs import (
+from empatheia.understanding.mechanisms.identifier import (
+    MechanismIdentifier,
+    MechanismIdentifierConfig,
+    MechanismsOfTurns,
+    identify,
+)
+from empatheia.understanding.mechanisms.pairs import (
     IGNORED,
     Identified,
     Pair,
@@ -27,12 +33,6 @@ from empatheia.understanding.mechanism_pairs import (
     answered_turns,
     lowered,
     marked_spans,
-)
-from empatheia.understanding.mechanisms import (
-    MechanismIdentifier,
-    MechanismIdentifierConfig,
-    MechanismsOfTurns,
-    identify,
 )
 
 ER, IP, EX = MECHANISMS

@@ -12,7 +12,7 @@ from empatheia.dialogue import Dialogue, Turn
 from empatheia.errors import CheckpointError
 from empatheia.taxonomy import EMOTIONS, LABELS_41
 from empatheia.understanding import COMPONENTS
-from empatheia.understanding.perception import EmotionOfTurns, IntentOfTurns
+from empatheia.understanding.labels.turns import EmotionOfTurns, IntentOfTurns
 
 TALK = Dialogue.of("My dog ate the cake.", "Oh no, the whole cake?", "He was so happy!", "How is he now?", id="a")
 LISTENER_ONLY = Dialogue("b", (Turn("listener", "Did you tell him?"), Turn("listener", "Hello?")))
@@ -68,7 +68,7 @@ def test_context_matters_only_to_models_that_read_it(components):
 
 
 def test_progress_counts_conversations(components, monkeypatch):
-    monkeypatch.setattr("empatheia.understanding.perception.WINDOW_TURNS", 5)
+    monkeypatch.setattr("empatheia.understanding.labels.turns.WINDOW_TURNS", 5)
     done: list[int] = []
     rows = components["intent"].annotate(DIALOGUES[:4], progress=done.append)
     assert sum(done) == 4 and len(done) == 2 and len(rows) == 4

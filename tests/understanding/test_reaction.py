@@ -14,9 +14,9 @@ from empatheia.dialogue import Dialogue, Turn
 from empatheia.errors import CheckpointError, ConfigError, DataError
 from empatheia.layers.pooling import Pooling
 from empatheia.taxonomy import LABELS_41
-from empatheia.training.anticipating import next_turns, one_turn_a_dialogue
+from empatheia.training.tasks.anticipate import next_turns, one_turn_a_dialogue
 from empatheia.understanding import COMPONENTS, UNDERSTANDERS
-from empatheia.understanding.reaction import (
+from empatheia.understanding.labels.next_label import (
     NO_LABEL,
     ContextReader,
     NextTurn,

@@ -16,8 +16,8 @@ from empatheia.dialogue import Dialogue
 from empatheia.errors import CheckpointError, ConfigError, MissingResourceError
 from empatheia.taxonomy import EMOTIONS, LABELS_41
 from empatheia.understanding import UNDERSTANDERS
-from empatheia.understanding.classification import TextClassifier, classify_rows
-from empatheia.understanding.utterance_classifier import (
+from empatheia.understanding.labels.classifier import TextClassifier, classify_rows
+from empatheia.understanding.labels.utterance_classifier import (
     PieceReader,
     UtteranceClassifier,
     UtteranceClassifierConfig,
@@ -114,7 +114,7 @@ def test_saved_and_loaded_in_a_fresh_process(tmp_path, labels):
     tiny = encoder_classifier(labels, pooling="additive", head_width=16, softmax_temperature=1.7)
     folder = save(tiny, tmp_path / "model")
     code = (
-        "import json, sys\nfrom empatheia.understanding.classification import TextClassifier\n"
+        "import json, sys\nfrom empatheia.understanding.labels.classifier import TextClassifier\n"
         f"found = TextClassifier.load({str(folder)!r})\n"
         f"print(json.dumps([found.labels, found.classify_texts({list(SENTENCES)!r}).tolist()]))"
     )

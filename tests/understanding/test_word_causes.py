@@ -22,8 +22,7 @@ from empatheia.errors import CheckpointError, ConfigError, DataError, MissingRes
 from empatheia.metrics.causes import CauseRecall
 from empatheia.taxonomy import EMOTIONS
 from empatheia.understanding import COMPONENTS
-from empatheia.understanding.cause_evidence import PAPER, REPO, RUNNING
-from empatheia.understanding.word_baselines import (
+from empatheia.understanding.words.baselines import (
     AttentionWords,
     ClassifierWords,
     GradientWords,
@@ -31,8 +30,9 @@ from empatheia.understanding.word_baselines import (
     RakeWords,
     RandomWords,
 )
-from empatheia.understanding.word_causes import EstimatorWords, WordsOfTurns
-from empatheia.understanding.word_questions import (
+from empatheia.understanding.words.evidence import PAPER, REPO, RUNNING
+from empatheia.understanding.words.gold import emocause_words, reccon_words
+from empatheia.understanding.words.questions import (
     STOP_WORDS,
     WordAnswer,
     WordQuestion,
@@ -43,7 +43,7 @@ from empatheia.understanding.word_questions import (
     spread_to_words,
     words_of,
 )
-from empatheia.understanding.word_sets import emocause_words, reccon_words
+from empatheia.understanding.words.turns import EstimatorWords, WordsOfTurns
 
 LEXICON = Lexicon(
     "nrc_vad",

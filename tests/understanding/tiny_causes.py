@@ -10,9 +10,9 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import BertConfig, BertModel, DistilBertConfig, PreTrainedTokenizerFast, RobertaConfig
 
 from empatheia.dialogue import Span
-from empatheia.understanding.cause_entailment import CauseEntailment, CauseEntailmentConfig
-from empatheia.understanding.cause_spans import CauseSpans, CauseSpansConfig
-from empatheia.understanding.entailment_items import EntailmentItem
+from empatheia.understanding.causes.entailment import CauseEntailment, CauseEntailmentConfig
+from empatheia.understanding.causes.entailment_items import EntailmentItem
+from empatheia.understanding.causes.spans import CauseSpans, CauseSpansConfig
 
 VOCABULARY = """
 [PAD] [UNK] [CLS] [SEP] anger happiness sadness neutral a b c d e f g h

@@ -10,8 +10,8 @@ from transformers import PreTrainedTokenizerFast
 
 from empatheia.taxonomy import EMOTIONS
 from empatheia.text.tokenizer import DialogueTokenizer
-from empatheia.understanding.emotion_estimator import EmotionEstimator, EmotionEstimatorConfig
-from empatheia.understanding.estimator_pieces import EstimatorReader
+from empatheia.understanding.words.estimator import EmotionEstimator, EmotionEstimatorConfig
+from empatheia.understanding.words.estimator_pieces import EstimatorReader
 
 TEXTS = (
     "My dog ate the whole cake.",

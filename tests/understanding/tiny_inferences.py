@@ -12,7 +12,8 @@ from transformers import BartConfig, BartForConditionalGeneration, BertConfig, B
 
 from empatheia.corpora import atomic
 from empatheia.taxonomy import RELATIONS
-from empatheia.understanding.inferences.provider import Tails, asked_relations, fingerprint_of
+from empatheia.understanding.fingerprints import fingerprint_of
+from empatheia.understanding.inferences.provider import Tails, asked_relations
 
 TEXT = """
 i my the a lost job dog died was so sad happy angry to go home sleep new work of . , and then

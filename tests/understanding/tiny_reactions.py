@@ -10,10 +10,10 @@ from tokenizers import Tokenizer
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
 from empatheia.taxonomy import LABELS_41
-from empatheia.understanding.mechanism_pairs import Pair, PairReader
-from empatheia.understanding.mechanisms import MechanismIdentifier, MechanismIdentifierConfig
-from empatheia.understanding.reaction import ContextReader, ReactionPredictor, ReactionPredictorConfig
-from empatheia.understanding.utterance_classifier import train_pieces
+from empatheia.understanding.labels.next_label import ContextReader, ReactionPredictor, ReactionPredictorConfig
+from empatheia.understanding.labels.utterance_classifier import train_pieces
+from empatheia.understanding.mechanisms.identifier import MechanismIdentifier, MechanismIdentifierConfig
+from empatheia.understanding.mechanisms.pairs import Pair, PairReader
 
 SENTENCES = (
     "I lost my job and I don't know what to do now.",

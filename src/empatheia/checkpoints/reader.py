@@ -25,7 +25,7 @@ from empatheia.text.batching import TokenBatchSampler, cut_by_length
 from empatheia.text.collation import EncodedExample, Layout, word_scores
 from empatheia.text.tokenizer import DialogueTokenizer
 from empatheia.text.uncertainty import doubts
-from empatheia.understanding.cause_phrases import cause_phrases, speaker_words
+from empatheia.understanding.words.phrases import cause_phrases, speaker_words
 
 PIECES_PER_BATCH = 4096
 READING = 64

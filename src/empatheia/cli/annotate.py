@@ -79,12 +79,12 @@ def annotate(
 
 def _checked_splits(splits: str) -> list[str]:
     """Names of splits; raises BadParameter for one that is none."""
-    from empatheia.training import annotating
+    from empatheia.training import corpus_labels
 
     names = [name.strip() for name in splits.split(",") if name.strip()]
     for name in names:
-        if name not in annotating.SPLITS:
-            raise typer.BadParameter(f"unknown split {name!r}; accepted: {', '.join(annotating.SPLITS)}.")
+        if name not in corpus_labels.SPLITS:
+            raise typer.BadParameter(f"unknown split {name!r}; accepted: {', '.join(corpus_labels.SPLITS)}.")
     return names
 
 
@@ -109,15 +109,15 @@ def _write_causes(
 
     from empatheia.corpora.annotations import write_annotations
     from empatheia.errors import MissingResourceError
-    from empatheia.training import annotating
+    from empatheia.training import corpus_labels
 
     by_split: dict[str, list[CauseAnnotation]] = {}
     with Progress(console=Console(stderr=True), transient=True) as bar:
-        for name, dialogues in annotating.load_splits(splits, corpus).items():
+        for name, dialogues in corpus_labels.load_splits(splits, corpus).items():
             chosen = dialogues[:limit] if limit else dialogues
             task = bar.add_task(name, total=None if emotion is None else len(chosen))
             if emotion is None:
-                by_split[name] = annotating.annotate_dialogues(
+                by_split[name] = corpus_labels.annotate_dialogues(
                     model,
                     chosen,
                     emotion_words=words,
@@ -125,7 +125,7 @@ def _write_causes(
                 )
             else:
                 reader = None if emotion == "none" else emotion
-                by_split[name] = annotating.detect_causes(
+                by_split[name] = corpus_labels.detect_causes(
                     model, reader, chosen, progress=lambda n, task=task: bar.advance(task, n)
                 )
     n = write_annotations(out, [note for made in by_split.values() for note in made])
@@ -134,7 +134,7 @@ def _write_causes(
         if name == "train":
             continue
         try:
-            agreement[name] = annotating.agreement_with_released(by_split[name], name)
+            agreement[name] = corpus_labels.agreement_with_released(by_split[name], name)
         except MissingResourceError as problem:
             say(f"{name}: not compared with the released labels: {problem}")
     return {"annotations": n, "file": str(out), "agreement_with_recec": agreement}
@@ -145,8 +145,8 @@ def _write_levels(model: Path, out: Path, splits: list[str], limit: int | None, 
     from rich.progress import Progress
 
     from empatheia.corpora.mechanism_levels import write_levels
-    from empatheia.training.annotating import load_splits, mechanism_levels, shares_shown
-    from empatheia.understanding.mechanisms import MechanismsOfTurns
+    from empatheia.training.corpus_labels import load_splits, mechanism_levels, shares_shown
+    from empatheia.understanding.mechanisms.identifier import MechanismsOfTurns
 
     component = MechanismsOfTurns.load(str(model))
     rows: list[tuple[str, int, tuple[int, ...]]] = []
@@ -163,7 +163,7 @@ def _write_distributions(run: Path, out: Path, splits: list[str], limit: int | N
     from rich.console import Console
     from rich.progress import Progress
 
-    from empatheia.training.teaching import emotion_distributions, load_run, teacher_items, write_teacher
+    from empatheia.training.teacher_labels import emotion_distributions, load_run, teacher_items, write_teacher
 
     task = load_run(run)
     items = teacher_items(task, splits)[:limit]

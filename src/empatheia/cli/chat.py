@@ -10,6 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from empatheia.cli.guarding import CountryOption, NoCareOption, ResourcesOption
+from empatheia.cli.listener_settings import (
+    AlphaOption,
+    BetaOption,
+    DistractorsOption,
+    NoRepeatOption,
+    PenaltyOption,
+    SetOption,
+    TemperatureOption,
+    TopKOption,
+    TopPOption,
+    WorldsOption,
+)
 from empatheia.cli.opening import (
     ConditionOption,
     EndpointOption,
@@ -24,18 +36,7 @@ from empatheia.cli.opening import (
 )
 from empatheia.cli.output import say, show, show_piece
 from empatheia.cli.respond import Shown
-from empatheia.cli.steering import (
-    COMMANDS,
-    AlphaOption,
-    BetaOption,
-    DistractorsOption,
-    FocusOption,
-    ListenerOption,
-    NoRepeatOption,
-    PenaltyOption,
-    TopPOption,
-    WorldsOption,
-)
+from empatheia.cli.steering import COMMANDS, FocusOption, ListenerOption
 from empatheia.cli.steering import HELP as STEERING_HELP
 
 if TYPE_CHECKING:
@@ -50,19 +51,11 @@ HELP = (
 def chat(
     context: typer.Context,
     strategy: Annotated[str, typer.Option(help="greedy, sample or beam.")] = "greedy",
-    top_k: Annotated[int, typer.Option(help="Sample from the k most probable pieces; 0 = all.")] = 20,
-    top_p: TopPOption = 1.0,
-    temperature: Annotated[float, typer.Option(help="Sampling temperature, above 0.")] = 0.9,
-    no_repeat_ngram_size: NoRepeatOption = None,
-    repetition_penalty: PenaltyOption = 1.0,
     seed: Annotated[int, typer.Option(help="Of sampling.")] = 0,
     show: Annotated[Shown, typer.Option(help="analysis: also emotions and causes of each turn.")] = Shown.reply,
     focus: FocusOption = None,
-    alpha: AlphaOption = None,
-    beta: BetaOption = None,
-    worlds: WorldsOption = None,
-    distractors: DistractorsOption = None,
     listener_file: ListenerOption = None,
+    pairs: SetOption = None,
     model: ModelOption = None,
     system: SystemOption = None,
     runs: RunsOption = None,
@@ -76,6 +69,15 @@ def chat(
     no_care: NoCareOption = False,
     country: CountryOption = None,
     resources: ResourcesOption = None,
+    top_k: TopKOption = 20,
+    top_p: TopPOption = 1.0,
+    temperature: TemperatureOption = 0.9,
+    no_repeat_ngram_size: NoRepeatOption = None,
+    repetition_penalty: PenaltyOption = 1.0,
+    alpha: AlphaOption = None,
+    beta: BetaOption = None,
+    worlds: WorldsOption = None,
+    distractors: DistractorsOption = None,
 ) -> None:
     r"""Talk with a model.
 
@@ -89,32 +91,24 @@ def chat(
 
     \b
     empatheia chat --show analysis
-    empatheia chat --focus auto --alpha 4
+    empatheia chat --focus auto --set express.focus.alpha=4
     printf 'I failed my exam.\nI studied for weeks.\n' | empatheia chat
     """
     from empatheia.cli.guarding import open_care, tell_notice
+    from empatheia.cli.listener_settings import given_settings
     from empatheia.cli.opening import check_who, open_listener, usage_line
     from empatheia.cli.output import say
-    from empatheia.cli.steering import given_decoding, in_five_steps, read_listener, steering_of
+    from empatheia.cli.steering import in_five_steps, read_listener
 
     if endpoint is None and llm is None and folder is None:
         check_who(model, system, runs, listener_file)
-    from empatheia.listener import Decoding, FocusedListener
+    from empatheia.listener import FocusedListener
 
-    settings = Decoding(
-        strategy=strategy,  # pyright: ignore[reportArgumentType]
-        top_k=top_k,
-        temperature=temperature,
-        seed=seed,
-        top_p=top_p,
-        no_repeat_ngram_size=no_repeat_ngram_size,
-        repetition_penalty=repetition_penalty,
-    )
-    given = given_decoding(context)
-    steering = steering_of(focus, alpha, beta, worlds, distractors)
+    given = given_settings(context, pairs)
+    settings, steering = given.decoding(), given.steering(focus)
     care = open_care(no_care, country, resources)
     if listener_file is not None:
-        listener = read_listener(context, listener_file)
+        listener = read_listener(context, listener_file, given.overrides)
     else:
         listener = open_listener(
             model,
@@ -127,15 +121,17 @@ def chat(
             key_env=key_env,
             price_in=price_in,
             price_out=price_out,
+            overrides=given.overrides,
         )
     has_steps = isinstance(listener, FocusedListener)
-    if steering is not None or has_steps:
-        conversation = in_five_steps(listener, condition).converse(steering=steering, care=care, **given)
+    if steering is not None or has_steps or given.needs_five_steps:
+        steps = in_five_steps(listener, condition, given.overrides)
+        conversation = steps.converse(steering=steering, care=care, **given.writing)
     else:
         conversation = listener.converse(decoding=settings, care=care)
     tell_notice(care)
     try:
-        _converse(conversation, show, condition, given)
+        _converse(conversation, show, condition, given.writing)
     finally:
         if told := usage_line(listener):
             say(told)

@@ -36,8 +36,8 @@ def evaluate(
 
     folder = Path(run)
     folder = folder if folder.is_dir() else resolve_model(run)
-    from empatheia.training.packaging import metric_rows  # takes seconds
     from empatheia.training.perception_card import score_rows
+    from empatheia.training.release import metric_rows  # takes seconds
 
     model = _opened(folder)
     metrics = model.evaluate(split, outputs)
@@ -53,9 +53,9 @@ def evaluate(
 def _opened(folder: Path) -> Any:
     """A run folder or a model folder, ready to be measured."""
     from empatheia.config import read_yaml
-    from empatheia.training.packaging import ModelFolder
     from empatheia.training.perception_card import PerceptionFolder
-    from empatheia.training.prompting import PromptRun
+    from empatheia.training.release import ModelFolder
+    from empatheia.training.tasks.prompt import PromptRun
 
     place = folder / "checkpoint" if (folder / "checkpoint").is_dir() else folder
     recipe = place / "recipe.yaml"

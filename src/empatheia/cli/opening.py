@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
@@ -11,7 +12,7 @@ from empatheia.errors import ConfigError
 
 if TYPE_CHECKING:
     from empatheia.listener.protocol import AnyListener
-    from empatheia.resources.chat_endpoint import Usage
+    from empatheia.resources.chat_endpoint import Prices, Usage
 
 DEFAULT = "default"
 LANGUAGE_MODEL = "language_model"
@@ -97,8 +98,11 @@ def open_listener(
     key_env: str = "EMPATHEIA_API_KEY",
     price_in: float | None = None,
     price_out: float | None = None,
+    overrides: Sequence[str] = (),
 ) -> AnyListener:
     """Who answers, as the options say; one that sends the conversation away tells where to.
+
+    ``overrides`` are settings of a listener of five steps, which count where no model is named or its file is.
 
     Raises:
         ConfigError: Options that contradict each other or lack another one.
@@ -107,11 +111,7 @@ def open_listener(
     asks = {"--endpoint": endpoint, "--llm": llm, "--folder": folder}
     given = [name for name, value in asks.items() if value is not None]
     _check_together(system, runs, given, (price_in, price_out))
-    prices = None
-    if price_in is not None and price_out is not None:
-        from empatheia.resources.chat_endpoint import Prices
-
-        prices = Prices(price_in, price_out)
+    prices = _prices(price_in, price_out)
     options: dict[str, Any] = {} if condition is None else {"shown": condition}
     if given and model is not None:
         options["analyst"] = model
@@ -125,12 +125,26 @@ def open_listener(
         return LanguageListener.of_model(folder, **options)
     options |= {} if prices is None else {"prices": prices}
     if model is None and system is None and not options:
-        from empatheia.listener.listener import five_steps
+        from empatheia.cli.listener_settings import check_overrides
+        from empatheia.listener import FocusedListener
 
         tell_perceiver()
-        return five_steps()
+        return FocusedListener(check_overrides(overrides))
     place = _place(model, system, runs or Path("runs"))
+    if overrides and Path(place).suffix in (".yaml", ".yml"):
+        from empatheia.listener import FocusedListener
+
+        return _told(FocusedListener.load(place, overrides=overrides))
     return _language_model(place, options) if options else _loaded(place)
+
+
+def _prices(price_in: float | None, price_out: float | None) -> Prices | None:
+    """What a million tokens cost, if both prices are given."""
+    if price_in is None or price_out is None:
+        return None
+    from empatheia.resources.chat_endpoint import Prices
+
+    return Prices(price_in, price_out)
 
 
 def _check_together(

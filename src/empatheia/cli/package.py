@@ -26,9 +26,9 @@ def package(
 
     if not run.is_dir():  # told before torch is imported
         raise CheckpointError(f"there is no run folder {run}; name one that 'empatheia train' made.")
-    from empatheia.training.packaging import metric_rows
-    from empatheia.training.packaging import package as make
     from empatheia.training.perception_card import package_perception, score_rows
+    from empatheia.training.release import metric_rows
+    from empatheia.training.release import package as make
 
     recipe = run / "checkpoint" / "recipe.yaml"
     if recipe.is_file() and read_yaml(recipe).get("task") == "perceive":

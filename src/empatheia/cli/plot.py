@@ -93,7 +93,7 @@ def plot_labels(
             systems[name] = labels_in(read_rows(file), (field,) if field else LABEL_FIELDS, file)
     else:
         from empatheia.resources import quiet_loading
-        from empatheia.understanding.classification import TextClassifier
+        from empatheia.understanding.labels.classifier import TextClassifier
 
         with quiet_loading():
             model = TextClassifier.load(classifier)

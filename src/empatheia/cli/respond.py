@@ -4,11 +4,25 @@ from __future__ import annotations
 
 import sys
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from empatheia.cli.guarding import CountryOption, NoCareOption, ResourcesOption
+from empatheia.cli.listener_settings import (
+    AlphaOption,
+    BetaOption,
+    DistractorsOption,
+    MaxNewTokensOption,
+    NoRepeatOption,
+    NumBeamsOption,
+    PenaltyOption,
+    SetOption,
+    TemperatureOption,
+    TopKOption,
+    TopPOption,
+    WorldsOption,
+)
 from empatheia.cli.opening import (
     ConditionOption,
     EndpointOption,
@@ -21,18 +35,11 @@ from empatheia.cli.opening import (
     RunsOption,
     SystemOption,
 )
-from empatheia.cli.steering import (
-    AlphaOption,
-    BetaOption,
-    DistractorsOption,
-    FocusOption,
-    ListenerOption,
-    NoRepeatOption,
-    PenaltyOption,
-    TopPOption,
-    WorldsOption,
-)
+from empatheia.cli.steering import FocusOption, ListenerOption
 from empatheia.errors import DataError
+
+if TYPE_CHECKING:
+    from empatheia.dialogue import Reply
 
 
 class Shown(StrEnum):
@@ -47,24 +54,14 @@ def respond(
     texts: Annotated[list[str], typer.Argument(metavar="TEXT...|-", help="Turns, speaker first; '-' reads lines.")],
     as_json: Annotated[bool, typer.Option("--json", help="Reply and analysis as one JSON object.")] = False,
     strategy: Annotated[str, typer.Option(help="greedy, beam or sample.")] = "greedy",
-    num_beams: Annotated[int, typer.Option(help="Width of the beam.")] = 4,
-    top_k: Annotated[int, typer.Option(help="Sample from the k most probable pieces; 0 = all.")] = 20,
-    top_p: TopPOption = 1.0,
-    temperature: Annotated[float, typer.Option(help="Sampling temperature, above 0.")] = 0.9,
-    no_repeat_ngram_size: NoRepeatOption = None,
-    repetition_penalty: PenaltyOption = 1.0,
-    max_new_tokens: Annotated[int, typer.Option(help="Longest reply, in pieces.")] = 60,
     seed: Annotated[int, typer.Option(help="Of sampling.")] = 0,
     show: Annotated[Shown, typer.Option(help="analysis: also emotions and causes.")] = Shown.reply,
     explain: Annotated[
         bool, typer.Option("--explain", help="Tell why: emotion, words, intent, candidates. Always in five steps.")
     ] = False,
     focus: FocusOption = None,
-    alpha: AlphaOption = None,
-    beta: BetaOption = None,
-    worlds: WorldsOption = None,
-    distractors: DistractorsOption = None,
     listener_file: ListenerOption = None,
+    pairs: SetOption = None,
     model: ModelOption = None,
     system: SystemOption = None,
     runs: RunsOption = None,
@@ -78,6 +75,17 @@ def respond(
     no_care: NoCareOption = False,
     country: CountryOption = None,
     resources: ResourcesOption = None,
+    num_beams: NumBeamsOption = 4,
+    top_k: TopKOption = 20,
+    top_p: TopPOption = 1.0,
+    temperature: TemperatureOption = 0.9,
+    no_repeat_ngram_size: NoRepeatOption = None,
+    repetition_penalty: PenaltyOption = 1.0,
+    max_new_tokens: MaxNewTokensOption = 60,
+    alpha: AlphaOption = None,
+    beta: BetaOption = None,
+    worlds: WorldsOption = None,
+    distractors: DistractorsOption = None,
 ) -> None:
     r"""Answer a conversation.
 
@@ -96,42 +104,27 @@ def respond(
     empatheia respond "My dog died." "I am so sorry." "He was fourteen." --strategy beam --show analysis
     empatheia respond "I failed again." --system cause_gated
     empatheia respond "I failed again." --system language_model --endpoint http://localhost:8000/v1 --llm NAME
-    empatheia respond "My dog ate the cake." --focus cake --alpha 6 --beta 0.9 --distractors random
+    empatheia respond "My dog ate the cake." --focus cake --set express.focus.alpha=6 --set express.focus.worlds=4
     empatheia respond "My dog ate the cake." --listener listener.yaml --explain
     """
-    from empatheia.cli.explaining import explanation_lines
     from empatheia.cli.guarding import open_care, tell_guesses
+    from empatheia.cli.listener_settings import given_settings
     from empatheia.cli.opening import check_who, open_listener, usage_line
-    from empatheia.cli.output import print_json, print_lines, reply_lines, say, understanding_lines
-    from empatheia.cli.output import show as show_lines
-    from empatheia.cli.steering import given_decoding, in_five_steps, read_listener, steering_of
+    from empatheia.cli.output import say
+    from empatheia.cli.steering import in_five_steps, read_listener
     from empatheia.dialogue import Dialogue
 
-    if texts == ["-"]:
-        lines = sys.stdin.buffer.read().decode("utf-8", "replace").splitlines()
-        texts = [line for line in lines if line.strip()]
-        if not texts:
-            raise DataError("stdin holds no text; write one turn a line, speaker first.")
+    texts = _turns(texts)
     if endpoint is None and llm is None and folder is None:
         check_who(model, system, runs, listener_file)
-    from empatheia.listener import Decoding, FocusedListener
+    from empatheia.listener import FocusedListener
 
-    settings = Decoding(
-        strategy=strategy,  # pyright: ignore[reportArgumentType]
-        num_beams=num_beams,
-        top_k=top_k,
-        temperature=temperature,
-        max_new_tokens=max_new_tokens,
-        seed=seed,
-        top_p=top_p,
-        no_repeat_ngram_size=no_repeat_ngram_size,
-        repetition_penalty=repetition_penalty,
-    )
-    steering = steering_of(focus, alpha, beta, worlds, distractors)
+    given = given_settings(context, pairs)
+    settings, steering = given.decoding(), given.steering(focus)
     dialogue = Dialogue.of(*texts)
     care = open_care(no_care, country, resources)
     if listener_file is not None:
-        listener = read_listener(context, listener_file)
+        listener = read_listener(context, listener_file, given.overrides)
     else:
         listener = open_listener(
             model,
@@ -144,25 +137,49 @@ def respond(
             key_env=key_env,
             price_in=price_in,
             price_out=price_out,
+            overrides=given.overrides,
         )
     has_steps = isinstance(listener, FocusedListener)
-    if explain or steering is not None or has_steps:
-        five_steps = in_five_steps(listener, condition)
-        reply = five_steps.respond(dialogue, steering=steering, explain=explain, care=care, **given_decoding(context))
+    if explain or steering is not None or has_steps or given.needs_five_steps:
+        five_steps = in_five_steps(listener, condition, given.overrides)
+        reply = five_steps.respond(dialogue, steering=steering, explain=explain, care=care, **given.writing)
     else:
         reply = listener.respond(dialogue, decoding=settings, care=care)
+    _print(reply, as_json, explain, show is Shown.analysis)
+    tell_guesses(care, reply)
+    if told := usage_line(listener):
+        say(told)
+
+
+def _turns(texts: list[str]) -> list[str]:
+    """The turns of the command line, or the lines of stdin.
+
+    Raises:
+        DataError: stdin holds none.
+    """
+    if texts != ["-"]:
+        return texts
+    lines = sys.stdin.buffer.read().decode("utf-8", "replace").splitlines()
+    if turns := [line for line in lines if line.strip()]:
+        return turns
+    raise DataError("stdin holds no text; write one turn a line, speaker first.")
+
+
+def _print(reply: Reply, as_json: bool, explain: bool, with_analysis: bool) -> None:
+    """The reply in the form that was asked for; what is doubtful of it is told beside it."""
+    from empatheia.cli.explaining import explanation_lines
+    from empatheia.cli.output import print_json, print_lines, reply_lines, say, show, understanding_lines
+
     if not reply.text:
-        say(f"the reply is empty (finish: {reply.decoding.get('finish', 'none')}); try a larger --max-new-tokens.")
+        finish = reply.decoding.get("finish", "none")
+        say(f"the reply is empty (finish: {finish}); try --set express.decoding.max_new_tokens=100.")
     if as_json:
         print_json(reply.to_dict())
     elif explain:
         print_lines([*explanation_lines(reply), *reply_lines(reply)])
-    elif show is Shown.analysis:
+    elif with_analysis:
         print_lines([*understanding_lines(reply.understanding), *reply_lines(reply)])
     else:
-        show_lines(reply.text)
+        show(reply.text)
         if reply.understanding.uncertain:
             say(f"uncertain: {'; '.join(reply.understanding.uncertain)}")
-    tell_guesses(care, reply)
-    if told := usage_line(listener):
-        say(told)

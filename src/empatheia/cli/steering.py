@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
+from empatheia.cli.listener_settings import check_overrides, was_given
 from empatheia.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -20,28 +21,6 @@ FocusOption = Annotated[
     typer.Option(
         metavar="WORDS|auto|off", help="Words of the last turn the reply must be about, with commas; auto = find them."
     ),
-]
-AlphaOption = Annotated[Optional[float], typer.Option(help="Focus: how strongly, 0 or more [6].")]  # noqa: UP045
-BetaOption = Annotated[Optional[float], typer.Option(help="Focus: of the imagined listener [0.9].")]  # noqa: UP045
-WorldsOption = Annotated[
-    Optional[int],  # noqa: UP045
-    typer.Option(help="Focus: the true context and its distractors, 2 or more [3]."),
-]
-DistractorsOption = Annotated[
-    Optional[str],  # noqa: UP045
-    typer.Option(metavar="KIND", help="Focus: gee, masked, random or given [gee where its model is here]."),
-]
-TopPOption = Annotated[
-    float, typer.Option(help="Sample from the most probable pieces with this share of the probability; 1 = all.")
-]
-NoRepeatOption = Annotated[
-    Optional[int],  # noqa: UP045
-    typer.Option(
-        metavar="N", help="No run of N pieces twice in a reply; 0 = no limit. [4 for language models, else 0]"
-    ),
-]
-PenaltyOption = Annotated[
-    float, typer.Option(help="Above 1, pieces that the reply already has become less probable; 1 = no penalty.")
 ]
 ListenerOption = Annotated[
     Optional[Path],  # noqa: UP045
@@ -59,46 +38,13 @@ HELP = (
 )
 
 
-def steering_of(
-    focus: str | None = None,
-    alpha: float | None = None,
-    beta: float | None = None,
-    worlds: int | None = None,
-    distractors: str | None = None,
-) -> Steering | None:
-    """What the options decide; None if none was given. A number for the focus asks for it.
-
-    Raises:
-        DecodingError: A value is out of range or unknown.
-    """
-    from empatheia.listener import Steering
-
-    given = {"alpha": alpha, "beta": beta, "worlds": worlds, "distractors": distractors}
-    given = {name: value for name, value in given.items() if value is not None}
-    if focus is None and not given:
-        return None
-    return Steering(focus="auto" if focus is None else focus, **given)  # pyright: ignore[reportArgumentType]
-
-
-def was_given(context: typer.Context, *names: str) -> bool:
-    """Whether one of these options stands on the command line."""
-    sources = (context.get_parameter_source(name) for name in names)
-    return any(source is not None and source.name == "COMMANDLINE" for source in sources)
-
-
-def given_decoding(context: typer.Context) -> dict[str, Any]:
-    """The options of writing that stand on the command line."""
-    from empatheia.listener import Decoding
-
-    return {name: context.params[name] for name in Decoding.__dataclass_fields__ if was_given(context, name)}
-
-
-def read_listener(context: typer.Context, file: Path) -> AnyListener:
+def read_listener(context: typer.Context, file: Path, overrides: Sequence[str] = ()) -> AnyListener:
     """The listener of a YAML file.
 
     Args:
         context: Of the command.
         file: Which.
+        overrides: Settings laid over the file's, as ``--set`` gives them.
 
     Raises:
         ConfigError: An option that says who answers is given too, the file is no YAML file, or a setting is wrong.
@@ -109,19 +55,22 @@ def read_listener(context: typer.Context, file: Path) -> AnyListener:
     if file.suffix not in (".yaml", ".yml"):
         raise ConfigError(f"--listener is {str(file)!r}; accepted: a YAML file. A model is named with --model.")
     from empatheia.cli.opening import tell_host
-    from empatheia.listener import Listener
+    from empatheia.listener import FocusedListener
 
-    listener = Listener.load(file)
+    listener = FocusedListener.load(file, overrides=overrides)
     tell_host(listener)
     return listener
 
 
-def in_five_steps(listener: AnyListener, condition: str | None = None) -> FocusedListener:
+def in_five_steps(
+    listener: AnyListener, condition: str | None = None, overrides: Sequence[str] = ()
+) -> FocusedListener:
     """A model as the responder of a listener of five steps; one of those as itself.
 
     Args:
         listener: Who answers.
         condition: What a language model is told of the steps before; None = as it was opened, else everything.
+        overrides: Settings of the steps around the model, as ``--set`` gives them.
 
     Raises:
         ConfigError: ``condition`` names something else.
@@ -132,12 +81,13 @@ def in_five_steps(listener: AnyListener, condition: str | None = None) -> Focuse
 
     if isinstance(listener, FocusedListener):
         return listener
+    settings = check_overrides(overrides, {"name": listener.name})
     if isinstance(listener, LanguageListener):
         shown = (listener.shown or SHOWN) if condition is None else parse_shown(condition)
         reasoner = listener.analyst if listener.has_own_analyst else None
-        return FocusedListener({"name": listener.name}, voices=[voice_of(listener, shown)], reasoner=reasoner)
+        return FocusedListener(settings, voices=[voice_of(listener, shown)], reasoner=reasoner)
     reasoner = listener if isinstance(listener, Listener) and listener.reader.analyzes else None
-    return FocusedListener({"name": listener.name}, voices=[listener], reasoner=reasoner)
+    return FocusedListener(settings, voices=[listener], reasoner=reasoner)
 
 
 def steer(

@@ -51,11 +51,11 @@ class ByClassifier:
     """
 
     def __init__(self, folder: Path, exact: bool, engine: str) -> None:
-        from empatheia.understanding.classification import TextClassifier
+        from empatheia.understanding.labels.classifier import TextClassifier
 
         self._classifier = TextClassifier.load(folder)
         if engine == "onnx":
-            from empatheia.understanding.onnx_inference import on_onnx
+            from empatheia.understanding.labels.onnx_inference import on_onnx
 
             self._classifier = on_onnx(self._classifier)
         elif exact:
@@ -101,7 +101,7 @@ def engine_of(label: LabelSettings) -> str:
         return "torch"
     if label.engine == "onnx" and label.exact:
         raise ConfigError("label.engine is onnx, which has single precision only; set label.exact=false as well.")
-    from empatheia.understanding.onnx_inference import is_installed
+    from empatheia.understanding.labels.onnx_inference import is_installed
 
     fits = _kind_of(resolve_model(label.classifier)) == "utterance_classifier"
     if label.engine == "onnx":
@@ -139,7 +139,7 @@ def load_labeller(place: str, exact: bool, engine: str = "torch") -> Labeller:
 
     torch.set_num_threads(1)
     folder = resolve_model(place)
-    from empatheia.understanding.classification import SYSTEMS
+    from empatheia.understanding.labels.classifier import SYSTEMS
 
     is_classifier = _kind_of(folder) in SYSTEMS
     labeller: Labeller = ByClassifier(folder, exact, engine) if is_classifier else ByListener(folder, exact)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from empatheia.curation.labelled_pairs import LabelledPairs
 from empatheia.curation.pair_features import FAMILIES, SLOTS
 from empatheia.curation.segmenter_training import N_FOLDS, folds_of
-from empatheia.understanding.inferences.vectors import SentenceVectors
+from empatheia.understanding.vectors.texts import SentenceVectors
 
 ENCODER = "minilm"
 _WIDTH, _BAG_WIDTH, _BUCKETS = 96, 16, 1 << 12

@@ -24,10 +24,10 @@ from empatheia.errors import ConfigError
 from empatheia.resources import resolve_model
 from empatheia.text.batching import BucketBatchSampler
 from empatheia.text.tokenizer import DialogueTokenizer
-from empatheia.understanding.classification import label_names
-from empatheia.understanding.emotion_estimator import CELLS, EmotionEstimator, explain
-from empatheia.understanding.estimator_pieces import EstimatorReader, TextPieces
-from empatheia.understanding.word_causes import EstimatorWords
+from empatheia.understanding.labels.classifier import label_names
+from empatheia.understanding.words.estimator import CELLS, EmotionEstimator, explain
+from empatheia.understanding.words.estimator_pieces import EstimatorReader, TextPieces
+from empatheia.understanding.words.turns import EstimatorWords
 
 N_UNLIKELY = 3
 TEMPERATURE = {"clean": 1.0, "repo": 2.0}

@@ -22,8 +22,8 @@ from empatheia.metrics.listening import ListenerAccuracy
 from empatheia.metrics.mechanisms import MechanismLevel
 from empatheia.metrics.word_forms import each_once
 from empatheia.text.words import tokenize_words
-from empatheia.understanding.near_words import WordVectors
-from empatheia.understanding.reply_mechanisms import TRIVIAL, reply_levels
+from empatheia.understanding.mechanisms.replies import TRIVIAL, reply_levels
+from empatheia.understanding.vectors.words import WordVectors
 
 GOLD = "gold"
 
@@ -50,7 +50,7 @@ def focus_scores(
         gold: The gold replies, scored as ``gold``.
         vectors: For ``coverage_near``; None = without.
         threshold: Its least cosine; None = the vectors' own.
-        mechanisms: :class:`empatheia.understanding.mechanisms.MechanismsOfTurns`; None = without.
+        mechanisms: :class:`empatheia.understanding.mechanisms.identifier.MechanismsOfTurns`; None = without.
         listener: For ``listener_accuracy``, with ``contrasts``; None = without.
         contrasts: What it tells the contexts from; contexts without distractors (None) are left out of this score.
         speakers: System to the name of the model that spoke; none may be the listener.

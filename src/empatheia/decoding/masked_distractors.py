@@ -21,7 +21,7 @@ from empatheia.decoding.word_exchange import Gap, exchange
 from empatheia.errors import CheckpointError, ConfigError
 from empatheia.resources import load_pretrained, resolve_model
 from empatheia.text.batching import BucketBatchSampler
-from empatheia.understanding.classification import pad_rows
+from empatheia.understanding.labels.classifier import pad_rows
 
 _MOST_PIECES = 512
 

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from empatheia.dialogue import Dialogue, Span, Understanding
 from empatheia.errors import ConfigError, DataError
 from empatheia.registry import Registry
-from empatheia.understanding.word_questions import is_candidate, words_of
+from empatheia.understanding.words.questions import is_candidate, words_of
 
 N_WORDS = 5
 """Words at most, as in Kim et al.'s released code."""
@@ -97,7 +97,7 @@ class ScoredTargets:
     Words of score 0 carry nothing of the emotion, so there may be fewer than ``k``, or none.
 
     Args:
-        component: Of part ``words``, e.g. :class:`empatheia.understanding.word_causes.WordsOfTurns`.
+        component: Of part ``words``, e.g. :class:`empatheia.understanding.words.turns.WordsOfTurns`.
         k: Words at most; None = all.
         emotion: Component of part ``emotion`` that is read in place of the component's own; None = its own.
 
@@ -157,7 +157,8 @@ class SpanTargets:
     The span with the higher score comes first; within a span, words as they stand.
 
     Args:
-        component: Of part ``causes``, e.g. :class:`empatheia.understanding.causes.CausesOfTurns` with a span model.
+        component: Of part ``causes``, e.g. :class:`~empatheia.understanding.causes.turns.CausesOfTurns` with
+            a span model.
         k: Words at most; None = all.
         emotion: Component of part ``emotion`` that is read in place of the component's own; None = its own.
 

@@ -20,7 +20,7 @@ from empatheia.errors import ConfigError, DataError, MissingResourceError
 from empatheia.metrics.word_forms import base_form
 from empatheia.registry import nearest
 from empatheia.text.words import CONTRACTIONS, tokenize_words
-from empatheia.understanding.word_questions import STOP_WORDS, is_candidate
+from empatheia.understanding.words.questions import STOP_WORDS, is_candidate
 
 POOLS = ("auto", empathetic_dialogues.NAME, sample.NAME)
 _LARGE, _LEAST_COUNT = 5_000, 5

@@ -24,8 +24,8 @@ from empatheia.listener.protocol import Input, Inputs, whole_reply
 from empatheia.listener.streaming import ReplyStream
 from empatheia.responders.reflection import Perceived, reflect
 from empatheia.text.uncertainty import doubts
-from empatheia.understanding.affect import SIDES
-from empatheia.understanding.affect_reading import Affect, AffectOfTurns, named
+from empatheia.understanding.affect.reader import SIDES
+from empatheia.understanding.affect.turns import Affect, AffectOfTurns, named
 
 _CUT = "long text: of the newest turn only the beginning and the end were read"
 

@@ -15,7 +15,7 @@ from empatheia.analysis import TurnLabels, WordScores
 from empatheia.checkpoints.catalogue import DEFAULT
 from empatheia.dialogue import Dialogue, Understanding
 from empatheia.listener.listener import Listener
-from empatheia.understanding.word_questions import WordAnswer, WordQuestion, record
+from empatheia.understanding.words.questions import WordAnswer, WordQuestion, record
 
 
 class ReasonerReading:

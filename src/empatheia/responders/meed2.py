@@ -8,9 +8,9 @@ encoder and decoder read at a position is a sum (section 4.1, figure 4)::
     LN(word + position + segment + label)
 
 The label of a context turn is what a classifier says of that turn; all pieces of the decoder get the label of the
-reply. In training it is the classifier's label of the gold reply; when answering, a separate predictor reads the
-context and says it (``understanding/reaction.py``), or the caller does: ``generate(..., label="consoling")``. Both
-come from outside, as side inputs (``side_inputs/turn_labels.py``).
+reply. In training it is the classifier's label of the gold reply; when answering, a separate predictor
+(``understanding/labels/next_label.py``) reads the context and says it, or the caller does:
+``generate(..., label="consoling")``. Both come from outside, as side inputs (``side_inputs/turn_labels.py``).
 
 The context is ``<s> u_1 </s> </s> u_2 </s> ...`` (``separators: double``); 4 + 4 post-norm layers of width 300, GELU,
 an output layer of its own and one set of tables for both sides: 40,371,765 parameters on RoBERTa's 50,265 pieces.

@@ -21,8 +21,8 @@ from empatheia.errors import ConfigError, DataError, MissingResourceError
 from empatheia.reading import parse_json
 from empatheia.text.collation import EncodedExample
 from empatheia.text.tokenizer import DialogueTokenizer
-from empatheia.understanding.inferences.vectors import SentenceVectors
-from empatheia.understanding.vector_cache import CachedVectors
+from empatheia.understanding.vectors.cache import CachedVectors
+from empatheia.understanding.vectors.texts import SentenceVectors
 
 READS = ("last", "context")
 

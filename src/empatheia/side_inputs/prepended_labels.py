@@ -21,7 +21,7 @@ from empatheia.errors import ConfigError, MissingResourceError
 from empatheia.text.collation import EncodedExample, pad_rows
 from empatheia.text.tokenizer import DialogueTokenizer
 from empatheia.text.words import tokenize_words
-from empatheia.understanding.classification import Text, TextClassifier
+from empatheia.understanding.labels.classifier import Text, TextClassifier
 
 ORDERS = ("best_last", "best_first")
 SAMPLES = ("sample/emotions", "sample/topics")

@@ -168,7 +168,7 @@ class LabelsOfTurns:
         """The predictor's label of each reply to come."""
         if "predictor" not in self._folders or not examples:
             return [UNKNOWN] * len(examples)
-        from empatheia.understanding.reaction import NextTurn, ReactionPredictor, predict
+        from empatheia.understanding.labels.next_label import NextTurn, ReactionPredictor, predict
 
         if "predictor" not in self._models:
             self._models["predictor"] = ReactionPredictor.open(self._folders["predictor"])
@@ -216,7 +216,7 @@ class LabelsOfTurns:
 
     def _component(self) -> Any:
         if "classifier" not in self._models:
-            from empatheia.understanding.perception import IntentOfTurns
+            from empatheia.understanding.labels.turns import IntentOfTurns
 
             classifier = IntentOfTurns.load(self._folders["classifier"]).classifier
             if classifier.model.config.reads != "turn":
@@ -236,7 +236,7 @@ class _Memory:
     """
 
     def __init__(self, folder: Path) -> None:
-        from empatheia.understanding.inferences.vectors import weights_fingerprint
+        from empatheia.understanding.vectors.texts import weights_fingerprint
 
         self.path = cache_dir() / "turn_labels" / f"{weights_fingerprint(folder)[:16]}.json"
         try:

@@ -338,7 +338,7 @@ def similarity_score(replies: Sequence[str], references: Sequence[str], encoder:
         references: Likewise.
         encoder: Folder or name of a Hugging Face encoder; its states are averaged.
     """
-    from empatheia.understanding.inferences.vectors import SentenceVectors
+    from empatheia.understanding.vectors.texts import SentenceVectors
 
     vectors = SentenceVectors.load(encoder)
     pairs = [vectors.encode(texts) * [[bool(text.strip())] for text in texts] for texts in (replies, references)]

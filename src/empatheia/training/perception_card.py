@@ -11,10 +11,10 @@ from empatheia.config import Recipe, read_yaml, validate_recipe
 from empatheia.corpora import everyday, sample
 from empatheia.errors import CheckpointError
 from empatheia.reading import read_record
-from empatheia.training.perceiving import OUTSIDE, perception_scores
 from empatheia.training.saving import save_folder
-from empatheia.understanding.affect import ADAPTER
-from empatheia.understanding.affect_reading import AffectOfTurns
+from empatheia.training.tasks.perceive import OUTSIDE, perception_scores
+from empatheia.understanding.affect.reader import ADAPTER
+from empatheia.understanding.affect.turns import AffectOfTurns
 
 FILES = (ADAPTER, "config.json", "empatheia.json", "recipe.yaml")
 
@@ -43,7 +43,7 @@ class PerceptionFolder:
         self.affect = AffectOfTurns.load(self.folder)
 
     def evaluate(self, split: str = "test", outputs: Path | None = None) -> dict[str, Any]:
-        """All scores of :func:`empatheia.training.perceiving.perception_scores`; the same call made the card's."""
+        """All scores of :func:`empatheia.training.tasks.perceive.perception_scores`; the same call made the card's."""
         is_sample = self.recipe.data.corpus == "sample"
         items = everyday.items(split, sample.root() / everyday.NAME if is_sample else None)
         return perception_scores(self.affect.read, split, items, outputs, () if is_sample else OUTSIDE)

@@ -30,10 +30,10 @@ from empatheia.config import Recipe, merge, read_yaml, validate_recipe
 from empatheia.errors import ConfigError, EmpatheiaError
 from empatheia.reading import read_record
 from empatheia.resources import hold_folder
+from empatheia.training.initial_weights import started_from
 from empatheia.training.progress_line import without_foreign_bars
 from empatheia.training.saving import cannot_write, save_folder, write_atomically
 from empatheia.training.stages import run_stage
-from empatheia.training.starting import started_from
 
 logger = logging.getLogger(__name__)
 

@@ -11,15 +11,15 @@ from empatheia.registry import Registry
 UNDERSTANDERS = Registry(
     "understanders",
     {
-        "affect_reader": "empatheia.understanding.affect:AffectReader",
-        "cause_entailment": "empatheia.understanding.cause_entailment:CauseEntailment",
-        "cause_spans": "empatheia.understanding.cause_spans:CauseSpans",
-        "utterance_classifier": "empatheia.understanding.utterance_classifier:UtteranceClassifier",
-        "linear_classifier": "empatheia.understanding.linear_classifier:LinearClassifier",
-        "feature_classifier": "empatheia.understanding.feature_classifier:FeatureClassifier",
-        "emotion_estimator": "empatheia.understanding.emotion_estimator:EmotionEstimator",
-        "mechanism_identifier": "empatheia.understanding.mechanisms:MechanismIdentifier",
-        "reaction_predictor": "empatheia.understanding.reaction:ReactionPredictor",
+        "affect_reader": "empatheia.understanding.affect.reader:AffectReader",
+        "cause_entailment": "empatheia.understanding.causes.entailment:CauseEntailment",
+        "cause_spans": "empatheia.understanding.causes.spans:CauseSpans",
+        "utterance_classifier": "empatheia.understanding.labels.utterance_classifier:UtteranceClassifier",
+        "linear_classifier": "empatheia.understanding.labels.linear_classifier:LinearClassifier",
+        "feature_classifier": "empatheia.understanding.labels.feature_classifier:FeatureClassifier",
+        "emotion_estimator": "empatheia.understanding.words.estimator:EmotionEstimator",
+        "mechanism_identifier": "empatheia.understanding.mechanisms.identifier:MechanismIdentifier",
+        "reaction_predictor": "empatheia.understanding.labels.next_label:ReactionPredictor",
     },
 )
 """Trainable models by the name recipes use (`system:`)."""
@@ -55,13 +55,13 @@ class Component(Protocol):
 COMPONENTS = Registry(
     "components",
     {
-        "emotion": "empatheia.understanding.perception:EmotionOfTurns",
-        "intent": "empatheia.understanding.perception:IntentOfTurns",
-        "causes": "empatheia.understanding.causes:CausesOfTurns",
-        "words": "empatheia.understanding.word_causes:WordsOfTurns",
-        "mechanisms": "empatheia.understanding.mechanisms:MechanismsOfTurns",
+        "emotion": "empatheia.understanding.labels.turns:EmotionOfTurns",
+        "intent": "empatheia.understanding.labels.turns:IntentOfTurns",
+        "causes": "empatheia.understanding.causes.turns:CausesOfTurns",
+        "words": "empatheia.understanding.words.turns:WordsOfTurns",
+        "mechanisms": "empatheia.understanding.mechanisms.identifier:MechanismsOfTurns",
         "inferences": "empatheia.understanding.inferences.turns:InferencesOfTurns",
-        "reaction": "empatheia.understanding.reaction:ReactionToTurns",
+        "reaction": "empatheia.understanding.labels.next_label:ReactionToTurns",
     },
 )
 """Part or provider name to a class with ``load(folder, **options) -> Component``."""

@@ -94,7 +94,7 @@ class Contrasts:
 
     def _estimator(self) -> Any:
         """The estimator that finds target words, if it is one."""
-        from empatheia.understanding.word_causes import EstimatorWords
+        from empatheia.understanding.words.turns import EstimatorWords
 
         scorer = getattr(self.steps.component("words"), "scorer", None)
         return scorer if isinstance(scorer, EstimatorWords) else None

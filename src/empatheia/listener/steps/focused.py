@@ -98,12 +98,15 @@ class FocusedListener:
         self.contrasts = Contrasts(self.steps, dict(distractors or {}))
 
     @classmethod
-    def load(cls, name_or_path: str | Path = FILE, device: str = "cpu", **options: Any) -> FocusedListener:
+    def load(
+        cls, name_or_path: str | Path = FILE, device: str = "cpu", *, overrides: Sequence[str] = (), **options: Any
+    ) -> FocusedListener:
         """From a YAML file, or a folder that holds ``listener.yaml``; models are loaded when first needed.
 
         Args:
             name_or_path: Places in the file that begin with ``./`` or ``../`` are beside it.
             device: A torch device.
+            overrides: Texts such as ``express.focus.alpha=6``, laid over the file's settings.
             **options: Of the class.
 
         Raises:
@@ -111,7 +114,7 @@ class FocusedListener:
         """
         path = Path(name_or_path).expanduser()
         path = path / FILE if path.is_dir() else path
-        return cls(read_settings(path), folder=path.absolute().parent, device=device, **options)
+        return cls(read_settings(path, overrides), folder=path.absolute().parent, device=device, **options)
 
     @property
     def name(self) -> str:

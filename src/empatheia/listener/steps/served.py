@@ -19,7 +19,7 @@ from empatheia.errors import ConfigError, DataError, EndpointError
 from empatheia.reading import parse_json
 from empatheia.resources.chat_endpoint import API_KEY, ChatEndpoint, Ledger, Usage, in_order
 from empatheia.taxonomy import EMOTIONS, LABELS_41, RELATIONS, canonical_emotion
-from empatheia.understanding.word_questions import is_candidate, words_of
+from empatheia.understanding.words.questions import is_candidate, words_of
 
 WORKERS = 4
 MOST_TOKENS = 400

@@ -6,12 +6,13 @@ has a default.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from empatheia.config import Strict, explain_invalid, read_yaml
+from empatheia.config import Strict, apply_override, explain_invalid, read_yaml
 from empatheia.decoding.distractors import N_WORLDS
 from empatheia.decoding.focus import ALPHA, BETA
 from empatheia.decoding.strategies import Decoding
@@ -321,16 +322,22 @@ class ListenerSettings(Strict):
     memory: MemorySettings = MemorySettings.model_validate({})
 
 
-def read_settings(path: str | Path) -> ListenerSettings:
+def read_settings(path: str | Path, overrides: Sequence[str] = ()) -> ListenerSettings:
     """Settings from a YAML file.
+
+    Args:
+        path: Of the file; it may be empty.
+        overrides: Texts such as ``express.focus.alpha=6``, laid over the file's settings.
 
     Raises:
         ConfigError: No such file, not YAML, an unknown key or a bad value; with the key and the nearest one.
     """
     path = Path(path)
-    if path.is_file() and not path.read_text(encoding="utf-8", errors="replace").strip():
-        return ListenerSettings.model_validate({})
-    return check_settings(read_yaml(path), str(path))
+    is_empty = path.is_file() and not path.read_text(encoding="utf-8", errors="replace").strip()
+    tree = {} if is_empty else read_yaml(path)
+    for override in overrides:
+        tree = apply_override(tree, override)
+    return check_settings(tree, str(path))
 
 
 def check_settings(tree: dict[str, Any], origin: str = "listener") -> ListenerSettings:

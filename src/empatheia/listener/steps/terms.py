@@ -27,7 +27,7 @@ from empatheia.analysis import Inference
 from empatheia.dialogue import Dialogue, Turn
 from empatheia.metrics.word_forms import base_form, each_once
 from empatheia.text.words import tokenize_words
-from empatheia.understanding.word_questions import is_candidate
+from empatheia.understanding.words.questions import is_candidate
 
 TERMS = ("likelihood", "listener", "coverage", "knowledge", "intent", "mechanism", "side", "diversity", "length")
 DECIMALS = 4

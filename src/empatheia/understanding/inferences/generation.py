@@ -21,6 +21,7 @@ from empatheia.reading import read_record
 from empatheia.resources import load_pretrained, resolve_model
 from empatheia.taxonomy import RELATIONS
 from empatheia.text.batching import BucketBatchSampler
+from empatheia.understanding.fingerprints import fingerprint_of
 from empatheia.understanding.inferences.provider import (
     EMPTY,
     NOT_COVERED,
@@ -30,9 +31,8 @@ from empatheia.understanding.inferences.provider import (
     Tails,
     asked_relations,
     clean_tails,
-    fingerprint_of,
 )
-from empatheia.understanding.inferences.vectors import usable_device, weights_fingerprint
+from empatheia.understanding.vectors.texts import usable_device, weights_fingerprint
 
 PROMPT = "{head} {relation} [GEN]"
 """Of the released demonstration checkpoint; the one behind the paper's table was trained without ``[GEN]``."""

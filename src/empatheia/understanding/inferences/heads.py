@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from empatheia.dialogue import Dialogue
 from empatheia.errors import ConfigError
 from empatheia.text.words import tokenize_words
-from empatheia.understanding.word_questions import is_candidate
+from empatheia.understanding.words.questions import is_candidate
 
 HEADS: tuple[str, ...] = ("turn", "causes", "last_cause", "each", "context")
 """What is asked about for a turn: itself (CEM's form), its causes joined (IMAGINE's), the last cause, each cause with

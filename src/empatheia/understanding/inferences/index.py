@@ -30,9 +30,9 @@ from empatheia.corpora.atomic import AtomicTuples
 from empatheia.errors import CheckpointError, ConfigError, DataError, MissingDependencyError
 from empatheia.reading import read_array, read_record
 from empatheia.taxonomy import RELATIONS
+from empatheia.understanding.fingerprints import fingerprint_of
 from empatheia.understanding.inferences.heads import FORMS, person_head, plain_head
-from empatheia.understanding.inferences.provider import fingerprint_of
-from empatheia.understanding.inferences.vectors import WORDS, Vectors, WordVectors, load_vectors
+from empatheia.understanding.vectors.texts import WORDS, Vectors, WordVectors, load_vectors
 
 FORMAT = 1
 KIND = "inference_index"

@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 
 from empatheia.errors import ConfigError
 from empatheia.taxonomy import RELATION_GROUPS, RELATIONS
+from empatheia.understanding.fingerprints import fingerprint_of
 from empatheia.understanding.inferences.heads import events, phrases
 from empatheia.understanding.inferences.index import Hits, TupleIndex
 from empatheia.understanding.inferences.provider import (
@@ -29,7 +30,6 @@ from empatheia.understanding.inferences.provider import (
     Tails,
     asked_relations,
     clean_tail,
-    fingerprint_of,
 )
 
 OF_THINGS: tuple[str, ...] = RELATION_GROUPS["physical"]

@@ -6,8 +6,6 @@ cannot give is an empty answer that says why; nothing is made up in its place.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +14,7 @@ from typing import Any, Protocol
 from empatheia.corpora.atomic import canonical_relation
 from empatheia.errors import ConfigError
 from empatheia.taxonomy import RELATION_GROUPS, RELATIONS
+from empatheia.understanding.fingerprints import fingerprint_of
 
 NOT_COVERED = "relation not covered"
 NO_HEAD = "no near head"
@@ -175,12 +174,6 @@ def merge(answers: Sequence[Tails], n: int) -> Tails:
     kept = list(first.items())[:n]
     scores = tuple(given[i].scores[rank] for _, (rank, i) in kept) if all(a.scores for a in given) else ()
     return Tails(given[0].relation, tuple(text for text, _ in kept), scores, given[0].head)
-
-
-def fingerprint_of(**settings: Any) -> str:
-    """16 hex digits of settings that JSON can write."""
-    text = json.dumps(settings, sort_keys=True, ensure_ascii=False)
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
 
 
 class NoInferences:

@@ -1,0 +1,183 @@
+"""``--set KEY=VALUE`` in ``respond`` and ``chat``: the keys of a listener's YAML file, and the options they replace."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Optional
+
+import typer
+
+from empatheia.errors import ConfigError
+
+if TYPE_CHECKING:
+    from empatheia.listener import Decoding, Steering
+
+SetOption = Annotated[
+    Optional[list[str]],  # noqa: UP045
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="A setting of a listener's YAML file: express.focus.alpha=6, express.decoding.top_k=50, ... Repeatable.",
+    ),
+]
+KEYS = {
+    "num_beams": "express.decoding.num_beams",
+    "top_k": "express.decoding.top_k",
+    "top_p": "express.decoding.top_p",
+    "temperature": "express.decoding.temperature",
+    "no_repeat_ngram_size": "express.decoding.no_repeat_ngram_size",
+    "repetition_penalty": "express.decoding.repetition_penalty",
+    "max_new_tokens": "express.decoding.max_new_tokens",
+    "alpha": "express.focus.alpha",
+    "beta": "express.focus.beta",
+    "worlds": "express.focus.worlds",
+    "distractors": "express.focus.distractors",
+}
+"""Options of version 0.1, still accepted, to the key that says the same."""
+_DECODING = "express.decoding."
+_STEERED = tuple(key for key in KEYS.values() if key.startswith("express.focus."))
+
+NumBeamsOption = Annotated[int, typer.Option(hidden=True)]
+TopKOption = Annotated[int, typer.Option(hidden=True)]
+TopPOption = Annotated[float, typer.Option(hidden=True)]
+TemperatureOption = Annotated[float, typer.Option(hidden=True)]
+NoRepeatOption = Annotated[Optional[int], typer.Option(hidden=True)]  # noqa: UP045
+PenaltyOption = Annotated[float, typer.Option(hidden=True)]
+MaxNewTokensOption = Annotated[int, typer.Option(hidden=True)]
+AlphaOption = Annotated[Optional[float], typer.Option(hidden=True)]  # noqa: UP045
+BetaOption = Annotated[Optional[float], typer.Option(hidden=True)]  # noqa: UP045
+WorldsOption = Annotated[Optional[int], typer.Option(hidden=True)]  # noqa: UP045
+DistractorsOption = Annotated[Optional[str], typer.Option(hidden=True)]  # noqa: UP045
+
+
+@dataclass(frozen=True)
+class GivenSettings:
+    """What the command line says of how to write.
+
+    Attributes:
+        writing: Fields of :class:`~empatheia.listener.Decoding` that were given, by name.
+        focus: Likewise of :class:`~empatheia.listener.Steering`: ``alpha``, ``beta``, ``worlds``, ``distractors``.
+        overrides: All other settings, ``key=value``: they need a listener of five steps.
+    """
+
+    writing: Mapping[str, Any]
+    focus: Mapping[str, Any]
+    overrides: tuple[str, ...] = ()
+
+    def decoding(self) -> Decoding:
+        """How one model alone writes.
+
+        Raises:
+            DecodingError: A value is out of range.
+        """
+        from empatheia.listener import Decoding
+
+        return Decoding(**self.writing)
+
+    def steering(self, focus: str | None) -> Steering | None:
+        """What is decided of the focus; None if nothing is. A number for the focus asks for it.
+
+        Args:
+            focus: As ``--focus``.
+
+        Raises:
+            DecodingError: A value is out of range or unknown.
+        """
+        from empatheia.listener import Steering
+
+        if focus is None and not self.focus:
+            return None
+        return Steering(focus="auto" if focus is None else focus, **self.focus)
+
+    @property
+    def needs_five_steps(self) -> bool:
+        """Whether one model alone cannot do what was set."""
+        return bool(self.overrides)
+
+
+def given_settings(context: typer.Context, pairs: Sequence[str] | None) -> GivenSettings:
+    """What stands on the command line, in ``--set`` and in the options of version 0.1, which are told their key.
+
+    Args:
+        context: Of the command.
+        pairs: Of ``--set``; the last one of a key counts.
+
+    Raises:
+        ConfigError: A pair is not ``key=value``, its key is unknown (names the nearest), or its value is wrong.
+    """
+    from empatheia.cli.output import say
+
+    for name, key in KEYS.items():
+        if name in context.params and was_given(context, name):
+            old = f"--{name.replace('_', '-')}"
+            say(f"{old} is now --set {key}={context.params[name]}; {old} goes with version 0.2.")
+    writing = given_decoding(context)
+    focus = {
+        name: context.params[name]
+        for name in ("alpha", "beta", "worlds", "distractors")
+        if context.params.get(name) is not None
+    }
+    others: list[str] = []
+    for pair in pairs or ():
+        key = pair.partition("=")[0].strip()
+        if key.startswith(_DECODING):
+            writing |= {key.removeprefix(_DECODING): _value(pair, key)}
+        elif key in _STEERED:
+            focus[key.rpartition(".")[2]] = _value(pair, key)
+        else:
+            others.append(pair)
+    check_overrides(others)
+    if (n := writing.pop("n", 1)) != 1:
+        raise ConfigError(
+            f"--set {_DECODING}n is {n}; one reply is given. Candidates are set by a file: --listener FILE."
+        )
+    return GivenSettings(writing, focus, tuple(others))
+
+
+def was_given(context: typer.Context, *names: str) -> bool:
+    """Whether one of these options stands on the command line."""
+    sources = (context.get_parameter_source(name) for name in names)
+    return any(source is not None and source.name == "COMMANDLINE" for source in sources)
+
+
+def given_decoding(context: typer.Context) -> dict[str, Any]:
+    """The options of writing that stand on the command line."""
+    from empatheia.listener import Decoding
+
+    return {name: context.params[name] for name in Decoding.__dataclass_fields__ if was_given(context, name)}
+
+
+def check_overrides(overrides: Sequence[str], tree: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The settings of a listener of five steps with these laid over them, as a plain tree.
+
+    Args:
+        overrides: ``key=value`` texts.
+        tree: Settings below them; None = the defaults.
+
+    Raises:
+        ConfigError: See :func:`given_settings`.
+    """
+    if not overrides:
+        return dict(tree or {})
+    from empatheia.config import apply_override
+    from empatheia.listener.steps.settings import check_settings
+
+    laid = dict(tree or {})
+    for override in overrides:
+        laid = apply_override(laid, override)
+    check_settings(laid, "--set")
+    return laid
+
+
+def _value(pair: str, key: str) -> Any:
+    """The value of one pair, checked as the file's would be."""
+    from empatheia.config import apply_override
+    from empatheia.listener.steps.settings import check_settings
+
+    tree = apply_override({}, pair)
+    value = check_settings(tree, "--set").model_dump()
+    for name in key.split("."):
+        value = value[0] if isinstance(value, tuple | list) else value
+        value = value[name]
+    return value

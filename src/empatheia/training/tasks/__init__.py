@@ -1,0 +1,63 @@
+"""A task turns a recipe into a model, its data and its measurements; the runner knows nothing else of either."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Protocol
+
+from torch import Tensor
+
+from empatheia.config import Recipe, StageConfig
+from empatheia.registry import Registry
+from empatheia.training.stages import StageData
+
+
+class Task(Protocol):
+    """What the runner asks of a task."""
+
+    model: Any
+
+    def stage_data(self, stage: StageConfig) -> StageData:
+        """Training and validation items of a stage."""
+        ...
+
+    def read_weights(self, folder: Path) -> dict[str, Tensor]:
+        """Weights saved after a stage."""
+        ...
+
+    def save(self, folder: Path) -> None:
+        """Writes the model folder a user loads."""
+        ...
+
+    def evaluate(self, split: str, outputs: Path | None) -> dict[str, Any]:
+        """Scores by name, JSON-ready."""
+        ...
+
+    def data_record(self) -> dict[str, Any]:
+        """Counts and checksums of what was learnt from."""
+        ...
+
+
+TASKS = Registry(
+    "tasks",
+    {
+        "respond": "empatheia.training.tasks.respond:RespondTask",
+        "entail": "empatheia.training.tasks.entail:EntailTask",
+        "classify": "empatheia.training.tasks.classify:ClassifyTask",
+        "extract": "empatheia.training.tasks.extract:ExtractTask",
+        "estimate": "empatheia.training.tasks.estimate:EstimateTask",
+        "mechanisms": "empatheia.training.tasks.mechanisms:MechanismsTask",
+        "anticipate": "empatheia.training.tasks.anticipate:AnticipateTask",
+        "retrieve": "empatheia.training.tasks.retrieve:RetrieveTask",
+        "prompt": "empatheia.training.tasks.prompt:PromptTask",
+        "focus": "empatheia.training.tasks.focus:FocusTask",
+        "perceive": "empatheia.training.tasks.perceive:PerceiveTask",
+        "listen": "empatheia.training.tasks.listen:ListenTask",
+    },
+)
+"""What a recipe's `task` names; each has its own `data` block (:data:`empatheia.config.DATA_CONFIGS`)."""
+
+
+def make_task(recipe: Recipe, folder: Path) -> Task:
+    """The task a recipe names, with the model built and its data read."""
+    return TASKS.get(recipe.task)(recipe, folder)

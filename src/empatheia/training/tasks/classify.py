@@ -1,0 +1,399 @@
+"""The classifiers' task: an emotion or intent of one text; trained, calibrated on valid, measured on test.
+
+Rashkin et al. (2019), table 9 (situations, ED and ED-cut), and the 41 classes of MEED2 (Xie and Pu 2021, section 3).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+from transformers import PreTrainedTokenizerFast
+
+from empatheia.config import ClassifyData, Recipe, StageConfig, stage_data_config, validate_model_fields
+from empatheia.corpora import CORPORA, empathetic_dialogues, empathetic_intents, labelled_texts, sample
+from empatheia.corpora.licences import LICENCES
+from empatheia.dialogue import Dialogue
+from empatheia.errors import ConfigError, DataError
+from empatheia.metrics.base import Metric
+from empatheia.metrics.classification import F1, Accuracy, BatchMeanAccuracy, CalibrationError, confusion
+from empatheia.registry import nearest
+from empatheia.resources import load_pretrained, load_weights, resolve_model
+from empatheia.taxonomy import EMOTIONS, LABELS_41
+from empatheia.training.evaluation import N_RESAMPLES, fit_temperature
+from empatheia.training.saving import save_folder, save_understander
+from empatheia.training.stages import StageData
+from empatheia.understanding.labels.classifier import Reader, Row, Text, classify_rows, row_lengths
+from empatheia.understanding.labels.feature_classifier import (
+    FeatureClassifier,
+    FeatureClassifierConfig,
+    FeatureReader,
+    read_features,
+)
+from empatheia.understanding.labels.linear_classifier import LinearClassifier, LinearClassifierConfig
+from empatheia.understanding.labels.utterance_classifier import (
+    PieceReader,
+    UtteranceClassifier,
+    UtteranceClassifierConfig,
+    train_pieces,
+)
+
+CONFIGS = {
+    "utterance_classifier": UtteranceClassifierConfig,
+    "linear_classifier": LinearClassifierConfig,
+    "feature_classifier": FeatureClassifierConfig,
+}
+CORPORA_OF_LABELS: dict[int | str, tuple[str, ...]] = {
+    32: (empathetic_dialogues.NAME, sample.NAME),
+    41: (empathetic_intents.NAME, sample.NAME),
+    "file": (labelled_texts.NAME,),
+}
+_NOT_IN_RECIPES = ("kwargs", "labels", "label_weights", "softmax_temperature", "reads", "words", "width", "lowercase")
+_BATCH = 32  # of the released classifier, for its mean over batches
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledText:
+    """One item.
+
+    Attributes:
+        id: Of the item in its corpus.
+        text: What the model reads.
+        label: Index of the gold label.
+        row: Place among all items of the split, before any is left out; the row of a feature file.
+    """
+
+    id: str
+    text: Text
+    label: int
+    row: int
+
+    @property
+    def words(self) -> str:
+        """The text in one string; turns are joined by line breaks."""
+        return self.text if isinstance(self.text, str) else "\n".join(turn.text for turn in self.text)
+
+
+class ClassifyTask:
+    """Trains and measures one of the three classifiers a recipe can name."""
+
+    def __init__(self, recipe: Recipe, folder: Path) -> None:
+        if recipe.system not in CONFIGS:
+            raise ConfigError(
+                f"recipe {recipe.name!r}: no classifier {recipe.system!r}.{nearest(recipe.system, list(CONFIGS))}"
+                f" Accepted: {', '.join(CONFIGS)}."
+            )
+        self.recipe = recipe
+        self.folder = folder
+        self.data: ClassifyData = recipe.data
+        if self.data.corpus not in CORPORA_OF_LABELS[self.data.labels]:
+            raise ConfigError(
+                f"recipe {recipe.name!r}: data.corpus={self.data.corpus} with data.labels={self.data.labels}; accepted:"
+                " empathetic_dialogues with 32, empathetic_intents with 41, sample with either, labelled_texts with"
+                " file."
+            )
+        if (self.data.path is not None) != (self.data.labels == "file"):
+            raise ConfigError(
+                f"recipe {recipe.name!r}: data.path={self.data.path!r} with data.labels={self.data.labels}; the path"
+                " goes with labels=file, which needs it."
+            )
+        if self.data.labels == 41 and self.data.text == "context":
+            raise ConfigError(
+                f"recipe {recipe.name!r}: data.text=context with data.labels=41; the 41 labels are of single texts,"
+                " accepted: utterance."
+            )
+        self.labels = self._label_names()
+        self._items: dict[str, list[LabelledText]] = {}
+        self._features: dict[str, np.ndarray] | None = None
+        model, self.reader = self._build()
+        self.model: Any = model
+
+    # -- model -----------------------------------------------------------------------------------------------
+
+    def _label_names(self) -> tuple[str, ...]:
+        if self.data.labels == "file":
+            return tuple(sorted({label for label, _ in labelled_texts.load(str(self.data.path), "train")}))
+        return EMOTIONS if self.data.labels == 32 else LABELS_41
+
+    def _build(self) -> tuple[Any, Reader]:
+        recipe, system = self.recipe, self.recipe.system
+        width = ["width"] if system == "linear_classifier" else []
+        parameters = inspect.signature(CONFIGS[system]).parameters
+        extra = ["min_count"] if system == "linear_classifier" else []
+        accepted = [p for p in parameters if p not in _NOT_IN_RECIPES] + width + extra
+        validate_model_fields(recipe.model, accepted, f"recipe {recipe.name!r}")
+        fields = {**recipe.model, "label_weights": self._label_weights()}
+        if (self.data.features is not None) != (system == "feature_classifier"):
+            raise ConfigError(
+                f"recipe {recipe.name!r}: data.features={self.data.features!r} with system {system}; the file goes with"
+                " feature_classifier, and feature_classifier needs it."
+            )
+        if system == "feature_classifier":
+            fields["width"] = next(iter(self._feature_arrays().values())).shape[1]
+            return FeatureClassifier(FeatureClassifierConfig(labels=self.labels, **fields)), FeatureReader()
+        fields["reads"] = "context" if self.data.text == "context" else "turn"
+        is_lower = self.data.labels == 41 and self.data.variant == "clean"
+        if system == "linear_classifier":
+            if is_lower and fields.get("split") == "blanks":
+                raise ConfigError(
+                    f"recipe {recipe.name!r}: model.split=blanks with data.variant=clean would learn lower-cased texts"
+                    " and be asked others. Accepted: model.split=spaced or family, or data.variant=repo."
+                )
+            return LinearClassifier.from_texts(self._training_texts(), self.labels, **fields)
+        fields["lowercase"] = is_lower
+        if recipe.encoder is not None:
+            fields.pop("encoder_config", None)
+            return UtteranceClassifier.from_encoder(str(resolve_model(recipe.encoder)), self.labels, **fields)
+        if recipe.tokenizer.kind != "bpe" or "encoder_config" not in fields:
+            raise ConfigError(
+                f"recipe {recipe.name!r}: without `encoder`, utterance_classifier is trained from scratch and needs"
+                " model.encoder_config (with its model_type) and tokenizer.kind=bpe."
+            )
+        longest = int(fields.get("max_pieces", 128))
+        place = self.folder / "tokenizer"
+        if not place.is_dir():  # a resumed run must find the same pieces
+            made = train_pieces([item.words for item in self._learnt(self.data)], recipe.tokenizer.size, longest)
+            save_folder(place, made.save_pretrained)
+        pieces = load_pretrained(PreTrainedTokenizerFast, place)
+        sizes = {"vocab_size": len(pieces), "pad_token_id": pieces.pad_token_id}
+        fields["encoder_config"] = {**fields["encoder_config"], **sizes}
+        model = UtteranceClassifier(UtteranceClassifierConfig(labels=self.labels, **fields))
+        return model, PieceReader(pieces, model.config)
+
+    def _training_texts(self) -> list[Text]:
+        """Texts of all stages, the recipe's own data first."""
+        blocks = {data.model_dump_json(): data for data in map(self._stage_data, self.recipe.stages)}
+        return [item.text for data in blocks.values() for item in self._learnt(data)]
+
+    def _label_weights(self) -> list[float] | None:
+        if self.data.class_weights == "none":
+            return None
+        counts = Counter(item.label for item in self._learnt(self.data))
+        share = sum(counts.values()) / len(self.labels)
+        return [round(share / max(1, counts[i]), 4) for i in range(len(self.labels))]
+
+    # -- data ------------------------------------------------------------------------------------------------
+
+    def _stage_data(self, stage: StageConfig) -> ClassifyData:
+        data: Any = stage_data_config(self.recipe, stage.data)
+        if (data.labels, data.corpus) != (self.data.labels, self.data.corpus):
+            raise ConfigError(
+                f"recipe {self.recipe.name!r}, stage {stage.name!r}: a stage cannot change data.corpus or data.labels."
+            )
+        return data
+
+    def items(self, split: str, data: ClassifyData | None = None) -> list[LabelledText]:
+        """Labelled texts of a split, in the order of the corpus."""
+        data = data or self.data
+        key = f"{split} {data.model_dump_json()}"
+        if key not in self._items:
+            by_kind = {32: self._emotions, 41: self._intents, "file": self._of_file}
+            found = by_kind[data.labels](split, data)
+            if data.cut:
+                found = [item for item in found if self.labels[item.label] not in item.words.lower()]
+            if not found:
+                raise DataError(f"recipe {self.recipe.name!r}: the {split} split has no labelled {data.text}.")
+            self._items[key] = found
+        return self._items[key]
+
+    def _root(self, data: ClassifyData) -> Path | None:
+        return sample.root() if data.corpus == sample.NAME else None
+
+    def _intents(self, split: str, data: ClassifyData) -> list[LabelledText]:
+        texts = empathetic_intents.read_texts(split, self._root(data), variant=data.variant, overlaps=data.overlaps)[
+            : getattr(data, f"{split}_limit")
+        ]
+        return [LabelledText(item.id, item.text, item.label_id, i) for i, item in enumerate(texts)]
+
+    def _of_file(self, split: str, data: ClassifyData) -> list[LabelledText]:
+        pairs = labelled_texts.load(str(data.path), split)[: getattr(data, f"{split}_limit")]
+        if unknown := sorted({label for label, _ in pairs} - set(self.labels)):
+            raise DataError(f"{data.path}: the {split} split has the label {unknown[0]!r}, which train has not.")
+        return [LabelledText(str(i), text, self.labels.index(label), i) for i, (label, text) in enumerate(pairs)]
+
+    def _emotions(self, split: str, data: ClassifyData) -> list[LabelledText]:
+        dialogues = CORPORA.get(data.corpus)(split).dialogues[: getattr(data, f"{split}_limit")]
+        found: list[tuple[str, Text, str]] = []
+        for dialogue in dialogues:
+            if dialogue.emotion is not None:
+                found += [(name, text, dialogue.emotion) for name, text in _texts_of(dialogue, data.text)]
+        return [LabelledText(name, text, EMOTIONS.index(label), i) for i, (name, text, label) in enumerate(found)]
+
+    def _learnt(self, data: ClassifyData) -> list[LabelledText]:
+        return [item for split in data.learn for item in self.items(split, data)]
+
+    def _feature_arrays(self) -> dict[str, np.ndarray]:
+        if self._features is None:
+            self._features = read_features(str(self.data.features))
+        return self._features
+
+    def rows(self, split: str, data: ClassifyData | None = None) -> list[Row]:
+        """Items of a split as the model reads them, with their labels."""
+        data = data or self.data
+        items = self.items(split, data)
+        if self.recipe.system == "feature_classifier":
+            rows = FeatureReader.rows_of(self._features_of(split, items, data))
+        else:
+            rows = self.reader.encode([item.text for item in items])
+        return [{**row, "label": item.label} for row, item in zip(rows, items, strict=True)]
+
+    def _features_of(self, split: str, items: Sequence[LabelledText], data: ClassifyData) -> np.ndarray:
+        arrays = self._feature_arrays()
+        whole = self.items(split, data.model_copy(update={"cut": False, f"{split}_limit": None}))
+        if split not in arrays or len(arrays[split]) != len(whole):
+            found = f"{len(arrays[split]):,} rows" if split in arrays else f"no such array, only {', '.join(arrays)}"
+            raise DataError(
+                f"{data.features}: split {split!r}: {found}; accepted: {len(whole):,} rows, one for each {data.text} of"
+                " the split in the loader's order (before ED-cut and limits)."
+            )
+        return arrays[split][[item.row for item in items]]
+
+    def stage_data(self, stage: StageConfig) -> StageData:
+        """The splits learnt from, and the one that selects the weights."""
+        data = self._stage_data(stage)
+        train = [row for split in data.learn for row in self.rows(split, data)]
+        valid = self.rows(data.choose, data)
+        return StageData(train, row_lengths(train), valid, row_lengths(valid), self.reader.collate)
+
+    # -- saving ----------------------------------------------------------------------------------------------
+
+    def read_weights(self, folder: Path) -> dict[str, Tensor]:
+        """Weights saved after a stage."""
+        return load_weights(folder / "model.safetensors")
+
+    def save(self, folder: Path) -> None:
+        """Model with the temperature found on valid, reader, labels and recipe; ``TextClassifier.load`` reads them."""
+        self.model.config.softmax_temperature = 1.0
+        if "valid" not in self.data.learn:
+            valid = self.items("valid")
+            probabilities = classify_rows(self.model, self.reader, self.rows("valid"))
+            self.model.config.softmax_temperature = fit_temperature(probabilities, [item.label for item in valid])
+        save_understander(
+            folder,
+            self.recipe,
+            self.model,
+            self.reader.save,
+            part={32: "emotion", 41: "intent", "file": "label"}[self.data.labels],
+            labels=list(self.labels),
+            temperature=self.model.config.softmax_temperature,
+            licence="that of the texts" if self.data.labels == "file" else LICENCES[self.data.corpus].licence,
+        )
+
+    # -- measuring -------------------------------------------------------------------------------------------
+
+    def evaluate(self, split: str, outputs: Path | None) -> dict[str, Any]:
+        """Scores of a split with intervals, the same before calibration where it matters, and each label's own.
+
+        Gold labels are not part of what the model reads.
+        """
+        items = self.items(split)
+        probabilities = classify_rows(self.model, self.reader, self.rows(split)).astype(np.float64)
+        gold = np.array([item.label for item in items])
+        if outputs is not None:
+            outputs.write_text("".join(self._line(i, p) for i, p in zip(items, probabilities, strict=True)), "utf-8")
+        learnt = self._learnt(self.data)
+        scores = classification_scores(probabilities, gold, self.labels, self.model.config.softmax_temperature)
+        commonest = Counter(item.label for item in learnt).most_common(1)[0][0]
+        scores["accuracy_majority"] = round(100 * float((gold == commonest).mean()), 3)
+        seen = {item.words.lower() for item in learnt}
+        unseen = np.array([item.words.lower() not in seen for item in items])
+        if not unseen.all() and unseen.any():
+            scores["accuracy_unseen"] = _named("accuracy_unseen", Accuracy(), probabilities[unseen], gold[unseen])
+        return scores
+
+    def _line(self, item: LabelledText, probabilities: np.ndarray) -> str:
+        best = np.argsort(-probabilities, kind="stable")[:5]
+        record = {
+            "id": item.id,
+            "text": item.words,
+            "gold": self.labels[item.label],
+            "predicted": self.labels[best[0]],
+            "probabilities": {self.labels[i]: round(float(probabilities[i]), 4) for i in best},
+        }
+        return json.dumps(record, ensure_ascii=False) + "\n"
+
+    def data_record(self) -> dict[str, Any]:
+        """Items per split and a checksum of them."""
+        record: dict[str, Any] = {}
+        for split in ("train", "valid", "test"):
+            items = self.items(split)
+            digest = hashlib.sha256("".join(f"{i.id}\t{i.label}\t{i.words}\n" for i in items).encode())
+            record[split] = {"items": len(items), "sha256": digest.hexdigest()[:16]}
+        return {self.data.corpus: record}
+
+
+def classification_scores(
+    probabilities: np.ndarray, gold: np.ndarray, labels: Sequence[str], temperature: float = 1.0
+) -> dict[str, Any]:
+    """Every score of a classifier, JSON-ready.
+
+    Args:
+        probabilities: Calibrated. Shape: (n, n_labels).
+        gold: Label indices. Shape: (n,).
+        labels: Names by index.
+        temperature: The one they were divided by; undone for ``calibration_error_before``.
+
+    Returns:
+        Name to ``Score.to_dict()`` (accuracy, top 5, F1, calibration error before and after, log loss), the
+        temperature, and ``per_label``: precision, recall, F1 in percent and n. With the 41 labels also the accuracy
+        on emotions and on intents.
+    """
+    names, predicted = list(labels), probabilities.argmax(axis=1)
+    said, true = [names[i] for i in predicted], [names[i] for i in gold]
+    scores: dict[str, Any] = {
+        "accuracy": _named("accuracy", Accuracy(), probabilities, gold),
+        "accuracy_top5": _named("accuracy_top5", Accuracy(5), probabilities, gold),
+        "f1_weighted": _named("f1_weighted", F1(names, "weighted"), said, true),
+        "f1_macro": _named("f1_macro", F1(names, "macro"), said, true),
+        "calibration_error": _named("calibration_error", CalibrationError(), probabilities, gold),
+    }
+    before = np.exp(temperature * np.log(np.clip(probabilities, 1e-30, None)))
+    before /= before.sum(axis=1, keepdims=True)
+    scores["calibration_error_before"] = _named("calibration_error_before", CalibrationError(), before, gold)
+    batches = BatchMeanAccuracy()
+    for start in range(0, len(gold), _BATCH):
+        batches.update(probabilities[start : start + _BATCH], gold[start : start + _BATCH])
+    scores["accuracy_batch_mean"] = batches.compute().to_dict()
+    if tuple(names) == LABELS_41:
+        for name, chosen in (("emotions", gold < len(EMOTIONS)), ("intents", gold >= len(EMOTIONS))):
+            if chosen.any():
+                key = f"accuracy_{name}"
+                scores[key] = _named(key, Accuracy(), probabilities[chosen], gold[chosen])
+    likelihood = probabilities[np.arange(len(gold)), gold]
+    scores["nll"] = round(float(-np.log(np.clip(likelihood, 1e-30, None)).mean()), 5)
+    scores["temperature"] = temperature
+    counts = confusion(said, true, names)
+    scores["per_label"] = {name: _label_row(counts, i) for i, name in enumerate(names)}
+    return scores
+
+
+def _texts_of(dialogue: Dialogue, text: str) -> list[tuple[str, Text]]:
+    """(id, text) of the items a conversation gives."""
+    if text == "situation":
+        return [(dialogue.id, dialogue.situation)] if dialogue.situation else []
+    if text == "context":
+        return [(f"{dialogue.id}/{e.turn_index}", e.context) for e in dialogue.examples()]
+    return [(f"{dialogue.id}/{i}", t.text) for i, t in enumerate(dialogue.turns) if t.role == "speaker"]
+
+
+def _label_row(counts: np.ndarray, i: int) -> dict[str, float | int]:
+    hits, gold, predicted = int(counts[i, i]), int(counts[i].sum()), int(counts[:, i].sum())
+    return {
+        "precision": round(100 * hits / max(1, predicted), 2),
+        "recall": round(100 * hits / max(1, gold), 2),
+        "f1": round(200 * hits / max(1, predicted + gold), 2),
+        "n": gold,
+    }
+
+
+def _named(name: str, metric: Metric, first: Any, second: Any) -> dict[str, Any]:
+    metric.update(first, second)  # pyright: ignore[reportAttributeAccessIssue]
+    return {**metric.compute(n_resamples=N_RESAMPLES).to_dict(), "name": name}

@@ -1,0 +1,220 @@
+"""The task of EPITOME (Sharma et al. 2020): levels and rationales of mechanisms, learnt and measured on its pairs."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from empatheia.config import MechanismsData, Recipe, StageConfig, stage_data_config, validate_model_fields
+from empatheia.corpora import epitome, sample
+from empatheia.corpora.epitome import EpitomeCorpus
+from empatheia.corpora.licences import LICENCES
+from empatheia.errors import ConfigError
+from empatheia.metrics.base import Metric
+from empatheia.metrics.classification import F1, Accuracy
+from empatheia.metrics.mechanisms import EPITOME_PUBLISHED, MechanismLevel, RationaleF1
+from empatheia.resources import load_weights, resolve_model
+from empatheia.taxonomy import MECHANISMS
+from empatheia.training.evaluation import N_RESAMPLES
+from empatheia.training.saving import save_understander
+from empatheia.training.stages import StageData
+from empatheia.understanding.mechanisms.identifier import (
+    IGNORED,
+    MechanismIdentifier,
+    MechanismIdentifierConfig,
+    identify,
+)
+from empatheia.understanding.mechanisms.pairs import Identified, Pair, PairReader
+
+LEVELS = (0, 1, 2)
+
+
+class MechanismsTask:
+    """Trains and measures a :class:`MechanismIdentifier` of one or more mechanisms."""
+
+    def __init__(self, recipe: Recipe, folder: Path) -> None:
+        if recipe.encoder is None:
+            raise ConfigError(
+                f"recipe {recipe.name!r}: task `mechanisms` needs `encoder`, a folder or name of an encoder."
+            )
+        self.recipe = recipe
+        self.data: MechanismsData = recipe.data
+        if self.data.corpus not in (epitome.NAME, sample.NAME):
+            raise ConfigError(f"recipe {recipe.name!r}: data.corpus={self.data.corpus}; accepted: epitome, sample.")
+        left_out = ("kwargs", "encoder_config")
+        accepted = [p for p in inspect.signature(MechanismIdentifierConfig).parameters if p not in left_out]
+        validate_model_fields(recipe.model, accepted, f"recipe {recipe.name!r}")
+        model, self.reader = MechanismIdentifier.from_encoder(str(resolve_model(recipe.encoder)), **recipe.model)
+        self.model: Any = model
+        self._corpora: dict[str, EpitomeCorpus] = {}
+
+    # -- data ------------------------------------------------------------------------------------------------
+
+    def _corpus(self, split: str) -> EpitomeCorpus:
+        if split not in self._corpora:
+            root = sample.root() if self.data.corpus == sample.NAME else None
+            self._corpora[split] = epitome.load(split, root)
+        return self._corpora[split]
+
+    def pairs(self, split: str, data: MechanismsData | None = None) -> list[Pair]:
+        """Pairs of a split with their labels."""
+        return labelled_pairs(self._corpus(split))[: getattr(data or self.data, f"{split}_limit")]
+
+    def stage_data(self, stage: StageConfig) -> StageData:
+        """Train and valid of the split made by ``corpora.epitome``."""
+        data: Any = stage_data_config(self.recipe, stage.data)
+        rows = {split: self.reader.encode(self.pairs(split, data)) for split in ("train", "valid")}
+        lengths = {split: [len(row["input_ids"]) for row in own] for split, own in rows.items()}
+        return StageData(rows["train"], lengths["train"], rows["valid"], lengths["valid"], self.reader.collate)
+
+    # -- saving ----------------------------------------------------------------------------------------------
+
+    def read_weights(self, folder: Path) -> dict[str, Tensor]:
+        """Weights saved after a stage."""
+        return load_weights(folder / "model.safetensors")
+
+    def save(self, folder: Path) -> None:
+        """Model, tokenizer and record; ``MechanismsOfTurns.load`` reads them."""
+        save_understander(
+            folder,
+            self.recipe,
+            self.model,
+            self.reader.save,
+            part="mechanisms",
+            mechanisms=self.model.config.mechanisms,
+            licence=LICENCES[self.data.corpus].licence,
+        )
+
+    # -- measuring -------------------------------------------------------------------------------------------
+
+    def evaluate(self, split: str, outputs: Path | None) -> dict[str, Any]:
+        """Scores of each mechanism, with published figures beside them; see :func:`mechanism_scores`."""
+        pairs = self.pairs(split)
+        answers = identify(self.model, self.reader, pairs)
+        if outputs is not None:
+            outputs.write_text("".join(_line(p, a) for p, a in zip(pairs, answers, strict=True)), encoding="utf-8")
+        learnt = self.pairs("train")
+        scores: dict[str, Any] = {}
+        for m, mechanism in enumerate(self.model.config.mechanisms):
+            own = [answer[m] for answer in answers]
+            scores |= {
+                f"{mechanism}: {name}": value
+                for name, value in mechanism_scores(pairs, own, self.reader, learnt).items()
+            }
+        return scores
+
+    def data_record(self) -> dict[str, Any]:
+        """Pairs per split, a checksum of ids and levels, and what was mended in the files."""
+        record: dict[str, Any] = {}
+        for split in ("train", "valid", "test"):
+            pairs = self.pairs(split)
+            lines = (f"{p.id}\t{[(p.levels or {}).get(m) for m in MECHANISMS]}\n" for p in pairs)
+            digest = hashlib.sha256("".join(lines).encode()).hexdigest()
+            record[split] = {"items": len(pairs), "sha256": digest[:16]}
+        record["counts"] = dict(self._corpus("train").counts)
+        return {self.data.corpus: record}
+
+
+def labelled_pairs(corpus: EpitomeCorpus) -> list[Pair]:
+    """Pairs with gold levels and rationales; rationales that were not all found in the response are left unknown."""
+    pairs = []
+    for dialogue in corpus:
+        labels = dict(zip(MECHANISMS, corpus.mechanisms[dialogue.id], strict=True))
+        seeker, response = (turn.text for turn in dialogue.turns)
+        levels = {name: label.level for name, label in labels.items()}
+        spans = {name: label.rationales for name, label in labels.items() if not label.n_lost}
+        pairs.append(Pair(dialogue.id, seeker, response, levels, spans))
+    return pairs
+
+
+def mechanism_scores(
+    pairs: Sequence[Pair], answers: Sequence[Identified], reader: PairReader, learnt: Sequence[Pair] = ()
+) -> dict[str, Any]:
+    """Every score of one mechanism, JSON-ready.
+
+    Args:
+        pairs: With gold labels.
+        answers: One a pair, all of one mechanism.
+        reader: The model's; its pieces are what rationales are measured on, up to ``max_pieces``.
+        learnt: Training pairs, for the level that always answers (``accuracy_majority``).
+
+    Returns:
+        Levels: ``accuracy``, ``f1_macro`` (its parts hold each level's F1), ``recall_macro``, ``f1_present`` (weak and
+        strong as one), ``level_mean`` and ``level_mean_gold``. Rationales: ``rationale_f1`` and ``rationale_iou_f1``
+        over responses with a gold rationale, whatever level was predicted; ``..._shown``: the same when nothing is
+        marked at a predicted level 0, as a user sees it; ``..._all``: over all responses, where one without a
+        rationale counts whole as one (the released script's way). ``published``: figures of others, by source.
+    """
+    name = answers[0].mechanism
+    gold = [int((pair.levels or {})[name]) for pair in pairs]
+    said = [answer.level for answer in answers]
+    scores: dict[str, Any] = {
+        "accuracy": _score("accuracy", Accuracy(), said, gold),
+        "f1_macro": _score("f1_macro", F1(LEVELS, "macro"), said, gold),
+        "recall_macro": _score("recall_macro", F1(LEVELS, "macro", report="recall"), said, gold),
+    }
+    present = F1((False, True), "class", of=True)
+    scores["f1_present"] = _score("f1_present", present, [s > 0 for s in said], [g > 0 for g in gold])
+    scores["level_mean"] = _score("level_mean", MechanismLevel(), said)
+    scores["level_mean_gold"] = _score("level_mean_gold", MechanismLevel(), gold)
+    if learnt:
+        levels = [int((pair.levels or {})[name]) for pair in learnt]
+        commonest = max(LEVELS, key=levels.count)
+        scores["accuracy_majority"] = round(100 * gold.count(commonest) / len(gold), 3)
+    marks = _rationale_marks(pairs, answers, reader, name)
+    for label, found in marks.items():
+        if found:
+            for report in ("f1", "iou_f1"):
+                key = f"rationale_{report}{label}"
+                scores[key] = _score(key, RationaleF1(report), *map(list, zip(*found, strict=True)))
+    scores["published"] = {source: dict(values) for source, values in EPITOME_PUBLISHED[name].items()}
+    return scores
+
+
+def _rationale_marks(
+    pairs: Sequence[Pair], answers: Sequence[Identified], reader: PairReader, name: str
+) -> dict[str, list[tuple[list[int], list[int]]]]:
+    """(predicted, gold) marks a response, by the kind of score."""
+    out: dict[str, list[tuple[list[int], list[int]]]] = {"": [], "_shown": [], "_all": []}
+    for pair, answer in zip(pairs, answers, strict=True):
+        whole = [int(start < end) if start < end else IGNORED for start, end in answer.offsets]
+        spans = (pair.rationales or {}).get(name)
+        gold = reader.rationale_labels(pair, name, answer.offsets) if spans else whole
+        kept = [i for i, label in enumerate(gold) if label != IGNORED]
+        if not kept or spans is None:
+            continue
+        true = [gold[i] for i in kept]
+        marks = [int(answer.pieces[i] > 0.5) for i in kept]
+        out["_all"].append((marks, true))
+        if spans and any(true):
+            out[""].append((marks, true))
+            out["_shown"].append((marks if answer.level else [0] * len(kept), true))
+    return out
+
+
+def _line(pair: Pair, answers: Sequence[Identified]) -> str:
+    """Ids, levels and offsets of one pair; no text, which is not ours to copy."""
+    record = {
+        "id": pair.id,
+        "mechanisms": {
+            a.mechanism: {
+                "gold": (pair.levels or {}).get(a.mechanism),
+                "level": a.level,
+                "probabilities": [round(p, 4) for p in a.probabilities],
+                "rationales": [[span.start, span.end] for span in a.rationales(pair.response)],
+            }
+            for a in answers
+        },
+    }
+    return json.dumps(record) + "\n"
+
+
+def _score(name: str, metric: Metric, *values: Any) -> dict[str, Any]:
+    metric.update(*values)  # pyright: ignore[reportAttributeAccessIssue]
+    return {**metric.compute(n_resamples=N_RESAMPLES).to_dict(), "name": name}

@@ -1,0 +1,194 @@
+"""Conversations read by an :class:`AffectReader`: emotion, side, cause words and cause phrases of the newest turn."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from empatheia.analysis import TurnLabels
+from empatheia.dialogue import Dialogue, Span, Turn
+from empatheia.resources import resolve_model
+from empatheia.taxonomy import EMOTIONS
+from empatheia.understanding.affect.reader import SIDES, AffectPieces, AffectReader, read_facts
+from empatheia.understanding.labels.classifier import Row, batches_of, row_lengths
+from empatheia.understanding.words.phrases import cause_phrases
+
+BATCH_PIECES = 2048
+_WORD = re.compile(r"[^\W_]+(?:['\u2019\u02bc-][^\W_]+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class Affect:
+    """What is perceived at the newest turn of a conversation.
+
+    Attributes:
+        emotions: Probability of each of the 32, calibrated. Shape: (32,).
+        sides: Probability of pleasant, unpleasant, mixed, calibrated. Shape: (3,).
+        words: Every word of the speaker's turns that were read, with its cause probability, in reading order.
+        causes: The few words that matter: phrases of at most five words in speaker turns, best first.
+        threshold: From which probability on a word counts as a cause.
+        first_turn: Index of the first turn that was read; the ones before did not fit.
+        is_cut: The newest turn alone did not fit: its beginning and its end were read.
+    """
+
+    emotions: np.ndarray
+    sides: np.ndarray
+    words: tuple[Span, ...]
+    causes: tuple[Span, ...]
+    threshold: float
+    first_turn: int = 0
+    is_cut: bool = False
+
+    @property
+    def emotion(self) -> str:
+        """The likeliest of the 32."""
+        return EMOTIONS[int(self.emotions.argmax())]
+
+    @property
+    def confidence(self) -> float:
+        """Probability of the likeliest emotion, in [0, 1]."""
+        return float(self.emotions.max())
+
+    @property
+    def side(self) -> str:
+        """The likeliest of pleasant, unpleasant, mixed."""
+        return SIDES[int(self.sides.argmax())]
+
+    @property
+    def pole(self) -> str:
+        """The likelier of pleasant and unpleasant."""
+        return SIDES[int(self.sides[:2].argmax())]
+
+
+class AffectOfTurns:
+    """A loaded model that reads conversations; the same answer alone or among others.
+
+    Args:
+        model: Put into evaluation mode while it reads.
+        reader: Made for it.
+        name: For records.
+    """
+
+    part = "emotion"
+
+    def __init__(self, model: AffectReader, reader: AffectPieces, name: str = "affect") -> None:
+        self.model, self.reader, self.name = model, reader, name
+
+    @classmethod
+    def load(cls, folder: str | Path, device: str | torch.device | None = None) -> AffectOfTurns:
+        """From a model folder or name.
+
+        Raises:
+            MissingResourceError: The folder or its base is not here.
+            CheckpointError: The folder is incomplete, or belongs to another base.
+        """
+        path = resolve_model(folder)
+        model, reader = AffectReader.open(path)
+        if device is not None:
+            model.to(device)  # pyright: ignore[reportArgumentType]
+        return cls(model, reader, str(read_facts(path).get("name", path.name)))
+
+    @torch.inference_mode()
+    def read(
+        self, conversations: Sequence[Sequence[Turn]], progress: Callable[[int], None] | None = None
+    ) -> list[Affect]:
+        """What is felt at the last turn of each conversation, which is the speaker's.
+
+        Args:
+            conversations: Turns, the newest last.
+            progress: Called with the number of conversations just finished.
+        """
+        was_training = self.model.training
+        self.model.eval()
+        rows = self.reader.encode(conversations)
+        found: list[Affect | None] = [None] * len(rows)
+        for indices in batches_of(row_lengths(rows), None, BATCH_PIECES):
+            batch = self.reader.collate([_inputs(rows[i]) for i in indices])
+            out = self.model(**{key: value.to(self.model.device) for key, value in batch.items()})
+            emotions = _probabilities(out.logits)
+            sides = _probabilities(out.side_logits)
+            pieces = out.word_logits.float().sigmoid().cpu().numpy()
+            for place, i in enumerate(indices):
+                found[i] = self._affect(conversations[i], rows[i], emotions[place], sides[place], pieces[place])
+            if progress is not None:
+                progress(len(indices))
+        self.model.train(was_training)
+        return [one for one in found if one is not None]
+
+    def _affect(
+        self, turns: Sequence[Turn], row: Row, emotions: np.ndarray, sides: np.ndarray, pieces: np.ndarray
+    ) -> Affect:
+        threshold = float(self.model.config.word_threshold)
+        words = scored_words(turns, row["places"], pieces)
+        first = next((turn for turn, _, _ in row["places"] if turn >= 0), len(turns) - 1)
+        phrases = cause_phrases(turns, words, threshold)
+        return Affect(emotions, sides, words, phrases, threshold, first, row.get("is_cut", False))
+
+    def annotate(
+        self, dialogues: Sequence[Dialogue], *, batch_size: int = 32, progress: Callable[[int], None] | None = None
+    ) -> list[tuple[TurnLabels, ...]]:
+        """Part ``emotion``: one distribution for each speaker turn, read with the turns before it.
+
+        Args:
+            dialogues: Conversations; roles matter.
+            batch_size: Not used; batches hold about :data:`BATCH_PIECES` pieces.
+            progress: Called with the number of conversations just finished.
+        """
+        places = [[i for i, turn in enumerate(d.turns) if turn.role == "speaker"] for d in dialogues]
+        prefixes = [d.turns[: i + 1] for d, own in zip(dialogues, places, strict=True) for i in own]
+        found = iter(self.read(prefixes))
+        out = []
+        for own in places:
+            rows = [(i, next(found)) for i in own]
+            out.append(tuple(TurnLabels(i, named(one.emotions)) for i, one in rows))
+            if progress is not None:
+                progress(1)
+        return out
+
+
+def named(emotions: np.ndarray) -> dict[str, float]:
+    """Emotion to probability, in taxonomy order."""
+    return dict(zip(EMOTIONS, map(float, emotions), strict=True))
+
+
+def scored_words(turns: Sequence[Turn], places: Sequence[tuple[int, int, int]], scores: np.ndarray) -> tuple[Span, ...]:
+    """Every word of the speaker's turns that was read, with the best score of its pieces.
+
+    Args:
+        turns: Of the conversation.
+        places: Turn, start and end of each piece; turn -1 for special ones.
+        scores: Of the pieces; may be longer (padding).
+    """
+    pieces: dict[int, list[tuple[int, int, float]]] = {}
+    for (turn, start, end), score in zip(places, scores, strict=False):
+        if turn >= 0 and turns[turn].role == "speaker":
+            pieces.setdefault(turn, []).append((start, end, float(score)))
+    out = []
+    for turn in sorted(pieces):
+        own, at = pieces[turn], 0
+        for word in _WORD.finditer(turns[turn].text):
+            while at < len(own) and own[at][1] <= word.start():
+                at += 1
+            touching = []
+            k = at
+            while k < len(own) and own[k][0] < word.end():
+                touching.append(own[k][2])
+                k += 1
+            if touching:
+                out.append(Span(turn, word.start(), word.end(), max(touching)))
+    return tuple(out)
+
+
+def _inputs(row: Row) -> dict[str, Any]:
+    return {key: row[key] for key in ("input_ids", "token_type_ids", "newest")}
+
+
+def _probabilities(logits: Tensor) -> np.ndarray:
+    return logits.float().softmax(-1).cpu().numpy()

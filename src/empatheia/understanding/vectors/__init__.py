@@ -1,0 +1,1 @@
+"""Texts, words and pieces as vectors, and the cache that keeps them."""
