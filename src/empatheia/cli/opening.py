@@ -11,7 +11,7 @@ from empatheia.errors import ConfigError
 
 if TYPE_CHECKING:
     from empatheia.listener.protocol import AnyListener
-    from empatheia.resources.chat_endpoint import Usage
+    from empatheia.resources.chat_endpoint import Prices, Usage
 
 DEFAULT = "default"
 LANGUAGE_MODEL = "language_model"
@@ -107,11 +107,7 @@ def open_listener(
     asks = {"--endpoint": endpoint, "--llm": llm, "--folder": folder}
     given = [name for name, value in asks.items() if value is not None]
     _check_together(system, runs, given, (price_in, price_out))
-    prices = None
-    if price_in is not None and price_out is not None:
-        from empatheia.resources.chat_endpoint import Prices
-
-        prices = Prices(price_in, price_out)
+    prices = _prices(price_in, price_out)
     options: dict[str, Any] = {} if condition is None else {"shown": condition}
     if given and model is not None:
         options["analyst"] = model
@@ -131,6 +127,14 @@ def open_listener(
         return five_steps()
     place = _place(model, system, runs or Path("runs"))
     return _language_model(place, options) if options else _loaded(place)
+
+
+def _prices(price_in: float | None, price_out: float | None) -> Prices | None:
+    if price_in is None or price_out is None:
+        return None
+    from empatheia.resources.chat_endpoint import Prices
+
+    return Prices(price_in, price_out)
 
 
 def _check_together(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import IO, Any, cast
 
 from empatheia.dialogue import Reply, Span, Turn, Understanding
@@ -196,6 +196,19 @@ def labelled(name: str, text: str) -> Line:
 def listed(name: str, texts: Iterable[str]) -> list[Line]:
     """A line each, the label in front of the first."""
     return [labelled("" if place else name, text) for place, text in enumerate(texts)]
+
+
+def aligned(rows: Sequence[Sequence[str]], right: Container[int]) -> Iterator[str]:
+    """Rows of a table with columns of even width.
+
+    Args:
+        rows: Of as many cells each.
+        right: Places of the columns that stand to the right, as numbers do.
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = [c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))]
+        yield "  ".join(cells).rstrip()
 
 
 def _label(name: str) -> Segment:
