@@ -83,7 +83,7 @@ def systems_chart(systems: Mapping[str, Sequence[str]]) -> Figure:
 def _draw_lengths(axes: Axes, place: int, words: Sequence[Sequence[str]]) -> None:
     """The spread of words a reply; the first place explains the marks."""
     low, first, middle, third, high = np.percentile([len(reply) for reply in words], [5, 25, 50, 75, 95])
-    labels = ("middle 90 %", "middle 50 %", "median") if place == 0 else (None, None, None)
+    labels: tuple[Any, ...] = ("middle 90 %", "middle 50 %", "median") if place == 0 else (None, None, None)
     axes.hlines(place, low, high, color=SOFT, linewidth=1.2, label=labels[0])
     axes.hlines(place, first, third, color=COLOURS[0], linewidth=6, label=labels[1])
     axes.plot(middle, place, "o", color="white", markeredgecolor=INK, label=labels[2])
