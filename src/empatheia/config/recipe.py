@@ -336,6 +336,16 @@ def _check_size(tree: Any, origin: str) -> None:
     raise ConfigError(f"{origin}: {_TOO_DEEP}")
 
 
+def check_recipe_size(size: str) -> None:
+    """Whether recipes have such a size.
+
+    Raises:
+        ConfigError: They do not; says which there are.
+    """
+    if size not in SIZES:
+        raise ConfigError(f"unknown size {size!r}.{nearest(size, list(SIZES))} Accepted: {', '.join(SIZES)}.")
+
+
 def load_recipe(
     path: str | Path, size: str | None = None, overrides: list[str] | tuple[str, ...] = (), seed: int | None = None
 ) -> Recipe:
@@ -355,8 +365,8 @@ def load_recipe(
     sizes = tree.pop("sizes", {})
     if not isinstance(sizes, dict) or set(sizes) - set(SIZES):
         raise ConfigError(f"{path}: `sizes` accepts {', '.join(SIZES)}; found {sizes if not sizes else [*sizes]}.")
-    if size is not None and size not in SIZES:
-        raise ConfigError(f"unknown size {size!r}.{nearest(size, list(SIZES))} Accepted: {', '.join(SIZES)}.")
+    if size is not None:
+        check_recipe_size(size)
     size = size or tree.get("size", "full")
     changes = sizes.get(size) or {}
     if not isinstance(changes, dict):

@@ -56,6 +56,11 @@ class RunStatus:
     metrics: dict[str, Any]
     error: str = ""
 
+    @property
+    def is_finished(self) -> bool:
+        """Whether there is a finished run, made now or before."""
+        return self.state.endswith("finished")
+
 
 def environment() -> dict[str, Any]:
     """What the run ran on: versions, processor, commit (of the package's own checkout, if it is one).
