@@ -14,8 +14,8 @@ import pytest
 PACKAGE = Path(__file__).resolve().parents[2] / "src" / "empatheia"
 MOST = 15
 PARTS = (
-    *("care", "checkpoints", "config", "corpora", "curation", "decoding", "layers", "listener", "metrics", "resources"),
-    *("responders", "serve", "side_inputs", "text", "understanding"),
+    *("care", "checkpoints", "config", "corpora", "curation", "decoding", "judging", "layers", "listener", "metrics"),
+    *("resources", "responders", "serve", "side_inputs", "text", "understanding"),
 )
 _STEPS = (ast.If, ast.IfExp, ast.For, ast.AsyncFor, ast.While, ast.Assert, ast.ExceptHandler)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
