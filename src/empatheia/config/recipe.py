@@ -528,16 +528,19 @@ def explain_invalid(problem: ValidationError, tree: dict[str, Any], model: Any =
     if first["type"] != "extra_forbidden":
         return f"{where}: {first['msg']} (found {first.get('input')!r})."
     for part in first["loc"][:-1]:
-        if isinstance(part, int):
-            continue
         if model is Recipe and part == "data":
             model = DATA_CONFIGS.get(tree.get("task", "respond"), DataConfig)
-            continue
-        annotation = model.model_fields[part].annotation
-        args = [a for a in getattr(annotation, "__args__", ()) if isinstance(a, type) and issubclass(a, BaseModel)]
-        model = annotation if isinstance(annotation, type) and issubclass(annotation, BaseModel) else args[0]
+        elif not isinstance(part, int):
+            model = _class_of_field(model, part)
     known = list(model.model_fields)
     return f"unknown key {where!r}.{nearest(str(first['loc'][-1]), known)} Accepted here: {', '.join(known)}."
+
+
+def _class_of_field(model: Any, name: str) -> Any:
+    """The class of a field's value, or of those in it if it is a collection."""
+    annotation = model.model_fields[name].annotation
+    args = getattr(annotation, "__args__", ())
+    return next(kind for kind in (annotation, *args) if isinstance(kind, type) and issubclass(kind, BaseModel))
 
 
 def validate_model_fields(fields: dict[str, Any], accepted: list[str], origin: str) -> None:
