@@ -176,8 +176,7 @@ def _value(pair: str, key: str) -> Any:
     from empatheia.listener.steps.settings import check_settings
 
     tree = apply_override({}, pair)
-    value = check_settings(tree, "--set").model_dump()
+    value: Any = check_settings(tree, "--set").model_dump()
     for name in key.split("."):
-        value = value[0] if isinstance(value, tuple | list) else value
-        value = value[name]
+        value = value[0][name] if isinstance(value, tuple | list) else value[name]
     return value
