@@ -193,7 +193,7 @@ class EmpatheiaTrainer(Trainer):
             names = sorted(self.stage.loss_names)
             mine = torch.stack([totals.get(name, torch.zeros((), dtype=torch.long)) for name in names]).to(device)
             summed = self.accelerator.reduce(mine, reduction="sum")
-            totals = dict(zip(names, summed.cpu(), strict=True))  # pyright: ignore
+            totals = dict(zip(names, torch.as_tensor(summed).cpu(), strict=True))
         return batches, totals
 
     def _is_over(self) -> bool:

@@ -23,7 +23,7 @@ from empatheia.decoding.retrieving import PairReader, Row, vectors_of
 from empatheia.dialogue import Example
 from empatheia.errors import ConfigError
 from empatheia.metrics import METRICS
-from empatheia.metrics.retrieval import block_scores, candidate_blocks
+from empatheia.metrics.retrieval import BlockProtocol, block_scores, candidate_blocks
 from empatheia.metrics.score import Score
 from empatheia.resources import load_pretrained, load_weights, resolve_model
 from empatheia.responders.rashkin_retrieval import IGNORED, RashkinRetrieval, RetrievalConfig
@@ -330,9 +330,10 @@ def block_precisions(contexts: np.ndarray, replies: np.ndarray, size: int = BLOC
     found: dict[str, Any] = {}
     if len(contexts) <= size:
         return found
-    for prefix, protocol in (("", "blocks-shuffled"), ("blocks-ordered: ", "blocks-ordered")):
+    protocols: dict[str, BlockProtocol] = {"": "blocks-shuffled", "blocks-ordered: ": "blocks-ordered"}
+    for prefix, protocol in protocols.items():
         metric = METRICS.get("p_at_1_100")(n_candidates=size, protocol=protocol, seed=SHUFFLE_SEED)
-        blocks = candidate_blocks(len(contexts), size, protocol, SHUFFLE_SEED)  # pyright: ignore[reportArgumentType]
+        blocks = candidate_blocks(len(contexts), size, protocol, SHUFFLE_SEED)
         for table, gold in block_scores(contexts, replies, blocks):
             metric.update(table, gold)
         name = f"{prefix}{metric.name}"
