@@ -7,11 +7,11 @@ gold and predicted annotations never share a record.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from empatheia.dialogue import CauseAnnotation, Dialogue, Span, span_dict
+from empatheia.dialogue import CauseAnnotation, Dialogue, Span, Turn, span_dict
 
 PARTS: tuple[str, ...] = ("emotion", "intent", "causes", "words", "mechanisms", "inferences", "reaction")
 """The questions a conversation can be asked, in the order of the five steps (perceive ... react)."""
@@ -132,53 +132,63 @@ class Analysis:
             "id": self.dialogue.id,
             "turns": [{"role": turn.role, "text": turn.text} for turn in turns],
         }
-        for part in ("emotion", "intent", "reaction"):
+        for part, as_dict in _AS_DICT.items():
             if part in self.models:
-                out[part] = [
-                    {"turn": r.turn, "label": r.label, "probabilities": dict(r.probabilities)}
-                    for r in getattr(self, part)
-                ]
-        if "causes" in self.models:
-            out["causes"] = [
-                {
-                    "target": note.target,
-                    "turns": list(note.turns),
-                    "spans": [span_dict(span, turns) for span in note.spans],
-                    "probabilities": list(note.probabilities),
-                    "emotion": note.emotion,
-                    **({"first_read": note.first_read} if note.first_read else {}),
-                }
-                for note in self.causes
-            ]
-        if "words" in self.models:
-            out["words"] = [
-                {"turn": r.turn, "emotion": r.emotion, "words": [span_dict(span, turns) for span in r.words]}
-                for r in self.words
-            ]
-        if "mechanisms" in self.models:
-            out["mechanisms"] = [
-                {
-                    "turn": r.turn,
-                    "mechanism": r.name,
-                    "level": r.level,
-                    "probabilities": list(r.probabilities),
-                    "rationales": [span_dict(span, turns) for span in r.rationales],
-                }
-                for r in self.mechanisms
-            ]
-        if "inferences" in self.models:
-            out["inferences"] = [
-                {
-                    "turn": r.turn,
-                    "relation": r.relation,
-                    "tails": list(r.tails),
-                    "scores": list(r.scores),
-                    "head": r.head,
-                    **({"absent": r.absent} if r.absent else {}),
-                }
-                for r in self.inferences
-            ]
+                out[part] = [as_dict(record, turns) for record in getattr(self, part)]
         out["models"] = dict(self.models)
         out["missing"] = dict(self.missing)
         out["uncertain"] = list(self.uncertain)
         return out
+
+
+def _labels_dict(labels: TurnLabels, turns: Sequence[Turn]) -> dict[str, Any]:
+    return {"turn": labels.turn, "label": labels.label, "probabilities": dict(labels.probabilities)}
+
+
+def _causes_dict(note: CauseAnnotation, turns: Sequence[Turn]) -> dict[str, Any]:
+    return {
+        "target": note.target,
+        "turns": list(note.turns),
+        "spans": [span_dict(span, turns) for span in note.spans],
+        "probabilities": list(note.probabilities),
+        "emotion": note.emotion,
+        **({"first_read": note.first_read} if note.first_read else {}),
+    }
+
+
+def _words_dict(scores: WordScores, turns: Sequence[Turn]) -> dict[str, Any]:
+    words = [span_dict(span, turns) for span in scores.words]
+    return {"turn": scores.turn, "emotion": scores.emotion, "words": words}
+
+
+def _mechanism_dict(mechanism: Mechanism, turns: Sequence[Turn]) -> dict[str, Any]:
+    return {
+        "turn": mechanism.turn,
+        "mechanism": mechanism.name,
+        "level": mechanism.level,
+        "probabilities": list(mechanism.probabilities),
+        "rationales": [span_dict(span, turns) for span in mechanism.rationales],
+    }
+
+
+def _inference_dict(inference: Inference, turns: Sequence[Turn]) -> dict[str, Any]:
+    return {
+        "turn": inference.turn,
+        "relation": inference.relation,
+        "tails": list(inference.tails),
+        "scores": list(inference.scores),
+        "head": inference.head,
+        **({"absent": inference.absent} if inference.absent else {}),
+    }
+
+
+_AS_DICT: Mapping[str, Callable[[Any, Sequence[Turn]], dict[str, Any]]] = {
+    "emotion": _labels_dict,
+    "intent": _labels_dict,
+    "reaction": _labels_dict,
+    "causes": _causes_dict,
+    "words": _words_dict,
+    "mechanisms": _mechanism_dict,
+    "inferences": _inference_dict,
+}
+"""How a record of each part is written, in the order in which the parts are."""

@@ -99,6 +99,37 @@ class _Place:
     answers: dict[str, Answer] = field(default_factory=dict)
 
 
+class _Places:
+    """Items while answers are still coming in, found by dialogue and turn, by text or by context."""
+
+    def __init__(self) -> None:
+        self.all: list[_Place] = []
+        self._by_id: dict[str, _Place] = {}
+        self._by_text: dict[tuple[str, str | None], list[_Place]] = {}
+        self._by_context: dict[str, list[_Place]] = {}
+
+    def find(self, system: str, answer: Answer) -> _Place | None:
+        """The item that a system's answer belongs to, or None."""
+        if answer.id and (place := self._by_id.get(answer.id)) is not None:
+            return place
+        key = text_key(*answer.context)
+        if not key:
+            return None
+        same = _free(self._by_text.get((key, _reference_key(answer)), ()), system, answer)
+        return same or _only_one(self._by_context.get(key, ()), system, answer)
+
+    def add(self, number: int, answer: Answer) -> _Place:
+        """A new item, of which this is the first answer; ``number`` names it if the answer does not."""
+        place = _Place(answer.id or f"#{number}", answer)
+        key = text_key(*answer.context)
+        self.all.append(place)
+        self._by_text.setdefault((key, _reference_key(answer)), []).append(place)
+        self._by_context.setdefault(key, []).append(place)
+        if answer.id:
+            self._by_id[answer.id] = place
+        return place
+
+
 def find_runs(folder: str | Path) -> list[Path]:
     """Run folders below a folder (itself too) whose outputs are replies, in order of their paths.
 
@@ -169,29 +200,17 @@ def align(files: Iterable[AnswerFile]) -> list[Item]:
     names = [system for file in chosen for system in file.answers]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise DataError(f"two files name a system {twice[0]!r}; give them different names.")
-    places: list[_Place] = []
-    by_id: dict[str, _Place] = {}
-    by_text: dict[tuple[str, str | None], list[_Place]] = {}
-    by_context: dict[str, list[_Place]] = {}
-    ordered = sorted(chosen, key=lambda file: not any(a.id for answers in file.answers.values() for a in answers[:1]))
-    for file in ordered:
+    places = _Places()
+    for file in sorted(chosen, key=lambda file: not _names_dialogues(file)):
         for system, answers in file.answers.items():
             for number, answer in enumerate(answers, 1):
-                key, reference = text_key(*answer.context), _reference_key(answer)
-                place = by_id.get(answer.id) if answer.id else None
-                if place is None and key:
-                    place = _free(by_text.get((key, reference), ()), system, answer)
-                if place is None and key:
-                    place = _only_one(by_context.get(key, ()), system, answer)
-                if place is None:
-                    place = _Place(answer.id or f"#{number}", answer)
-                    places.append(place)
-                    by_text.setdefault((key, reference), []).append(place)
-                    by_context.setdefault(key, []).append(place)
-                    if answer.id:
-                        by_id[answer.id] = place
+                place = places.find(system, answer) or places.add(number, answer)
                 place.answers.setdefault(system, answer)
-    return [_item(place) for place in _with_own_ids(places)]
+    return [_item(place) for place in _with_own_ids(places.all)]
+
+
+def _names_dialogues(file: AnswerFile) -> bool:
+    return any(answer.id for answers in file.answers.values() for answer in answers[:1])
 
 
 def text_key(*texts: str) -> str:

@@ -294,12 +294,17 @@ def analyze_shard(task: ShardTask) -> dict[str, Any]:
     ours = [{**flat(record), "analysis": json.dumps(record, ensure_ascii=False)} for record in records]
     table = table.drop_columns(list(_HIDDEN))
     given = set(table.column_names)
+    kinds = {"row": arrow.int64(), "probability": arrow.float64()}
     for name in OWN:
-        kind = arrow.int64() if name == "row" else arrow.float64() if name == "probability" else arrow.string()
-        values = [one.get(name) if one.get(name) != "" else None for one in ours]
-        if name == "probability":
-            values = [None if "error" in one else one["emotions"][one["emotion"]] for one in records]
-        table = table.append_column(f"empatheia_{name}" if name in given else name, arrow.array(values, kind))
+        column = arrow.array(_values(name, records, ours), kinds.get(name, arrow.string()))
+        table = table.append_column(f"empatheia_{name}" if name in given else name, column)
     with whole_file(out) as part:
         arrow.parquet.write_table(table, part, compression="zstd")
     return finish(out, task.key, {"rows": len(records), "bad": sum("error" in record for record in records)})
+
+
+def _values(name: str, records: Sequence[dict[str, Any]], ours: Sequence[dict[str, Any]]) -> list[Any]:
+    """A column of ours: the probability as it is, the others as a table has them; None where there is nothing."""
+    if name == "probability":
+        return [None if "error" in one else one["emotions"][one["emotion"]] for one in records]
+    return [one.get(name) if one.get(name) != "" else None for one in ours]

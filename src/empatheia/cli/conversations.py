@@ -157,11 +157,7 @@ def _texts(rows: Iterable[Row], bad: list[Row]) -> Iterator[str]:
 
 def _grouped(rows: Iterator[Row], speaker: str | None) -> Iterator[Row]:
     """Rows with the same conversation id as one conversation; without such a column each row stays as it is."""
-    first: list[Row] = []
-    for row in rows:
-        first.append(row)
-        if row.fields is not None or len(first) == PROBE_LINES:
-            break
+    first = _up_to_columns(rows)
     everything = chain(first, rows)
     names = (first[-1].fields or {}) if first else {}
     key = next((name for name in CONVERSATION_COLUMNS if name in names), None)
@@ -170,17 +166,33 @@ def _grouped(rows: Iterator[Row], speaker: str | None) -> Iterator[Row]:
         return
     role = next((name for name in ROLE_COLUMNS if name in names), None)
     seen: set[str] = set()
+    for identity, group in _neighbours(everything, key):
+        yield _conversation(group, identity, role, speaker, seen)
+
+
+def _up_to_columns(rows: Iterator[Row]) -> list[Row]:
+    """The first rows, up to one whose columns are known."""
+    first: list[Row] = []
+    for row in rows:
+        first.append(row)
+        if row.fields is not None or len(first) == PROBE_LINES:
+            break
+    return first
+
+
+def _neighbours(rows: Iterable[Row], key: str) -> Iterator[tuple[str, list[Row]]]:
+    """Rows in a line with the same value of a column, and the value; one without goes with those before it."""
     group: list[Row] = []
     current: str | None = None
-    for row in everything:
+    for row in rows:
         own = row.fields[key] if row.fields is not None and key in row.fields else current
         if group and own != current:
-            yield _conversation(group, str(current), role, speaker, seen)
+            yield str(current), group
             group = []
         current = own
         group.append(row)
     if group:
-        yield _conversation(group, str(current), role, speaker, seen)
+        yield str(current), group
 
 
 def _conversation(rows: list[Row], identity: str, role: str | None, speaker: str | None, seen: set[str]) -> Row:

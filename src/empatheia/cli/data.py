@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from empatheia.cli.output import show, visible
+from empatheia.cli.output import aligned, show, visible
 
 if TYPE_CHECKING:
     from empatheia.corpora.loading import LoadedCorpus
@@ -293,10 +293,5 @@ def _print_table(header: Sequence[str], rows: Sequence[Sequence[str]], first_num
             table.add_row(*(Text(visible(cell)) for cell in row))
         Console().print(table)
         return
-    widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
-    for row in (header, *rows):
-        cells = [
-            cell.rjust(width) if first_number is not None and i >= first_number else cell.ljust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        show("  ".join(cells).rstrip())
+    for line in aligned((header, *rows), range(len(header) if first_number is None else first_number, len(header))):
+        show(line)

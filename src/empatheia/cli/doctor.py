@@ -111,29 +111,44 @@ def _requirements() -> list[str]:
 def _models() -> Iterator[Check]:
     if importlib.util.find_spec("torch") is None or importlib.util.find_spec("transformers") is None:
         return
-    from empatheia.checkpoints.catalogue import DEFAULT, bundled_root, describe_model, known_models
+    yield _bundled()
+    yield _listener()
+    yield _more_models()
+
+
+def _bundled() -> Check:
+    from empatheia.checkpoints.catalogue import DEFAULT, bundled_root, describe_model
 
     default = bundled_root() / DEFAULT
-    if default.is_dir():
-        entry = describe_model(default, DEFAULT)
-        text = entry.fault or f"{entry.title} ({entry.system}, {entry.megabytes:.1f} MB, {entry.licence})"
-        remedy = REINSTALL if entry.fault else ""
-        yield Check("bundled model", "missing" if entry.fault else "ok", text, remedy)
-    else:
-        yield Check("bundled model", "missing", f"not at {default}", REINSTALL)
-    from empatheia.checkpoints.catalogue import perceiver
+    if not default.is_dir():
+        return Check("bundled model", "missing", f"not at {default}", REINSTALL)
+    entry = describe_model(default, DEFAULT)
+    if entry.fault:
+        return Check("bundled model", "missing", entry.fault, REINSTALL)
+    facts = f"{entry.system}, {entry.megabytes:.1f} MB, {entry.licence}"
+    return Check("bundled model", "ok", f"{entry.title} ({facts})")
 
-    if perceiver() == DEFAULT:
+
+def _listener() -> Check:
+    from empatheia.checkpoints.catalogue import DEFAULT, bundled_root, describe_model, perceiver
+
+    name = perceiver()
+    if name == DEFAULT:
         text = "the small bundled model perceives: the base encoder of the better one is not here"
-        yield Check("listener", "optional", text, "empatheia models get listener")
-    else:
-        entry = describe_model(bundled_root() / perceiver(), perceiver())
-        text = entry.fault or f"{entry.title} perceives ({entry.system}), a reflection answers"
-        yield Check("listener", "missing" if entry.fault else "ok", text, REINSTALL if entry.fault else "")
+        return Check("listener", "optional", text, "empatheia models get listener")
+    entry = describe_model(bundled_root() / name, name)
+    if entry.fault:
+        return Check("listener", "missing", entry.fault, REINSTALL)
+    return Check("listener", "ok", f"{entry.title} perceives ({entry.system}), a reflection answers")
+
+
+def _more_models() -> Check:
+    from empatheia.checkpoints.catalogue import known_models
+
     others = [entry for entry in known_models() if entry.origin != "bundled"]
     places = sorted({str(Path(entry.folder).parent) for entry in others})
     mirror = os.environ.get("EMPATHEIA_MODELS", "").strip()
-    yield Check(
+    return Check(
         "more models",
         "ok" if others else "optional",
         f"{len(others)} in {' and '.join(places) or mirror or 'EMPATHEIA_MODELS (unset)'}",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from empatheia.cli.output import Line, labelled, shortened, visible
+from empatheia.cli.output import Line, labelled, listed, shortened, visible
 from empatheia.dialogue import Candidate, Explanation, Reply
 
 MOST_PIECES = 40
@@ -21,20 +21,14 @@ def explanation_lines(reply: Reply) -> list[Line]:
     lines = [labelled("emotion", _emotion(why))]
     words = ", ".join(visible(span.of(why.turns)) for span in why.targets)
     lines.append(labelled("about", f"{words or 'no word'}{_by(why.targets_from)}"))
-    for place, text in enumerate(why.worlds[1 : MOST_DISTRACTORS + 1]):
-        by = _by(why.distractors_from) if place == 0 else ""
-        lines.append(labelled("not" if place == 0 else "", shortened(visible(text), 100) + by))
-    if (n_more := len(why.worlds) - 1 - MOST_DISTRACTORS) > 0:
-        lines.append(labelled("", f"... and {n_more} more"))
+    lines += _distractors(why)
     told = [f"{r['relation']}: {'; '.join(r['tails'])}" for r in why.inferences if r["tails"]]
-    lines += [labelled("likely" if place == 0 else "", visible(text)) for place, text in enumerate(told)]
+    lines += listed("likely", map(visible, told))
     lines.append(labelled("intent", f"{why.intent or 'none wanted'}{_by(why.intent_from)}"))
     lines += [line for place, own in enumerate(why.candidates) for line in _candidate(place, own, why)]
     if why.belief:
-        said = " ".join(f"{visible(piece).strip()} {value:.2f}".strip() for piece, value in why.belief[:MOST_PIECES])
-        lines.append(labelled("belief", said + (" ..." if len(why.belief) > MOST_PIECES else "")))
-    for place, (what, reason) in enumerate(why.missing.items()):
-        lines.append(labelled("missing" if place == 0 else "", f"{what}: {reason}"))
+        lines.append(labelled("belief", _belief(why)))
+    lines += listed("missing", (f"{what}: {reason}" for what, reason in why.missing.items()))
     return lines
 
 
@@ -45,6 +39,22 @@ def _emotion(why: Explanation) -> str:
     is_even = len(set(why.prior.values())) <= 1
     carried = "" if is_even else f", {before:.1%} from the turns before"
     return f"{why.emotion} {why.emotions[why.emotion]:.1%}{carried}{_by(why.emotion_from)}"
+
+
+def _distractors(why: Explanation) -> list[Line]:
+    """What the reply is not about, with where that is from, and how many more there are."""
+    lines: list[Line] = []
+    for place, text in enumerate(why.worlds[1 : MOST_DISTRACTORS + 1]):
+        by = _by(why.distractors_from) if place == 0 else ""
+        lines.append(labelled("not" if place == 0 else "", shortened(visible(text), 100) + by))
+    if (n_more := len(why.worlds) - 1 - MOST_DISTRACTORS) > 0:
+        lines.append(labelled("", f"... and {n_more} more"))
+    return lines
+
+
+def _belief(why: Explanation) -> str:
+    said = " ".join(f"{visible(piece).strip()} {value:.2f}".strip() for piece, value in why.belief[:MOST_PIECES])
+    return said + (" ..." if len(why.belief) > MOST_PIECES else "")
 
 
 def _candidate(place: int, own: Candidate, why: Explanation) -> list[Line]:

@@ -65,19 +65,27 @@ def _about(analysis: Analysis, index: int, turns: Sequence[Turn]) -> Iterable[Li
     """Everything that was said of a turn, part by part."""
     yield from _labels("feels", "bold", analysis.emotion, index)
     yield from _labels("intent", "bold", analysis.intent, index)
-    for note in analysis.causes:
-        if note.target == index:
-            told = "; ".join(_cause(turn, note.spans, note.probabilities, turns) for turn in note.turns)
-            yield [_label("because"), (told or "no cause found up to here", "yellow" if told else "dim")]
-    for scores in analysis.words:
-        if scores.turn == index:
-            words = [f"{visible(word.of(turns))} {word.score or 0.0:.2f}" for word in scores.top(TOP_WORDS)]
-            yield [_label("words"), (", ".join(words), "yellow")]
+    yield from _causes(analysis, index, turns)
+    yield from _words(analysis, index, turns)
     if shown := [m for m in analysis.mechanisms if m.turn == index]:
         yield [_label("shows"), ("; ".join(_mechanism(m.name, m.level, m.rationales, turns) for m in shown), "green")]
     if tails := [inference for inference in analysis.inferences if inference.turn == index and inference.tails]:
         yield [_label("likely"), ("; ".join(map(_inference, tails)), "")]
     yield from _labels("reply", "green", analysis.reaction, index)
+
+
+def _causes(analysis: Analysis, index: int, turns: Sequence[Turn]) -> Iterator[Line]:
+    for note in analysis.causes:
+        if note.target == index:
+            told = "; ".join(_cause(turn, note.spans, note.probabilities, turns) for turn in note.turns)
+            yield [_label("because"), (told or "no cause found up to here", "yellow" if told else "dim")]
+
+
+def _words(analysis: Analysis, index: int, turns: Sequence[Turn]) -> Iterator[Line]:
+    for scores in analysis.words:
+        if scores.turn == index:
+            words = [f"{visible(word.of(turns))} {word.score or 0.0:.2f}" for word in scores.top(TOP_WORDS)]
+            yield [_label("words"), (", ".join(words), "yellow")]
 
 
 def _labels(name: str, style: str, records: Sequence[TurnLabels], index: int) -> Iterator[Line]:

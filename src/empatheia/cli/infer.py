@@ -15,6 +15,7 @@ import typer
 from empatheia.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
+    from empatheia.cli.rows import Row
     from empatheia.dialogue import Dialogue
 
 INSTALLED = "inferences"  # the name under which `empatheia analyze` looks for the provider
@@ -185,35 +186,59 @@ def _dialogues(
     file: str, split: str, column: str | None, speaker: str | None, limit: int | None
 ) -> Iterator[tuple[int, Dialogue]]:
     """Conversations with their row numbers, from 1; a row that cannot be read is told and left out."""
-    from empatheia.checkpoints.inputs import as_conversation
-    from empatheia.cli.conversations import read_conversations, read_stream
     from empatheia.cli.output import say
     from empatheia.cli.rows import looks_like_file
     from empatheia.corpora import CORPORA
-    from empatheia.dialogue import Dialogue, Turn
-    from empatheia.text.readable import readable
 
     if not looks_like_file(file) and file in CORPORA:
         names = [name.strip() for name in split.split(",") if name.strip()]
         corpus = (dialogue for name in names for dialogue in CORPORA.get(file)(name))
         yield from islice(enumerate(corpus, 1), limit)
         return
-    if file != "-" and not Path(file).is_file():
+    for row in islice(_rows(file, column, speaker), limit):
+        try:
+            dialogue = _readable(row)
+        except DataError as error:
+            say(f"row {row.number}: {error}")
+            continue
+        yield row.number, dialogue
+
+
+def _rows(file: str, column: str | None, speaker: str | None) -> Iterator[Row]:
+    """Rows of a file, or of stdin.
+
+    Raises:
+        DataError: There is no such file.
+    """
+    from empatheia.cli.conversations import read_conversations, read_stream
+    from empatheia.cli.output import say
+    from empatheia.corpora import CORPORA
+
+    if file == "-":
+        return read_stream(sys.stdin.buffer, column, speaker, say)
+    if not Path(file).is_file():
         raise DataError(
             f"no such file: {file}. Give a row file (.jsonl, .csv, .txt), '-' for stdin, or a corpus: "
             f"{', '.join(CORPORA.names())}."
         )
-    rows = read_stream(sys.stdin.buffer, column, speaker, say) if file == "-" else None
-    for row in islice(rows or read_conversations(Path(file), column, speaker, say), limit):
-        try:
-            if row.error is not None or row.item is None:
-                raise DataError(row.error or "is empty.")
-            d = as_conversation(row.item)
-        except DataError as error:
-            say(f"row {row.number}: {error}")
-            continue
-        identity = d.id or ("" if row.id is None else str(row.id))
-        yield row.number, Dialogue(identity, tuple(Turn(turn.role, readable(turn.text)) for turn in d.turns))
+    return read_conversations(Path(file), column, speaker, say)
+
+
+def _readable(row: Row) -> Dialogue:
+    """The conversation of a row, its texts mended.
+
+    Raises:
+        DataError: There is none.
+    """
+    from empatheia.checkpoints.inputs import as_conversation
+    from empatheia.dialogue import Dialogue, Turn
+    from empatheia.text.readable import readable
+
+    if row.error is not None or row.item is None:
+        raise DataError(row.error or "is empty.")
+    given = as_conversation(row.item)
+    identity = given.id or ("" if row.id is None else str(row.id))
+    return Dialogue(identity, tuple(Turn(turn.role, readable(turn.text)) for turn in given.turns))
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from empatheia.cli.output import show
+from empatheia.cli.output import aligned, show
 
 if TYPE_CHECKING:
     from empatheia.judging.judge import Judgement
@@ -134,11 +134,7 @@ def _lines(result: Judgement) -> Iterator[str]:
                 f"{each.kinds.get('halved', 0):,}",
             )
         )
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    for row in rows:
-        yield "  " + "  ".join(
-            c.rjust(w) if i else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))
-        )
+    yield from (f"  {line}" for line in aligned(rows, range(1, len(rows[0]))))
     biased = [f"{each.criterion} {each.first_share:.0f} %" for each in result.criteria if each.first_share is not None]
     if biased:
         yield f"choices that fell on the reply shown first (50 without bias): {', '.join(biased)}"

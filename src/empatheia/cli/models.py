@@ -162,13 +162,11 @@ def train_models(
     import time
 
     from empatheia.cli.output import print_json, say
-    from empatheia.config import SIZES
-    from empatheia.registry import nearest
+    from empatheia.config import check_recipe_size
     from empatheia.training.install import EVERYTHING, models_named
 
     chosen = models_named(names)
-    if size not in SIZES:
-        raise ConfigError(f"unknown size {size!r}.{nearest(size, list(SIZES))} Accepted: {', '.join(SIZES)}.")
+    check_recipe_size(size)
     if size == "smoke" and not stand_in:
         raise ConfigError(
             "size smoke makes stand-ins that know nothing: add --stand-in to install them for a test, or take size cpu."

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import IO, Any, cast
 
 from empatheia.dialogue import Reply, Span, Turn, Understanding
@@ -115,20 +115,28 @@ def understanding_lines(
     for index, turn in enumerate(understanding.turns[first:], first):
         spans = [span for span in understanding.causes if span.turn == index]
         lines.append([_label(turn.role), *marked_turn(turn, spans, plain)])
-    ranked = sorted(understanding.emotions.items(), key=lambda item: -item[1])[:top]
-    if top and not understanding.names_emotion:
-        ranked = []
-        lines.append(labelled("feels", NO_EMOTION))
-    for place, (name, probability) in enumerate(ranked):
-        lines.append([_label("feels" if place == 0 else ""), *_bar(name, probability, plain)])
-    if top and understanding.sides:
-        side = max(understanding.sides, key=lambda name: understanding.sides[name])
-        lines.append([_label("side"), (f"{side:<13}", "bold"), (f"{understanding.sides[side]:.1%}", "")])
+    if top:
+        lines += _feelings(understanding, top, plain)
     for place, span in enumerate(understanding.causes[:5]):
         score = "" if span.score is None else f" ({span.score:.2f})"
         text = shortened(visible(span.of(understanding.turns)), 100)
         lines.append([_label("because" if place == 0 else ""), (text, "yellow"), (score, "dim")])
     lines += [[_label("uncertain"), (reason, "magenta")] for reason in understanding.uncertain]
+    return lines
+
+
+def _feelings(understanding: Understanding, top: int, is_plain: bool) -> list[Line]:
+    """The strongest emotions as bars, or that none is named, and the stronger side."""
+    lines: list[Line] = []
+    if understanding.names_emotion:
+        ranked = sorted(understanding.emotions.items(), key=lambda item: -item[1])[:top]
+        for place, (name, probability) in enumerate(ranked):
+            lines.append([_label("feels" if place == 0 else ""), *_bar(name, probability, is_plain)])
+    else:
+        lines.append(labelled("feels", NO_EMOTION))
+    if understanding.sides:
+        side = max(understanding.sides, key=lambda name: understanding.sides[name])
+        lines.append([_label("side"), (f"{side:<13}", "bold"), (f"{understanding.sides[side]:.1%}", "")])
     return lines
 
 
@@ -183,6 +191,24 @@ def shortened(text: str, width: int) -> str:
 def labelled(name: str, text: str) -> Line:
     """A line with a label in front, empty for a line that goes on."""
     return [_label(name), (text, "")]
+
+
+def listed(name: str, texts: Iterable[str]) -> list[Line]:
+    """A line each, the label in front of the first."""
+    return [labelled("" if place else name, text) for place, text in enumerate(texts)]
+
+
+def aligned(rows: Sequence[Sequence[str]], right: Container[int]) -> Iterator[str]:
+    """Rows of a table with columns of even width.
+
+    Args:
+        rows: Of as many cells each.
+        right: Places of the columns that stand to the right, as numbers do.
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = [c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))]
+        yield "  ".join(cells).rstrip()
 
 
 def _label(name: str) -> Segment:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
@@ -11,6 +12,7 @@ import typer
 from empatheia.cli.output import say, show
 
 if TYPE_CHECKING:
+    from empatheia.config import Recipe
     from empatheia.reports.reproduction import MissingRun, TableReport
     from empatheia.reports.targets import Target
 
@@ -57,7 +59,7 @@ def reproduce(
     """
     from empatheia.config import recipes_root
     from empatheia.listener.systems import results_root
-    from empatheia.reports.reproduction_pages import overview_text, to_text
+    from empatheia.reports.reproduction_pages import overview_text
     from empatheia.reports.targets import read_targets, tables_named
     from empatheia.reports.targets import tables as all_tables
 
@@ -68,17 +70,12 @@ def reproduce(
     if shipped is not None and not results.is_dir():
         say(f"run records: those that came with empatheia, {shipped}")
 
-    def made() -> list[TableReport]:
-        return _reports(chosen, targets, shipped, results, runs or (), size)
-
-    reports, failed = made(), []
+    read_reports = partial(_reports, chosen, targets, shipped, results, runs or (), size)
+    reports, failed = read_reports(), []
     if train and (missing := [run for report in reports for run in report.missing]):
         failed = _train(missing, size, budget, run_out, results)
-        reports = made()
-    text = "\n\n".join(to_text(report) for report in reports) if tables else overview_text(reports)
-    if tables and out is not None:
-        written = [path for report in reports for path in _write(report, out, plots)]
-        text += f"\nwritten: {', '.join(map(str, written))}"
+        reports = read_reports()
+    text = _told(reports, out, plots) if tables else overview_text(reports)
     if as_json:
         from empatheia.cli.output import print_json
 
@@ -90,6 +87,17 @@ def reproduce(
         raise typer.Exit(1)
 
 
+def _told(reports: Sequence[TableReport], out: Path | None, plots: bool) -> str:
+    """The tables in short, and the files where they are written in full."""
+    from empatheia.reports.reproduction_pages import to_text
+
+    text = "\n\n".join(map(to_text, reports))
+    if out is None:
+        return text
+    written = [path for report in reports for path in _write(report, out, plots)]
+    return f"{text}\nwritten: {', '.join(map(str, written))}"
+
+
 def _check_options(
     size: str, has_tables: bool, train: bool, budget: float | None, out: Path | None, plots: bool
 ) -> None:
@@ -98,12 +106,10 @@ def _check_options(
     Raises:
         ConfigError: They do not; says what would.
     """
-    from empatheia.config import SIZES
+    from empatheia.config import check_recipe_size
     from empatheia.errors import ConfigError
-    from empatheia.registry import nearest
 
-    if size not in SIZES:
-        raise ConfigError(f"unknown size {size!r}.{nearest(size, list(SIZES))} Accepted: {', '.join(SIZES)}.")
+    check_recipe_size(size)
     if budget is not None and not train:
         raise ConfigError("--budget goes with --train.")
     if plots and out is None:
@@ -157,24 +163,31 @@ def _train(missing: Sequence[MissingRun], size: str, budget: float | None, out: 
     """Makes each missing run once, behind the runs it reads, and keeps its record; returns the recipes that failed."""
     import time
 
-    from empatheia.config import load_recipe
-    from empatheia.config.needs import RUNS, runs_to_make_first
+    from empatheia.config.needs import RUNS
     from empatheia.reports.results_page import keep
     from empatheia.training.runner import run_all
 
-    wanted = {(run.target.file, seed): None for run in missing for seed in run.seeds}
-    recipes = [load_recipe(file, size=size, seed=seed) for file, seed in wanted]
-    first = [run.load() for run in runs_to_make_first(recipes)]
-    made = {(recipe.name, recipe.size, recipe.seed) for recipe in first}
-    recipes = [recipe for recipe in recipes if (recipe.name, recipe.size, recipe.seed) not in made]
+    first, recipes = _recipes_to_run(missing, size)
     failed = []
     for group, place in ((first, RUNS), (recipes, out)):
         begun = time.monotonic()
         for status in run_all(group, place, budget_minutes=budget, goes_on=True) if group else ():
-            if status.state.endswith("finished"):
+            if status.is_finished:
                 keep(status.folder, results)
             say(f"{status.recipe}: {status.state} ({status.error or status.folder})")
             failed += [status.recipe] if status.state == "failed" else []
         if group and budget is not None:
             budget = max(0.0, budget - (time.monotonic() - begun) / 60)
     return failed
+
+
+def _recipes_to_run(missing: Sequence[MissingRun], size: str) -> tuple[list[Recipe], list[Recipe]]:
+    """Recipes whose runs are read by others, then those of the missing runs; none is in both."""
+    from empatheia.config import load_recipe
+    from empatheia.config.needs import runs_to_make_first
+
+    wanted = {(run.target.file, seed): None for run in missing for seed in run.seeds}
+    recipes = [load_recipe(file, size=size, seed=seed) for file, seed in wanted]
+    first = [run.load() for run in runs_to_make_first(recipes)]
+    made = {(recipe.name, recipe.size, recipe.seed) for recipe in first}
+    return first, [recipe for recipe in recipes if (recipe.name, recipe.size, recipe.seed) not in made]

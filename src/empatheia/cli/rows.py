@@ -221,17 +221,72 @@ def _turn_of(turn: Any, index: int) -> Turn:
     raise DataError(f"turn {index} is {turn!r:.60}; accepted: a string, or an object with role and text.")
 
 
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """The columns of a CSV file.
+
+    Attributes:
+        header: Their names as they stand.
+        text: Place of the one with the text.
+        with_fields: Whether rows keep all their cells by lower-case name.
+        own: Their names, those of the same name numbered.
+    """
+
+    header: Sequence[str]
+    text: int
+    with_fields: bool
+    own: Sequence[str]
+
+    @property
+    def blank(self) -> Mapping[str, str]:
+        """A row without a text in any column."""
+        return dict.fromkeys(self.own, "")
+
+    def row(self, number: int, cells: Sequence[str]) -> Row:
+        """The row of these cells; bad if it has no text that can be read."""
+        given = ({**self.blank, **dict(zip(self.own, cells, strict=False))},)
+        if len(cells) <= self.text:
+            reason = f"has {len(cells)} of {len(self.header)} columns, so none for {self.header[self.text]!r}."
+            return Row(number, None, reason, cells=given)
+        try:
+            cells[self.text].encode("utf-8")
+        except UnicodeEncodeError as error:
+            return Row(number, None, _undecodable(error), cells=given)
+        identity = next((cell for name, cell in zip(self.header, cells, strict=False) if name == "id"), None)
+        fields = dict(zip(map(str.lower, self.header), cells, strict=False)) if self.with_fields else None
+        return Row(number, cells[self.text], None, identity, fields, given)
+
+
 def _csv_rows(stream: BinaryIO, path: Path, column: str | None, with_fields: bool) -> Iterator[Row]:
-    decoded: Iterable[str] = (raw.decode("utf-8", "surrogateescape") for raw in stream)
+    lines = _csv_lines(stream)
+    header, delimiter = _header(next(lines, "").removeprefix("\ufeff"), path)
+    text = header.index(_choose_column(header, column, where=f"{path} "))
+    columns = _Columns(header, text, with_fields, _own_names(header))
+    for number, (cells, reason) in enumerate(_csv_cells(lines, delimiter), 1):
+        if reason is None:
+            yield columns.row(number, cells)
+        else:
+            yield Row(number, None, reason, cells=(columns.blank,))
+
+
+def _csv_lines(stream: BinaryIO) -> Iterator[str]:
+    """Lines with their ends; bytes that are not UTF-8 are kept as halves of characters."""
     if _has_old_line_ends(stream):
-        decoded = io.TextIOWrapper(stream, "utf-8", "surrogateescape", newline="\r")
-    lines = iter(decoded)
-    header_line = next(lines, "").removeprefix("\ufeff")
-    if not header_line.strip():
+        return io.TextIOWrapper(stream, "utf-8", "surrogateescape", newline="\r")
+    return (raw.decode("utf-8", "surrogateescape") for raw in stream)
+
+
+def _header(line: str, path: Path) -> tuple[list[str], str]:
+    """Names of the columns, and what stands between cells.
+
+    Raises:
+        DataError: The line names no columns, or too many.
+    """
+    if not line.strip():
         raise DataError(f"{path} is empty; its first line must name the columns.")
-    delimiter = max("\t" if path.suffix.lower() == ".tsv" else ",;\t", key=header_line.count)
+    delimiter = max("\t" if path.suffix.lower() == ".tsv" else ",;\t", key=line.count)
     try:
-        header = [name.strip() for name in next(csv_reader([header_line], delimiter=delimiter))]
+        header = [name.strip() for name in next(csv_reader([line], delimiter=delimiter))]
     except csv.Error as error:
         raise DataError(f"{path}: its first line must name the columns, and is not readable as CSV: {error}.") from None
     if len(header) > _MAX_COLUMNS:
@@ -239,43 +294,27 @@ def _csv_rows(stream: BinaryIO, path: Path, column: str | None, with_fields: boo
             f"{path}: its first line names {len(header):,} columns; at most {_MAX_COLUMNS:,} are read."
             " Keep the column of texts and those you need."
         )
-    name = _choose_column(header, column, where=f"{path} ")
-    index, id_index = header.index(name), header.index("id") if "id" in header else None
+    return header, delimiter
+
+
+def _csv_cells(lines: Iterator[str], delimiter: str) -> Iterator[tuple[list[str], str | None]]:
+    """Cells of each row below the header, or why there are none; a blank line between rows is not a row."""
     reader = csv_reader(lines, delimiter=delimiter)
-    columns, number = _own_names(header), 0
-    blank = dict.fromkeys(columns, "")
     while True:
-        number += 1
         first_line = reader.line_num + 2  # the header is line 1
         try:
             cells = next(reader)
         except StopIteration:
             return
         except csv.Error as error:
-            reason = f"not readable as CSV: {error} (line {reader.line_num + 1})."
-            yield Row(number, None, reason, cells=(blank,))
+            yield [], f"not readable as CSV: {error} (line {reader.line_num + 1})."
             continue
         last_line = reader.line_num + 1
         if last_line - first_line > _MAX_LINES_PER_ROW:
             lost = f"lines {first_line} to {last_line} were read as one row"
-            reason = f"a quotation mark is opened and not closed: {lost}. Close or double it."
-            yield Row(number, None, reason, cells=(blank,))
-            continue
-        if not cells:  # a blank line between rows is not a row
-            number -= 1
-            continue
-        own = ({**blank, **dict(zip(columns, cells, strict=False))},)
-        if len(cells) <= index:
-            yield Row(number, None, f"has {len(cells)} of {len(header)} columns, so none for {name!r}.", cells=own)
-            continue
-        try:
-            cells[index].encode("utf-8")
-        except UnicodeEncodeError as error:
-            yield Row(number, None, _undecodable(error), cells=own)
-            continue
-        identity = cells[id_index] if id_index is not None and id_index < len(cells) else None
-        fields = dict(zip(map(str.lower, header), cells, strict=False)) if with_fields else None
-        yield Row(number, cells[index], None, identity, fields, own)
+            yield [], f"a quotation mark is opened and not closed: {lost}. Close or double it."
+        elif cells:
+            yield cells, None
 
 
 def _own_names(header: Sequence[str]) -> list[str]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from empatheia.cli.output import show
+from empatheia.cli.output import aligned, show
 
 if TYPE_CHECKING:
     from empatheia.corpora.replies import ReplyFile
@@ -101,19 +101,22 @@ def _lines(file: ReplyFile, scores: Sequence[SystemScores], profile: str | None)
         yield f"all: {shared}"
     if scores[0].missing:
         yield "not measured:"
-        width = max(len(column.name) for column, _ in scores[0].missing)
-        for column, reason in scores[0].missing:
-            yield f"  {column.name:<{width}}  {reason}"
+        yield from _indented([(column.name, reason) for column, reason in scores[0].missing], right=())
     for each in scores:
-        for what, lines in (("replies", each.blank_replies), ("references", each.blank_references)):
-            if lines:
-                more = ", ..." if len(lines) > _SHOWN_LINES else ""
-                found = ", ".join(map(str, lines[:_SHOWN_LINES]))
-                yield f"{each.system}: {len(lines):,} blank {what} (items at lines {found}{more})"
+        yield from _blank(each)
     if file.reported:
         found = ", ".join(f"{name} {value:g}" for name, value in file.reported.items())
         yield f"stated in the file, not measured here: {found}"
     yield from (f"note: {note}" for note in file.notes)
+
+
+def _blank(scores: SystemScores) -> Iterator[str]:
+    """How many replies and references are blank, and where the first of them stand."""
+    for what, lines in (("replies", scores.blank_replies), ("references", scores.blank_references)):
+        if lines:
+            more = ", ..." if len(lines) > _SHOWN_LINES else ""
+            found = ", ".join(map(str, lines[:_SHOWN_LINES]))
+            yield f"{scores.system}: {len(lines):,} blank {what} (items at lines {found}{more})"
 
 
 def _one(scores: SystemScores, shared: object) -> Iterator[str]:
@@ -124,7 +127,7 @@ def _one(scores: SystemScores, shared: object) -> Iterator[str]:
         (cell.column.name, cell.show(), _between(cell), cell.unit, _metric(cell), _own(cell, shared))
         for cell in scores.cells
     ]
-    yield from _table(rows, right={1})
+    yield from _indented(rows, right={1})
 
 
 def _several(scores: Sequence[SystemScores]) -> Iterator[str]:
@@ -136,7 +139,7 @@ def _several(scores: Sequence[SystemScores]) -> Iterator[str]:
         rows.append((each.system, f"{each.n:,}", *(cells[n].show() if n in cells else "-" for n in names)))
         if any(cell.interval for cell in each.cells):
             rows.append(("", "", *(_between(cells[n]) if n in cells else "" for n in names)))
-    yield from _table(rows, right=set(range(1, len(names) + 2)))
+    yield from _indented(rows, right=range(1, len(names) + 2))
 
 
 def _signatures(scores: Sequence[SystemScores]) -> Iterator[str]:
@@ -148,8 +151,8 @@ def _signatures(scores: Sequence[SystemScores]) -> Iterator[str]:
     for each in scores:
         for cell in each.cells:
             seen.setdefault(cell.column.name, cell)
-    yield from _table(
-        [(name, cell.unit, _metric(cell), _own(cell, shared)) for name, cell in seen.items()], right=set()
+    yield from _indented(
+        [(name, cell.unit, _metric(cell), _own(cell, shared)) for name, cell in seen.items()], right=()
     )
 
 
@@ -169,8 +172,5 @@ def _between(cell: Cell) -> str:
     return f"{cell.show(cell.interval[0])}-{cell.show(cell.interval[1])}"
 
 
-def _table(rows: Sequence[Sequence[str]], right: set[int]) -> Iterator[str]:
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    for row in rows:
-        cells = [c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))]
-        yield "  " + "  ".join(cells).rstrip()
+def _indented(rows: Sequence[Sequence[str]], right: Container[int]) -> Iterator[str]:
+    return (f"  {line}" for line in aligned(rows, right))

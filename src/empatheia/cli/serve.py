@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import Annotated, Optional
 
 import typer
@@ -81,23 +82,13 @@ def serve(
     empatheia serve --upstream http://localhost:8000/v1 --llm NAME --fallback
     EMPATHEIA_KEYS=secret empatheia serve --host 0.0.0.0 --api-key-env EMPATHEIA_KEYS --workers 2
     """
-    if (upstream is None) != (llm is None):
-        raise ConfigError("give both --upstream URL and --llm NAME, or neither.")
-    if fallback and upstream is None:
-        raise ConfigError("--fallback goes with --upstream: without it the listeners here answer anyway.")
-    if root_path and not root_path.startswith("/"):
-        raise ConfigError(f"--root-path is {root_path!r}; accepted: a path that begins with /, e.g. /empatheia.")
-    try:
-        import fastapi  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ModuleNotFoundError as error:
-        raise MissingDependencyError(NEEDS) from error
+    _check_options(upstream, llm, fallback, root_path)
+    _check_installed()
     from empatheia.cli.guarding import open_care
     from empatheia.cli.output import say, show
     from empatheia.serve.run import LOOPBACK, Launch, run
     from empatheia.serve.settings import Batching, ServerSettings, Upstream
 
-    names = tuple(allowed_host or ())
     settings = ServerSettings(
         models=tuple(model or ()),
         default=default,
@@ -109,7 +100,7 @@ def serve(
         if upstream is None or llm is None
         else Upstream(url=upstream, llm=llm, key_env=key_env, timeout=timeout, fallback=fallback),
         cors=tuple(cors or ()),
-        hosts=(*names, *(name for name in LOOPBACK if host in LOOPBACK and name not in names)),
+        hosts=_accepted_hosts(host, allowed_host or ()),
         root_path=root_path.rstrip("/"),
         log_text=log_text,
     )
@@ -138,6 +129,41 @@ def serve(
         key_env=api_key_env,
     )
     run(launch, told)
+
+
+def _check_options(upstream: str | None, llm: str | None, fallback: bool, root_path: str) -> None:
+    """Whether the options are known and go together.
+
+    Raises:
+        ConfigError: They do not; says what would.
+    """
+    if (upstream is None) != (llm is None):
+        raise ConfigError("give both --upstream URL and --llm NAME, or neither.")
+    if fallback and upstream is None:
+        raise ConfigError("--fallback goes with --upstream: without it the listeners here answer anyway.")
+    if root_path and not root_path.startswith("/"):
+        raise ConfigError(f"--root-path is {root_path!r}; accepted: a path that begins with /, e.g. /empatheia.")
+
+
+def _check_installed() -> None:
+    """Whether the packages of a server are here.
+
+    Raises:
+        MissingDependencyError: They are not; says how to get them.
+    """
+    try:
+        import fastapi  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError(NEEDS) from error
+
+
+def _accepted_hosts(host: str, names: Sequence[str]) -> tuple[str, ...]:
+    """The host names given and, on a loopback address, all of its own."""
+    from empatheia.serve.run import LOOPBACK
+
+    own = LOOPBACK if host in LOOPBACK else ()
+    return (*names, *(name for name in own if name not in names))
 
 
 def _log_requests(quiet: bool) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
 from empatheia.cli.output import print_json, say, show
+
+if TYPE_CHECKING:
+    from empatheia.training.runner import RunStatus
 
 
 def train(
@@ -43,20 +47,27 @@ def train(
         from empatheia.reports.results_page import keep
 
         for status in statuses:
-            if status.state.endswith("finished"):
+            if status.is_finished:
                 keep(status.folder, record)
     if as_json:
-        rows = [
-            {"recipe": s.recipe, "folder": str(s.folder), "state": s.state, "record": s.metrics}
-            | ({"error": s.error} if s.error else {})
-            for s in statuses
-        ]
-        print_json(rows)
-    for status in statuses if not as_json else ():
-        show(f"{status.recipe}: {status.state} ({status.error or status.folder})")
-        for stage, facts in status.metrics.get("stages", {}).items():
-            losses = ", ".join(f"{k.removeprefix('eval_')} {v:.4f}" for k, v in facts["valid"].items())
-            show(f"  {stage}: {facts['steps']} steps; valid {losses or 'not measured'}")
+        print_json([_record(status) for status in statuses])
+    else:
+        for status in statuses:
+            show("\n".join(_lines(status)))
     if failed := [status.recipe for status in statuses if status.state == "failed"]:
         say(f"error: {len(failed)} of {len(statuses)} recipes failed: {', '.join(failed)}.")
         raise typer.Exit(1)
+
+
+def _record(status: RunStatus) -> dict[str, Any]:
+    """What became of a recipe, as JSON; ``error`` only where there is one."""
+    record = {"recipe": status.recipe, "folder": str(status.folder), "state": status.state, "record": status.metrics}
+    return record | ({"error": status.error} if status.error else {})
+
+
+def _lines(status: RunStatus) -> Iterator[str]:
+    """What became of a recipe, then its stages with their losses."""
+    yield f"{status.recipe}: {status.state} ({status.error or status.folder})"
+    for stage, facts in status.metrics.get("stages", {}).items():
+        losses = ", ".join(f"{k.removeprefix('eval_')} {v:.4f}" for k, v in facts["valid"].items())
+        yield f"  {stage}: {facts['steps']} steps; valid {losses or 'not measured'}"

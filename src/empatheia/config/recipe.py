@@ -336,6 +336,16 @@ def _check_size(tree: Any, origin: str) -> None:
     raise ConfigError(f"{origin}: {_TOO_DEEP}")
 
 
+def check_recipe_size(size: str) -> None:
+    """Whether recipes have such a size.
+
+    Raises:
+        ConfigError: They do not; says which there are.
+    """
+    if size not in SIZES:
+        raise ConfigError(f"unknown size {size!r}.{nearest(size, list(SIZES))} Accepted: {', '.join(SIZES)}.")
+
+
 def load_recipe(
     path: str | Path, size: str | None = None, overrides: list[str] | tuple[str, ...] = (), seed: int | None = None
 ) -> Recipe:
@@ -355,8 +365,8 @@ def load_recipe(
     sizes = tree.pop("sizes", {})
     if not isinstance(sizes, dict) or set(sizes) - set(SIZES):
         raise ConfigError(f"{path}: `sizes` accepts {', '.join(SIZES)}; found {sizes if not sizes else [*sizes]}.")
-    if size is not None and size not in SIZES:
-        raise ConfigError(f"unknown size {size!r}.{nearest(size, list(SIZES))} Accepted: {', '.join(SIZES)}.")
+    if size is not None:
+        check_recipe_size(size)
     size = size or tree.get("size", "full")
     changes = sizes.get(size) or {}
     if not isinstance(changes, dict):
@@ -518,16 +528,19 @@ def explain_invalid(problem: ValidationError, tree: dict[str, Any], model: Any =
     if first["type"] != "extra_forbidden":
         return f"{where}: {first['msg']} (found {first.get('input')!r})."
     for part in first["loc"][:-1]:
-        if isinstance(part, int):
-            continue
         if model is Recipe and part == "data":
             model = DATA_CONFIGS.get(tree.get("task", "respond"), DataConfig)
-            continue
-        annotation = model.model_fields[part].annotation
-        args = [a for a in getattr(annotation, "__args__", ()) if isinstance(a, type) and issubclass(a, BaseModel)]
-        model = annotation if isinstance(annotation, type) and issubclass(annotation, BaseModel) else args[0]
+        elif not isinstance(part, int):
+            model = _class_of_field(model, part)
     known = list(model.model_fields)
     return f"unknown key {where!r}.{nearest(str(first['loc'][-1]), known)} Accepted here: {', '.join(known)}."
+
+
+def _class_of_field(model: Any, name: str) -> Any:
+    """The class of a field's value, or of those in it if it is a collection."""
+    annotation = model.model_fields[name].annotation
+    args = getattr(annotation, "__args__", ())
+    return next(kind for kind in (annotation, *args) if isinstance(kind, type) and issubclass(kind, BaseModel))
 
 
 def validate_model_fields(fields: dict[str, Any], accepted: list[str], origin: str) -> None:

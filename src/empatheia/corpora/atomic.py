@@ -130,7 +130,7 @@ class AtomicTuples(Sequence[AtomicTuple]):
     def __len__(self) -> int:
         return self.frame.height
 
-    def __getitem__(self, index: int) -> AtomicTuple:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def __getitem__(self, index: int) -> AtomicTuple:
         return AtomicTuple(*self.frame.row(index))
 
     def __iter__(self) -> Iterator[AtomicTuple]:

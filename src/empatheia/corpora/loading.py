@@ -75,7 +75,7 @@ class LoadedCorpus(Sequence[Dialogue]):
     def __len__(self) -> int:
         return len(self.dialogues)
 
-    def __getitem__(self, index: int) -> Dialogue:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def __getitem__(self, index: int) -> Dialogue:
         return self.dialogues[index]
 
     def __iter__(self) -> Iterator[Dialogue]:

@@ -170,8 +170,8 @@ class OfReply(LogitsProcessor):
         """
         if self.n_prompt is None:
             self.n_prompt = input_ids.shape[1]
-        reply = input_ids[:, self.n_prompt :]
-        return scores if reply.shape[1] == 0 else self.inner(reply, scores)  # pyright: ignore
+        reply: Any = input_ids[:, self.n_prompt :]
+        return scores if reply.shape[1] == 0 else self.inner(reply, scores)
 
 
 class RowNoise(LogitsProcessor):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -157,11 +157,8 @@ def pairs_of(a: AnswerFile, b: AnswerFile, limit: int | None = None, seed: int =
     ((name_a, answers_a),) = a.answers.items()
     ((name_b, answers_b),) = b.answers.items()
     if name_a == name_b:
-        a, b = (
-            replace(file, answers={f"{name} ({place})": tuple(replace(x, system=f"{name} ({place})") for x in answers)})
-            for file, name, answers, place in ((a, name_a, answers_a, "A"), (b, name_b, answers_b, "B"))
-        )
         name_a, name_b = f"{name_a} (A)", f"{name_b} (B)"
+        a, b = _renamed(a, name_a), _renamed(b, name_b)
     shared = [item for item in align([a, b]) if name_a in item.answers and name_b in item.answers]
     if not shared:
         raise DataError(
@@ -176,6 +173,12 @@ def pairs_of(a: AnswerFile, b: AnswerFile, limit: int | None = None, seed: int =
         chosen = sorted(random.Random(seed).sample(range(len(pairs)), limit))
         pairs = [pairs[i] for i in chosen]
     return pairs, name_a, name_b
+
+
+def _renamed(file: AnswerFile, name: str) -> AnswerFile:
+    """A file of one system under another name."""
+    (answers,) = file.answers.values()
+    return replace(file, answers={name: tuple(replace(answer, system=name) for answer in answers)})
 
 
 def describe(pairs: Sequence[Pair], criteria: Sequence[str] = tuple(CRITERIA)) -> tuple[str, int, int]:
@@ -375,16 +378,27 @@ def _summed_up(
             verdicts[name][pair.id] = verdict_of(ab[name], ba[name])
             choices[name] += [ab[name], ba[name]]
     if n_unreadable and not any(verdicts.values()):
-        unread = [row for row in rows.values() if row["choices"] is None]
-        if all(row.get("finish") == "length" for row in unread):
-            raise DataError(
-                "no answer could be read: all were cut off; call again with a larger --max-tokens and another --out."
-            )
-    tokens = {kind: sum(int(row[f"{kind}_tokens"]) for row in rows.values()) for kind in ("prompt", "completion")}
-    cost = None
-    if prices is not None:
-        cost = (tokens["prompt"] * prices[0] + tokens["completion"] * prices[1]) / 1e6
+        _check_not_cut_off(rows.values())
+    tokens, cost = _usage(rows.values(), prices)
     results = tuple(summarise(verdicts, choices, f"{model}, {prompt}"))
     agreed = tuple(agreement(verdicts, ratings)) if ratings else ()
     counts = (len(pairs), n_identical, n_unreadable)
     return Judgement(*names, model, prompt, *counts, results, tokens, cost, agreed)
+
+
+def _check_not_cut_off(rows: Iterable[Mapping[str, Any]]) -> None:
+    """Raises a DataError if whatever could not be read was cut off."""
+    if all(row.get("finish") == "length" for row in rows if row["choices"] is None):
+        raise DataError(
+            "no answer could be read: all were cut off; call again with a larger --max-tokens and another --out."
+        )
+
+
+def _usage(
+    rows: Collection[Mapping[str, Any]], prices: tuple[float, float] | None
+) -> tuple[dict[str, int], float | None]:
+    """Tokens asked and answered, and what they cost; prices are those of a million."""
+    tokens = {kind: sum(int(row[f"{kind}_tokens"]) for row in rows) for kind in ("prompt", "completion")}
+    if prices is None:
+        return tokens, None
+    return tokens, (tokens["prompt"] * prices[0] + tokens["completion"] * prices[1]) / 1e6

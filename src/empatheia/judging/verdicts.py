@@ -224,9 +224,7 @@ def read_ratings(path: str | Path, a: str, b: str) -> list[HumanRating]:
     ratings = []
     seen = set()
     for line, row in _rows(path, read_text(path)):
-        given = {str(key).strip().lower(): str(value).strip() for key, value in row.items() if value is not None}
-        if missing := [name for name in ("pair", "choice") if not given.get(name)]:
-            raise DataError(f"{path}:{line}: no {missing[0]}; found columns {', '.join(given) or 'none'}.")
+        given = _cells(row, f"{path}:{line}")
         outcome = meanings.get(given["choice"].lower())
         if outcome is None:
             raise DataError(
@@ -241,6 +239,14 @@ def read_ratings(path: str | Path, a: str, b: str) -> list[HumanRating]:
     if not ratings:
         raise DataError(f"{path} holds no rating; give a file with one rating a line.")
     return ratings
+
+
+def _cells(row: Mapping[str, Any], place: str) -> dict[str, str]:
+    """A row's filled cells by column, with a pair and a choice among them."""
+    given = {str(key).strip().lower(): str(value).strip() for key, value in row.items() if value is not None}
+    if missing := [name for name in ("pair", "choice") if not given.get(name)]:
+        raise DataError(f"{place}: no {missing[0]}; found columns {', '.join(given) or 'none'}.")
+    return given
 
 
 def _rows(path: Path, text: str) -> Iterable[tuple[int, Mapping[str, Any]]]:
@@ -315,15 +321,7 @@ def agreement(
         kappa.update(judged, common)
         score = kappa.compute(n_resamples)
         numbers = [len(given) for given in people.values()]
-        among, share = None, None
-        if min(numbers) >= 2:
-            raw = RawAgreement()
-            raw.update(list(people.values()))
-            share = raw.compute().value
-            if min(numbers) == max(numbers):
-                fleiss = FleissKappa(len(OUTCOMES))
-                fleiss.update([[given.count(outcome) for outcome in OUTCOMES] for given in people.values()])
-                among = fleiss.compute().value
+        among, share = _among_people(list(people.values()))
         same = sum(one == other for one, other in zip(judged, common, strict=True))
         spread = (min(numbers), max(numbers))
         results.append(
@@ -338,6 +336,21 @@ def agreement(
             " are named as in the file of verdicts."
         )
     return results
+
+
+def _among_people(given: Sequence[list[Outcome]]) -> tuple[float | None, float | None]:
+    """Fleiss' kappa and the share of agreeing pairs of people, as :class:`Agreement` has them."""
+    numbers = {len(outcomes) for outcomes in given}
+    if min(numbers) < 2:
+        return None, None
+    raw = RawAgreement()
+    raw.update(list(given))
+    share = raw.compute().value
+    if len(numbers) > 1:
+        return None, share
+    fleiss = FleissKappa(len(OUTCOMES))
+    fleiss.update([[outcomes.count(outcome) for outcome in OUTCOMES] for outcomes in given])
+    return fleiss.compute().value, share
 
 
 def _majority(outcomes: Sequence[Outcome]) -> Outcome:

@@ -47,7 +47,7 @@ class _Standardised(torch.autograd.Function):
         return normed * factor
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def backward(ctx: Any, *gradients: Tensor) -> Any:
         states, normed, mean, inverse, factor, change = ctx.saved_tensors
         (gradient,) = gradients
         of_states, _, _ = torch.ops.aten.native_layer_norm_backward(
@@ -63,7 +63,8 @@ def standardised(states: Tensor, eps: float) -> Tensor:
     Computed by the kernels of the usual layer norm, which divides by ``sqrt(biased variance + eps)``, and one factor a
     row: written out, the passes over the states cost more than a block's products.
     """
-    return _Standardised.apply(states, eps)  # pyright: ignore[reportReturnType]
+    standardised: Any = _Standardised.apply(states, eps)
+    return standardised
 
 
 class UnbiasedLayerNorm(nn.Module):

@@ -6,7 +6,7 @@ See et al. 2017's pointer-generator without coverage, as EmpDG and KEMP use it o
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -133,9 +133,9 @@ class CopyDecoder(ConvolutionalDecoder):
             layer_class(width, n_heads, attention_width, ffn_width, dropout, i, n_layers + i) for i in range(n_layers)
         )
         for layer in self.layers:
-            layer.averages_scores = averages_scores  # pyright: ignore[reportArgumentType]
+            cast(CopyDecoderLayer, layer).averages_scores = averages_scores
 
-    def forward(  # pyright: ignore[reportIncompatibleMethodOverride]
+    def forward(
         self,
         states: Tensor,
         memory: Tensor,

@@ -28,7 +28,7 @@ class Ensemble(nn.Linear):
         init.copy_(self.weight, torch.eye(*self.weight.shape, device=self.weight.device))
         init.zeros_(self.bias)
 
-    def forward(self, states: Tensor, external: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def forward(self, states: Tensor, external: Tensor) -> Tensor:
         """Joins.
 
         Args:

@@ -31,7 +31,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         return (log_z - (1.0 - smoothing) * gold - share * rest).squeeze(1)
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def backward(ctx: Any, *gradients: Tensor) -> Any:
         weights, total, labels = ctx.saved_tensors
         gradient = gradients[0][:, None]
         scores = weights * (gradient / total)
@@ -53,4 +53,5 @@ def smoothed_cross_entropy(logits: Tensor, labels: Tensor, without: int, smoothi
     Returns:
         Losses in nats. Shape: ``(n,)``.
     """
-    return _SmoothedCrossEntropy.apply(wide(logits), labels, without, smoothing)  # pyright: ignore[reportReturnType]
+    losses: Any = _SmoothedCrossEntropy.apply(wide(logits), labels, without, smoothing)
+    return losses

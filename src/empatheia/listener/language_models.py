@@ -330,9 +330,7 @@ class LanguageListener(BatchListener):
         with quiet_loading():
             return load_reaction(*self._intent_models)
 
-    def analyze(  # pyright: ignore
-        self, item: Input | Inputs, batch_size: int = 64, progress: Callable[[int], None] | None = None
-    ) -> Any:
+    def analyze(self, item: Input | Inputs, batch_size: int = 64, progress: Callable[[int], None] | None = None) -> Any:
         """As :meth:`Listener.analyze`, by the analyst."""
         return self.analyst.analyze(item, batch_size, progress)  # pyright: ignore
 

@@ -240,7 +240,7 @@ def _run_checkpoints(runs: Path) -> list[_Checkpoint]:
             if not entry.fault:
                 size = manifest.parent.parent.name.partition("-")[0]
                 made = _Checkpoint(entry.system, manifest.parent)
-                rank = SIZES.index(size) if size in SIZES else -1  # type: ignore[arg-type]
+                rank = list[str](SIZES).index(size) if size in SIZES else -1
                 whole = not is_lesser(entry.title, entry.system)
                 found.append((rank, whole, manifest.stat().st_mtime, made))
     return [made for *_, made in sorted(found, key=lambda row: row[:3], reverse=True)]

@@ -291,7 +291,8 @@ def _nltk_method7(hypothesis: list[str], reference: list[str], weights: tuple[fl
     if not hypothesis or not reference:
         return 0.0
     smoothing = SmoothingFunction().method7
-    return float(sentence_bleu([reference], hypothesis, weights, smoothing_function=smoothing))  # type: ignore
+    score: Any = sentence_bleu([reference], hypothesis, weights, smoothing_function=smoothing)
+    return float(score)
 
 
 bleu_corpus_1, bleu_corpus_2, bleu_corpus_3, bleu_corpus_4 = (partial(BLEU, n) for n in (1, 2, 3, 4))

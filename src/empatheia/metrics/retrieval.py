@@ -18,13 +18,15 @@ from empatheia.errors import ConfigError, DataError
 from empatheia.metrics.base import Metric, check_same_length
 
 Protocol = Literal["blocks-shuffled", "blocks-ordered", "inline"]
+BlockProtocol = Literal["blocks-shuffled", "blocks-ordered"]
+"""Of these, the two in which replies of a block are each other's candidates."""
 Ties = Literal["mean", "worst", "first"]
 
 
 def candidate_blocks(
     n_pairs: int,
     size: int = 100,
-    protocol: Literal["blocks-shuffled", "blocks-ordered"] = "blocks-shuffled",
+    protocol: BlockProtocol = "blocks-shuffled",
     seed: int = 0,
 ) -> np.ndarray:
     """Which pairs stand in one block; the last block, whole or not, is left out.

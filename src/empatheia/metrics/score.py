@@ -58,8 +58,8 @@ def hashes_of(references: Iterable[object]) -> np.ndarray:
     """A 64-bit hash of each reference; their sum modulo 2**64 does not depend on the order. Shape: (n,)."""
     hashes = []
     for reference in references:
-        tokens = isinstance(reference, Sequence) and not isinstance(reference, str)
-        text = "\x1f".join(map(str, reference)) if tokens else str(reference)  # type: ignore[arg-type]
+        tokens = reference if isinstance(reference, Sequence) and not isinstance(reference, str) else (reference,)
+        text = "\x1f".join(map(str, tokens))
         digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
         hashes.append(int.from_bytes(digest, "big"))
     return np.array(hashes, dtype=np.uint64)

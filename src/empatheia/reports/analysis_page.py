@@ -212,10 +212,6 @@ class Report:
         )
         shown_emotions = [labels for labels in record.get("emotion", ()) if labels["turn"] < len(shown)]
         timeline = emotion_timeline(shown_emotions, key)
-        notes = [*record["uncertain"]]
-        notes += [f"{part}: {why}" for part, why in record["missing"].items() if part in record["models"]]
-        doubts = "".join(f"<li>{safe(note)}</li>" for note in notes)
-        doubted = f'<ul class="doubts">{doubts}</ul>' if doubts else ""
         chart = f'<div class="chart" tabindex="0">{timeline}</div>' if timeline else ""
         hidden = ""
         if record["n_hidden"]:
@@ -226,8 +222,16 @@ class Report:
         return (
             f'<section class="conversation" id="{key}" aria-labelledby="{key}-h">'
             f'<h2 id="{key}-h">{safe(_name(record, number))}</h2>'
-            f'{doubted}{chart}{_jumps(key, len(shown))}<ol class="turns">{items}</ol>{hidden}</section>\n'
+            f'{_doubts(record)}{chart}{_jumps(key, len(shown))}<ol class="turns">{items}</ol>{hidden}</section>\n'
         )
+
+
+def _doubts(record: Mapping[str, Any]) -> str:
+    """What is doubtful, and what could not be asked of this conversation."""
+    notes = [*record["uncertain"]]
+    notes += [f"{part}: {why}" for part, why in record["missing"].items() if part in record["models"]]
+    doubts = "".join(f"<li>{safe(note)}</li>" for note in notes)
+    return f'<ul class="doubts">{doubts}</ul>' if doubts else ""
 
 
 def write_report(path: str | Path, analyses: Iterable[Analysis | Mapping[str, Any]], **options: Any) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from math import ceil
-from typing import Any
+from typing import Any, TypeVar
 
 from empatheia.reports.emotion_timeline import polarity_class
 from empatheia.reports.page import safe
@@ -23,6 +23,7 @@ _WORD_STEPS = 4
 _LEAST_SHARE = 0.25
 
 Record = Mapping[str, Any]
+_Span = TypeVar("_Span", bound=tuple[int, ...])
 
 
 def by_turn(records: Iterable[Record], field: str = "turn") -> dict[int, list[Record]]:
@@ -119,19 +120,22 @@ def marked(
     parts: list[str] = []
     for start, stop in pairwise(places):
         piece = safe(shown[start:stop])
-        step = max((s for a, b, s in steps if a <= start < b), default=0)
-        if step:
+        if step := max((shade for _, _, shade in _around(start, steps)), default=0):
             piece = f'<mark class="w{step}">{piece}</mark>'
-        if any(a <= start < b for a, b in grounds):
+        if _around(start, grounds):
             piece = f'<span class="ground">{piece}</span>'
-        targets = {target for a, b, target in causes if a <= start < b}
-        if targets:
-            ending = sorted({target for a, b, target in causes if a <= start < b and min(b, end) == stop})
+        if explained := _around(start, causes):
+            ending = sorted({target for _, last, target in explained if min(last, end) == stop})
             piece = f'<span class="cause">{piece}</span>{_sup(ending, key)}'
         parts.append(piece)
     if end < len(text):
         parts.append(f' <em class="note">… the first {end:,} of {len(text):,} characters</em>')
     return "".join(parts)
+
+
+def _around(place: int, spans: Sequence[_Span]) -> list[_Span]:
+    """The spans, given as start, end and more, that a character lies in."""
+    return [span for span in spans if span[0] <= place < span[1]]
 
 
 def word_steps(words: Sequence[Record]) -> list[int]:
@@ -220,28 +224,34 @@ def _inferences(records: Sequence[Record], is_open: bool) -> str:
     if not records:
         return ""
     by_relation = {record["relation"]: record for record in records if record["tails"]}
-    rows, without = [], {name: "" for names in RELATION_GROUPS.values() for name in names if name not in by_relation}
-    for group, relations in RELATION_GROUPS.items():
-        lines = []
-        for relation in relations:
-            if record := by_relation.get(relation):
-                tails = "; ".join(safe(tail) for tail in record["tails"])
-                lines.append(f"<li>{_relation(relation)}: {tails}</li>")
-        if lines:
-            rows.append(f"<div><dt>{group}</dt><dd><ul>{''.join(lines)}</ul></dd></div>")
-    without |= {str(record["relation"]): str(record.get("absent") or "") for record in records if not record["tails"]}
+    rows = "".join(_group(group, by_relation) for group in RELATION_GROUPS)
     heads = dict.fromkeys(str(record["head"]) for record in by_relation.values() if record.get("head"))
     notes = [f"looked up: {'; '.join(map(safe, heads))}"] if heads else []
+    told = "".join(f'<p class="note">{note}</p>' for note in [*notes, *_unanswered(records, by_relation)])
+    summary = "<summary>probably true besides</summary>"
+    return (
+        f'<details class="likely"{" open" if is_open else ""}>{summary}<dl class="groups">{rows}</dl>{told}</details>'
+    )
+
+
+def _group(group: str, by_relation: Mapping[str, Record]) -> str:
+    """The tails of a group of relations; empty where none has any."""
+    lines = []
+    for relation in RELATION_GROUPS[group]:
+        if record := by_relation.get(relation):
+            tails = "; ".join(safe(tail) for tail in record["tails"])
+            lines.append(f"<li>{_relation(relation)}: {tails}</li>")
+    return f"<div><dt>{group}</dt><dd><ul>{''.join(lines)}</ul></dd></div>" if lines else ""
+
+
+def _unanswered(records: Sequence[Record], by_relation: Mapping[str, Record]) -> Iterator[str]:
+    """The relations without tails, those of the same reason together."""
+    without = {name: "" for names in RELATION_GROUPS.values() for name in names if name not in by_relation}
+    without |= {str(record["relation"]): str(record.get("absent") or "") for record in records if not record["tails"]}
     for reason in dict.fromkeys(without.values()):
         names = ", ".join(_relation(name) for name, own in without.items() if own == reason)
         told = IN_WORDS.get(reason, reason)
-        notes.append(f"no answer for {names}{f': {safe(told)}' if told else ''}")
-    told = "".join(f'<p class="note">{note}</p>' for note in notes)
-    summary = "<summary>probably true besides</summary>"
-    return (
-        f'<details class="likely"{" open" if is_open else ""}>{summary}<dl class="groups">{"".join(rows)}</dl>{told}'
-        "</details>"
-    )
+        yield f"no answer for {names}{f': {safe(told)}' if told else ''}"
 
 
 def _relation(name: str) -> str:

@@ -87,10 +87,7 @@ def curves_chart(runs: Mapping[str, Curves]) -> Figure:
     width = 1.4 + 3.8 * len(stages)
     figure, panels = new_figure(width, height, ncols=len(stages))
     for axes, stage in zip(panels[0], stages, strict=True):
-        series: dict[str, tuple[Points, Points]] = {}
-        for run, curves in runs.items():
-            own = _series(curves.get(stage, ()), None if single else ["loss"])
-            series |= own if single else dict(zip([run], own.values(), strict=False))
+        series = _series(runs[single].get(stage, ())) if single else _sums(runs, stage)
         for name, points in series.items():
             _draw(axes, name, *points, list(series if single else runs).index(name))
         axes.set_xlabel("updates")
@@ -112,6 +109,12 @@ def curves_chart(runs: Mapping[str, Curves]) -> Figure:
 Points = tuple[list[int], list[float]]
 
 
+def _sums(runs: Mapping[str, Curves], stage: str) -> dict[str, tuple[Points, Points]]:
+    """Name of a run to its weighted sum in a stage; runs without one are left out."""
+    found = {run: _series(curves.get(stage, ()), ["loss"]) for run, curves in runs.items()}
+    return {run: own["loss"] for run, own in found.items() if own}
+
+
 def _series(rows: Sequence[Mapping[str, Any]], wanted: Sequence[str] | None = None) -> dict[str, tuple[Points, Points]]:
     """Loss name to its points on training batches and on validation, in the order of their first report.
 
@@ -123,17 +126,18 @@ def _series(rows: Sequence[Mapping[str, Any]], wanted: Sequence[str] | None = No
     out = {}
     for name in wanted:
         train_key, valid_key = ("loss", "eval_loss") if name == "loss" else (f"loss_{name}", f"eval_{name}")
-        training = [(row["step"], float(row[train_key])) for row in rows if row.get(train_key) is not None]
-        valid = [(row["step"], float(row[valid_key])) for row in rows if row.get(valid_key) is not None]
-        if not any(value for _, value in valid):  # not computed on validation
-            valid = []
-        if training or valid:
-            out[name] = (_columns(training), _columns(valid))
+        training, valid = _reported(rows, train_key), _reported(rows, valid_key)
+        if not any(valid[1]):  # not computed on validation
+            valid = ([], [])
+        if training[0] or valid[0]:
+            out[name] = (training, valid)
     return out
 
 
-def _columns(points: Sequence[tuple[int, float]]) -> Points:
-    return [step for step, _ in points], [value for _, value in points]
+def _reported(rows: Sequence[Mapping[str, Any]], key: str) -> Points:
+    """Steps and values of the reports that have such a value."""
+    found = [row for row in rows if row.get(key) is not None]
+    return [row["step"] for row in found], [float(row[key]) for row in found]
 
 
 def _draw(axes: Axes, name: str, training: Points, valid: Points, i: int) -> None:

@@ -84,10 +84,7 @@ def _grid(n: int) -> dict[str, int]:
 
 
 def _panel(axes: Axes, name: str, measured: Measured, x: str, y: str) -> None:
-    lines: dict[tuple[str, float], list[tuple[float, str]]] = {}
-    for system, facts in measured.facts["systems"].items():
-        if "alpha" in facts:
-            lines.setdefault((facts["kind"], facts["beta"]), []).append((facts["alpha"], system))
+    lines = _systems_by_line(measured)
     start = _place(measured, _PLAIN, x, y)
     kinds = list(dict.fromkeys(kind for kind, _ in lines))
     betas = sorted({beta for _, beta in lines}, reverse=True)
@@ -100,16 +97,11 @@ def _panel(axes: Axes, name: str, measured: Measured, x: str, y: str) -> None:
         style = ("-", "--", ":", "-.")[betas.index(beta) % 4]
         across, upwards = [place[0] for place in places], [place[1] for place in places]
         axes.plot(across, upwards, style, marker=marker, color=colour, markersize=5, label=f"{kind}, beta {beta:g}")
-        for alpha, (right, up, interval) in found:
-            axes.annotate(f"{alpha:g}", (right, up), xytext=(4, 3), textcoords="offset points", fontsize=7, color=INK)
-            if interval is not None:
-                axes.plot([right, right], interval, color=colour, linewidth=0.8, alpha=0.5)
+        for alpha, place in found:
+            _draw_alpha(axes, alpha, place, colour)
     if not n_drawn:
         raise DataError(f"{name} has no focused system with both {x} and {y}.")
-    if start is not None:
-        axes.plot(start[0], start[1], "D", color=INK, markersize=6, zorder=3, label="S0")
-    if _is_number(gold := measured.by_key(system=_GOLD).get(y)):
-        axes.axhline(gold.value, color=SOFT, linewidth=1, linestyle=(0, (5, 3)), label="gold replies")
+    _draw_references(axes, start, measured.by_key(system=_GOLD).get(y))
     axes.set_title(f"{name}; numbers are alpha", pad=34, fontsize=9)
     axes.set_xlabel(f"{x} of the gold replies" if x.startswith("ppl") else x)
     plain = measured.by_key(system=_PLAIN).get(y)
@@ -118,7 +110,35 @@ def _panel(axes: Axes, name: str, measured: Measured, x: str, y: str) -> None:
     legend_above(axes, 3)
 
 
-def _place(measured: Measured, system: str, x: str, y: str) -> tuple[float, float, tuple[float, float] | None] | None:
+def _systems_by_line(measured: Measured) -> dict[tuple[str, float], list[tuple[float, str]]]:
+    """Kind and beta of a line to the alphas on it, each with its system."""
+    lines: dict[tuple[str, float], list[tuple[float, str]]] = {}
+    for system, facts in measured.facts["systems"].items():
+        if "alpha" in facts:
+            lines.setdefault((facts["kind"], facts["beta"]), []).append((facts["alpha"], system))
+    return lines
+
+
+def _draw_references(axes: Axes, start: _Place | None, gold: Score | None) -> None:
+    """What the lines are read against: the system without a focus, and the gold replies."""
+    if start is not None:
+        axes.plot(start[0], start[1], "D", color=INK, markersize=6, zorder=3, label="S0")
+    if _is_number(gold):
+        axes.axhline(gold.value, color=SOFT, linewidth=1, linestyle=(0, (5, 3)), label="gold replies")
+
+
+def _draw_alpha(axes: Axes, alpha: float, place: _Place, colour: str) -> None:
+    """The number beside a mark, and its interval."""
+    right, up, interval = place
+    axes.annotate(f"{alpha:g}", (right, up), xytext=(4, 3), textcoords="offset points", fontsize=7, color=INK)
+    if interval is not None:
+        axes.plot([right, right], interval, color=colour, linewidth=0.8, alpha=0.5)
+
+
+_Place = tuple[float, float, tuple[float, float] | None]
+
+
+def _place(measured: Measured, system: str, x: str, y: str) -> _Place | None:
     """Across, upwards, and the interval upwards; None where one is missing."""
     scores = measured.by_key(system=system)
     across, upwards = scores.get(x), scores.get(y)

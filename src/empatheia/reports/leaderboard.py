@@ -242,24 +242,30 @@ def _value_cell(value: Value | None, column: Column) -> str:
     return f'<td class="number" data-value="{value.value:.6g}">{value.value:.{column.decimals}f}{between}</td>'
 
 
+def _training_seconds(record: Record) -> float | None:
+    """Of the run; where it trained nothing itself, of the one that it starts from."""
+    start = record.get("start") or {}
+    return record.get("training_seconds") or start.get("training_seconds")
+
+
+def _number_cell(value: float | None, digits: int) -> str:
+    """A number with one decimal, sorted by so many digits; a dash where there is none."""
+    if value is None:
+        return _cell("–", "", number=True)
+    return _cell(f"{value:,.1f}", f"{value:.{digits}g}", number=True)
+
+
 def _fact_cells(row: Row) -> list[str]:
     record, environment = row.record, row.record.get("environment", {})
     n = max((value.n for value in row.values.values()), default=0)
-    seconds, parameters = record.get("training_seconds"), record.get("parameters")
+    seconds, parameters = _training_seconds(record), record.get("parameters")
     commit, device = str(environment.get("commit") or ""), safe(environment.get("device") or "")
-    start = record.get("start") or {}
-    if not seconds and "training_seconds" in start:  # its own training was that of the run it starts from
-        seconds = start["training_seconds"]
-    minutes = seconds / 60 if seconds else None
-    millions = None if parameters is None else parameters / 1e6
     return [
         _cell(record["size"], record["size"]),
         _cell(record["seed"], record["seed"], number=True),
         _cell(f"{n:,}" if n else "–", n or "", number=True),
-        _cell("–" if minutes is None else f"{minutes:,.1f}", "" if minutes is None else f"{minutes:.4g}", number=True),
-        _cell(
-            "–" if millions is None else f"{millions:,.1f}", "" if millions is None else f"{millions:.6g}", number=True
-        ),
+        _number_cell(seconds / 60 if seconds else None, digits=4),
+        _number_cell(None if parameters is None else parameters / 1e6, digits=6),
         _cell(commit[:8] or "–", commit),
         f'<td class="wide" data-value="{device}">{device or "–"}</td>',
     ]

@@ -8,12 +8,12 @@ from __future__ import annotations
 import math
 import re
 import statistics
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from empatheia.config import load_recipe, recipes_root
 from empatheia.config.needs import runs_to_make_first
@@ -31,6 +31,7 @@ CANDIDATES: Mapping[str, str] = MappingProxyType({"candidates=ED": "own", "candi
 _RUN_OF_PAPER = re.compile(r"run (\d) of 5")
 _TEST_FOLD = re.compile(r"test (\d)$")
 _RANKS = {"smoke": 0, "cpu": 1, "full": 2}
+_Thing = TypeVar("_Thing")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,16 +69,20 @@ class Line:
         return f"{self.recipe} {self.size}, {seeds}" + (f"; {self.variant}" if self.variant else "")
 
     @property
+    def difference(self) -> float | None:
+        """Ours less the printed value; None without a run, or where the two do not compare."""
+        return None if self.verdict is None or math.isnan(self.verdict.difference) else self.verdict.difference
+
+    @property
     def is_inside(self) -> bool | None:
         """Whether the printed value lies in our interval; None without one, or where the two do not compare."""
-        if self.verdict is None or self.verdict.interval is None or math.isnan(self.verdict.difference):
+        if self.verdict is None or self.verdict.interval is None or self.difference is None:
             return None
         low, high = self.verdict.interval
         return low <= self.number.value <= high
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
-        verdict = self.verdict
         return {
             "row": self.number.row,
             "dataset": self.number.dataset,
@@ -89,16 +94,26 @@ class Line:
             "size": self.size or None,
             "seeds": list(self.seeds),
             "variant": self.variant or None,
-            "ours": None if verdict is None or math.isnan(verdict.ours) else verdict.ours,
-            "interval": None if verdict is None or verdict.interval is None else list(verdict.interval),
-            "std": self.deviation,
-            "difference": None if verdict is None or math.isnan(verdict.difference) else verdict.difference,
-            "verdict": None if verdict is None else verdict.verdict,
-            "published_in_interval": self.is_inside,
-            "score": None if verdict is None else verdict.score or None,
+            **self._verdict_dict(),
             "reason": None if self.reason is None else {"kind": self.reason.kind, "text": self.reason.text},
             "recipe_to_come": None if self.reason is None else self.reason.recipe or None,
             "notes": list(self.marks),
+        }
+
+    def _verdict_dict(self) -> dict[str, Any]:
+        """Ours beside the printed number; None in every place without a run."""
+        verdict = self.verdict
+        if verdict is None:
+            names = ("ours", "interval", "std", "difference", "verdict", "published_in_interval", "score")
+            return dict.fromkeys(names) | {"std": self.deviation}
+        return {
+            "ours": None if math.isnan(verdict.ours) else verdict.ours,
+            "interval": None if verdict.interval is None else list(verdict.interval),
+            "std": self.deviation,
+            "difference": self.difference,
+            "verdict": verdict.verdict,
+            "published_in_interval": self.is_inside,
+            "score": verdict.score or None,
         }
 
 
@@ -242,24 +257,9 @@ def report_table(
     """
     numbers = tables()[key]
     shown = [record for record in records if record["size"] != "smoke" or size == "smoke"]
-    by_recipe: dict[str, list[Mapping[str, Any]]] = {}
-    for record in shown:
-        by_recipe.setdefault(record["recipe"], []).append(record)
-    notes: list[Note] = []
-    lines: list[Line] = []
-    other: list[tuple[Published, Reason]] = []
-    asked: dict[str, Target] = {}
-    for row in dict.fromkeys(map(_row, numbers)):
-        automatic = []
-        for number in (n for n in numbers if _row(n) == row):
-            if is_automatic(number):
-                automatic.append(number)
-            else:
-                other.append((number, reason_of(number) or Reason("undefined", "No reason is known.")))
-        found = {target.recipe: target for number in automatic for target in answering(number, targets)}
-        asked |= found
-        own = list(_row_lines(automatic, list(found.values()), by_recipe))
-        lines += [_marked(line, by_recipe.get(line.recipe, ()), notes) for line in own]
+    by_recipe = _grouped(shown, lambda record: record["recipe"])
+    rows = list(_grouped(numbers, _row).values())
+    lines, notes, asked = _beside_runs(rows, targets, by_recipe)
     runs = {line.recipe: None for line in lines if line.verdict is not None}
     used = [record for record in shown if record["recipe"] in runs]
     left_out = [record for record in records if record["size"] == "smoke" != size and record["recipe"] in asked]
@@ -268,13 +268,45 @@ def report_table(
         numbers[0].paper,
         numbers[0].table,
         tuple(lines),
-        tuple(other),
+        tuple(_not_computed(rows)),
         tuple(_missing(asked.values(), numbers, shown, size, results)),
         tuple(_missing(asked.values(), numbers, shown, "full", results, as_published=True)),
         tuple(notes),
         tuple(used),
         tuple(f"{record['recipe']} smoke, seed {record['seed']}" for record in left_out),
     )
+
+
+def _grouped(things: Iterable[_Thing], key: Callable[[_Thing], Any]) -> dict[Any, list[_Thing]]:
+    """Things with the same key together, in the order in which the keys are met."""
+    out: dict[Any, list[_Thing]] = {}
+    for thing in things:
+        out.setdefault(key(thing), []).append(thing)
+    return out
+
+
+def _beside_runs(
+    rows: Iterable[Sequence[Published]], targets: Sequence[Target], by_recipe: Mapping[str, Sequence[Mapping[str, Any]]]
+) -> tuple[list[Line], list[Note], dict[str, Target]]:
+    """The lines of all rows, the notes that they name, and the recipes that answer a number."""
+    notes: list[Note] = []
+    lines: list[Line] = []
+    asked: dict[str, Target] = {}
+    for row in rows:
+        automatic = list(filter(is_automatic, row))
+        found = {target.recipe: target for number in automatic for target in answering(number, targets)}
+        asked |= found
+        own = _row_lines(automatic, list(found.values()), by_recipe)
+        lines += [_marked(line, by_recipe.get(line.recipe, ()), notes) for line in own]
+    return lines, notes, asked
+
+
+def _not_computed(rows: Iterable[Sequence[Published]]) -> Iterator[tuple[Published, Reason]]:
+    """Numbers that no program computes, row by row, each with the reason."""
+    for row in rows:
+        for number in row:
+            if not is_automatic(number):
+                yield number, reason_of(number) or Reason("undefined", "No reason is known.")
 
 
 def scores_for(record: Mapping[str, Any], number: Published) -> list[tuple[str, Score]]:
@@ -324,8 +356,7 @@ def _row_lines(
     with_run: set[Published] = set()
     for target in found:
         own = by_recipe.get(target.recipe, ())
-        for size in dict.fromkeys(record["size"] for record in own):
-            of_size = [record for record in own if record["size"] == size]
+        for size, of_size in _grouped(own, lambda record: record["size"]).items():
             measured = [(n, _by_variant(n, of_size)) for n in numbers if target.answers(n)]
             for variant in dict.fromkeys(v for _, variants in measured for v in variants):
                 for number, variants in measured:
@@ -336,11 +367,13 @@ def _row_lines(
                         (verdict,) = compare([], {number.metric: number})
                         seeds = tuple(record["seed"] for record in of_size)
                         yield Line(number, target.recipe, size, seeds, variant, verdict)
-    for number in numbers:
-        if number not in with_run:
-            target = next((target for target in found if target.answers(number)), None)
-            why = reason_of(number) if target is None else None
-            yield Line(number, "" if target is None else target.recipe, reason=why)
+    yield from (_line_without_run(number, found) for number in numbers if number not in with_run)
+
+
+def _line_without_run(number: Published, found: Sequence[Target]) -> Line:
+    """With the first recipe that answers the number, or the reason why there is none."""
+    target = next((target for target in found if target.answers(number)), None)
+    return Line(number, reason=reason_of(number)) if target is None else Line(number, target.recipe)
 
 
 def _by_variant(number: Published, records: Iterable[Mapping[str, Any]]) -> dict[str, list[tuple[int, Score]]]:
@@ -398,7 +431,7 @@ def _missing(
 ) -> Iterator[MissingRun]:
     for target in targets:
         seeds: tuple[int, ...] = (target.seed,)
-        single = {seed for number in numbers if target.answers(number) for seed in _seeds_of(number)}
+        single = _seeds_of_single_runs(target, numbers)
         if single or as_published:
             seeds = PAPER_SEEDS.get(target.paper, seeds)
         own = [r for r in records if r["recipe"] == target.recipe and _RANKS[r["size"]] >= _RANKS[size]]
@@ -407,10 +440,18 @@ def _missing(
             continue
         left = tuple(seed for seed in seeds if seed not in have)
         if left:
-            asked = [load_recipe(target.file, size=size, seed=seed) for seed in left]
-            after = tuple(f"{_typed(run.file, run.size)} --seed {run.seed}" for run in runs_to_make_first(asked))
-            command = _command(target, size, left, results)
+            command, after = _command(target, size, left, results), _commands_before(target, size, left)
             yield MissingRun(target, size, left, command, len(own) > len(have), after)
+
+
+def _seeds_of_single_runs(target: Target, numbers: Iterable[Published]) -> set[int]:
+    return {seed for number in numbers if target.answers(number) for seed in _seeds_of(number)}
+
+
+def _commands_before(target: Target, size: str, seeds: Sequence[int]) -> tuple[str, ...]:
+    """Commands of the runs that the recipe's runs read and that are not here, in order."""
+    asked = [load_recipe(target.file, size=size, seed=seed) for seed in seeds]
+    return tuple(f"{_typed(run.file, run.size)} --seed {run.seed}" for run in runs_to_make_first(asked))
 
 
 def _measures_every_row(record: Mapping[str, Any], target: Target, numbers: Iterable[Published]) -> bool:

@@ -45,30 +45,45 @@ def to_text(report: TableReport) -> str:
     """The numbers that were measured, the rows that wait for a run with its command, and why others have none."""
     lines = [f"{report.key}: {_summary(report)}"]
     names = _row_names(report)
-    shown = [line for line in report.lines if line.verdict is not None]
-    if shown:
-        rows: list[tuple[str, ...]] = [("row", *HEADS, "run")]
-        last = ""
-        for line in shown:
-            name = names[line.number]
-            rows.append(("" if name == last else name, *_cells(line), line.run))
-            last = name
-        widths = [max(len(row[c]) for row in rows) for c in range(len(rows[0]))]
-        lines += ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]
+    if shown := [line for line in report.lines if line.verdict is not None]:
+        lines += _aligned(_measured_rows(shown, names))
     waiting = dict.fromkeys(names[line.number] for line in report.lines if line.recipe and line.verdict is None)
     if waiting:
         lines.append(f"no run yet: {'; '.join(waiting)}")
     for title, runs in (("still missing:", report.missing), ("as published, besides:", report.as_published)):
-        told = runs if len(runs) <= MOST_TOLD else runs[: MOST_TOLD - 1]
-        if runs:
-            lines += [title, *(f"  {run}" for run in told)]
-        if len(told) < len(runs):
-            lines.append(f"  and {len(runs) - len(told)} more, in the report")
+        lines += _first_commands(title, runs)
     if report.left_out:
         lines.append(_left_out(report))
     for reason, numbers in _by_reason(report):
         lines.append(f"not here ({reason.kind}): {_members(report, reason, numbers)}. {reason.text}")
     return "\n".join(lines)
+
+
+def _measured_rows(lines: Iterable[Line], names: Mapping[Published, str]) -> Iterator[tuple[str, ...]]:
+    """The table of what was measured; a row of print is named where its first number stands."""
+    yield ("row", *HEADS, "run")
+    last = ""
+    for line in lines:
+        name = names[line.number]
+        yield ("" if name == last else name, *_cells(line), line.run)
+        last = name
+
+
+def _first_commands(title: str, runs: Sequence[MissingRun]) -> Iterator[str]:
+    """A title with the first runs under it, and how many more there are; nothing without runs."""
+    told = runs if len(runs) <= MOST_TOLD else runs[: MOST_TOLD - 1]
+    if runs:
+        yield title
+        yield from (f"  {run}" for run in told)
+    if len(told) < len(runs):
+        yield f"  and {len(runs) - len(told)} more, in the report"
+
+
+def _aligned(rows: Iterable[Sequence[str]]) -> list[str]:
+    """Rows of a table with columns of even width."""
+    rows = list(rows)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
 def to_markdown(report: TableReport, pictures: Mapping[str, str] | None = None) -> str:
@@ -161,8 +176,7 @@ def overview_text(reports: Sequence[TableReport]) -> str:
         else:
             kinds = dict.fromkeys(reason.text.rstrip(".") for _, reason in report.other)
             rows.append((report.key, "-", "-", "-", "; ".join(kinds)))
-    widths = [max(len(row[c]) for row in rows) for c in range(len(rows[0]))]
-    return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows)
+    return "\n".join(_aligned(rows))
 
 
 def safe_lines(lines: Iterable[str]) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from empatheia.metrics.records import measured_of, read_records
 from empatheia.reading import read_record
-from empatheia.reports.record_tables import Row, Table, run_name, tables
+from empatheia.reports.record_tables import Printed, Row, Table, run_name, tables
 from empatheia.training.records import keep_record
 from empatheia.training.saving import write_atomically
 
@@ -118,11 +118,15 @@ def _table(table: Table) -> Iterator[str]:
         cells += [_rate(row.record) or "-"] if is_decoded else []
         yield f"| {' | '.join(cells)} |"
         following = table.rows[i + 1 : i + 2]
-        printed = row.printed
-        if printed is not None and not any(_prints_the_same(row, other) for other in following):
-            shown = [f"*{printed.values[c.key][0]}*" if c.key in printed.values else "" for c in table.columns]
-            blanks = [""] * (2 + len(table.labels))
-            yield f"| {' | '.join([f'*{printed.source}*', *blanks, *shown, *([''] if is_decoded else [])])} |"
+        if row.printed is not None and not any(_prints_the_same(row, other) for other in following):
+            cells = _printed_cells(row.printed, table) + ([""] if is_decoded else [])
+            yield f"| {' | '.join(cells)} |"
+
+
+def _printed_cells(printed: Printed, table: Table) -> list[str]:
+    """A published row: where it is from, then its values below ours."""
+    shown = [f"*{printed.values[c.key][0]}*" if c.key in printed.values else "" for c in table.columns]
+    return [f"*{printed.source}*", *[""] * (2 + len(table.labels)), *shown]
 
 
 def _prints_the_same(row: Row, other: Row) -> bool:

@@ -60,17 +60,8 @@ def systems_chart(systems: Mapping[str, Sequence[str]]) -> Figure:
         words = [reply.split() for reply in replies]
         if not any(words):
             raise DataError(f"the replies of {name} have no word.")
-        low, first, middle, third, high = np.percentile([len(reply) for reply in words], [5, 25, 50, 75, 95])
-        first_one = place == 0
-        lengths.hlines(place, low, high, color=SOFT, linewidth=1.2, label="middle 90 %" if first_one else None)
-        lengths.hlines(place, first, third, color=COLOURS[0], linewidth=6, label="middle 50 %" if first_one else None)
-        lengths.plot(middle, place, "o", color="white", markeredgecolor=INK, label="median" if first_one else None)
-        for n in (1, 2):
-            metric: Any = METRICS.get(f"dist_corpus_{n}")()
-            metric.update(words)
-            score = metric.compute(n_resamples=0).in_unit("percent")
-            label = f"Distinct-{n}" if first_one else None
-            variety.plot(score.value, place, MARKERS[n - 1], color=COLOURS[n - 1], markersize=7, label=label)
+        _draw_lengths(lengths, place, words)
+        _draw_variety(variety, place, words)
     names = [f"{name} ({len(replies):,})" for name, replies in systems.items()]
     lengths.set_yticks(range(len(names)), names)
     lengths.set_ylim(len(names) - 0.5, -0.5)
@@ -87,6 +78,25 @@ def systems_chart(systems: Mapping[str, Sequence[str]]) -> Figure:
         axes.grid(visible=False, axis="y")
         legend_above(axes, 3)
     return figure
+
+
+def _draw_lengths(axes: Axes, place: int, words: Sequence[Sequence[str]]) -> None:
+    """The spread of words a reply; the first place explains the marks."""
+    low, first, middle, third, high = np.percentile([len(reply) for reply in words], [5, 25, 50, 75, 95])
+    labels: tuple[Any, ...] = ("middle 90 %", "middle 50 %", "median") if place == 0 else (None, None, None)
+    axes.hlines(place, low, high, color=SOFT, linewidth=1.2, label=labels[0])
+    axes.hlines(place, first, third, color=COLOURS[0], linewidth=6, label=labels[1])
+    axes.plot(middle, place, "o", color="white", markeredgecolor=INK, label=labels[2])
+
+
+def _draw_variety(axes: Axes, place: int, words: Sequence[Sequence[str]]) -> None:
+    """Corpus Distinct-1 and -2; the first place explains the marks."""
+    for n in (1, 2):
+        metric: Any = METRICS.get(f"dist_corpus_{n}")()
+        metric.update(words)
+        score = metric.compute(n_resamples=0).in_unit("percent")
+        label = f"Distinct-{n}" if place == 0 else None
+        axes.plot(score.value, place, MARKERS[n - 1], color=COLOURS[n - 1], markersize=7, label=label)
 
 
 def points_of(records: Iterable[Mapping[str, Any]], x: str, y: str) -> list[Point]:
@@ -161,10 +171,7 @@ def tradeoff_chart(points: Sequence[Point], x: str, y: str, x_unit: str = "", y_
             continue
         fill = "none" if printed else colour
         for point in own:
-            for interval, horizontal in ((point.x_interval, True), (point.y_interval, False)):
-                if interval is not None:
-                    line = ([*interval], [point.y, point.y]) if horizontal else ([point.x, point.x], [*interval])
-                    axes.plot(*line, color=colour, linewidth=1)
+            _draw_intervals(axes, point, colour)
         style = {"facecolors": fill, "edgecolors": colour, "marker": marker, "s": 36, "zorder": 3}
         axes.scatter([p.x for p in own], [p.y for p in own], label=label, **style)
     axes.margins(0.12)
@@ -173,6 +180,13 @@ def tradeoff_chart(points: Sequence[Point], x: str, y: str, x_unit: str = "", y_
     _name_points(axes, points)
     legend_above(axes)
     return figure
+
+
+def _draw_intervals(axes: Axes, point: Point, colour: str) -> None:
+    if point.x_interval is not None:
+        axes.plot([*point.x_interval], [point.y, point.y], color=colour, linewidth=1)
+    if point.y_interval is not None:
+        axes.plot([point.x, point.x], [*point.y_interval], color=colour, linewidth=1)
 
 
 def scores_by_name(record: Mapping[str, Any]) -> dict[str, Score]:

@@ -109,12 +109,7 @@ def checked(question: Question, service: Service) -> Asked:
     limits = service.settings.limits
     conversation = read_messages(question.messages, limits, question.name)
     guidance = (*question.guidance, *conversation.guidance)
-    if question.n > limits.choices:
-        said = f"n is {question.n}; accepted: from 1 to {limits.choices}."
-        raise ApiError(400, said, param="n", code="invalid_value")
-    if len(question.stops) > MOST_STOPS:
-        said = f"stop holds {len(question.stops)} texts; accepted: at most {MOST_STOPS}."
-        raise ApiError(400, said, param="stop", code="invalid_value")
+    _check_counts(question, limits.choices)
     steer = question.empathy if isinstance(question.empathy, SteerBody) else None
     wish = wish_of(
         steer,
@@ -144,6 +139,16 @@ def checked(question: Question, service: Service) -> Asked:
         tells=question.empathy is not False,
         explains=steer is None or steer.explain is not False,
     )
+
+
+def _check_counts(question: Question, most_choices: int) -> None:
+    """No more choices and stops than accepted."""
+    if question.n > most_choices:
+        said = f"n is {question.n}; accepted: from 1 to {most_choices}."
+        raise ApiError(400, said, param="n", code="invalid_value")
+    if len(question.stops) > MOST_STOPS:
+        said = f"stop holds {len(question.stops)} texts; accepted: at most {MOST_STOPS}."
+        raise ApiError(400, said, param="stop", code="invalid_value")
 
 
 def _seeded(wish: Wish, seed: int, entry: Entry) -> Wish:

@@ -80,7 +80,7 @@ async def check(body: CareBody, request: Request) -> Response:
 
 async def assessed(service: Service, dialogue: Dialogue) -> dict[str, Any]:
     """The answer, JSON-ready; by the shipped check where the server's own is off."""
-    care: Care = care_of(service.shelf.care) or care_of(True)  # pyright: ignore[reportAssignmentType]
+    care = care_of(service.shelf.care) or Care()
 
     def work(items: Any) -> list[dict[str, Any]]:
         return [care.assess(one).to_dict() for one in items]

@@ -235,15 +235,15 @@ class Design(Strict):
     note: str = Field("", description="What a reader of the numbers must know.")
     criteria: tuple[Criterion, ...] = ()
     systems: tuple[str, ...] = Field((), description="None = all that the files hold.")
-    composition: Composition = Composition()  # pyright: ignore[reportCallIssue]
-    worker: WorkerRules = WorkerRules()  # pyright: ignore[reportCallIssue]
-    payment: Payment = Payment()  # pyright: ignore[reportCallIssue]
-    onboarding: Onboarding = Onboarding()  # pyright: ignore[reportCallIssue]
+    composition: Composition = Field(default_factory=lambda: Composition.model_validate({}))
+    worker: WorkerRules = Field(default_factory=lambda: WorkerRules.model_validate({}))
+    payment: Payment = Field(default_factory=lambda: Payment.model_validate({}))
+    onboarding: Onboarding = Field(default_factory=lambda: Onboarding.model_validate({}))
     attention: tuple[Check, ...] = ()
     filters: tuple[FilterRule, ...] = ()
-    texts: Texts = Texts()  # pyright: ignore[reportCallIssue]
-    collect: Collect = Collect()  # pyright: ignore[reportCallIssue]
-    live: Live = Live()  # pyright: ignore[reportCallIssue]
+    texts: Texts = Field(default_factory=lambda: Texts.model_validate({}))
+    collect: Collect = Field(default_factory=lambda: Collect.model_validate({}))
+    live: Live = Field(default_factory=lambda: Live.model_validate({}))
     published: tuple[Table, ...] = ()
 
     @model_validator(mode="after")

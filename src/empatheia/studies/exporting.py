@@ -6,6 +6,7 @@ Every file carries the version of its columns; workers are numbers, and their pl
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -61,17 +62,9 @@ def rating_rows(store: Store) -> list[dict[str, Any]]:
             seats = orders[task.hit]
             order = seats[assignment.seat % len(seats)][task.place]
             item = None if task.item is None else items[task.item]
-            is_pair = rating.card == PAIR
-            cards: list[list[str]] = task.cards
-            behind = (
-                [cards[0][0]]
-                if is_pair and cards[0]
-                else cards[rating.card]
-                if 0 <= rating.card < len(cards)
-                else cards[0]
-            )
-            other = cards[1][0] if is_pair and len(cards) == 2 else ""
-            place = order.index(0 if is_pair else rating.card) if (0 if is_pair else rating.card) in order else 0
+            behind, other = _rated_systems(task.cards, rating.card)
+            card = 0 if rating.card == PAIR else rating.card
+            place = order.index(card) if card in order else 0
             for system in behind or [""]:
                 values = (
                     *(EXPORT_VERSION, name, assignment.id, assignment.state, assignment.worker, task.hit),
@@ -88,6 +81,13 @@ def rating_rows(store: Store) -> list[dict[str, Any]]:
                 )
                 rows.append(dict(zip(RATING_COLUMNS, values, strict=True)))
     return rows
+
+
+def _rated_systems(cards: Sequence[Sequence[str]], card: int) -> tuple[Sequence[str], str]:
+    """The systems behind a card, or the first of a pair and the other one; no other is an empty name."""
+    if card == PAIR:
+        return cards[0][:1], cards[1][0] if len(cards) == 2 else ""
+    return (cards[card] if 0 <= card < len(cards) else cards[0]), ""
 
 
 def event_rows(store: Store) -> list[dict[str, Any]]:

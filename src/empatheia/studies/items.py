@@ -244,12 +244,8 @@ def _checked(design: Design, material: Material, allow_missing: bool) -> Materia
         lacking = [system for system in systems if system not in item.candidates]
         if lacking and not allow_missing and design.protocol != "turn_annotation":
             _tell_missing(item, lacking[0], items, systems)
-        if lacking and design.protocol != "turn_annotation":
-            left_out["a system has no answer"] += 1
-        elif not item.context and design.protocol in ("drag", "likert", "ab"):
-            left_out["its context is not known"] += 1
-        elif design.composition.blank == "leave_out" and any(not c.key for c in item.candidates.values()):
-            left_out["an answer is empty"] += 1
+        if (reason := _unfit(item, design, lacks_answer=bool(lacking))) is not None:
+            left_out[reason] += 1
         else:
             complete.append(_with_gold(item, design))
     if not complete:
@@ -260,6 +256,17 @@ def _checked(design: Design, material: Material, allow_missing: bool) -> Materia
     _check_lengths(complete)
     notes = (*material.notes, *leaks(complete, systems))
     return Material(tuple(complete), systems, notes, dict(left_out))
+
+
+def _unfit(item: StudyItem, design: Design, *, lacks_answer: bool) -> str | None:
+    """Why an item is not rated; None if it is."""
+    if lacks_answer and design.protocol != "turn_annotation":
+        return "a system has no answer"
+    if not item.context and design.protocol in ("drag", "likert", "ab"):
+        return "its context is not known"
+    if design.composition.blank == "leave_out" and any(not c.key for c in item.candidates.values()):
+        return "an answer is empty"
+    return None
 
 
 def _chosen(design: Design, found: Sequence[str]) -> tuple[str, ...]:
@@ -326,34 +333,74 @@ def _check_lengths(items: Sequence[StudyItem]) -> None:
             raise DataError(f"item {item.id} has a text of {longest:,} characters; accepted: {MAX_TEXT:,}.")
 
 
+@dataclass(frozen=True, slots=True)
+class _Looks:
+    """How a system's replies look.
+
+    Attributes:
+        n_tells: Replies that say what wrote them.
+        n_markup: Replies that hold markup.
+        cased: Share with an upper-case letter, 0 to 1.
+        spaced: Share with a blank before a mark, 0 to 1.
+        length: Mean words.
+    """
+
+    n_tells: int
+    n_markup: int
+    cased: float
+    spaced: float
+    length: float
+
+
+def _looks(texts: Sequence[str]) -> _Looks:
+    return _Looks(
+        sum(bool(_TELLS.search(t)) for t in texts),
+        sum(bool(_MARKUP.search(t)) for t in texts),
+        sum(t != t.lower() for t in texts) / len(texts),
+        sum(bool(_SPACED.search(t)) for t in texts) / len(texts),
+        sum(len(t.split()) for t in texts) / len(texts),
+    )
+
+
 def leaks(items: Sequence[StudyItem], systems: Sequence[str]) -> list[str]:
     """What may give a system away to raters: its name, markup, case or spacing unlike the others', length."""
-    notes = []
-    cased, spaced, lengths = {}, {}, {}
+    looks: dict[str, _Looks] = {}
     for system in systems:
         texts = [c.text or " ".join(c.turns) for i in items if (c := i.candidates.get(system)) is not None]
-        texts = [text for text in texts if text]
-        if not texts:
-            continue
-        n_tells, n_markup = sum(bool(_TELLS.search(t)) for t in texts), sum(bool(_MARKUP.search(t)) for t in texts)
-        if n_tells:
-            notes.append(f"{system}: {n_tells:,} replies say what wrote them (as an AI ...)")
-        if n_markup:
-            notes.append(f"{system}: {n_markup:,} replies hold markup")
-        cased[system] = sum(t != t.lower() for t in texts) / len(texts)
-        spaced[system] = sum(bool(_SPACED.search(t)) for t in texts) / len(texts)
-        lengths[system] = sum(len(t.split()) for t in texts) / len(texts)
-    for what, shares in (("upper case", cased), ("blanks before marks", spaced)):
-        if shares and max(shares.values()) - min(shares.values()) > 0.5:
-            one, other = max(shares, key=shares.__getitem__), min(shares, key=shares.__getitem__)
+        if texts := [text for text in texts if text]:
+            looks[system] = _looks(texts)
+    notes = []
+    for system, look in looks.items():
+        if look.n_tells:
+            notes.append(f"{system}: {look.n_tells:,} replies say what wrote them (as an AI ...)")
+        if look.n_markup:
+            notes.append(f"{system}: {look.n_markup:,} replies hold markup")
+    return notes + (_contrasts(looks) if looks else [])
+
+
+def _contrasts(looks: Mapping[str, _Looks]) -> list[str]:
+    """What tells the two systems apart that differ the most in it."""
+    notes = []
+    for what, shares in (
+        ("upper case", {system: look.cased for system, look in looks.items()}),
+        ("blanks before marks", {system: look.spaced for system, look in looks.items()}),
+    ):
+        one, other = _extremes(shares)
+        if shares[one] - shares[other] > 0.5:
             notes.append(
                 f"{what} tell systems apart: in {100 * shares[one]:.0f} % of {one}, {100 * shares[other]:.0f} % of"
                 f" {other}; --set composition.normalise=true makes them alike"
             )
-    if lengths and max(lengths.values()) > 2 * max(1.0, min(lengths.values())):
-        one, other = max(lengths, key=lengths.__getitem__), min(lengths, key=lengths.__getitem__)
+    lengths = {system: look.length for system, look in looks.items()}
+    one, other = _extremes(lengths)
+    if lengths[one] > 2 * max(1.0, lengths[other]):
         notes.append(f"length tells systems apart: {lengths[one]:.0f} words in {one}, {lengths[other]:.0f} in {other}")
     return notes
+
+
+def _extremes(numbers: Mapping[str, float]) -> tuple[str, str]:
+    """The systems with the largest and the smallest number."""
+    return max(numbers, key=numbers.__getitem__), min(numbers, key=numbers.__getitem__)
 
 
 def same_text(one: Candidate, other: Candidate) -> bool:

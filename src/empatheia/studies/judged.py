@@ -152,6 +152,10 @@ def judge_agreement(verdicts: Sequence[JudgedPair], sheets: Sequence[Sheet], des
     return agreement(judged, people) if shared else []
 
 
+_OUTCOMES: dict[str, Outcome] = {"first": "win", "second": "loss"}
+_REVERSED: dict[Outcome, Outcome] = {"win": "loss", "loss": "win", "tie": "tie"}
+
+
 def _choices(sheet: Sheet, design: Design, known: set[tuple[str, str]]) -> Iterable[HumanRating]:
     scores: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
     for answer in sheet.answers:
@@ -160,9 +164,9 @@ def _choices(sheet: Sheet, design: Design, known: set[tuple[str, str]]) -> Itera
             continue
         if answer.card == PAIR:
             a, b = answer.systems
-            outcome: Outcome = {"first": "win", "second": "loss"}.get(answer.value, "tie")  # pyright: ignore
+            outcome = _OUTCOMES.get(answer.value, "tie")
             if (b, a) in known and (a, b) not in known:
-                a, b, outcome = b, a, {"win": "loss", "loss": "win"}.get(outcome, "tie")  # pyright: ignore
+                a, b, outcome = b, a, _REVERSED[outcome]
             yield HumanRating(f"{answer.item}\n{a}\n{b}", answer.criterion, str(sheet.worker), outcome)
             continue
         for system in answer.systems:

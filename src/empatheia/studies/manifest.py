@@ -181,19 +181,11 @@ def _pairs(
 ) -> tuple[list[Task], list[str]]:
     """Two replies a screen; only where they differ."""
     setup = design.composition
-    pairs = list(combinations(names, 2))
-    if setup.against is not None:
-        if setup.against not in names:
-            raise ConfigError(f"composition.against: no system {setup.against!r}; there are {', '.join(names)}.")
-        pairs = [pair for pair in pairs if setup.against in pair]
+    pairs = _compared(names, setup.against)
     taken: set[str] = set()
     screens, n_same = [], 0
     for one, other in pairs:
-        fitting = [
-            i
-            for i in items
-            if one in i.candidates and other in i.candidates and not same_text(i.candidates[one], i.candidates[other])
-        ]
+        fitting = [item for item in items if _differ(item, one, other)]
         n_same += len(items) - len(fitting)
         fitting = [item for item in fitting if item.id not in taken]
         wanted = setup.per_pair or (len(fitting) // (len(pairs) if setup.distinct_contexts else 1))
@@ -212,6 +204,22 @@ def _pairs(
     if n_same:
         notes.append(f"{n_same:,} pairs of replies are the same and not shown")
     return screens, notes
+
+
+def _compared(names: Sequence[str], against: str | None) -> list[tuple[str, str]]:
+    """All pairs of systems, or those of one system with each other one."""
+    pairs = list(combinations(names, 2))
+    if against is None:
+        return pairs
+    if against not in names:
+        raise ConfigError(f"composition.against: no system {against!r}; there are {', '.join(names)}.")
+    return [pair for pair in pairs if against in pair]
+
+
+def _differ(item: StudyItem, one: str, other: str) -> bool:
+    """Whether both systems answered the item, and not the same."""
+    replies = item.candidates
+    return one in replies and other in replies and not same_text(replies[one], replies[other])
 
 
 def _task(item: StudyItem, names: Sequence[str], join: bool = True) -> Task:
@@ -238,14 +246,7 @@ def _grouped(
     by_set: dict[str, list[Task]] = defaultdict(list)
     for screen in screens:
         by_set[items[screen.item].set].append(screen)
-    for name, least in setup.strata.items():
-        found = len(by_set.get(name, ()))
-        if found < least * n_hits:
-            raise ConfigError(
-                f"composition.strata: {least} of {name} in each of {n_hits:,} HITs are {least * n_hits:,} items, there"
-                f" are {found:,}; sets: {', '.join(f'{s} {len(t):,}' for s, t in by_set.items())}. Name a file's set as"
-                f" --outputs {name}=PLACE, or lower composition.hits."
-            )
+    _check_strata(setup.strata, by_set, n_hits)
     groups: list[list[Task]] = [[] for _ in range(n_hits)]
     rest: list[Task] = []
     for name, tasks in by_set.items():
@@ -269,6 +270,17 @@ def _grouped(
     if unused:
         notes.append(f"{unused:,} tasks are left over")
     return groups, notes
+
+
+def _check_strata(strata: Mapping[str, int], by_set: Mapping[str, Sequence[Task]], n_hits: int) -> None:
+    for name, least in strata.items():
+        found = len(by_set.get(name, ()))
+        if found < least * n_hits:
+            raise ConfigError(
+                f"composition.strata: {least} of {name} in each of {n_hits:,} HITs are {least * n_hits:,} items, there"
+                f" are {found:,}; sets: {', '.join(f'{s} {len(t):,}' for s, t in by_set.items())}. Name a file's set as"
+                f" --outputs {name}=PLACE, or lower composition.hits."
+            )
 
 
 def _spread(tasks: Sequence[Task], groups: list[list[Task]], size: int) -> list[Task]:

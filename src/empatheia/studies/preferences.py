@@ -168,13 +168,7 @@ def strengths(answers: Iterable[Answer], criterion: str, n_resamples: int = 200)
         criterion: Name of the question.
         n_resamples: Of the bootstrap over dialogues.
     """
-    by_item: dict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
-    for answer in answers:
-        if answer.is_pair and answer.criterion == criterion:
-            one, other = answer.systems
-            share = {"first": 1.0, "second": 0.0}.get(answer.value, 0.5)
-            by_item[answer.item][one, other] += share  # pyright: ignore[reportArgumentType]
-            by_item[answer.item][other, one] += 1 - share  # pyright: ignore[reportArgumentType]
+    by_item = _wins(answers, criterion)
     names = sorted({name for wins in by_item.values() for pair in wins for name in pair})
     if len(names) < 3:
         return []
@@ -198,6 +192,18 @@ def strengths(answers: Iterable[Answer], criterion: str, n_resamples: int = 200)
         chance = float(np.mean([1 / (1 + math.exp(logs[j] - logs[i])) for j in others]))
         out.append(Strength(name, float(logs[i]), quantiles(drawn[:, i], 0.95), 100 * chance))
     return sorted(out, key=lambda strength: -strength.log_strength)
+
+
+def _wins(answers: Iterable[Answer], criterion: str) -> dict[str, Counter[tuple[str, str]]]:
+    """How often each item's first of two systems won against its second, ties as half."""
+    by_item: dict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
+    for answer in answers:
+        if answer.is_pair and answer.criterion == criterion:
+            one, other = answer.systems
+            share = {"first": 1.0, "second": 0.0}.get(answer.value, 0.5)
+            by_item[answer.item][one, other] += share  # pyright: ignore[reportArgumentType]
+            by_item[answer.item][other, one] += 1 - share  # pyright: ignore[reportArgumentType]
+    return by_item
 
 
 def bradley_terry(wins: np.ndarray) -> np.ndarray:

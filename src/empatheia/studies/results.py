@@ -118,22 +118,7 @@ def results_of(design: Design, sheets: Sequence[Sheet], items: Sequence[StudyIte
     """
     counted = [sheet for sheet in sheets if not sheet.is_extra]
     kept, removed = apply(counted, [filter_of(rule) for rule in design.filters])
-    shares: list[ShareRow] = []
-    unfiltered: list[ShareRow] = []
-    means: list[MeanRow] = []
-    differences: list[DifferenceRow] = []
-    if design.protocol not in PAIRED:
-        for criterion in design.criteria:
-            if criterion.kind == "spans":
-                continue
-            answers = design.answers_of(criterion)
-            if design.protocol in ("drag", "turn_annotation"):
-                shares += share_rows(kept, criterion.name, answers, n_resamples=n_resamples)
-                unfiltered += share_rows(counted, criterion.name, answers, n_resamples=0) if removed else []
-            else:
-                means += mean_rows(kept, design, criterion, n_resamples)
-            if design.protocol != "turn_annotation" and n_resamples:
-                differences += difference_rows(kept, design, criterion)
+    rated = _rated(design, kept, counted if removed else None, n_resamples)
     pairs = pair_results(answers_of(kept), max(n_resamples, 2))
     names = list(dict.fromkeys(pair.criterion for pair in pairs))
     ranked = {name: tuple(strengths(answers_of(kept), name)) for name in names}
@@ -143,10 +128,10 @@ def results_of(design: Design, sheets: Sequence[Sheet], items: Sequence[StudyIte
         (sum(s.n_tasks for s in counted), sum(s.n_tasks for s in kept)),
         (len({s.worker for s in counted}), len({s.worker for s in kept})),
         tuple(removed),
-        tuple(shares),
-        tuple(unfiltered),
-        tuple(means),
-        tuple(differences),
+        tuple(rated.shares),
+        tuple(rated.unfiltered),
+        tuple(rated.means),
+        tuple(rated.differences),
         tuple(pairs),
         {name: rows for name, rows in ranked.items() if rows},
         tuple(agreement_rows(kept, design)),
@@ -154,6 +139,36 @@ def results_of(design: Design, sheets: Sequence[Sheet], items: Sequence[StudyIte
         _labels(design, kept, items),
         _printed(design),
     )
+
+
+@dataclass(slots=True)
+class _Rated:
+    """What the questions about single candidates found; the fields are those of :class:`Results`."""
+
+    shares: list[ShareRow] = field(default_factory=list)
+    unfiltered: list[ShareRow] = field(default_factory=list)
+    means: list[MeanRow] = field(default_factory=list)
+    differences: list[DifferenceRow] = field(default_factory=list)
+
+
+def _rated(design: Design, kept: Sequence[Sheet], unfiltered: Sequence[Sheet] | None, n_resamples: int) -> _Rated:
+    """Shares, means and differences; ``unfiltered`` are all sheets, None if these are the ones kept."""
+    rated = _Rated()
+    if design.protocol in PAIRED:
+        return rated
+    for criterion in design.criteria:
+        if criterion.kind == "spans":
+            continue
+        answers = design.answers_of(criterion)
+        if design.protocol in ("drag", "turn_annotation"):
+            rated.shares += share_rows(kept, criterion.name, answers, n_resamples=n_resamples)
+            if unfiltered is not None:
+                rated.unfiltered += share_rows(unfiltered, criterion.name, answers, n_resamples=0)
+        else:
+            rated.means += mean_rows(kept, design, criterion, n_resamples)
+        if design.protocol != "turn_annotation" and n_resamples:
+            rated.differences += difference_rows(kept, design, criterion)
+    return rated
 
 
 def _labels(

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from statistics import median
+from typing import TYPE_CHECKING
 
 from empatheia.studies.answers import PAIR
 from empatheia.studies.design import GOLD, Design
 from empatheia.studies.items import StudyItem
 from empatheia.studies.store import Store
+
+if TYPE_CHECKING:
+    from empatheia.studies.tables import Assignment
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +77,7 @@ class Sheet:
 class _Open:
     """A sheet while its rows are read."""
 
-    row: object
+    row: Assignment
     answers: list[Answer] = field(default_factory=list)
     dwells: list[float] = field(default_factory=list)
 
@@ -91,8 +95,9 @@ def read_sheets(store: Store, design: Design) -> list[Sheet]:
         opened = {row.id: _Open(row) for row in session.scalars(done)}
         ratings = select(Rating.assignment, Rating.task, Rating.card, Rating.criterion, Rating.value)
         for assignment, task, card, criterion, value in session.execute(ratings.order_by(Rating.id)):
-            if assignment in opened and not tasks[task].key.startswith("check:"):
-                found = _answer(tasks[task], items, card, criterion, value)
+            place = None if tasks[task].key.startswith("check:") else tasks[task].item
+            if assignment in opened and place is not None:
+                found = _answer(items[place], tasks[task].cards, card, criterion, value)
                 opened[assignment].answers.append(found)
         for event in session.scalars(select(Event).where(Event.kind == "dwell")):
             if event.assignment in opened:
@@ -103,9 +108,7 @@ def read_sheets(store: Store, design: Design) -> list[Sheet]:
     return [_sheet(each, sizes) for each in opened.values()]
 
 
-def _answer(task: object, items: Mapping[int, StudyItem], card: int, criterion: str, value: str) -> Answer:
-    item = items[task.item]  # pyright: ignore[reportAttributeAccessIssue]
-    cards: list[list[str]] = task.cards  # pyright: ignore[reportAttributeAccessIssue]
+def _answer(item: StudyItem, cards: list[list[str]], card: int, criterion: str, value: str) -> Answer:
     is_pair = card == PAIR
     systems = (cards[0][0], cards[1][0]) if is_pair else tuple(cards[card] if card < len(cards) else cards[0])
     return Answer(item.id, item.set, systems, criterion, value, is_pair, card)
@@ -114,14 +117,14 @@ def _answer(task: object, items: Mapping[int, StudyItem], card: int, criterion: 
 def _sheet(found: _Open, sizes: Mapping[int, int]) -> Sheet:
     row = found.row
     return Sheet(
-        row.id,  # pyright: ignore
-        row.worker,  # pyright: ignore
-        row.hit,  # pyright: ignore
-        max(0.0, (row.submitted or row.started) - row.started) / 60,  # pyright: ignore
-        row.points,  # pyright: ignore
-        row.is_attentive,  # pyright: ignore
+        row.id,
+        row.worker,
+        row.hit,
+        max(0.0, (row.submitted or row.started) - row.started) / 60,
+        row.points,
+        row.is_attentive,
         median(found.dwells) if found.dwells else None,
         tuple(found.answers),
-        sizes[row.hit],  # pyright: ignore
-        row.state == "extra",  # pyright: ignore
+        sizes[row.hit],
+        row.state == "extra",
     )

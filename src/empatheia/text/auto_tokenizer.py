@@ -39,9 +39,7 @@ class EmpatheiaTokenizer(PreTrainedTokenizerFast):
         self._is_whole = True
 
     @classmethod
-    def from_pretrained(  # pyright: ignore[reportIncompatibleMethodOverride]
-        cls, place: str | Path, *args: Any, **kwargs: Any
-    ) -> EmpatheiaTokenizer:
+    def from_pretrained(cls, place: str | Path, *args: Any, **kwargs: Any) -> EmpatheiaTokenizer:
         """Reads a folder.
 
         Args:
@@ -55,9 +53,7 @@ class EmpatheiaTokenizer(PreTrainedTokenizerFast):
         given = {name: kwargs[name] for name in _KEPT if name in kwargs}
         return cls(DialogueTokenizer.from_pretrained(place), **given)
 
-    def save_pretrained(  # pyright: ignore[reportIncompatibleMethodOverride]
-        self, save_directory: str | Path, *args: Any, **kwargs: Any
-    ) -> tuple[str, ...]:
+    def save_pretrained(self, save_directory: str | Path, *args: Any, **kwargs: Any) -> tuple[str, ...]:
         """Writes the folder's files again; other arguments than the folder are not read."""
         self.dialogue.save_pretrained(save_directory)
         return tuple(str(Path(save_directory) / name) for name in ("tokenizer_config.json", "tokenizer.json", META))
@@ -74,7 +70,7 @@ class EmpatheiaTokenizer(PreTrainedTokenizerFast):
             "a tokeniser of empatheia takes no new pieces; train one: DialogueTokenizer.train_bpe."
         )
 
-    def _encode_plus(  # pyright: ignore[reportIncompatibleMethodOverride]
+    def _encode_plus(
         self,
         text: Any,
         text_pair: Any = None,

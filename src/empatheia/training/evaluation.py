@@ -32,6 +32,7 @@ from empatheia.metrics import METRICS
 from empatheia.metrics.score import Score
 from empatheia.responders.seq2seq import word_loss
 from empatheia.side_inputs import SideInput
+from empatheia.taxonomy import EMOTIONS
 from empatheia.text.batching import TokenBatchSampler
 from empatheia.text.collation import Collator, EncodedExample, merge_spans, word_scores
 from empatheia.text.tokenizer import DialogueTokenizer
@@ -244,8 +245,6 @@ def evaluate_model(
     Whole replies are scored, whatever a recipe keeps in training, unless ``max_target`` limits their pieces. With a
     ``sentence_encoder`` the similarity of replies and gold replies is measured, too.
     """
-    from empatheia.taxonomy import EMOTIONS
-
     index = {name: i for i, name in enumerate(EMOTIONS)}
     model, tokenizer, side_inputs = contexts.network, contexts.tokenizer, contexts.side_inputs
     items = contexts.pieces(examples, emotion_index=index, max_target=max_target)
@@ -267,27 +266,43 @@ def evaluate_model(
     if measured.cause_probabilities is not None and gold_causes:
         scores += turn_cause_scores(measured.cause_probabilities, items, gold_causes, cause_threshold)
     if outputs is not None:
-        with outputs.open("w", encoding="utf-8") as file:
-            for i, (item, reply, reference) in enumerate(zip(items, replies, references, strict=True)):
-                row = {"id": item.dialogue_id, "turn": item.turn_index, "hyp": reply, "ref": reference}
-                if measured.emotion_probabilities is not None:
-                    row |= {
-                        "emotion": EMOTIONS[gold[i]] if gold[i] >= 0 else None,
-                        "predicted": EMOTIONS[measured.emotion_probabilities[i].argmax()],
-                    }
-                if measured.cause_probabilities is not None:
-                    spans = merge_spans(word_scores(item, measured.cause_probabilities[i].tolist()), cause_threshold)
-                    row["causes"] = [{"turn": span.turn, "start": span.start, "end": span.end} for span in spans]
-                file.write(json.dumps(row, ensure_ascii=False) + "\n")
+        _write_outputs(outputs, measured, items, replies, references, cause_threshold)
     result: dict[str, Any] = {score.name: score.to_dict() for score in scores}
-    result["decoding"] = {
-        **decoding.model_dump(),
+    result["decoding"] = {**decoding.model_dump(), **_facts(replies, seconds)}
+    return result
+
+
+def _write_outputs(
+    file: Path,
+    measured: Measured,
+    items: Sequence[EncodedExample],
+    replies: Sequence[str],
+    references: Sequence[str],
+    cause_threshold: float,
+) -> None:
+    """One JSON line a reply: :func:`evaluate_responder` says what it holds."""
+    with file.open("w", encoding="utf-8") as stream:
+        for i, (item, reply, reference) in enumerate(zip(items, replies, references, strict=True)):
+            row = {"id": item.dialogue_id, "turn": item.turn_index, "hyp": reply, "ref": reference}
+            if measured.emotion_probabilities is not None:
+                row |= {
+                    "emotion": EMOTIONS[item.emotion_label] if item.emotion_label >= 0 else None,
+                    "predicted": EMOTIONS[measured.emotion_probabilities[i].argmax()],
+                }
+            if measured.cause_probabilities is not None:
+                spans = merge_spans(word_scores(item, measured.cause_probabilities[i].tolist()), cause_threshold)
+                row["causes"] = [{"turn": span.turn, "start": span.start, "end": span.end} for span in spans]
+            stream.write(json.dumps(row, ensure_ascii=False) + "\n")
+
+
+def _facts(replies: Sequence[str], seconds: float) -> dict[str, Any]:
+    """How many replies, how fast, how long, how many different."""
+    return {
         "replies": len(replies),
         "replies_per_second": round(len(replies) / max(seconds, 1e-9), 1),
         "mean_words": round(sum(len(r.split()) for r in replies) / max(1, len(replies)), 2),
         "distinct_replies": len(set(replies)),
     }
-    return result
 
 
 def likelihood_scores(

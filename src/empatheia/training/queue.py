@@ -124,10 +124,10 @@ def work(
             if left is not None and left <= 0:
                 return statuses
             (status,) = run_all([recipe], place, budget_minutes=left, goes_on=True, **options)
-            if status.state.endswith("finished"):
+            if status.is_finished:
                 keep(status.folder, results)
             statuses.append(status)
             tell(status)
-            if not status.state.endswith("finished"):
+            if not status.is_finished:
                 break
     return statuses

@@ -26,14 +26,14 @@ import torch
 import yaml
 from transformers.trainer_utils import set_seed
 
-from empatheia.config import Recipe, merge, read_yaml, validate_recipe
+from empatheia.config import Recipe, StageConfig, merge, read_yaml, validate_recipe
 from empatheia.errors import ConfigError, EmpatheiaError
 from empatheia.reading import read_record
 from empatheia.resources import hold_folder
 from empatheia.training.initial_weights import started_from
 from empatheia.training.progress_line import without_foreign_bars
 from empatheia.training.saving import cannot_write, save_folder, write_atomically
-from empatheia.training.stages import run_stage
+from empatheia.training.stages import StageResult, run_stage
 
 logger = logging.getLogger(__name__)
 
@@ -55,6 +55,32 @@ class RunStatus:
     state: str
     metrics: dict[str, Any]
     error: str = ""
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether there is a finished run, made now or before."""
+        return self.state.endswith("finished")
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A recipe's run in this process; see :func:`run`.
+
+    Attributes:
+        recipe: Fully resolved.
+        folder: Run folder.
+        is_main: Whether it is the first process, the one that writes.
+        deadline: ``time.monotonic()`` value.
+        save_seconds: Longest stretch of work a kill may lose.
+        show_progress: Progress on stderr.
+    """
+
+    recipe: Recipe
+    folder: Path
+    is_main: bool
+    deadline: float | None
+    save_seconds: float
+    show_progress: bool
 
 
 def environment() -> dict[str, Any]:
@@ -249,75 +275,81 @@ def run(
         raise cannot_write(folder, problem) from None
     with without_foreign_bars(), hold_folder(folder, refusal) if is_main else contextlib.nullcontext():
         _claim(folder, recipe, is_main)
-        return _run(recipe, folder, is_main, deadline, save_seconds, show_progress, evaluate)
+        return _run(_Run(recipe, folder, is_main, deadline, save_seconds, show_progress), evaluate)
 
 
-def _run(
-    recipe: Recipe,
-    folder: Path,
-    is_main: bool,
-    deadline: float | None,
-    save_seconds: float,
-    show_progress: bool,
-    evaluate: bool,
-) -> RunStatus:
+def _run(this: _Run, evaluate: bool) -> RunStatus:
     """:func:`run` in a folder that is this recipe's and this process's."""
-    from empatheia.training.tasks import make_task
-
-    record = _finished(recipe, folder, is_main)
+    recipe, folder = this.recipe, this.folder
+    record = _finished(recipe, folder, this.is_main)
     if record is not None and (record["metrics"] or not evaluate):  # one that was not measured yet is measured now
         return RunStatus(recipe.name, folder, "already finished", record)
     state_path = folder / "state.json"
     state = read_record(state_path) if state_path.is_file() else {"stages": {}}
-    if is_main and record is None:
+    if this.is_main and record is None:
         write_atomically(folder / "environment.json", json.dumps(environment(), indent=2))
+    task = _task_in_turn(recipe, folder, this.is_main)
+    if this.is_main:
+        _tidy(folder, list(state["stages"]))
+    for stage in recipe.stages:
+        if stage.name not in state["stages"] and not _train_stage(this, task, stage, state):
+            return RunStatus(recipe.name, folder, "paused", {})
+    if not this.is_main:
+        return RunStatus(recipe.name, folder, "finished", {})
+    return _finish(recipe, folder, task, state, evaluate)
+
+
+def _task_in_turn(recipe: Recipe, folder: Path, is_main: bool) -> Any:
+    """The recipe's task; the first process makes the tokeniser, the others read it."""
+    from empatheia.training.tasks import make_task
 
     set_seed(recipe.seed)
     if not is_main:
-        _wait()  # the first process makes the tokeniser, the others read it
+        _wait()
     task = make_task(recipe, folder)
     if is_main:
         _wait()
-    model = task.model
-    if is_main:
-        _tidy(folder, list(state["stages"]))
-    for stage in recipe.stages:
-        saved = folder / "stages" / stage.name
-        if stage.name in state["stages"]:
-            continue
-        previous = [s.name for s in recipe.stages if s.name in state["stages"]]
-        if previous:
-            model.load_state_dict(task.read_weights(folder / "stages" / previous[-1]))
-        if _agreed(deadline is not None and time.monotonic() >= deadline):
-            return RunStatus(recipe.name, folder, "paused", {})
-        logger.info("%s: stage %s", recipe.name, stage.name)
-        result = run_stage(
-            model,
-            stage,
-            task.stage_data(stage),
-            folder=folder / "checkpoints" / stage.name,
-            curves=folder / "curves.jsonl",
-            seed=recipe.seed,
-            deadline=deadline,
-            save_seconds=save_seconds,
-            show_progress=show_progress and is_main,
-        )
-        if not result.finished:
-            return RunStatus(recipe.name, folder, "paused", {})
-        state["stages"][stage.name] = {
-            "steps": result.steps,
-            "valid": result.metrics,
-            "seconds": {k: round(v, 2) for k, v in result.seconds.items()},
-        }
-        state["data"] = merge(state.get("data", {}), task.data_record())
-        if is_main:
-            save_folder(saved, model.save_pretrained)
-            write_atomically(state_path, json.dumps(state, indent=2))
-            _tidy(folder, list(state["stages"]))
-        _wait()  # for the files the next stage starts from
-    if not is_main:
-        return RunStatus(recipe.name, folder, "finished", {})
-    return _finish(recipe, folder, task, state, evaluate)
+    return task
+
+
+def _train_stage(this: _Run, task: Any, stage: StageConfig, state: dict[str, Any]) -> bool:
+    """Trains a stage from the weights of the one before and keeps what it made; False if the deadline stopped it."""
+    recipe, folder = this.recipe, this.folder
+    previous = [s.name for s in recipe.stages if s.name in state["stages"]]
+    if previous:
+        task.model.load_state_dict(task.read_weights(folder / "stages" / previous[-1]))
+    if _agreed(this.deadline is not None and time.monotonic() >= this.deadline):
+        return False
+    logger.info("%s: stage %s", recipe.name, stage.name)
+    result = run_stage(
+        task.model,
+        stage,
+        task.stage_data(stage),
+        folder=folder / "checkpoints" / stage.name,
+        curves=folder / "curves.jsonl",
+        seed=recipe.seed,
+        deadline=this.deadline,
+        save_seconds=this.save_seconds,
+        show_progress=this.show_progress and this.is_main,
+    )
+    if result.finished:
+        _keep_stage(this, task, stage, result, state)
+    return result.finished
+
+
+def _keep_stage(this: _Run, task: Any, stage: StageConfig, result: StageResult, state: dict[str, Any]) -> None:
+    """Notes a finished stage in the state; the first process writes that and the weights."""
+    state["stages"][stage.name] = {
+        "steps": result.steps,
+        "valid": result.metrics,
+        "seconds": {k: round(v, 2) for k, v in result.seconds.items()},
+    }
+    state["data"] = merge(state.get("data", {}), task.data_record())
+    if this.is_main:
+        save_folder(this.folder / "stages" / stage.name, task.model.save_pretrained)
+        write_atomically(this.folder / "state.json", json.dumps(state, indent=2))
+        _tidy(this.folder, list(state["stages"]))
+    _wait()  # for the files the next stage starts from
 
 
 def _tidy(folder: Path, finished: Sequence[str]) -> None:

@@ -193,7 +193,7 @@ class EmpatheiaTrainer(Trainer):
             names = sorted(self.stage.loss_names)
             mine = torch.stack([totals.get(name, torch.zeros((), dtype=torch.long)) for name in names]).to(device)
             summed = self.accelerator.reduce(mine, reduction="sum")
-            totals = dict(zip(names, summed.cpu(), strict=True))  # pyright: ignore
+            totals = dict(zip(names, torch.as_tensor(summed).cpu(), strict=True))
         return batches, totals
 
     def _is_over(self) -> bool:
@@ -330,17 +330,7 @@ class EmpatheiaTrainer(Trainer):
         A model whose class says ``optimizer = "sgd"`` (sparse tables, which AdamW cannot take) gets plain descent.
         """
         if self.optimizer is None:
-            stage = self.stage
-            groups: dict[float, list[nn.Parameter]] = {}
-            named = list(self.accelerator.unwrap_model(self.model).named_parameters())
-            mark = ".pretrained." if any(".pretrained." in name for name, _ in named) else "encoder."
-            for name, parameter in named:
-                if parameter.requires_grad:
-                    rate = stage.learning_rate if mark in name else stage.head_learning_rate or stage.learning_rate
-                    rate = next((g.learning_rate for g in stage.alternate if name.startswith(g.train)), None) or rate
-                    own = max((prefix for prefix in stage.rates if name.startswith(prefix)), key=len, default=None)
-                    groups.setdefault(rate if own is None else stage.rates[own], []).append(parameter)
-            by_rate = [{"params": params, "lr": rate} for rate, params in groups.items()]
+            stage, by_rate = self.stage, self._by_rate()
             if self._is_sparse():
                 if stage.max_grad_norm or stage.weight_decay:
                     raise ConfigError(
@@ -348,20 +338,38 @@ class EmpatheiaTrainer(Trainer):
                         f"{stage.weight_decay} with a model of sparse tables; accepted: 0 for both."
                     )
                 self.optimizer = torch.optim.SGD(by_rate, lr=stage.learning_rate)
-                return self.optimizer
-            if stage.optimizer == "adamax":
+            elif stage.optimizer == "adamax":
                 self.optimizer = torch.optim.Adamax(
                     by_rate, betas=stage.betas, eps=stage.eps, weight_decay=stage.weight_decay
                 )
-                return self.optimizer
-            self.optimizer = torch.optim.AdamW(
-                by_rate,
-                betas=stage.betas,
-                eps=stage.eps,
-                weight_decay=stage.weight_decay,
-                fused=True,
-            )
+            else:
+                self.optimizer = torch.optim.AdamW(
+                    by_rate,
+                    betas=stage.betas,
+                    eps=stage.eps,
+                    weight_decay=stage.weight_decay,
+                    fused=True,
+                )
         return self.optimizer
+
+    def _by_rate(self) -> list[dict[str, Any]]:
+        """The parameters that learn, grouped by their learning rate, as an optimiser takes them."""
+        groups: dict[float, list[nn.Parameter]] = {}
+        named = list(self.accelerator.unwrap_model(self.model).named_parameters())
+        mark = ".pretrained." if any(".pretrained." in name for name, _ in named) else "encoder."
+        for name, parameter in named:
+            if parameter.requires_grad:
+                groups.setdefault(self._rate_of(name, is_encoder=mark in name), []).append(parameter)
+        return [{"params": params, "lr": rate} for rate, params in groups.items()]
+
+    def _rate_of(self, name: str, *, is_encoder: bool) -> float:
+        """A parameter's learning rate: that of ``rates``, else of its alternating group, else of its part."""
+        stage = self.stage
+        own = max((prefix for prefix in stage.rates if name.startswith(prefix)), key=len, default=None)
+        if own is not None:
+            return stage.rates[own]
+        rate = next((g.learning_rate for g in stage.alternate if name.startswith(g.train)), None)
+        return rate or (stage.learning_rate if is_encoder else stage.head_learning_rate or stage.learning_rate)
 
     def _is_sparse(self) -> bool:
         return getattr(self.accelerator.unwrap_model(self.model), "optimizer", "adamw") == "sgd"

@@ -152,6 +152,15 @@ class ClassifyTask:
         if recipe.encoder is not None:
             fields.pop("encoder_config", None)
             return UtteranceClassifier.from_encoder(str(resolve_model(recipe.encoder)), self.labels, **fields)
+        return self._untrained(fields)
+
+    def _untrained(self, fields: dict[str, Any]) -> tuple[Any, Reader]:
+        """A small classifier with an encoder and pieces of its own, nothing pretrained.
+
+        Raises:
+            ConfigError: The recipe does not say which encoder or how to cut words.
+        """
+        recipe = self.recipe
         if recipe.tokenizer.kind != "bpe" or "encoder_config" not in fields:
             raise ConfigError(
                 f"recipe {recipe.name!r}: without `encoder`, utterance_classifier is trained from scratch and needs"

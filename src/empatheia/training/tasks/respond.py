@@ -283,11 +283,7 @@ class RespondTask:
     def stage_data(self, stage: StageConfig) -> StageData:
         """Items of a stage, with only the features its losses need."""
         data = self._stage_config(stage)
-        own: dict[str, tuple[str, ...]] = getattr(self.model, "loss_features", {})
-        wanted = {_LOSS_FEATURES[name] for name in stage.loss_names if name in _LOSS_FEATURES}
-        wanted |= {feature for name in stage.loss_names for feature in own.get(name, ())}
-        gold = {*_LOSS_FEATURES.values(), *(feature for given in own.values() for feature in given), "emotion_teacher"}
-        features = tuple(f for f in self.model.features if f in wanted or f not in gold)
+        features, wanted = self._features(stage)
         if stage.losses.get("mechanisms") and not data.mechanisms:
             raise ConfigError(
                 f"stage {stage.name!r} learns mechanisms, but data.mechanisms names no file of their levels; make one"
@@ -300,15 +296,28 @@ class RespondTask:
             self.model.see_corpus(torch.tensor(pieces, dtype=torch.long))
         if "words" not in stage.losses or len(stage.losses) == 1:
             train, valid = _useful(train, wanted), _useful(valid, wanted)
+        collate = self._collator(stage, data, features)
+        self._record[stage.name] = {"train": len(train), "valid": len(valid), "checksum": _checksum(train)}
+        if data.overlong == "skip":
+            self._record[stage.name]["skipped_overlong"] = dict(self._n_skipped)
+        return StageData(train, _lengths(train), valid, _lengths(valid), collate)
+
+    def _features(self, stage: StageConfig) -> tuple[tuple[str, ...], set[str]]:
+        """What the model reads in a stage, and the gold features that the stage's losses are taken against."""
+        own: dict[str, tuple[str, ...]] = getattr(self.model, "loss_features", {})
+        wanted = {_LOSS_FEATURES[name] for name in stage.loss_names if name in _LOSS_FEATURES}
+        wanted |= {feature for name in stage.loss_names for feature in own.get(name, ())}
+        gold = {*_LOSS_FEATURES.values(), *(feature for given in own.values() for feature in given), "emotion_teacher"}
+        return tuple(f for f in self.model.features if f in wanted or f not in gold), wanted
+
+    def _collator(self, stage: StageConfig, data: DataConfig, features: tuple[str, ...]) -> Any:
+        """What makes a stage's batches, with the feedback or the teacher's emotions that it learns from."""
         collate: Any = Collator(features, self.tokenizer.pad_id, self.side_inputs)
         if "feedback_ids" in features:
             collate = self._with_feedback(collate, data)
         if data.emotion_teacher and "emotion_teacher" in stage.losses:
             collate = _TeacherCollator(collate, data.emotion_teacher)
-        self._record[stage.name] = {"train": len(train), "valid": len(valid), "checksum": _checksum(train)}
-        if data.overlong == "skip":
-            self._record[stage.name]["skipped_overlong"] = dict(self._n_skipped)
-        return StageData(train, _lengths(train), valid, _lengths(valid), collate)
+        return collate
 
     def _with_feedback(self, collate: Any, data: DataConfig) -> Any:
         """The collator that also gives the speaker's next turn, in training alone."""

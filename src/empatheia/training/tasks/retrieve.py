@@ -23,7 +23,8 @@ from empatheia.decoding.retrieving import PairReader, Row, vectors_of
 from empatheia.dialogue import Example
 from empatheia.errors import ConfigError
 from empatheia.metrics import METRICS
-from empatheia.metrics.retrieval import block_scores, candidate_blocks
+from empatheia.metrics.retrieval import BlockProtocol, block_scores, candidate_blocks
+from empatheia.metrics.score import Score
 from empatheia.resources import load_pretrained, load_weights, resolve_model
 from empatheia.responders.rashkin_retrieval import IGNORED, RashkinRetrieval, RetrievalConfig
 from empatheia.side_inputs.external_vectors import ExternalVectors
@@ -259,12 +260,7 @@ class RetrieveTask:
             seconds = time.perf_counter() - begun
             chosen = [index.texts[place] for place in places[:, 0]]
             prefix = "" if i == 0 else f"{name}: "
-            metric = METRICS.get("bleu_avg")(tokenizer="rashkin")
-            metric.update([_words(text) for text in chosen], references)
-            scores[f"{prefix}bleu_avg"] = {
-                **metric.compute(n_resamples=N_RESAMPLES).to_dict(),
-                "name": f"{prefix}bleu_avg",
-            }
+            scores[f"{prefix}bleu_avg"] = {**_cased_bleu(chosen, references), "name": f"{prefix}bleu_avg"}
             scores[f"{prefix}chosen"] = {
                 "candidates": len(index),
                 "distinct_replies": len(set(chosen)),
@@ -272,12 +268,9 @@ class RetrieveTask:
                 "replies_per_second": round(len(chosen) / max(seconds, 1e-9), 1),
             }
             hypotheses = hypotheses or chosen
-        scores |= {score.name: score.to_dict() for score in self._family_scores(hypotheses, examples)}
-        if self.model.has_emotion_head:
-            with torch.inference_mode():
-                logits = self.model.emotion(torch.from_numpy(contexts).to(self.model.device))
-            gold = [pair[2] for pair in pairs]
-            scores |= {s.name: s.to_dict() for s in emotion_scores(logits.double().softmax(-1).cpu().numpy(), gold)}
+        others = self._family_scores(hypotheses, examples)
+        others += self._emotion_scores(contexts, [pair[2] for pair in pairs])
+        scores |= {score.name: score.to_dict() for score in others}
         if outputs is not None:
             lines = [
                 {"id": e.dialogue_id, "turn": e.turn_index, "hyp": said, "ref": e.response}
@@ -286,11 +279,19 @@ class RetrieveTask:
             outputs.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), "utf-8")
         return scores
 
-    def _family_scores(self, chosen: Sequence[str], examples: Sequence[Example]) -> list[Any]:
+    def _family_scores(self, chosen: Sequence[str], examples: Sequence[Example]) -> list[Score]:
         """BLEU and Distinct on the words the generators are measured on; ``bleu_avg`` there is over cased words."""
         said = [" ".join(word.text for word in tokenize_words(text)) for text in chosen]
         gold = [" ".join(word.text for word in tokenize_words(e.response or "")) for e in examples]
         return [score for score in reply_scores(said, gold) if score.name != "bleu_avg"]
+
+    def _emotion_scores(self, contexts: np.ndarray, gold: Sequence[int]) -> list[Score]:
+        """How well the emotion head reads the contexts' vectors; nothing without one."""
+        if not self.model.has_emotion_head:
+            return []
+        with torch.inference_mode():
+            logits = self.model.emotion(torch.from_numpy(contexts).to(self.model.device))
+        return emotion_scores(logits.double().softmax(-1).cpu().numpy(), gold)
 
     def _inline(self, split: str, examples: Sequence[Example], contexts: np.ndarray) -> dict[str, Any]:
         """P@1 among the candidates the corpus lists with each reply, where it lists as many with the gold one in it."""
@@ -329,14 +330,21 @@ def block_precisions(contexts: np.ndarray, replies: np.ndarray, size: int = BLOC
     found: dict[str, Any] = {}
     if len(contexts) <= size:
         return found
-    for prefix, protocol in (("", "blocks-shuffled"), ("blocks-ordered: ", "blocks-ordered")):
+    protocols: dict[str, BlockProtocol] = {"": "blocks-shuffled", "blocks-ordered: ": "blocks-ordered"}
+    for prefix, protocol in protocols.items():
         metric = METRICS.get("p_at_1_100")(n_candidates=size, protocol=protocol, seed=SHUFFLE_SEED)
-        blocks = candidate_blocks(len(contexts), size, protocol, SHUFFLE_SEED)  # pyright: ignore[reportArgumentType]
+        blocks = candidate_blocks(len(contexts), size, protocol, SHUFFLE_SEED)
         for table, gold in block_scores(contexts, replies, blocks):
             metric.update(table, gold)
         name = f"{prefix}{metric.name}"
         found[name] = {**metric.compute(n_resamples=N_RESAMPLES).to_dict(), "name": name}
     return found
+
+
+def _cased_bleu(replies: Sequence[str], references: Sequence[Sequence[str]]) -> dict[str, Any]:
+    metric = METRICS.get("bleu_avg")(tokenizer="rashkin")
+    metric.update([_words(text) for text in replies], references)
+    return metric.compute(n_resamples=N_RESAMPLES).to_dict()
 
 
 def _words(text: str) -> list[str]:

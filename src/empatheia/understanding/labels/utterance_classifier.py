@@ -264,7 +264,7 @@ class PieceReader:
         clean = [SURROGATES.sub(" ", text) for text in ordered]
         if self.config.lowercase:
             clean = [text.lower() for text in clean]
-        ids = self.tokenizer(
+        ids: Any = self.tokenizer(
             clean,
             add_special_tokens=False,
             return_attention_mask=False,
@@ -272,7 +272,7 @@ class PieceReader:
             split_special_tokens=True,
             verbose=False,
         )["input_ids"]
-        return dict(zip(ordered, ids, strict=True))  # pyright: ignore[reportArgumentType]
+        return dict(zip(ordered, ids, strict=True))
 
     def _row(self, turns: list[tuple[list[int], int]], room: int) -> Row:
         kept: list[tuple[list[int], int]] = []

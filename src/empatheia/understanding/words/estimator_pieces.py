@@ -189,8 +189,7 @@ def _frames(tokenizer: PreTrainedTokenizerBase, is_causal: bool) -> tuple[Frame,
         ConfigError: A causal model's tokenizer has nothing to end a text with.
     """
     if not is_causal:
-        bare = list(tokenizer("a", add_special_tokens=False)["input_ids"])  # pyright: ignore[reportArgumentType]
-        whole = list(tokenizer("a")["input_ids"])  # pyright: ignore[reportArgumentType]
+        bare, whole = tokenizer.encode("a", add_special_tokens=False), tokenizer.encode("a")
         cut = next(i for i in range(len(whole)) if whole[i : i + len(bare)] == bare)
         frame = Frame(tuple(whole[:cut]), tuple(whole[cut + len(bare) :]))
         return frame, frame
