@@ -159,11 +159,29 @@ def test_settings_are_laid_over_the_file(cli, yaml_file, tmp_path):
     assert by_model == named
 
 
+def test_settings_that_need_each_other_are_checked_together(cli, model, tmp_path):
+    of_kind = ("--set", "express.focus.distractors=given", "--set", "express.focus.texts=[My dog died., I won.]")
+    done = cli("respond", TEXT, *model[:2], "--focus", "grandmother", *of_kind, "--explain", "--json")
+    assert "My dog died." in done.out, done.err
+    file = tmp_path / "given.yaml"
+    file.write_text("express: {focus: {distractors: given, texts: [My dog died.]}}\n")
+    assert cli("respond", TEXT, "--listener", str(file), "--set", "express.focus.texts=[I won.]").code == 0
+    assert "texts go with `given`" in cli("respond", TEXT, "--set", "express.focus.texts=[I won.]").err
+
+
+def test_who_is_named_to_answer_answers(cli, model):
+    done = cli("respond", TEXT, *model[:2], "--set", "express.responders=reflection")
+    assert done.code != 0 and "leave --set express.responders out" in done.err
+
+
 def test_an_option_of_the_last_version_tells_its_key(cli, model):
     new = cli("respond", TEXT, *model, "--focus", "grandmother", "--set", "express.focus.alpha=4")
     old = cli("respond", TEXT, *model, "--focus", "grandmother", "--alpha", "4")
     assert old.out == new.out and new.err == ""
     assert old.err == "--alpha is now --set express.focus.alpha=4.0; --alpha goes with version 0.2.\n"
+    alone = cli("respond", TEXT, *model, "--alpha", "4")
+    told = "--focus auto --set express.focus.alpha=4.0"
+    assert told in alone.err and alone.out == cli("respond", TEXT, *model, *told.split()).out
     assert "--alpha" not in cli("respond", "--help").out and "--set" in cli("respond", "--help").out
 
 

@@ -104,7 +104,7 @@ def chat(
         check_who(model, system, runs, listener_file)
     from empatheia.listener import FocusedListener
 
-    given = given_settings(context, pairs)
+    given = given_settings(context, pairs, listener_file or model)
     settings, steering = given.decoding(), given.steering(focus)
     care = open_care(no_care, country, resources)
     if listener_file is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
@@ -36,7 +37,10 @@ KEYS = {
 }
 """Options of version 0.1, still accepted, to the key that says the same."""
 _DECODING = "express.decoding."
-_STEERED = tuple(key for key in KEYS.values() if key.startswith("express.focus."))
+LISTENER_FILES = (".yaml", ".yml")
+"""Ends of names of files that hold a listener's settings."""
+_STEERED = tuple(name for name, key in KEYS.items() if key.startswith("express.focus."))
+"""Of these options, the ones that ask for focus by themselves."""
 
 NumBeamsOption = Annotated[int, typer.Option(hidden=True)]
 TopKOption = Annotated[int, typer.Option(hidden=True)]
@@ -57,7 +61,7 @@ class GivenSettings:
 
     Attributes:
         writing: Fields of :class:`~empatheia.listener.Decoding` that were given, by name.
-        focus: Likewise of :class:`~empatheia.listener.Steering`: ``alpha``, ``beta``, ``worlds``, ``distractors``.
+        focus: Likewise of :class:`~empatheia.listener.Steering`, from the options of version 0.1.
         overrides: All other settings, ``key=value``: they need a listener of five steps.
     """
 
@@ -96,12 +100,14 @@ class GivenSettings:
         return bool(self.overrides)
 
 
-def given_settings(context: typer.Context, pairs: Sequence[str] | None) -> GivenSettings:
+def given_settings(context: typer.Context, pairs: Sequence[str] | None, file: Path | str | None) -> GivenSettings:
     """What stands on the command line, in ``--set`` and in the options of version 0.1, which are told their key.
 
     Args:
         context: Of the command.
         pairs: Of ``--set``; the last one of a key counts.
+        file: As ``--listener``, or ``--model``: over a listener's file, settings are checked when it is opened, since
+            they may need what it says.
 
     Raises:
         ConfigError: A pair is not ``key=value``, its key is unknown (names the nearest), or its value is wrong.
@@ -111,28 +117,34 @@ def given_settings(context: typer.Context, pairs: Sequence[str] | None) -> Given
     for name, key in KEYS.items():
         if name in context.params and was_given(context, name):
             old = f"--{name.replace('_', '-')}"
-            say(f"{old} is now --set {key}={context.params[name]}; {old} goes with version 0.2.")
-    writing = given_decoding(context)
-    focus = {
-        name: context.params[name]
-        for name in ("alpha", "beta", "worlds", "distractors")
-        if context.params.get(name) is not None
-    }
-    others: list[str] = []
-    for pair in pairs or ():
-        key = pair.partition("=")[0].strip()
-        if key.startswith(_DECODING):
-            writing |= {key.removeprefix(_DECODING): _value(pair, key)}
-        elif key in _STEERED:
-            focus[key.rpartition(".")[2]] = _value(pair, key)
-        else:
-            others.append(pair)
-    check_overrides(others)
-    if (n := writing.pop("n", 1)) != 1:
+            ask = "--focus auto " if name in _STEERED and not was_given(context, "focus") else ""
+            say(f"{old} is now {ask}--set {key}={context.params[name]}; {old} goes with version 0.2.")
+    focus = {name: context.params[name] for name in _STEERED if context.params.get(name) is not None}
+    of_writing = [pair for pair in pairs or () if pair.lstrip().startswith(_DECODING)]
+    others = tuple(pair for pair in pairs or () if pair not in of_writing)
+    if file is None or Path(file).suffix not in LISTENER_FILES:
+        check_overrides(others)
+    return GivenSettings(given_decoding(context) | _writing(of_writing), focus, others)
+
+
+def _writing(pairs: Sequence[str]) -> dict[str, Any]:
+    """Fields of one way of writing, checked as a file's would be.
+
+    Raises:
+        ConfigError: See :func:`given_settings`; more than one reply is asked for.
+    """
+    if not pairs:
+        return {}
+    from empatheia.listener.steps.settings import check_settings
+
+    tree = check_overrides(pairs)
+    (way,) = check_settings(tree).express.decoding
+    given = {name: getattr(way, name) for name in tree["express"]["decoding"]}
+    if (n := given.pop("n", 1)) != 1:
         raise ConfigError(
             f"--set {_DECODING}n is {n}; one reply is given. Candidates are set by a file: --listener FILE."
         )
-    return GivenSettings(writing, focus, tuple(others))
+    return given
 
 
 def was_given(context: typer.Context, *names: str) -> bool:
@@ -168,15 +180,3 @@ def check_overrides(overrides: Sequence[str], tree: Mapping[str, Any] | None = N
         laid = apply_override(laid, override)
     check_settings(laid, "--set")
     return laid
-
-
-def _value(pair: str, key: str) -> Any:
-    """The value of one pair, checked as the file's would be."""
-    from empatheia.config import apply_override
-    from empatheia.listener.steps.settings import check_settings
-
-    tree = apply_override({}, pair)
-    value: Any = check_settings(tree, "--set").model_dump()
-    for name in key.split("."):
-        value = value[0][name] if isinstance(value, tuple | list) else value[name]
-    return value

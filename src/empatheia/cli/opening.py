@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
+from empatheia.cli.listener_settings import LISTENER_FILES, check_overrides
 from empatheia.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -72,10 +73,10 @@ def check_who(
 
     if [model, system, file].count(None) != 2 or model == DEFAULT:  # open_listener says what does not fit
         return
-    if model is not None and Path(model).suffix in (".yaml", ".yml"):
+    if model is not None and Path(model).suffix in LISTENER_FILES:
         file = Path(model)
     if file is not None:
-        if file.suffix in (".yaml", ".yml") and not file.is_file():
+        if file.suffix in LISTENER_FILES and not file.is_file():
             raise ConfigError(
                 f"no file {str(file)!r}; accepted: the YAML file of a listener, see docs/howto/listener.md."
             )
@@ -125,13 +126,12 @@ def open_listener(
         return LanguageListener.of_model(folder, **options)
     options |= {} if prices is None else {"prices": prices}
     if model is None and system is None and not options:
-        from empatheia.cli.listener_settings import check_overrides
         from empatheia.listener import FocusedListener
 
         tell_perceiver()
         return FocusedListener(check_overrides(overrides))
     place = _place(model, system, runs or Path("runs"))
-    if overrides and Path(place).suffix in (".yaml", ".yml"):
+    if overrides and Path(place).suffix in LISTENER_FILES:
         from empatheia.listener import FocusedListener
 
         return _told(FocusedListener.load(place, overrides=overrides))

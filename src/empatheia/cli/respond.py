@@ -119,7 +119,7 @@ def respond(
         check_who(model, system, runs, listener_file)
     from empatheia.listener import FocusedListener
 
-    given = given_settings(context, pairs)
+    given = given_settings(context, pairs, listener_file or model)
     settings, steering = given.decoding(), given.steering(focus)
     dialogue = Dialogue.of(*texts)
     care = open_care(no_care, country, resources)

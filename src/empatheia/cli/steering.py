@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from empatheia.cli.listener_settings import check_overrides, was_given
+from empatheia.cli.listener_settings import LISTENER_FILES, check_overrides, was_given
 from empatheia.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def read_listener(context: typer.Context, file: Path, overrides: Sequence[str] =
     for name in WHO_ANSWERS:
         if was_given(context, name):
             raise ConfigError(f"--listener names its own models in {file}; leave --{name.replace('_', '-')} out.")
-    if file.suffix not in (".yaml", ".yml"):
+    if file.suffix not in LISTENER_FILES:
         raise ConfigError(f"--listener is {str(file)!r}; accepted: a YAML file. A model is named with --model.")
     from empatheia.cli.opening import tell_host
     from empatheia.listener import FocusedListener
@@ -73,7 +73,7 @@ def in_five_steps(
         overrides: Settings of the steps around the model, as ``--set`` gives them.
 
     Raises:
-        ConfigError: ``condition`` names something else.
+        ConfigError: ``condition`` names something else, or ``overrides`` name other responders.
     """
     from empatheia.listener import FocusedListener, LanguageListener, Listener
     from empatheia.listener.steps.responders import voice_of
@@ -82,11 +82,16 @@ def in_five_steps(
     if isinstance(listener, FocusedListener):
         return listener
     settings = check_overrides(overrides, {"name": listener.name})
+    if "responders" in settings.get("express", {}):
+        raise ConfigError(
+            f"{listener.name} is named to answer; leave --set express.responders out, or --model, --system."
+        )
     if isinstance(listener, LanguageListener):
         shown = (listener.shown or SHOWN) if condition is None else parse_shown(condition)
-        reasoner = listener.analyst if listener.has_own_analyst else None
+        reasoner = listener.analyst if listener.has_own_analyst and "reasoner" not in settings else None
         return FocusedListener(settings, voices=[voice_of(listener, shown)], reasoner=reasoner)
-    reasoner = listener if isinstance(listener, Listener) and listener.reader.analyzes else None
+    analyzes = isinstance(listener, Listener) and listener.reader.analyzes
+    reasoner = listener if analyzes and "reasoner" not in settings else None
     return FocusedListener(settings, voices=[listener], reasoner=reasoner)
 
 
