@@ -79,8 +79,20 @@ def test_a_table_is_analysed_survives_a_reload_and_is_downloaded(visit, address,
     assert [row["emotion"] for row in rows if not row["error"]] == [one["understanding"]["emotion"] for one in told]
 
 
-def test_filters_and_charts(visit, address):
-    page = visit.page
+@pytest.fixture
+def found(visit, address, table):
+    """The page with the table's analysis on it, whichever test came before."""
+    page = visit.open(f"{address}/analyze")
+    give(page, "posts.csv", table)
+    page.select_option("#column", "<i>said</i>")
+    page.click("#begin")
+    page.locator("#found-title", has_text="Read posts.csv").wait_for()
+    page.locator("#rows tr").nth(4).wait_for()
+    return page
+
+
+def test_filters_and_charts(found):
+    page = found
     page.fill("#by-text", "SISTER")
     page.locator("#where", has_text="1 to 1 of 1").wait_for()
     assert page.locator("#rows .sentence").all_inner_texts() == [TEXTS[1]]
@@ -97,8 +109,8 @@ def test_filters_and_charts(visit, address):
     assert name in page.locator("#emotions svg").get_attribute("aria-label")
 
 
-def test_an_analysis_is_deleted_and_one_that_is_gone_says_so(visit, address):
-    page = visit.page
+def test_an_analysis_is_deleted_and_one_that_is_gone_says_so(visit, found, address):
+    page = found
     gone = page.url
     page.click("#delete")
     page.locator("#giving").wait_for()
