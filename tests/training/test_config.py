@@ -12,6 +12,7 @@ from empatheia.config import (
     load_recipe,
     merge,
     recipe_files,
+    recipe_sizes,
     recipes_root,
     stage_data_config,
     validate_model_fields,
@@ -61,6 +62,9 @@ def written(tmp_path):
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: "/".join(path.parts[-2:]))
 @pytest.mark.parametrize("size", SIZES)
 def test_every_recipe_loads_in_every_size(path, size, written):
+    if size not in recipe_sizes(path):
+        assert size == "row"
+        return
     recipe = load_recipe(path, size=size)
     assert recipe.name == "/".join(path.with_suffix("").parts[-2:]) and recipe.size == size
     assert load_recipe(written(recipe.dump())) == recipe
@@ -70,6 +74,37 @@ def test_every_recipe_loads_in_every_size(path, size, written):
         stage_data_config(recipe, stage.data)
     if recipe.task == "respond":
         validate_model_fields(recipe.model, accepted_fields(RESPONDERS.get(recipe.system).config_class), str(path))
+
+
+def test_a_row_lies_on_the_cpu_size(written):
+    cpu = "  cpu: {data: {max_source: 64}, stages: [{name: joint, epochs: 4}]}\n"
+    row = cpu + "  row: {stages: [{name: joint, epochs: 1}]}\n"
+    recipe = load_recipe(written(TEXT.replace("  cpu: {}", row)), size="row")
+    assert (recipe.size, recipe.data.max_source, recipe.stages[1].epochs) == ("row", 64, 1.0)
+
+
+def test_a_recipe_has_a_row_only_where_it_is_given(written):
+    path = written(TEXT)
+    assert recipe_sizes(path) == ("smoke", "cpu", "full")
+    with pytest.raises(ConfigError, match=r"has no size 'row'. Accepted: smoke, cpu, full\."):
+        load_recipe(path, size="row")
+    written(TEXT.replace("  cpu: {}", "  cpu: {}\n  row: {}"), "base.yaml")
+    assert "row" in recipe_sizes(written("extends: base.yaml\n"))
+    assert "row" not in recipe_sizes(written("extends: base.yaml\nsizes: {row: null}\n"))
+
+
+@pytest.mark.parametrize("family", ["gao2021", "imagine", "rashkin2018"])
+def test_rows_of_a_paper_get_the_same_training(family):
+    """One pass over the replies (retrieval: as many as its other rows), of equal width."""
+    rows = [load_recipe(path, "row") for path in RECIPES if path.parent.name == family and "row" in recipe_sizes(path)]
+    trained = [recipe for recipe in rows if recipe.stages and recipe.task == "respond"]
+    passes = {
+        stage.epochs
+        for recipe in trained
+        for stage in recipe.stages
+        if "words" in stage.losses and stage.name != "ensemble"
+    }
+    assert len(trained) > 5 and passes == {1.0} and {recipe.model["width"] for recipe in rows if recipe.stages} == {128}
 
 
 def test_sizes_lie_on_the_file(written):
@@ -208,9 +243,9 @@ def test_a_wrong_key_or_value_is_told(written, change, message):
         ("- a\n", "a recipe is a mapping of keys, found list"),
         ("", "a recipe is a mapping of keys, found NoneType"),
         ("name: x\nsystem: y\n", r"stages is missing or empty"),
-        (TEXT.replace("  cpu: {}", "  cpuu: {}"), r"`sizes` accepts smoke, cpu, full; found \['smoke', 'cpuu'\]"),
+        (TEXT.replace("  cpu: {}", "  cpuu: {}"), r"`sizes` accepts smoke, row, cpu, full; found \['smoke', 'cpuu'\]"),
         (TEXT.replace("losses: {em", "loses: {em"), r"unknown key 'stages.first.loses'. Did you mean 'losses'\?"),
-        (TEXT + "sizes: null\n", "`sizes` accepts smoke, cpu, full; found None"),
+        (TEXT + "sizes: null\n", "`sizes` accepts smoke, row, cpu, full; found None"),
         (TEXT + "extends: 5\n", "`extends` is the file name of another recipe; found 5"),
         (TEXT + "extends: none.yaml\n", "no recipe at '.*none.yaml'"),
         (TEXT + "extends: recipe.yaml\n", "`extends` goes round in a circle: .*recipe.yaml -> "),
@@ -225,7 +260,7 @@ def test_a_wrong_key_or_value_is_told(written, change, message):
         (TEXT + f"seed: {5000 * '9'}\n", "recipe.yaml: not valid YAML: Exceeds the limit"),
         (TEXT + f"extends: {5000 * 'a'}.yaml\n", r"no recipe at '.*aaa\.\.\.'"),
         (TEXT + 'extends: "a\\0b"\n', "no recipe at '.*a.*b'"),
-        (TEXT + "size: medium\n", "size: Input should be 'smoke', 'cpu' or 'full' .found 'medium'."),
+        (TEXT + "size: medium\n", "size: Input should be 'smoke', 'row', 'cpu' or 'full' .found 'medium'."),
     ],
 )
 def test_a_wrong_file_is_told(written, text, message):
@@ -238,7 +273,9 @@ def test_a_wrong_file_is_told(written, text, message):
 def test_a_wrong_size_block_is_told(written):
     with pytest.raises(ConfigError, match=r"`sizes.cpu` is a mapping of overrides; found 5"):
         load_recipe(written(TEXT.replace("cpu: {}", "cpu: 5")), size="cpu")
-    with pytest.raises(ConfigError, match=r"unknown size 'smok'. Did you mean 'smoke'\? Accepted: smoke, cpu, full"):
+    with pytest.raises(
+        ConfigError, match=r"unknown size 'smok'. Did you mean 'smoke'\? Accepted: smoke, row, cpu, full"
+    ):
         load_recipe(written(TEXT), size="smok")
 
 

@@ -33,7 +33,7 @@ def reproduce(
         typer.Option(help="Also this run folder, or all runs below it; can be repeated."),
     ] = None,
     size: Annotated[
-        str, typer.Option(help="smoke, cpu or full: the size of the runs that are called missing.")
+        str, typer.Option(help="smoke, row, cpu or full: the size of the runs that are called missing.")
     ] = "cpu",
     out: Annotated[
         Optional[Path],  # noqa: UP045

@@ -19,7 +19,9 @@ def train(
         list[Path],
         typer.Argument(help="Recipe files, or names of those that come with empatheia; run in this order."),
     ],
-    size: Annotated[Optional[str], typer.Option(help="smoke, cpu or full. [default: the recipe's, else full]")] = None,  # noqa: UP045
+    size: Annotated[
+        str | None, typer.Option(help="smoke, row, cpu or full. [default: the recipe's, else full]")
+    ] = None,
     budget: Annotated[Optional[float], typer.Option(help="Stop after so many minutes; call again to go on.")] = None,  # noqa: UP045
     out: Annotated[Path, typer.Option(help="Parent of the run folders.")] = Path("runs"),
     seed: Annotated[Optional[list[int]], typer.Option(help="Seed; repeat for several runs of each recipe.")] = None,  # noqa: UP045

@@ -12,7 +12,7 @@ from empatheia.config.recipe import Recipe, load_recipe, recipes_root
 
 RUNS = Path("runs")
 """Where recipes name the runs they read: in the folder one works in."""
-_RUN = re.compile(r"runs/(?P<recipe>[\w./-]+)/(?P<size>smoke|cpu|full)-seed(?P<seed>\d+)(?:/checkpoint)?")
+_RUN = re.compile(r"runs/(?P<recipe>[\w./-]+)/(?P<size>smoke|row|cpu|full)-seed(?P<seed>\d+)(?:/checkpoint)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class NeededRun:
 
     Attributes:
         recipe: Its name, e.g. ``imagine/moel``.
-        size: ``smoke``, ``cpu`` or ``full``.
+        size: ``smoke``, ``row``, ``cpu`` or ``full``.
         seed: Its seed.
     """
 

@@ -16,7 +16,7 @@ class QueueEntry(Strict):
     """One run."""
 
     recipe: str = Field(description="A recipe's file, or the name of one that comes with empatheia.")
-    size: str = Field("cpu", description="smoke, cpu or full.")
+    size: str = Field("cpu", description="smoke, row, cpu or full.")
     seed: int | None = Field(None, ge=0, description="None = the recipe's.")
     hours: float = Field(gt=0, description="Thought to take, on one core.")
     older: tuple[str, ...] = Field(

@@ -121,9 +121,9 @@ def known_systems(results: str | Path | None = None, runs: str | Path = "runs") 
 def find_system(name: str, runs: str | Path = "runs") -> Path:
     """The best checkpoint of a system on this machine: bundled, installed, or of a run.
 
-    Bundled models come first, then installed ones (EMPATHEIA_MODELS, the cache), then runs by size (full, cpu, smoke);
-    of these the system as published before its ablations, the baselines of its class and the released code's form; then
-    the newest.
+    Bundled models come first, then installed ones (EMPATHEIA_MODELS, the cache), then runs by size, the largest
+    first; of these the system as published before its ablations, the baselines of its class and the released code's
+    form; then the newest.
 
     Args:
         name: In ``RESPONDERS``.
@@ -279,7 +279,7 @@ def _cited(title: str, paragraphs: Sequence[str]) -> str:
 
 
 def _records(results: Path | None) -> dict[str, dict[str, Any]]:
-    """The largest record of each recipe (full before cpu; smoke runs say nothing), the first seed of that size."""
+    """The largest record of each recipe (smoke runs say nothing), the first seed of that size."""
     best: dict[str, tuple[int, dict[str, Any]]] = {}
     for path in files_below(results, "*-seed*.json") if results is not None else ():
         try:

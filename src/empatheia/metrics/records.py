@@ -13,7 +13,7 @@ from empatheia.metrics.earlier_records import measured_by_names
 from empatheia.metrics.rows import Measured
 from empatheia.reading import files_below, read_record
 
-SIZES = ("smoke", "cpu", "full")
+SIZES = ("smoke", "row", "cpu", "full")
 _NEEDED = ("recipe", "size", "seed", "metrics")
 _NUMBER = int | float
 _FIELDS: Mapping[str, Any] = {

@@ -26,8 +26,8 @@ SAMPLE = sample_root() / "replies" / "replies.jsonl"
 _ABOUT = (
     "Every number comes from a run record, with its 95 % bootstrap interval; what a paper printed stands under the run"
     " it is compared with. Two numbers are comparable when their signatures are equal. The size says how much was"
-    " trained: full as published, cpu small and short, smoke only to see that it runs. What a language model judged is"
-    " not here."
+    " trained: full as published, cpu small and short, row smaller still and equal for all rows of a table, smoke only"
+    " to see that it runs. What a language model judged is not here."
 )
 _SAMPLE_NOTE = (
     "These replies and dialogues are self-written samples: they show how this part works, and are no system's."

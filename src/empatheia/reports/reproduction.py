@@ -15,7 +15,7 @@ from shlex import quote
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from empatheia.config import load_recipe, recipes_root
+from empatheia.config import load_recipe, recipe_sizes, recipes_root
 from empatheia.config.needs import runs_to_make_first
 from empatheia.errors import DataError
 from empatheia.metrics.published import DEFINITIONS, Published, Verdict, compare
@@ -30,7 +30,7 @@ CANDIDATES: Mapping[str, str] = MappingProxyType({"candidates=ED": "own", "candi
 """Printed sets of candidates, as ``data.candidates`` of a recipe calls them."""
 _RUN_OF_PAPER = re.compile(r"run (\d) of 5")
 _TEST_FOLD = re.compile(r"test (\d)$")
-_RANKS = {"smoke": 0, "cpu": 1, "full": 2}
+_RANKS = {"smoke": 0, "row": 1, "cpu": 2, "full": 3}
 _Thing = TypeVar("_Thing")
 
 
@@ -123,7 +123,7 @@ class MissingRun:
 
     Attributes:
         target: Its recipe.
-        size: ``smoke``, ``cpu`` or ``full``.
+        size: ``smoke``, ``row``, ``cpu`` or ``full``.
         seeds: Seeds without a record.
         command: What makes it and keeps its record.
         is_partial: There is a record, but an old one without some rows of the table; the run must be made anew.
@@ -252,7 +252,8 @@ def report_table(
         targets: From :func:`~empatheia.reports.targets.read_targets`.
         records: From :func:`read_runs`. Runs of size ``smoke`` are left out, unless that size is asked for; then they
             are shown as not comparable.
-        size: Of the runs that are called missing; a ``full`` run stands for a ``cpu`` one.
+        size: Of the runs that are called missing; a larger run stands for a smaller one. ``cpu`` where a recipe has
+            no ``row``.
         results: Where the commands keep records.
     """
     numbers = tables()[key]
@@ -430,18 +431,23 @@ def _missing(
     as_published: bool = False,
 ) -> Iterator[MissingRun]:
     for target in targets:
+        own_size = _own_size(target, size)
         seeds: tuple[int, ...] = (target.seed,)
         single = _seeds_of_single_runs(target, numbers)
         if single or as_published:
             seeds = PAPER_SEEDS.get(target.paper, seeds)
-        own = [r for r in records if r["recipe"] == target.recipe and _RANKS[r["size"]] >= _RANKS[size]]
+        own = [r for r in records if r["recipe"] == target.recipe and _RANKS[r["size"]] >= _RANKS[own_size]]
         have = {record["seed"] for record in own if _measures_every_row(record, target, numbers)}
         if have and not single and not as_published:  # a run with another seed will do
             continue
         left = tuple(seed for seed in seeds if seed not in have)
         if left:
-            command, after = _command(target, size, left, results), _commands_before(target, size, left)
-            yield MissingRun(target, size, left, command, len(own) > len(have), after)
+            command, after = _command(target, own_size, left, results), _commands_before(target, own_size, left)
+            yield MissingRun(target, own_size, left, command, len(own) > len(have), after)
+
+
+def _own_size(target: Target, size: str) -> str:
+    return size if size in recipe_sizes(target.file) else "cpu"
 
 
 def _seeds_of_single_runs(target: Target, numbers: Iterable[Published]) -> set[int]:

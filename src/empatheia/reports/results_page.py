@@ -75,7 +75,8 @@ def results_page(results: Path) -> str:
         "Made by `empatheia train --record results` from the run records in this folder; not edited by hand. Each",
         "record holds its recipe, seed, commit, hardware, duration, curves and scores with signatures and 95 %",
         "intervals; `empatheia leaderboard` shows all of it. The size says how much was trained: `cpu` runs are small",
-        "and short, `full` as published. *Rows in italics* are what the paper printed for the row above.",
+        "and short, `row` runs smaller still and equal for all rows of a table, `full` as published.",
+        "*Rows in italics* are what the paper printed for the row above.",
         "",
     ]
     records = [record for record in read_records(results) if _is_tabulable(record)]
