@@ -265,7 +265,7 @@ def test_one_that_cannot_be_made_does_not_stop_the_others(cli, monkeypatch, tmp_
 
 def test_train_command_checks_its_words(cli):
     done = cli("models", "train", "intent", "--size", "small")
-    assert done.code == 2 and "unknown size 'small'" in done.err and "Accepted: smoke, cpu, full" in done.err
+    assert done.code == 2 and "unknown size 'small'" in done.err and "Accepted: smoke, row, cpu, full" in done.err
     assert cli("models", "train", "understandings").code == 2
 
 

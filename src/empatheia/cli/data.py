@@ -66,6 +66,7 @@ def get_corpus(name: NameArgument) -> None:
     empatheia data get empathetic_dialogues
     """
     from empatheia.cli.output import say
+    from empatheia.cli.progress import download_bar
     from empatheia.corpora import CORPORA, empathetic_dialogues, splits_of
     from empatheia.corpora.fetching import fetch_empathetic_dialogues
     from empatheia.corpora.licences import licence
@@ -83,7 +84,7 @@ def get_corpus(name: NameArgument) -> None:
             f"{name} cannot be fetched by this command ({terms.licence}; {terms.home}): {_advice(name)}"
         )
     say(f"{name}: {terms.licence}. {terms.reason}")
-    with _progress(empathetic_dialogues.SIZE) as advance:
+    with download_bar(empathetic_dialogues.SIZE) as advance:
         paths = fetch_empathetic_dialogues(say=say, progress=advance)
     for path in paths:
         show(str(path))
@@ -181,28 +182,6 @@ def _advice(name: str) -> str:
     except MissingResourceError as error:
         return str(error)
     return ""
-
-
-def _progress(total: int) -> Any:
-    """A context that gives ``advance(bytes so far, total)``; draws on stderr if that is a terminal."""
-    import sys
-    from collections.abc import Callable, Iterator
-    from contextlib import contextmanager
-
-    @contextmanager
-    def bar() -> Iterator[Callable[[int, int | None], None]]:
-        if not sys.stderr.isatty():
-            yield lambda done, size: None
-            return
-        from rich.console import Console
-        from rich.progress import BarColumn, DownloadColumn, Progress, TransferSpeedColumn
-
-        columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn())
-        with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-            task = progress.add_task("", total=total)
-            yield lambda done, size: progress.update(task, completed=done, total=size or total)
-
-    return bar()
 
 
 def _causes(corpus: LoadedCorpus) -> dict[str, tuple[CauseAnnotation, ...]]:

