@@ -178,6 +178,18 @@ def test_the_gold_label_teaches_and_the_predicted_one_answers():
     assert not torch.allclose(told.loss, answering.loss)
 
 
+def test_a_label_may_be_left_out_in_training_alone():
+    system = model(dropout=0.0, reply_label_dropout=0.5)
+    gold, none = torch.tensor([35]), torch.tensor([-1])
+    told, untold = (scored(system.eval(), reply_label_ids=label).loss.item() for label in (gold, none))
+    torch.manual_seed(0)
+    system.train()
+    seen = {round(scored(system, gold_reply_label_ids=gold).loss.item(), 5) for _ in range(20)}
+    assert seen == {round(told, 5), round(untold, 5)}
+    with pytest.raises(ValueError, match=r"reply_label_dropout is 1; accepted: 0 to below 1"):
+        model(reply_label_dropout=1)
+
+
 def test_a_caller_may_choose_the_label():
     system = model(tie_words=True)
     inputs = {"input_ids": IDS.repeat(2, 1), "role_ids": ROLES.repeat(2, 1), "max_new_tokens": 6, "do_sample": False}

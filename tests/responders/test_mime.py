@@ -156,6 +156,21 @@ def test_kl_is_over_as_many_items_as_the_words(context, reduction):
     assert out.losses["kl"].item() == pytest.approx(encoding.kl.sum().item() / n, rel=1e-5)
 
 
+def test_free_bits_cost_nothing_and_teach_nothing(context):
+    losses, gradients = {}, {}
+    for free in (0.0, 1e-6, 1e6):
+        torch.manual_seed(0)
+        model = make(free_bits=free)
+        torch.manual_seed(0)
+        losses[free] = model(**train_batch(context)).losses["kl"]
+        losses[free].backward()
+        gradients[free] = model.encoder.posterior.mean[0].weight.grad.abs().sum().item()
+    assert losses[1e-6].item() == losses[0.0].item() > 0 and gradients[1e-6] == gradients[0.0] > 0
+    assert losses[1e6].item() == pytest.approx(3 * 1e6 / 12) and gradients[1e6] == 0
+    with pytest.raises(ValueError, match=r"free_bits is -1; accepted: 0 or more"):
+        make(free_bits=-1)
+
+
 @pytest.mark.parametrize(
     "fields", [{"grouping": False}, {"mimicry": False}, {"stochastic": False}, {"fusion": "attention"}]
 )

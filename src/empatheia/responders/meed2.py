@@ -60,6 +60,8 @@ class MEED2Config(Seq2SeqConfig):
         variant: ``paper``: the word loss is a mean over pieces; ``repo``: over the means of the replies, as released.
         turn_labels: Add the label of each context turn to its pieces.
         reply_label: Add the label of the reply to the decoder's pieces.
+        reply_label_dropout: How often, in training, a reply's label is left out, in [0, 1); it is the classifier's of
+            the gold reply there and a predictor's in use, mostly another one. 0 as published.
         segments: Add a vector for who speaks: 0 speaker, 1 listener; the reply has the other one than the last turn.
         n_positions: Pieces with a position of their own; those beyond share the last.
         loss_reduction: ``mean`` over pieces, ``item`` = mean of the replies' means, ``sum`` of a reply's pieces;
@@ -83,6 +85,7 @@ class MEED2Config(Seq2SeqConfig):
         variant: str = "paper",
         turn_labels: bool = True,
         reply_label: bool = True,
+        reply_label_dropout: float = 0.0,
         segments: bool = True,
         n_positions: int = 100,
         loss_reduction: str | None = None,
@@ -99,11 +102,14 @@ class MEED2Config(Seq2SeqConfig):
         loss_reduction = loss_reduction or ("item" if variant == "repo" else "mean")
         if loss_reduction not in ("mean", "item", "sum"):
             raise ValueError(f"loss_reduction is {loss_reduction!r}; accepted: mean, item, sum.")
+        if not 0 <= reply_label_dropout < 1:
+            raise ValueError(f"reply_label_dropout is {reply_label_dropout}; accepted: 0 to below 1.")
         if n_positions < 1:
             raise ValueError(f"n_positions is {n_positions}; accepted: 1 or more.")
         self.variant = variant
         self.turn_labels = turn_labels
         self.reply_label = reply_label
+        self.reply_label_dropout = reply_label_dropout
         self.segments = segments
         self.n_positions = n_positions
         self.encoder_config = encoder_config
@@ -343,6 +349,9 @@ class MEED2(Seq2SeqResponder):
         """Runs the encoder; in training mode the gold reply's label is the reply's label (teacher forcing)."""
         gold = features.get("gold_reply_label_ids")
         if self.training and gold is not None:
+            if self.config.reply_label_dropout:
+                left_out = torch.rand(gold.shape, device=gold.device) < self.config.reply_label_dropout
+                gold = gold.masked_fill(left_out, -1)
             features["reply_label_ids"] = gold
         return super().encode(input_ids, attention_mask, **features)
 

@@ -62,10 +62,12 @@ class MIMEConfig(FamilyConfig):
         separate_variances: Each polarity has its own log-variance; None = True in ``paper``, False (the positive
             one's serves both) in ``repo``.
         sample_at_evaluation: Draw the prior's latents when answering, too; None = False in ``paper``, True in ``repo``.
+        free_bits: Nats a reply's latents may tell for nothing: the KL costs only what its mean over the batch has above
+            (Kingma et al., NeurIPS 2016), so that the posterior need not fall onto the prior. 0 as published.
         **kwargs: Of :class:`FamilyConfig`.
 
     Raises:
-        ValueError: ``fusion`` is unknown, or there are not 32 emotions to group.
+        ValueError: ``fusion`` is unknown, ``free_bits`` is negative, or there are not 32 emotions to group.
     """
 
     model_type = "mime"
@@ -79,6 +81,7 @@ class MIMEConfig(FamilyConfig):
         posterior_sample: bool | None = None,
         separate_variances: bool | None = None,
         sample_at_evaluation: bool | None = None,
+        free_bits: float = 0.0,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -90,6 +93,9 @@ class MIMEConfig(FamilyConfig):
         self.posterior_sample = not is_repo if posterior_sample is None else posterior_sample
         self.separate_variances = not is_repo if separate_variances is None else separate_variances
         self.sample_at_evaluation = is_repo if sample_at_evaluation is None else sample_at_evaluation
+        self.free_bits = free_bits
+        if free_bits < 0:
+            raise ValueError(f"free_bits is {free_bits}; accepted: 0 or more nats.")
         if fusion not in FUSIONS:
             raise ValueError(f"unknown fusion {fusion!r}; accepted: {', '.join(FUSIONS)}.")
         if self.n_emotions != len(EMOTIONS):
@@ -332,7 +338,8 @@ class MIME(FamilyResponder):
         """``words`` and, in training, ``kl``, over as many items as the words: so both weigh as in the sum of both."""
         losses = super().reply_losses(logits, labels, encoding, states, n_words)
         if encoding.kl is not None:
-            losses["kl"] = encoding.kl.sum() / n_words.clamp_min(1)
+            free = self.config.free_bits * len(encoding.kl)
+            losses["kl"] = encoding.kl.sum().clamp_min(free) / n_words.clamp_min(1)
         return losses
 
     @classmethod
