@@ -20,7 +20,7 @@ OFFLINE := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1
 MADE := $(VENV)/.made-
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test smoke fuzz kills contract audit lint types check bench docs leaderboard clean
+.PHONY: help install demo test quick mutations smoke fuzz kills contract audit lint types check bench docs leaderboard clean
 .DELETE_ON_ERROR:
 
 help: ## this list
@@ -33,6 +33,12 @@ demo: $(MADE)core ## a conversation: emotion, cause words, reply
 
 test: $(MADE)dev ## the whole suite; real corpora too where EMPATHEIA_DATA names their folder
 	@$(OFFLINE) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
+
+quick: $(MADE)dev ## the parts everything stands on, and the project's own rules, in a minute or so
+	@$(OFFLINE) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" $(addprefix tests/,text layers side_inputs metrics project) $(ARGS)
+
+mutations: $(MADE)dev ## one mistake at a time in a copy of src; the tests of that part must notice each
+	@$(OFFLINE) $(BIN)/python tests/mutation_check.py $(ARGS)
 
 smoke: $(MADE)dev ## a recipe of each family trained and measured on the self-written sample, in build/smoke; ALL=1: every one
 	@rm -rf build/smoke; mkdir -p build

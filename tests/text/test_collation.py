@@ -185,6 +185,7 @@ def test_pieces_with_offsets_of_their_own_become_one_word():
     item = encode()
     item.word_ids[1:3], item.starts[1:3], item.ends[1:3] = [0, 0], [0, 2], [2, 7]  # "un" + "happy"
     assert word_scores(item, [0, 0.2, 0.9, 0, 0, 0, 0, 0, 0])[0] == Span(0, 0, 7, 0.9)
+    assert word_scores(item, [0, 0.9, 0.2, 0, 0, 0, 0, 0, 0])[0] == Span(0, 0, 7, 0.9), "its best, not its last"
 
 
 def test_byte_pairs_become_words():

@@ -66,6 +66,17 @@ def test_a_fresh_model_reads_as_its_base_does(base):
         torch.testing.assert_close(own, plain(ids).last_hidden_state)
 
 
+def test_temperatures_flatten_what_is_said(trained):
+    model, reader, _ = trained
+    batch = reader.collate(reader.encode(TEXTS))
+    with torch.no_grad():
+        sure = model(**batch)
+        model.config.softmax_temperature, model.config.side_temperature = 2.0, 4.0
+        calibrated = model(**batch)
+    torch.testing.assert_close(calibrated.logits, sure.logits / 2)
+    torch.testing.assert_close(calibrated.side_logits, sure.side_logits / 4)
+
+
 def test_saved_and_opened_it_says_the_same_and_holds_no_base(trained):
     model, reader, folder = trained
     before = AffectOfTurns(model, reader).read([TALK.turns, (Turn("speaker", TEXTS[1]),)])
