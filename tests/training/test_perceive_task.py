@@ -20,12 +20,12 @@ from empatheia.training.tasks.perceive import (
     Lesson,
     PerceiveTask,
     _retyped,
-    _taught,
     best_threshold,
     calibration,
     perception_scores,
     six_of,
     speaker_last,
+    taught,
     word_scores,
 )
 from empatheia.understanding.affect.turns import Affect, AffectOfTurns
@@ -61,7 +61,7 @@ def test_a_run_leaves_a_model_that_answers_as_it_was_measured(finished, tmp_path
 
 def test_targets_share_what_is_acceptable():
     item = next(item for item in items("train") if item.acceptable)
-    lesson = _taught(item, 0.3)
+    lesson = taught(item, 0.3)
     assert sum(lesson.emotions.values()) == pytest.approx(1) and lesson.emotions[item.dialogue.emotion] == 0.7
     assert set(lesson.emotions) == item.accepted and lesson.sides == {item.side: 1.0}
 

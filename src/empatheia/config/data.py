@@ -181,6 +181,20 @@ class PerceiveData(TaskData):
     teacher_share: float = Field(0.7, ge=0, le=1, description="Share of the target that is the teachers'.")
 
 
+class PerceiveStatesData(PerceiveData):
+    """Task `perceive_states`: the same by states of a frozen language model, mixed with another perception."""
+
+    empathetic: tuple[Literal["situation", "context"], ...] = Field(
+        ("context",), description="What is learnt from EmpatheticDialogues; a context = one a conversation."
+    )
+    extra: tuple[Literal["edos", "emobank", "reccon"], ...] = Field(
+        ("edos",), description="Corpora learnt from besides; RECCON's have no emotion of the 32."
+    )
+    beside: str | None = Field(
+        "listener", description="Folder or name of the perception it is mixed with; None = it stays alone."
+    )
+
+
 class AnticipateData(TaskData):
     """Task `anticipate`: emotion or intent of the reply that should come next."""
 
@@ -313,6 +327,7 @@ DATA_CONFIGS: dict[str, type[TaskData]] = {
     "focus": FocusData,
     "listen": ListenData,
     "perceive": PerceiveData,
+    "perceive_states": PerceiveStatesData,
 }
 """What `data` accepts, by task."""
 WITHOUT_TRAINING = frozenset({"prompt", "focus", "listen"})

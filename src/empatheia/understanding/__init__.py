@@ -12,6 +12,7 @@ UNDERSTANDERS = Registry(
     "understanders",
     {
         "affect_reader": "empatheia.understanding.affect.reader:AffectReader",
+        "affect_states": "empatheia.understanding.affect.states:AffectStates",
         "cause_entailment": "empatheia.understanding.causes.entailment:CauseEntailment",
         "cause_spans": "empatheia.understanding.causes.spans:CauseSpans",
         "utterance_classifier": "empatheia.understanding.labels.utterance_classifier:UtteranceClassifier",

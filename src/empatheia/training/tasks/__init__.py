@@ -52,6 +52,7 @@ TASKS = Registry(
         "prompt": "empatheia.training.tasks.prompt:PromptTask",
         "focus": "empatheia.training.tasks.focus:FocusTask",
         "perceive": "empatheia.training.tasks.perceive:PerceiveTask",
+        "perceive_states": "empatheia.training.tasks.perceive_states:PerceiveStatesTask",
         "listen": "empatheia.training.tasks.listen:ListenTask",
     },
 )

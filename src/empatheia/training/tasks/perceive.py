@@ -99,15 +99,23 @@ class Lesson:
 class PerceiveTask:
     """Trains and measures an :class:`AffectReader`."""
 
+    system = "affect_reader"
+
     def __init__(self, recipe: Recipe, folder: Path) -> None:
-        if recipe.system != "affect_reader":
-            raise ConfigError(f"recipe {recipe.name!r}: task perceive trains affect_reader, not {recipe.system!r}.")
+        if recipe.system != self.system:
+            raise ConfigError(
+                f"recipe {recipe.name!r}: task {recipe.task} trains {self.system}, not {recipe.system!r}."
+            )
         self.recipe, self.folder = recipe, folder
-        self.data: PerceiveData = recipe.data  # pyright: ignore[reportAttributeAccessIssue]
+        self.data: Any = recipe.data
+        self._record: dict[str, Any] = {}
+        self._prepare()
+
+    def _prepare(self) -> None:
+        recipe = self.recipe
         accepted = [name for name in accepted_fields(AffectReaderConfig) if name not in _NO_FIELDS]
         accepted += [] if recipe.encoder is not None else ["encoder_config"]
         validate_model_fields(recipe.model, accepted, f"recipe {recipe.name!r}")
-        self._record: dict[str, Any] = {}
         self.model, self.reader = self._build()
         if recipe.start is not None:
             self.model.take(started_from(recipe))
@@ -139,7 +147,7 @@ class PerceiveTask:
         """
         data = data or self.data
         draw = random.Random(self.recipe.seed)
-        own = [_taught(item, data.accepted_share) for item in _everyday("train", data)[: data.train_limit]]
+        own = [taught(item, data.accepted_share) for item in everyday_items("train", data)[: data.train_limit]]
         own = self._with_teachers(own, data)
         out = own[: len(own) * min(1, data.copies)]
         for _ in range(data.copies - 1):
@@ -182,13 +190,8 @@ class PerceiveTask:
     def rows(self, lessons: Sequence[Lesson]) -> list[Row]:
         """Lessons as the model reads them, with targets."""
         rows = self.reader.encode([lesson.turns for lesson in lessons])
-        smooth = self.data.label_smoothing
         for row, lesson in zip(rows, lessons, strict=True):
-            target = np.zeros(len(EMOTIONS))
-            for name, p in lesson.emotions.items():
-                target[EMOTIONS.index(name)] = p
-            row["emotions"] = ((1 - smooth) * target + smooth * target.sum() / len(EMOTIONS)).tolist()
-            row["sides"] = [lesson.sides.get(name, 0.0) for name in SIDES]
+            self.add_targets(row, lesson)
             row["causes"] = (
                 [IGNORED] * len(row["input_ids"])
                 if lesson.causes is None
@@ -196,20 +199,29 @@ class PerceiveTask:
             )
         return rows
 
+    def add_targets(self, row: Row, lesson: Lesson) -> None:
+        """Writes ``emotions`` and ``sides``, smoothed as the recipe says."""
+        smooth = self.data.label_smoothing
+        target = np.zeros(len(EMOTIONS))
+        for name, p in lesson.emotions.items():
+            target[EMOTIONS.index(name)] = p
+        row["emotions"] = ((1 - smooth) * target + smooth * target.sum() / len(EMOTIONS)).tolist()
+        row["sides"] = [lesson.sides.get(name, 0.0) for name in SIDES]
+
     def stage_data(self, stage: StageConfig) -> StageData:
         """The lessons of a stage; validated on the everyday corpus's valid part."""
         data: Any = stage_data_config(self.recipe, stage.data)
         if data.corpus != self.data.corpus:
             raise ConfigError(f"stage {stage.name!r}: a stage cannot change data.corpus.")
         train = self.rows(self.lessons(data, stage.name))
-        valid = self.rows([_taught(item, self.data.accepted_share) for item in _everyday("valid", self.data)])
+        valid = self.rows([taught(item, self.data.accepted_share) for item in everyday_items("valid", self.data)])
         return StageData(train, row_lengths(train), valid, row_lengths(valid), self.reader.collate)
 
     def data_record(self) -> dict[str, Any]:
         """Counts by source, and a checksum of the everyday texts."""
         record: dict[str, Any] = dict(self._record)
         for split in ("train", "valid", "test"):
-            texts = "".join("\n".join(t.text for t in item.dialogue.turns) for item in _everyday(split, self.data))
+            texts = "".join("\n".join(t.text for t in item.dialogue.turns) for item in everyday_items(split, self.data))
             record[f"everyday/{split}"] = {"sha256": hashlib.sha256(texts.encode()).hexdigest()[:16]}
         return record
 
@@ -223,9 +235,9 @@ class PerceiveTask:
         """Updates, heads, the temperatures and the word threshold found on validation data."""
         config = self.model.config
         config.softmax_temperature = config.side_temperature = 1.0
-        items = _everyday("valid", self.data)
+        items = everyday_items("valid", self.data)
         found = self._read([item.dialogue.turns for item in items])
-        told = self._told(len(items))
+        told = self.told(len(items))
         felt = [*found, *self._read([turns for turns, _ in told])]
         labels = [*(str(item.dialogue.emotion) for item in items), *(label for _, label in told)]
         gold = [EMOTIONS.index(label) for label in labels]
@@ -243,11 +255,11 @@ class PerceiveTask:
             part="affect",
             emotions=list(EMOTIONS),
             temperature=config.softmax_temperature,
-            licence=self._licence(),
+            licence=self.licence(),
             **facts,
         )
 
-    def _told(self, most: int) -> list[tuple[tuple[Turn, ...], str]]:
+    def told(self, most: int) -> list[tuple[tuple[Turn, ...], str]]:
         """Contexts of EmpatheticDialogues' valid part, evenly drawn, if the model has learnt from the corpus.
 
         Everyday texts alone would make it too sure of what that crowd tells, and that crowd alone not sure enough of
@@ -260,7 +272,8 @@ class PerceiveTask:
         ]
         return every[:: max(1, len(every) // most)][:most]
 
-    def _licence(self) -> str:
+    def licence(self) -> str:
+        """Of the weights: the strictest of what was learnt from."""
         if self.data.empathetic and self.data.corpus != "sample":
             return "CC BY-NC 4.0"  # of EmpatheticDialogues, the strictest of the sources
         return "CC BY 4.0"
@@ -273,7 +286,9 @@ class PerceiveTask:
     def evaluate(self, split: str, outputs: Path | None) -> dict[str, Any]:
         """See :func:`perception_scores`; on a sample run only the everyday part is measured."""
         is_sample = self.data.corpus == "sample"
-        return perception_scores(self._read, split, _everyday(split, self.data), outputs, () if is_sample else OUTSIDE)
+        return perception_scores(
+            self._read, split, everyday_items(split, self.data), outputs, () if is_sample else OUTSIDE
+        )
 
 
 def teacher_mean(folders: Sequence[Path], conversations: Sequence[Sequence[Turn]]) -> dict[str, Tensor]:
@@ -327,7 +342,8 @@ class _Saved:
         self.model.save(folder)
 
 
-def _everyday(split: str, data: PerceiveData) -> tuple[EverydayItem, ...]:
+def everyday_items(split: str, data: PerceiveData) -> tuple[EverydayItem, ...]:
+    """The everyday corpus's part, or the sample's."""
     folder = sample.root() / everyday.NAME if data.corpus == "sample" else None
     return everyday.items(split, folder)
 
@@ -337,7 +353,7 @@ def _side_of(emotion: str | None) -> dict[str, float]:
     return {side: 1.0} if side else {}
 
 
-def _taught(item: EverydayItem, share: float) -> Lesson:
+def taught(item: EverydayItem, share: float) -> Lesson:
     """An item as a lesson; ``share`` of the probability goes to the other acceptable labels."""
     others = [name for name in item.acceptable if name != item.dialogue.emotion]
     emotions = {str(item.dialogue.emotion): 1.0 - (share if others else 0.0)}
@@ -466,7 +482,7 @@ def _everyday_scores(items: Sequence[EverydayItem], found: Sequence[Affect]) -> 
     accepted = np.array([f.emotion in i.accepted for i, f in pairs])
     scores["everyday: confidence"] = round(100 * float(probabilities.max(1).mean()), 2)
     scores["everyday: calibration of acceptable"] = round(calibration(probabilities.max(1), accepted), 2)
-    marked = [word_pairs(f, i) for i, f in pairs if i.causes]
+    marked = [word_pairs(f, i) for i, f in pairs if i.causes and f.words]
     if marked:
         scores |= {f"everyday: causes {k}": v for k, v in word_scores(marked, found[0].threshold).items()}
     return scores

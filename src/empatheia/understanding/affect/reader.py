@@ -295,9 +295,9 @@ class AffectReader(EncoderModel):
         side_logits = self.side_head(whole) / self.config.side_temperature
         losses, counts = {}, {}
         if emotions is not None:
-            losses["emotion"], counts["emotion"] = _soft_loss(logits, emotions)
+            losses["emotion"], counts["emotion"] = soft_loss(logits, emotions)
         if sides is not None:
-            losses["side"], counts["side"] = _soft_loss(side_logits, sides)
+            losses["side"], counts["side"] = soft_loss(side_logits, sides)
         if causes is not None:
             losses["words"], counts["words"] = self._word_loss(word_logits, causes)
         total = sum(losses.values()) if losses else None
@@ -329,7 +329,13 @@ def _mean(states: Tensor, keep: Tensor) -> Tensor:
     return (states * weight).sum(1) / weight.sum(1).clamp(min=1)
 
 
-def _soft_loss(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+def soft_loss(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean cross-entropy (nats) over the rows whose target does not sum to 0, and their number.
+
+    Args:
+        logits: Shape: (batch, classes).
+        targets: Distributions. Shape: (batch, classes).
+    """
     known = targets.sum(-1).gt(0)
     each = -(targets * logits.log_softmax(-1)).sum(-1)
     count = known.sum()

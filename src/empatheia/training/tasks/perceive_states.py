@@ -1,0 +1,180 @@
+"""The task of the second look: emotions and sides by states of a frozen language model, mixed with a first perception.
+
+The lessons are those of :mod:`empatheia.training.tasks.perceive`. The language model reads each of them once; its states
+are kept in the run folder, so epochs cost next to nothing and a stopped run goes on. How much the second look says in the
+mixture is found on validation data, half everyday texts and half EmpatheticDialogues, by the likelihood of the labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import AutoModelForCausalLM
+
+from empatheia.config import PerceiveStatesData, Recipe, StageConfig, stage_data_config, validate_model_fields
+from empatheia.dialogue import Turn
+from empatheia.errors import ConfigError
+from empatheia.resources import build_pretrained
+from empatheia.taxonomy import EMOTIONS
+from empatheia.text.prompt_pieces import train_prompt_pieces
+from empatheia.training.evaluation import fit_temperature
+from empatheia.training.saving import save_folder, save_understander
+from empatheia.training.stages import StageData
+from empatheia.training.tasks.perceive import Lesson, PerceiveTask, everyday_items, perception_scores, taught
+from empatheia.training.tasks.respond import accepted_fields
+from empatheia.understanding.affect.reader import SIDES
+from empatheia.understanding.affect.states import (
+    AffectStates,
+    AffectStatesConfig,
+    JoinedAffect,
+    StatePieces,
+    StatesOfTurns,
+    joined,
+    tempered,
+    weights_checksum,
+)
+from empatheia.understanding.affect.turns import Affect, AffectOfTurns
+from empatheia.understanding.labels.classifier import Row, row_lengths
+
+SHARES = tuple(share / 20 for share in range(21))
+"""Of the second look in the mixture, of which the best on validation data is taken."""
+_NO_FIELDS = ("labels", "base", "base_checksum", "base_width", "softmax_temperature", "side_temperature", "share")
+_NO_FIELDS += ("joined_temperature",)
+
+
+class PerceiveStatesTask(PerceiveTask):
+    """Trains and measures an :class:`AffectStates`."""
+
+    system = "affect_states"
+    data: PerceiveStatesData
+
+    def _prepare(self) -> None:
+        recipe = self.recipe
+        accepted = [name for name in accepted_fields(AffectStatesConfig) if name not in _NO_FIELDS]
+        accepted += [] if recipe.encoder is not None else ["base_config"]
+        validate_model_fields(recipe.model, accepted, f"recipe {recipe.name!r}")
+        if recipe.start is not None:
+            raise ConfigError(f"recipe {recipe.name!r}: a second look learns in a minute and starts anew; drop start.")
+        fields = {name: value for name, value in recipe.model.items() if name != "base_config"}
+        base = recipe.encoder if recipe.encoder is not None else str(self._made_base(recipe))
+        config = AffectStatesConfig(EMOTIONS, base=base, base_checksum=weights_checksum(base), **fields)
+        self.reader: Any = StatePieces.load(config, self.folder / "states")
+        config.base_width = int(self.reader.base.config.hidden_size)
+        torch.manual_seed(recipe.seed)
+        self.model: Any = AffectStates(config)
+        self._first: AffectOfTurns | None = None
+
+    def _made_base(self, recipe: Recipe) -> Path:
+        """A language model of random weights, for a run without one."""
+        place = self.folder / "base"
+        if not place.is_dir():
+            texts = [turn.text for lesson in self.lessons() for turn in lesson.turns]
+            pieces = train_prompt_pieces(texts, recipe.tokenizer.size)
+            settings = {"vocab_size": len(pieces), **dict(recipe.model["base_config"])}
+            torch.manual_seed(recipe.seed)
+
+            def fill(folder: Path) -> None:
+                from transformers import AutoConfig
+
+                config = AutoConfig.for_model(settings.pop("model_type"), **settings)
+                build_pretrained(AutoModelForCausalLM, config).save_pretrained(folder)
+                pieces.save_pretrained(folder)
+
+            save_folder(place, fill)
+        return place
+
+    def rows(self, lessons: Sequence[Lesson]) -> list[Row]:
+        """Lessons as the model reads them, with targets; those without an emotion and a side are left out."""
+        taught_ones = [lesson for lesson in lessons if lesson.emotions or lesson.sides]
+        rows = self.reader.encode([lesson.turns for lesson in taught_ones])
+        for row, lesson in zip(rows, taught_ones, strict=True):
+            self.add_targets(row, lesson)
+        return rows
+
+    def stage_data(self, stage: StageConfig) -> StageData:
+        """As of :class:`PerceiveTask`; the states of what is learnt from also say how they are standardised."""
+        data: Any = stage_data_config(self.recipe, stage.data)
+        if data.corpus != self.data.corpus:
+            raise ConfigError(f"stage {stage.name!r}: a stage cannot change data.corpus.")
+        train = self.rows(self.lessons(data, stage.name))
+        valid = self.rows([taught(item, self.data.accepted_share) for item in everyday_items("valid", self.data)])
+        self.model.standardise(np.stack([row["states"] for row in train]))
+        return StageData(train, row_lengths(train), valid, row_lengths(valid), self.reader.collate)
+
+    def save(self, folder: Path) -> None:
+        """The network, its temperatures, and its share in the mixture, all found on validation data."""
+        config = self.model.config
+        config.softmax_temperature = config.side_temperature = config.joined_temperature = 1.0
+        items = everyday_items("valid", self.data)
+        told = self.told(len(items))
+        turns = [*(item.dialogue.turns for item in items), *(own for own, _ in told)]
+        labels = [*(str(item.dialogue.emotion) for item in items), *(label for _, label in told)]
+        gold = [EMOTIONS.index(label) for label in labels]
+        emotions, sides = StatesOfTurns(self.model, self.reader).probabilities(turns)
+        config.softmax_temperature = fit_temperature(emotions, gold)
+        config.side_temperature = fit_temperature(sides[: len(items)], [SIDES.index(item.side) for item in items])
+        first = self.first()
+        if first is not None:
+            one = np.stack([felt.emotions for felt in first.read(turns)])
+            two = tempered(emotions, config.softmax_temperature)
+            config.share = best_share(one, two, gold)
+            config.joined_temperature = fit_temperature(joined(one, two, config.share), gold)
+        facts = {"weights": "model.safetensors", "base": config.base, "share": config.share, "beside": self.data.beside}
+        save_understander(
+            folder,
+            self.recipe,
+            self.model,
+            lambda _: None,  # the pieces are the base's
+            part="affect",
+            emotions=list(EMOTIONS),
+            temperature=config.joined_temperature,
+            licence=self.licence(),
+            **facts,
+        )
+
+    def first(self) -> AffectOfTurns | None:
+        """The perception it is mixed with, loaded once; None where the recipe names none."""
+        if self._first is None and self.data.beside is not None:
+            self._first = AffectOfTurns.load(self.data.beside)
+        return self._first
+
+    def _read(self, conversations: Sequence[Sequence[Turn]]) -> list[Affect]:
+        second = StatesOfTurns(self.model, self.reader)
+        first = self.first()
+        return second.read(conversations) if first is None else JoinedAffect(first, second).read(conversations)
+
+    def evaluate(self, split: str, outputs: Path | None) -> dict[str, Any]:
+        """Of the mixture (see :func:`perception_scores`); of the everyday part also ``alone: ...``, without the first."""
+        scores = super().evaluate(split, outputs)
+        if self.data.beside is None:
+            return scores
+        alone = StatesOfTurns(self.model, self.reader).read
+        own = perception_scores(alone, split, everyday_items(split, self.data), None, ())
+        scores |= {f"alone: {name}": _renamed(score, f"alone: {name}") for name, score in own.items()}
+        return {**scores, "share of the second look": self.model.config.share}
+
+
+def best_share(first: np.ndarray, second: np.ndarray, gold: Sequence[int]) -> float:
+    """The share of the second look with the highest likelihood of the labels, each mixture at its own temperature.
+
+    Args:
+        first: Probabilities. Shape: (items, classes).
+        second: Likewise.
+        gold: Index of each item's label.
+    """
+    places = np.arange(len(gold))
+
+    def nats(share: float) -> float:
+        mixed = joined(first, second, share)
+        mixed = tempered(mixed, fit_temperature(mixed, gold))
+        return float(-np.log(np.clip(mixed[places, list(gold)], 1e-9, None)).mean())
+
+    return min(SHARES, key=nats)
+
+
+def _renamed(score: Any, name: str) -> Any:
+    return {**score, "name": name} if isinstance(score, dict) else score
