@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from empatheia.config import load_recipe, stage_data_config
+from empatheia.config import load_recipe, read_yaml, stage_data_config, validate_recipe
 from empatheia.corpora import everyday, sample
 from empatheia.dialogue import Dialogue, Span, Turn
 from empatheia.errors import ConfigError
@@ -28,6 +28,8 @@ from empatheia.training.tasks.perceive import (
     taught,
     word_scores,
 )
+from empatheia.training.tasks.perceive_states import SHARES, PerceiveStatesTask, best_share
+from empatheia.understanding.affect.states import StatePieces
 from empatheia.understanding.affect.turns import Affect, AffectOfTurns
 
 RECIPE = "recipes/default/perception.yaml"
@@ -167,3 +169,55 @@ def test_calibration_is_the_gap_between_sureness_and_rightness():
 def test_who_speaks_last_is_the_speaker():
     turns = speaker_last(Dialogue.of("One", "Two").turns)
     assert [turn.role for turn in turns] == ["listener", "speaker"]
+
+
+# -- the second look -------------------------------------------------------------------------------------------
+
+SECOND = "recipes/default/second_look.yaml"
+
+
+@pytest.fixture(scope="module")
+def second(finished, tmp_path_factory):
+    """A second look beside the tiny perception, from recipe to folder."""
+    beside = f"data.beside={finished / 'checkpoint'}"
+    recipe = load_recipe(SECOND, size="smoke", overrides=[beside])
+    status = run(recipe, tmp_path_factory.mktemp("second"), show_progress=False)
+    assert status.state == "finished", status.error
+    return status.folder
+
+
+def test_a_second_look_leaves_a_model_that_answers_as_it_was_measured(second, tmp_path):
+    record = json.loads((second / "metrics.json").read_text())
+    share = record["metrics"]["share of the second look"]
+    assert share in SHARES and "alone: everyday: acceptable" in record["metrics"]
+    assert not any("causes" in name for name in record["metrics"] if name.startswith("alone"))
+    again = PerceptionFolder(second / "checkpoint").evaluate("test")
+    for name in ("everyday: acceptable", "everyday: label", "everyday: side"):
+        assert again[name]["value"] == record["metrics"][name]["value"]
+    card = package_perception(second, tmp_path / "mine", "mine", "A tiny one.")
+    assert "one hidden layer on its states" in (tmp_path / "mine" / "README.md").read_text() and card["name"] == "mine"
+
+
+def test_the_states_of_a_run_are_computed_once(second, monkeypatch):
+    kept = sorted(path.name for path in (second / "states").iterdir())
+    monkeypatch.setattr(StatePieces, "_states", lambda *_: pytest.fail("computed anew"))
+    recipe = validate_recipe(read_yaml(second / "recipe.yaml"), "the run's")
+    task = PerceiveStatesTask(recipe, second)
+    stage = task.recipe.stages[0]
+    rows = task.stage_data(stage).train
+    assert all(np.isfinite(row["states"]).all() for row in rows)
+    assert sorted(path.name for path in (second / "states").iterdir()) == kept
+
+
+def test_the_share_is_the_one_of_the_highest_likelihood():
+    draw = np.random.default_rng(0)
+    gold = draw.integers(0, 4, 200)
+    right = np.where(np.eye(4)[gold] > 0, 0.85, 0.05)
+    blind = draw.dirichlet(np.ones(4), 200)
+    assert best_share(blind, right, list(gold)) > 0.8 and best_share(right, blind, list(gold)) < 0.2
+
+
+def test_a_second_look_starts_anew(tmp_path):
+    recipe = load_recipe(SECOND, size="smoke", overrides=["start=somewhere"])
+    with pytest.raises(ConfigError, match="starts anew; drop start"):
+        PerceiveStatesTask(recipe, tmp_path)

@@ -62,7 +62,7 @@ def _opened(folder: Path) -> Any:
     task = read_yaml(recipe).get("task") if recipe.is_file() else None
     if task == "prompt":
         return PromptRun(folder)
-    return PerceptionFolder(place) if task == "perceive" else ModelFolder(place)
+    return PerceptionFolder(place) if task in ("perceive", "perceive_states") else ModelFolder(place)
 
 
 def _understanding(results: Path, as_json: bool) -> str:

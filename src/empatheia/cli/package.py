@@ -31,7 +31,7 @@ def package(
     from empatheia.training.release import package as make
 
     recipe = run / "checkpoint" / "recipe.yaml"
-    if recipe.is_file() and read_yaml(recipe).get("task") == "perceive":
+    if recipe.is_file() and read_yaml(recipe).get("task") in ("perceive", "perceive_states"):
         card = package_perception(run, target, name, description)
     else:
         card = make(run, target, name, half=half, description=description)

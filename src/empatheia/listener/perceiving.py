@@ -13,7 +13,7 @@ from typing import Any, overload
 
 from empatheia.care.checking import Care
 from empatheia.care.guard import guarded, guarded_stream
-from empatheia.checkpoints.catalogue import find_model
+from empatheia.checkpoints.catalogue import LISTENER, find_model
 from empatheia.checkpoints.inputs import ReadyInput, prepare, unread
 from empatheia.checkpoints.manifest import Manifest, read_manifest
 from empatheia.decoding.strategies import Decoding
@@ -25,6 +25,7 @@ from empatheia.listener.streaming import ReplyStream
 from empatheia.responders.reflection import Perceived, reflect
 from empatheia.text.uncertainty import doubts
 from empatheia.understanding.affect.reader import SIDES
+from empatheia.understanding.affect.states import JoinedAffect
 from empatheia.understanding.affect.turns import Affect, AffectOfTurns, named
 
 _CUT = "long text: of the newest turn only the beginning and the end were read"
@@ -51,15 +52,16 @@ class PerceivingListener:
         self.reader: Any = _Reads()
 
     @classmethod
-    def load(cls, name_or_path: str | Path = "listener", device: str = "cpu") -> PerceivingListener:
-        """From a folder or name.
+    def load(cls, name_or_path: str | Path = LISTENER, device: str = "cpu") -> PerceivingListener:
+        """From a folder or name; the bundled one is joined by the second look where its language model is at hand.
 
         Raises:
             MissingResourceError: The folder or its base encoder is not here.
             CheckpointError: The folder is incomplete, or belongs to another base.
         """
         folder = find_model(name_or_path)
-        return cls(AffectOfTurns.load(folder, device), read_manifest(folder))
+        affect = AffectOfTurns.load(folder, device)
+        return cls(JoinedAffect.where_at_hand(affect) if name_or_path == LISTENER else affect, read_manifest(folder))
 
     @property
     def name(self) -> str:

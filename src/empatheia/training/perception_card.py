@@ -14,9 +14,15 @@ from empatheia.reading import read_record
 from empatheia.training.saving import save_folder
 from empatheia.training.tasks.perceive import OUTSIDE, perception_scores
 from empatheia.understanding.affect.reader import ADAPTER
+from empatheia.understanding.affect.states import JoinedAffect, StatesOfTurns
 from empatheia.understanding.affect.turns import AffectOfTurns
 
-FILES = (ADAPTER, "config.json", "empatheia.json", "recipe.yaml")
+_INSIDE = {
+    "affect_states": "one hidden layer on its states",
+    "affect_reader": "low-rank updates and heads alone, in half precision",
+    "None": "low-rank updates and heads alone, in half precision",
+}
+FILES = ("config.json", "empatheia.json", "recipe.yaml")
 
 
 class PerceptionFolder:
@@ -32,7 +38,7 @@ class PerceptionFolder:
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
-        for name in FILES:
+        for name in (*FILES, _weights_of(self.folder)):
             if not (self.folder / name).is_file():
                 raise CheckpointError(
                     f"{self.folder} has no {name}; give a run folder's checkpoint/ or a model folder."
@@ -40,13 +46,27 @@ class PerceptionFolder:
         self.meta = read_record(self.folder / "empatheia.json")
         place = self.folder / "recipe.yaml"
         self.recipe: Recipe = validate_recipe(read_yaml(place), str(place))
-        self.affect = AffectOfTurns.load(self.folder)
+        self.affect = self._opened()
+
+    def _opened(self) -> AffectOfTurns | StatesOfTurns:
+        if self.meta.get("system") != "affect_states":
+            return AffectOfTurns.load(self.folder)
+        second, beside = StatesOfTurns.load(self.folder), self.meta.get("beside")
+        return second if beside is None else JoinedAffect(AffectOfTurns.load(beside), second)
 
     def evaluate(self, split: str = "test", outputs: Path | None = None) -> dict[str, Any]:
         """All scores of :func:`empatheia.training.tasks.perceive.perception_scores`; the same call made the card's."""
         is_sample = self.recipe.data.corpus == "sample"
         items = everyday.items(split, sample.root() / everyday.NAME if is_sample else None)
         return perception_scores(self.affect.read, split, items, outputs, () if is_sample else OUTSIDE)
+
+
+def _weights_of(folder: Path) -> str:
+    """The name of the file of weights: what the folder says, low-rank updates where it says nothing."""
+    try:
+        return str(read_record(folder / "empatheia.json").get("weights") or ADAPTER)
+    except (OSError, ValueError):
+        return ADAPTER
 
 
 def package_perception(run: Path, target: Path, name: str, description: str = "") -> dict[str, Any]:
@@ -69,6 +89,7 @@ def package_perception(run: Path, target: Path, name: str, description: str = ""
     fields = ("recipe", "size", "seed", "note", "training_seconds", "environment", "data", "metrics")
     card = {"name": name, "description": description, **{field: record.get(field) for field in fields}}
     card |= {"parameters": record["parameters"], "licence": meta["licence"], "base": meta["base"]}
+    card |= {"system": meta["system"]} if meta.get("system") == "affect_states" else {}
 
     def fill(folder: Path) -> None:
         for path in (run / "checkpoint").iterdir():
@@ -107,7 +128,7 @@ def card_text(card: Mapping[str, Any]) -> str:
         f"- **Licence of the weights:** {card['licence']} (EmpatheticDialogues is in the training data).",
         f"- **Recipe:** `{card['recipe']}`, size `{card['size']}`, seed {card['seed']},"
         f" commit `{environment['commit'][:12]}`.",
-        f"- **Base:** `{card['base']}`, not inside: low-rank updates and heads alone, in half precision.",
+        f"- **Base:** `{card['base']}`, not inside: {_INSIDE[str(card.get('system'))]}.",
         f"- **Trained:** {card['training_seconds'] / 60:.0f} minutes on {environment['device']}.",
         "- **Chosen on validation data:** temperatures of emotion and side, the threshold of cause words.",
         "",

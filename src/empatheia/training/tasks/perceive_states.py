@@ -1,8 +1,9 @@
-"""The task of the second look: emotions and sides by states of a frozen language model, mixed with a first perception.
+"""The task of the second look: emotions and sides by states of a frozen language model, mixed with a perception.
 
-The lessons are those of :mod:`empatheia.training.tasks.perceive`. The language model reads each of them once; its states
-are kept in the run folder, so epochs cost next to nothing and a stopped run goes on. How much the second look says in the
-mixture is found on validation data, half everyday texts and half EmpatheticDialogues, by the likelihood of the labels.
+The lessons are those of :mod:`empatheia.training.tasks.perceive`. The language model reads each of them once; its
+states are kept in the run folder, so epochs cost next to nothing and a stopped run goes on. How much the second look
+says in the mixture is found on validation data, half everyday texts and half EmpatheticDialogues, by the likelihood of
+the labels.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 import torch
 from transformers import AutoModelForCausalLM
 
-from empatheia.config import PerceiveStatesData, Recipe, StageConfig, stage_data_config, validate_model_fields
+from empatheia.config import Recipe, StageConfig, stage_data_config, validate_model_fields
 from empatheia.dialogue import Turn
 from empatheia.errors import ConfigError
 from empatheia.resources import build_pretrained
@@ -50,10 +51,10 @@ class PerceiveStatesTask(PerceiveTask):
     """Trains and measures an :class:`AffectStates`."""
 
     system = "affect_states"
-    data: PerceiveStatesData
 
     def _prepare(self) -> None:
         recipe = self.recipe
+        self.beside: str | None = recipe.data.beside
         accepted = [name for name in accepted_fields(AffectStatesConfig) if name not in _NO_FIELDS]
         accepted += [] if recipe.encoder is not None else ["base_config"]
         validate_model_fields(recipe.model, accepted, f"recipe {recipe.name!r}")
@@ -123,7 +124,7 @@ class PerceiveStatesTask(PerceiveTask):
             two = tempered(emotions, config.softmax_temperature)
             config.share = best_share(one, two, gold)
             config.joined_temperature = fit_temperature(joined(one, two, config.share), gold)
-        facts = {"weights": "model.safetensors", "base": config.base, "share": config.share, "beside": self.data.beside}
+        facts = {"weights": "model.safetensors", "base": config.base, "share": config.share, "beside": self.beside}
         save_understander(
             folder,
             self.recipe,
@@ -138,8 +139,8 @@ class PerceiveStatesTask(PerceiveTask):
 
     def first(self) -> AffectOfTurns | None:
         """The perception it is mixed with, loaded once; None where the recipe names none."""
-        if self._first is None and self.data.beside is not None:
-            self._first = AffectOfTurns.load(self.data.beside)
+        if self._first is None and self.beside is not None:
+            self._first = AffectOfTurns.load(self.beside)
         return self._first
 
     def _read(self, conversations: Sequence[Sequence[Turn]]) -> list[Affect]:
@@ -148,9 +149,9 @@ class PerceiveStatesTask(PerceiveTask):
         return second.read(conversations) if first is None else JoinedAffect(first, second).read(conversations)
 
     def evaluate(self, split: str, outputs: Path | None) -> dict[str, Any]:
-        """Of the mixture (see :func:`perception_scores`); of the everyday part also ``alone: ...``, without the first."""
+        """Of the mixture (see :func:`perception_scores`); of the everyday part also ``alone: ...``, the second only."""
         scores = super().evaluate(split, outputs)
-        if self.data.beside is None:
+        if self.beside is None:
             return scores
         alone = StatesOfTurns(self.model, self.reader).read
         own = perception_scores(alone, split, everyday_items(split, self.data), None, ())

@@ -28,15 +28,17 @@ from torch import Tensor, nn
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedConfig, PreTrainedTokenizerBase
 
 from empatheia.dialogue import Turn
-from empatheia.errors import CheckpointError, ConfigError
+from empatheia.errors import CheckpointError, ConfigError, MissingDependencyError, MissingResourceError
 from empatheia.layers.aligned import AlignedModel
-from empatheia.resources import load_pretrained, quiet_loading, resolve_model, resolve_weights
+from empatheia.resources import installed_model, load_pretrained, quiet_loading, resolve_model, resolve_weights
 from empatheia.text.noise import straight
 from empatheia.understanding.affect.reader import SIDES, AffectOutput, checksum_of, read_facts, soft_loss
 from empatheia.understanding.affect.turns import Affect, AffectOfTurns
 from empatheia.understanding.encoders import SURROGATES
 from empatheia.understanding.labels.classifier import Row, Text, batches_of, label_fields, row_lengths
 
+SECOND_LOOK = "second_look"
+"""By which name it is looked for."""
 QUESTION = "\nIn one word, the speaker feels"
 BATCH_PIECES = 1024
 _NAMES = {"speaker": "Speaker", "listener": "Listener"}
@@ -125,6 +127,8 @@ class AffectStates(AlignedModel):
     main_input_name = "states"
     accepts_loss_kwargs = False
     features: ClassVar[tuple[str, ...]] = ("states", "emotions", "sides")
+    mean: Tensor
+    deviation: Tensor
 
     def __init__(self, config: AffectStatesConfig) -> None:
         super().__init__(config)
@@ -366,6 +370,24 @@ class JoinedAffect(AffectOfTurns):
         first: The perception with sides and words.
         second: Its ``share`` and ``joined_temperature`` say how it is mixed in.
     """
+
+    @classmethod
+    def where_at_hand(cls, first: AffectOfTurns, name: str = SECOND_LOOK) -> AffectOfTurns:
+        """``first`` joined by the installed second look; ``first`` itself where that or its language model is not here.
+
+        Args:
+            first: A perception.
+            name: Of an installed or bundled model.
+
+        Raises:
+            CheckpointError: It belongs to another release of its language model, or its folder is damaged.
+        """
+        if (folder := installed_model(name)) is None:
+            return first
+        try:
+            return cls(first, StatesOfTurns.load(folder))
+        except (MissingResourceError, MissingDependencyError):
+            return first
 
     def __init__(self, first: AffectOfTurns, second: StatesOfTurns) -> None:
         super().__init__(first.model, first.reader, f"{first.name} and {second.name}")
