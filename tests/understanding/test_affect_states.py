@@ -89,7 +89,7 @@ def test_the_same_alone_and_among_others(second):
         alone, side = second.probabilities([text])
         np.testing.assert_allclose(alone[0], together[i], atol=2e-4)
         np.testing.assert_allclose(side[0], sides[i], atol=2e-4)
-    assert second.read([]) == [] and np.abs(together[0] - together[1]).max() > 1e-2
+    assert second.read([]) == [] and np.abs(together[0] - together[1]).max() > 2e-3
 
 
 def test_long_conversations_keep_the_newest_turn_and_the_question(config):
