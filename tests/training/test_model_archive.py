@@ -299,7 +299,7 @@ def test_the_commands(lab, tmp_path, cli):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["get", "listner"], "Did you mean 'listener'? Accepted: listener, or an archive of models"),
+        (["get", "listner"], "Did you mean 'listener'? Accepted: listener, second_look, or an archive of models"),
         (["get", "listener", "--only", "intent"], "--only, --sha256 and --key are for an archive"),
         (["export", "list.json", "listener", "--key", "lab.pem"], "a list alone is not signed"),
     ],

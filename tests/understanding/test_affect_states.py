@@ -179,6 +179,48 @@ def test_a_block_the_model_has_not(config):
         StatePieces.load(config)
 
 
+def test_a_quantised_language_model_is_expanded_once(config, tmp_path, monkeypatch):
+    """What comes of a GGUF file is kept in the cache; the file is not read again, and the states are the same."""
+    from empatheia.understanding.affect import states
+
+    monkeypatch.setenv("EMPATHEIA_CACHE", str(tmp_path))
+    base, read = config.base, []
+    load = states.load_pretrained
+    monkeypatch.setattr(states, "resolve_weights", lambda name: (base, "x.gguf"))
+    monkeypatch.setattr(states, "weights_checksum", lambda name: config.base_checksum)
+
+    def loaded(kind, place, *given, gguf_file=None, **options):
+        read.append(gguf_file)
+        return load(kind, place, *given, **options)
+
+    monkeypatch.setattr(states, "load_pretrained", loaded)
+    first = StatePieces.load(config).encode(TEXTS)
+    assert read == ["x.gguf", "x.gguf", None, None]
+    again = StatePieces.load(config).encode(TEXTS)
+    assert read[4:] == [None, None] and not list(tmp_path.glob("bases/*.part"))
+    plain = StatePieces(*states._base_of(config), config).encode(TEXTS)
+    for one, two, three in zip(first, again, plain, strict=True):
+        assert np.array_equal(one["states"], two["states"]) and np.array_equal(one["states"], three["states"])
+
+
+def test_without_a_cache_the_states_are_the_same(config, tmp_path, monkeypatch):
+    from empatheia.understanding.affect import states
+
+    wanted = StatePieces.load(config).encode(TEXTS)
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("EMPATHEIA_CACHE", str(tmp_path / "file"))
+    base, load = config.base, states.load_pretrained
+    monkeypatch.setattr(states, "resolve_weights", lambda name: (base, "x.gguf"))
+    monkeypatch.setattr(states, "weights_checksum", lambda name: config.base_checksum)
+
+    def loaded(kind, place, *given, gguf_file=None, **options):
+        return load(kind, place, *given, **options)
+
+    monkeypatch.setattr(states, "load_pretrained", loaded)
+    for one, two in zip(wanted, StatePieces.load(config).encode(TEXTS), strict=True):
+        assert np.array_equal(one["states"], two["states"])
+
+
 # -- two looks -------------------------------------------------------------------------------------------------
 
 

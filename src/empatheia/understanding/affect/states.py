@@ -15,8 +15,11 @@ looks. No published system; the form of the question is that of probing by promp
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
+import os
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -24,13 +27,21 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 import torch.nn.functional as F
+from safetensors import SafetensorError
 from torch import Tensor, nn
-from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedConfig, PreTrainedTokenizerBase
+from transformers import AutoModel, AutoModelForCausalLM, AutoTokenizer, PreTrainedConfig, PreTrainedTokenizerBase
 
 from empatheia.dialogue import Turn
 from empatheia.errors import CheckpointError, ConfigError, MissingDependencyError, MissingResourceError
 from empatheia.layers.aligned import AlignedModel
-from empatheia.resources import installed_model, load_pretrained, quiet_loading, resolve_model, resolve_weights
+from empatheia.resources import (
+    cache_dir,
+    installed_model,
+    load_pretrained,
+    quiet_loading,
+    resolve_model,
+    resolve_weights,
+)
 from empatheia.text.noise import straight
 from empatheia.understanding.affect.reader import SIDES, AffectOutput, checksum_of, read_facts, soft_loss
 from empatheia.understanding.affect.turns import Affect, AffectOfTurns
@@ -215,19 +226,14 @@ class StatePieces:
             MissingDependencyError: Its file is GGUF and the package gguf is not installed.
             CheckpointError: It is another release than was learnt with.
         """
-        folder, file = resolve_weights(config.base)
         if (found := weights_checksum(config.base)) != config.base_checksum:
             raise CheckpointError(
                 f"the second look belongs to weights of {config.base!r} with the checksum"
                 f" {config.base_checksum[:12]}..., but those here have {found[:12]}.... Install the release it was made"
                 " with, or train again."
             )
-        told: dict[str, Any] = {} if file is None else {"gguf_file": file}
-        problem = f"{config.base} cannot be loaded as a language model"
-        with quiet_loading():
-            model = load_pretrained(AutoModelForCausalLM, folder, problem, dtype=torch.float32, **told)
-            tokenizer = load_pretrained(AutoTokenizer, folder, f"the tokenizer of {config.base} cannot be read", **told)
-        return cls(model.model, tokenizer, config, cache)
+        model, tokenizer = _base_of(config)
+        return cls(model, tokenizer, config, cache)
 
     def encode(self, texts: Sequence[Text], progress: Callable[[int], None] | None = None) -> list[Row]:
         """One row a conversation, with ``states`` (n_states,) in half precision and ``input_ids``.
@@ -420,6 +426,47 @@ def tempered_logs(logs: np.ndarray) -> np.ndarray:
     """Softmax of log-probabilities. Shape: (items, classes)."""
     raised = np.exp(logs - logs.max(-1, keepdims=True))
     return (raised / raised.sum(-1, keepdims=True)).astype(np.float32)
+
+
+def _base_of(config: AffectStatesConfig) -> tuple[Any, PreTrainedTokenizerBase]:
+    """The language model without its output layer and the blocks that are not read, and its tokenizer.
+
+    Expanding a GGUF file takes many seconds, so what comes of it is kept in the cache in half precision; weights are
+    rounded to that wherever they come from, so the states are the same either way.
+    """
+    kept = cache_dir() / "bases" / f"{config.base_checksum[:16]}-{max(config.blocks)}"
+    problem = f"{config.base} cannot be loaded as a language model"
+    if not (kept / "config.json").is_file():
+        folder, file = resolve_weights(config.base)
+        told: dict[str, Any] = {} if file is None else {"gguf_file": file}
+        with quiet_loading():
+            whole = load_pretrained(AutoModelForCausalLM, folder, problem, dtype=torch.float32, **told)
+            tokenizer = load_pretrained(AutoTokenizer, folder, f"the tokenizer of {config.base} cannot be read", **told)
+        model = whole.model
+        if max(config.blocks) <= len(model.layers):
+            model.layers = model.layers[: max(config.blocks)]
+            model.config.num_hidden_layers = len(model.layers)
+        model.half()
+        if file is None or not _keep(model, tokenizer, kept):
+            return model.float(), tokenizer
+    with quiet_loading():
+        model = load_pretrained(AutoModel, kept, problem, dtype=torch.float32)
+        return model, load_pretrained(AutoTokenizer, kept, problem)
+
+
+def _keep(model: Any, tokenizer: PreTrainedTokenizerBase, kept: Path) -> bool:
+    """Writes both into a folder that is there whole or not at all; False where the cache cannot be written."""
+    part = kept.with_name(f"{kept.name}.{os.getpid()}.part")
+    try:
+        model.save_pretrained(part)
+        tokenizer.save_pretrained(part)
+        with contextlib.suppress(OSError):  # another process was sooner
+            part.rename(kept)
+    except (OSError, SafetensorError, RuntimeError):  # a full disk, a cache that may not be written
+        return False
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    return (kept / "config.json").is_file()
 
 
 def weights_checksum(base: str) -> str:
