@@ -26,7 +26,7 @@ from empatheia.config import DecodingConfig
 from empatheia.corpora import reccon, recec, sample
 from empatheia.decoding.diverse_beams import diverse_beams
 from empatheia.decoding.shrinking_beams import shrinking_beams
-from empatheia.dialogue import Example
+from empatheia.dialogue import Example, Span
 from empatheia.errors import EmpatheiaError
 from empatheia.metrics import METRICS
 from empatheia.metrics.score import Score
@@ -443,9 +443,13 @@ def word_cause_flags(
             spans = [span for span in note.spans if span.turn == turn]
             inside = [word for word in words if word.turn == turn]
             if inside:
-                gold = [int(any(s.start < w.end and w.start < s.end for s in spans)) for w in inside]
-                rows.append(([float(word.score or 0.0) for word in inside], gold))
+                rows.append(([float(word.score or 0.0) for word in inside], _overlaps(inside, spans)))
     return rows
+
+
+def _overlaps(words: Sequence[Span], spans: Sequence[Span]) -> list[int]:
+    """1 for each word that shares a character with a span of its turn, else 0."""
+    return [int(any(span.start < word.end and word.start < span.end for span in spans)) for word in words]
 
 
 def word_cause_scores(
