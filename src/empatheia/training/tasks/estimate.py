@@ -303,7 +303,7 @@ def _in_order(splits: Collection[str]) -> list[str]:
     return [own for own in ("train", "valid", "test") if own in splits]
 
 
-def _united(found: Mapping[str, tuple[list[WordItem], Mapping[str, int]]]) -> tuple[list[WordItem], Mapping[str, int]]:
+def _united(found: Mapping[str, tuple[list[WordItem], Mapping[str, int]]]) -> tuple[list[WordItem], dict[str, int]]:
     """Items and summed counts of several splits."""
     items = [item for own in _in_order(found) for item in found[own][0]]
     return items, sum((Counter(counts) for _, counts in found.values()), Counter[str]())

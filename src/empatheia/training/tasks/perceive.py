@@ -103,7 +103,7 @@ class PerceiveTask:
         if recipe.system != "affect_reader":
             raise ConfigError(f"recipe {recipe.name!r}: task perceive trains affect_reader, not {recipe.system!r}.")
         self.recipe, self.folder = recipe, folder
-        self.data: PerceiveData = recipe.data  # pyright: ignore[reportAttributeAccessIssue]
+        self.data: PerceiveData = recipe.data
         accepted = [name for name in accepted_fields(AffectReaderConfig) if name not in _NO_FIELDS]
         accepted += [] if recipe.encoder is not None else ["encoder_config"]
         validate_model_fields(recipe.model, accepted, f"recipe {recipe.name!r}")
