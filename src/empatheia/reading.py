@@ -204,7 +204,7 @@ def lines_of(path: str | Path, errors: str = "strict") -> Iterator[tuple[int, st
     with path.open("rb") as raw:
         is_packed = raw.read(2) == _GZIP
         raw.seek(0)
-        file: IO[bytes] = gzip.GzipFile(fileobj=raw) if is_packed else raw  # pyright: ignore[reportAssignmentType]
+        file: io.BufferedIOBase = gzip.GzipFile(fileobj=raw) if is_packed else raw
         number = 0
         while True:
             number += 1

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from empatheia.corpora.replies import ReplyFile, SystemReply
 from empatheia.errors import ConfigError, EmpatheiaError
@@ -125,7 +125,7 @@ class SystemScores:
         }
 
 
-def columns_of(profile: str | None = None, metrics: Sequence[str] = (), words: Words = "space") -> tuple[Column, ...]:
+def columns_of(profile: str | None = None, metrics: Sequence[str] = (), words: str = "space") -> tuple[Column, ...]:
     """What to measure: a profile's columns, the metrics named, or the default ones.
 
     Args:
@@ -142,10 +142,11 @@ def columns_of(profile: str | None = None, metrics: Sequence[str] = (), words: W
         raise ConfigError(f"the profile {profile} fixes how words are cut; leave out {words!r}, or the profile.")
     for name in metrics:
         METRICS.target(name)
-    named = tuple(Column(name, name, words=words) for name in metrics)
+    cut = cast(Words, words)  # one of them, as was seen
+    named = tuple(Column(name, name, words=cut) for name in metrics)
     if profile is not None:
         return (*profile_of(profile).columns, *named)
-    return named or tuple(_cut_by(column, words) for column in DEFAULT.columns)
+    return named or tuple(_cut_by(column, cut) for column in DEFAULT.columns)
 
 
 def score_file(
@@ -321,7 +322,7 @@ def own_signature(cell: Cell, shared: Signature) -> Signature:
 def _inputs_of(metric: str) -> tuple[str, ...]:
     """Names of what a metric's ``update`` must be given."""
     factory = METRICS.get(metric)
-    metric_class = factory.func if isinstance(factory, partial) else factory
+    metric_class: Any = factory.func if isinstance(factory, partial) else factory
     parameters = list(inspect.signature(metric_class.update).parameters.values())[1:]
     return tuple(p.name for p in parameters if p.default is inspect.Parameter.empty)
 

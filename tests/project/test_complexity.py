@@ -15,8 +15,8 @@ PACKAGE = Path(__file__).resolve().parents[2] / "src" / "empatheia"
 MOST = 15
 PARTS = (
     *("care", "checkpoints", "config", "corpora", "curation", "decoding", "judging", "layers", "listener", "metrics"),
-    *("reports", "resources", "responders", "serve", "side_inputs", "text", "understanding"),
-    *("analysis.py", "side_by_side.py"),
+    *("cli", "reports", "resources", "responders", "serve", "side_inputs", "studies", "text", "training"),
+    *("understanding", "analysis.py", "side_by_side.py"),
 )
 _STEPS = (ast.If, ast.IfExp, ast.For, ast.AsyncFor, ast.While, ast.Assert, ast.ExceptHandler)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from threading import Lock
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -29,6 +30,9 @@ from empatheia.errors import CheckpointError, EmpatheiaError
 from empatheia.layers.low_rank import add_low_rank, merge
 from empatheia.reading import parse_json
 from empatheia.resources import load_pretrained, load_weights, quiet_loading, resolve_model
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 UPDATES = Path(__file__).parent / "data" / "encoder.safetensors"
 BASE = "minilm"
@@ -56,10 +60,12 @@ class EncoderClassifier(nn.Module):
         thresholds: From which probability ``risk`` and ``crisis`` count.
     """
 
-    def __init__(self, encoder: nn.Module, tokenizer: object, thresholds: dict[str, float]) -> None:
+    def __init__(
+        self, encoder: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, thresholds: dict[str, float]
+    ) -> None:
         super().__init__()
         self.encoder = encoder
-        self.head = nn.Linear(encoder.config.hidden_size, 2)  # pyright: ignore
+        self.head = nn.Linear(encoder.config.hidden_size, 2)
         self.tokenizer = tokenizer
         self.thresholds = thresholds
         self.notes: dict[str, object] = {}
@@ -75,9 +81,7 @@ class EncoderClassifier(nn.Module):
         Returns:
             Shape: ``(len(texts), 2)``.
         """
-        batch = self.tokenizer(  # pyright: ignore
-            list(texts), padding=True, truncation=True, max_length=MAX_PIECES, return_tensors="pt"
-        )
+        batch = self.tokenizer(list(texts), padding=True, truncation=True, max_length=MAX_PIECES, return_tensors="pt")
         states = self.encoder(**batch).last_hidden_state
         mask = batch["attention_mask"][..., None].to(states.dtype)
         return self.head((states * mask).sum(1) / mask.sum(1))

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -121,7 +122,8 @@ def make(texts: Sequence[Sequence[str]], path: Path = WORDS) -> None:
     words = _known(texts, sorted(vocabulary, key=vocabulary.get))
     vectors = distil_vectors(folder, words, width=WIDTH)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True) + 1e-9
-    classes = KMeans(CLASSES, n_init=1, max_iter=20, random_state=0).fit_predict(vectors)  # pyright: ignore
+    make: Any = KMeans  # its annotations allow n_init no number
+    classes = make(CLASSES, n_init=1, max_iter=20, random_state=0).fit_predict(vectors)
     rarity = np.log((len(texts) + 1.0) / (np.asarray([shares[word] for word in words]) + 1.0))
     save_file(
         {

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import logging
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -157,8 +158,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Runs the command line and exits; an error is one line on stderr (EMPATHEIA_DEBUG=1: the traceback)."""
     args = list(sys.argv[1:] if argv is None else argv) or ["--help"]
     with contextlib.suppress(AttributeError, ValueError):
-        sys.stdout.reconfigure(errors="replace")  # pyright: ignore[reportAttributeAccessIssue]
-        sys.stderr.reconfigure(errors="replace")  # pyright: ignore[reportAttributeAccessIssue]
+        for stream in (sys.stdout, sys.stderr):
+            cast(io.TextIOWrapper, stream).reconfigure(errors="replace")  # as both are unless someone put another there
     _log_visibly()
     try:
         code = typer.main.get_group(app).main(args, prog_name="empatheia", standalone_mode=False)
@@ -202,13 +203,14 @@ def _report(error: Exception) -> int:
 
     if isinstance(error, typer.Abort):
         return 130
-    if type(error).__name__ == "NoArgsIsHelpError":
-        say(error.format_message())  # pyright: ignore[reportAttributeAccessIssue]
+    format_message: Callable[[], str] | None = getattr(error, "format_message", None)  # usage errors of typer have it
+    if format_message is not None and type(error).__name__ == "NoArgsIsHelpError":
+        say(format_message())
         return 2
-    if hasattr(error, "format_message"):  # usage errors of typer
+    if format_message is not None:
         context = getattr(error, "ctx", None)
         remedy = f" Try '{context.command_path} --help'." if context is not None else ""
-        message, code = error.format_message().rstrip(". ") + "." + remedy, 2  # pyright: ignore
+        message, code = format_message().rstrip(". ") + "." + remedy, 2
     elif isinstance(error, EmpatheiaError):
         message, code = str(error), error.exit_code
     elif isinstance(error, OSError):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from email.message import Message
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
-from typing import Any
+from typing import Any, cast
 
 _UNKNOWN = "not told; see its home page"
 _LONGEST = 60
@@ -35,7 +36,7 @@ def licences(package: str = "empatheia") -> list[dict[str, Any]]:
 
 def licence_of(package: Distribution) -> str:
     """What a package says of its licence: an expression, else classifiers, else its own short words."""
-    said = package.metadata
+    said = cast(Message, package.metadata)  # so it is; the annotation names less
     if expression := said.get("License-Expression"):
         return expression
     kinds = [line.rpartition(" :: ")[2] for line in said.get_all("Classifier") or () if line.startswith("License ::")]

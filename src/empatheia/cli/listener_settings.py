@@ -112,6 +112,17 @@ def given_settings(context: typer.Context, pairs: Sequence[str] | None, file: Pa
     Raises:
         ConfigError: A pair is not ``key=value``, its key is unknown (names the nearest), or its value is wrong.
     """
+    _tell_new_keys(context)
+    focus = {name: context.params[name] for name in _STEERED if context.params.get(name) is not None}
+    of_writing = [pair for pair in pairs or () if pair.lstrip().startswith(_DECODING)]
+    others = tuple(pair for pair in pairs or () if pair not in of_writing)
+    if file is None or Path(file).suffix not in LISTENER_FILES:
+        check_overrides(others)
+    return GivenSettings(given_decoding(context) | _writing(of_writing), focus, others)
+
+
+def _tell_new_keys(context: typer.Context) -> None:
+    """Says of each given option of version 0.1 how it is set now."""
     from empatheia.cli.output import say
 
     for name, key in KEYS.items():
@@ -119,12 +130,6 @@ def given_settings(context: typer.Context, pairs: Sequence[str] | None, file: Pa
             old = f"--{name.replace('_', '-')}"
             ask = "--focus auto " if name in _STEERED and not was_given(context, "focus") else ""
             say(f"{old} is now {ask}--set {key}={context.params[name]}; {old} goes with version 0.2.")
-    focus = {name: context.params[name] for name in _STEERED if context.params.get(name) is not None}
-    of_writing = [pair for pair in pairs or () if pair.lstrip().startswith(_DECODING)]
-    others = tuple(pair for pair in pairs or () if pair not in of_writing)
-    if file is None or Path(file).suffix not in LISTENER_FILES:
-        check_overrides(others)
-    return GivenSettings(given_decoding(context) | _writing(of_writing), focus, others)
 
 
 def _writing(pairs: Sequence[str]) -> dict[str, Any]:

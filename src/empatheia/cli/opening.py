@@ -113,9 +113,7 @@ def open_listener(
     given = [name for name, value in asks.items() if value is not None]
     _check_together(system, runs, given, (price_in, price_out))
     prices = _prices(price_in, price_out)
-    options: dict[str, Any] = {} if condition is None else {"shown": condition}
-    if given and model is not None:
-        options["analyst"] = model
+    options = _language_options(condition, model if given else None)
     if llm is not None:
         from empatheia.listener import LanguageListener
 
@@ -136,6 +134,12 @@ def open_listener(
 
         return _told(FocusedListener.load(place, overrides=overrides))
     return _language_model(place, options) if options else _loaded(place)
+
+
+def _language_options(condition: str | None, analyst: str | None) -> dict[str, Any]:
+    """What a language model's listener is told besides its place: what it is shown, and who reads feelings for it."""
+    named = {"shown": condition, "analyst": analyst}
+    return {name: value for name, value in named.items() if value is not None}
 
 
 def _prices(price_in: float | None, price_out: float | None) -> Prices | None:

@@ -12,6 +12,7 @@ from empatheia.cli.output import aligned, show
 
 if TYPE_CHECKING:
     from empatheia.corpora.replies import ReplyFile
+    from empatheia.metrics.score import Signature
     from empatheia.scoring import Cell, SystemScores
 
 _SHOWN_LINES = 8
@@ -65,7 +66,7 @@ def score(
     if bootstrap == 1:
         raise ConfigError("--bootstrap is 1; accepted: 0 for no intervals, or 2 and more, 1000 is usual.")
     names = [name.strip() for name in (metrics or "").split(",") if name.strip()]
-    columns = columns_of(profile, names, words)  # type: ignore[arg-type]
+    columns = columns_of(profile, names, words)
     if hyp is not None:
         read = read_texts(hyp, ref, context)
     else:
@@ -119,7 +120,7 @@ def _blank(scores: SystemScores) -> Iterator[str]:
             yield f"{scores.system}: {len(lines):,} blank {what} (items at lines {found}{more})"
 
 
-def _one(scores: SystemScores, shared: object) -> Iterator[str]:
+def _one(scores: SystemScores, shared: Signature) -> Iterator[str]:
     """One line a column."""
     yield f"{scores.system}: {scores.n:,} replies"
     rows = [("", "value", "interval", "unit", "metric", "signature")]
@@ -156,10 +157,10 @@ def _signatures(scores: Sequence[SystemScores]) -> Iterator[str]:
     )
 
 
-def _own(cell: Cell, shared: object) -> str:
+def _own(cell: Cell, shared: Signature) -> str:
     from empatheia.scoring import own_signature
 
-    return str(own_signature(cell, shared))  # type: ignore[arg-type]
+    return str(own_signature(cell, shared))
 
 
 def _metric(cell: Cell) -> str:

@@ -151,7 +151,7 @@ def export(
 
         written = export_dialogues(opened, out, incomplete or opened.design().collect.keep_incomplete)
     else:
-        written = write(opened, out, form)  # pyright: ignore[reportArgumentType]
+        written = write(opened, out, form)
     for path in written:
         show(str(path))
 

@@ -122,7 +122,9 @@ class ClassifyData(TaskData):
 class EntailData(TaskData):
     """Task `entail`: causal turns (RECCON)."""
 
-    corpus: Literal["reccon", "sample"] = Field("reccon", description="RECCON, or the self-written sample.")
+    corpus: Literal["reccon", "sample"] = Field(  # pyright: ignore[reportIncompatibleVariableOverride] (it is frozen)
+        "reccon", description="RECCON, or the self-written sample."
+    )
     fold: int = Field(1, description="RECCON fold it is trained on.", ge=1, le=3)
     test_folds: tuple[Literal[1, 2, 3], ...] = Field((1, 2, 3), description="Folds it is tested on.", min_length=1)
 
@@ -159,7 +161,9 @@ class MechanismsData(TaskData):
 class PerceiveData(TaskData):
     """Task `perceive`: emotion, side and cause words from several corpora; the everyday corpus is always among them."""
 
-    corpus: Literal["everyday", "sample"] = Field("everyday", description="`sample` = a few self-written items.")
+    corpus: Literal["everyday", "sample"] = Field(  # pyright: ignore[reportIncompatibleVariableOverride] (it is frozen)
+        "everyday", description="`sample` = a few self-written items."
+    )
     copies: int = Field(
         4, ge=0, description="Of every everyday item; all but the first are typed carelessly. 0 = none is learnt."
     )

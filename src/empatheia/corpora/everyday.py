@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, cast, get_args
 
 from empatheia.corpora.loading import LoadedCorpus, Problem, canonical_split, numbered_lines, report
 from empatheia.dialogue import CauseAnnotation, Dialogue, Span
@@ -20,6 +20,7 @@ from empatheia.taxonomy import EMOTIONS, INTENTS
 
 NAME = "everyday"
 ANNOTATOR = "everyday/written"
+Name = TypeVar("Name", bound=str)
 Side = Literal["pleasant", "unpleasant", "mixed"]
 SIDES: tuple[Side, ...] = get_args(Side)
 """How it feels to the speaker at the last turn."""
@@ -150,7 +151,7 @@ def parse(record: Mapping[str, Any], id: str = "", source: str = NAME) -> Everyd
     return EverydayItem(
         dialogue=Dialogue(_text(record, "id") or id, Dialogue.of(*turns).turns, emotion, source=source),
         acceptable=acceptable,
-        side=side,  # pyright: ignore[reportArgumentType]
+        side=side,
         causes=tuple(_span(value, turns) for value in record.get("causes") or ()),
         reply=reply,
         avoid=_text(record, "avoid"),
@@ -175,11 +176,11 @@ def _text(record: Mapping[str, Any], field: str) -> str:
     return str(record.get(field) or "")
 
 
-def _one(record: Mapping[str, Any], field: str, accepted: Sequence[str]) -> str:
+def _one(record: Mapping[str, Any], field: str, accepted: Sequence[Name]) -> Name:
     value = record.get(field)
     if value not in accepted:
         raise DataError(f"{field} is {str(value)[:40]!r}; accepted: {', '.join(accepted)}")
-    return str(value)
+    return cast(Name, value)
 
 
 def _texts(record: Mapping[str, Any], field: str) -> tuple[str, ...]:

@@ -74,14 +74,15 @@ def _shaped(record: Mapping[str, Any], labels: Mapping[str, str]) -> dict[str, A
     if not isinstance(turns, list) or not turns:
         raise DataError(f"no turns; accepted: a list under 'turns' or 'messages', found {sorted(record)}")
     emotion = record.get("emotion")
-    if emotion is not None and (label := labels.get(str(emotion).strip().casefold())) is None:
+    label = None if emotion is None else labels.get(str(emotion).strip().casefold())
+    if emotion is not None and label is None:
         raise DataError(
             f"emotion {emotion!r} is unknown.{nearest(str(emotion), list(labels))} Accepted: one of the 32, or a name"
             f" that {LABELS} beside the file maps to one"
         )
     return {
         "turns": [{"text": turn} if isinstance(turn, str) else _turn(turn) for turn in turns],
-        "emotion": None if emotion is None else label,
+        "emotion": label,
         "situation": record.get("situation"),
     }
 

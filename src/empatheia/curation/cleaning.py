@@ -12,6 +12,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TypedDict, Unpack
 
 from empatheia.curation.pair_features import strip_marks
 from empatheia.curation.records import ScriptDialogue, ScriptTurn
@@ -148,6 +149,15 @@ class CleaningCounts:
         return out
 
 
+class CleanerSettings(TypedDict, total=False):
+    """Fields of a :class:`Cleaner` besides its steps."""
+
+    min_tokens: int
+    max_tokens: int
+    min_turns: int
+    splits: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Cleaner:
     """The local steps.
@@ -167,7 +177,7 @@ class Cleaner:
     splits: bool = True
 
     @classmethod
-    def without(cls, names: Iterable[str] = (), **settings: int | bool) -> Cleaner:
+    def without(cls, names: Iterable[str] = (), **settings: Unpack[CleanerSettings]) -> Cleaner:
         """All steps but some.
 
         Raises:
@@ -177,7 +187,7 @@ class Cleaner:
             if name not in STEPS:
                 known = ", ".join(STEPS)
                 raise ConfigError(f"unknown cleaning step {name!r}.{nearest(name, list(STEPS))} Known: {known}.")
-        return cls(steps=frozenset(STEPS) - frozenset(names), **settings)  # pyright: ignore[reportArgumentType]
+        return cls(steps=frozenset(STEPS) - frozenset(names), **settings)
 
     def utterance(self, text: str, counts: CleaningCounts | None = None) -> str | None:
         """A cleaned utterance, or None if it is dropped.

@@ -120,7 +120,7 @@ def _parsed(raw: bytes, encoding: str | None, recase: bool) -> list[Sentence]:
     parser.buffer_text = True
     parser.StartElementHandler, parser.EndElementHandler = collector.start, collector.end
     parser.CharacterDataHandler = collector.text
-    parser.StartDoctypeDeclHandler = parser.EntityDeclHandler = _refused  # pyright: ignore[reportAttributeAccessIssue]
+    parser.StartDoctypeDeclHandler = parser.EntityDeclHandler = _refused
     parser.Parse(raw if recase else _TOKEN_TAGS.sub(b" ", raw), True)
     if recase and _share_upper(collector.sentences) > MOST_UPPER:
         return [one._replace(text=text) for one, text in zip(collector.sentences, collector.recased, strict=True)]

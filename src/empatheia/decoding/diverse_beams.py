@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -199,4 +199,5 @@ def _best(groups: list[_Group], model: Any, config: Any) -> Any:
     if not config.return_dict_in_generate:
         return ids
     kind = GenerateBeamEncoderDecoderOutput if model.config.is_encoder_decoder else GenerateBeamDecoderOnlyOutput
-    return kind(sequences=ids, sequences_scores=values[:, :n].flatten())  # pyright: ignore[reportArgumentType]
+    scores = cast(torch.FloatTensor, values[:, :n].flatten())  # transformers names tensors by an older kind
+    return kind(sequences=cast(torch.LongTensor, ids), sequences_scores=scores)

@@ -173,6 +173,7 @@ class EstimatorDistractors(Distractors):
             scores = logits[t].copy()
             scores[original] = _FORBIDDEN
             draws = seeded(self.seed, "repo", own.text, t)
+            chosen = np.empty(0, dtype=np.int64)
             for attempt in range(_TRIES + 1):
                 if attempt == _TRIES:  # the released code goes on with the special pieces
                     scores[specials] = -np.inf

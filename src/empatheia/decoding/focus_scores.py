@@ -138,7 +138,7 @@ def judge_replies(
     if not asked:
         raise DataError("no context has distractors; a listener has nothing to tell the contexts from.")
     first = asked[0][1]
-    told = listener.tells(*map(list, zip(*asked, strict=True)), spoken_by=speaker)  # pyright: ignore
+    told = listener.tells(*map(list, zip(*asked, strict=True)), spoken_by=speaker)
     return Judged(plain, tuple(told), listener.name, first.kind, len(first.texts))
 
 

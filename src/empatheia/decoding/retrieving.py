@@ -106,8 +106,9 @@ def vectors_of(
     encode = model.encode_contexts if side == "context" else model.encode_candidates
     out = np.zeros((len(rows), model.context_tower.width), dtype=np.float32)
     for batch in TokenBatchSampler([len(row["ids"]) for row in rows], batch_tokens, shuffle=False):
-        inputs = [None if t is None else t.to(model.device) for t in reader.tensors([rows[i] for i in batch])]
-        out[batch] = encode(*inputs).float().cpu().numpy()  # pyright: ignore[reportArgumentType]
+        ids, keep, external = reader.tensors([rows[i] for i in batch])
+        outside = None if external is None else external.to(model.device)
+        out[batch] = encode(ids.to(model.device), keep.to(model.device), outside).float().cpu().numpy()
         if progress is not None:
             progress(len(batch))
     return out

@@ -18,7 +18,7 @@ class AlignedModel(PreTrainedModel):
     """
 
     @classmethod
-    def from_pretrained(cls, *args: Any, **kwargs: Any) -> Any:  # pyright: ignore
+    def from_pretrained(cls, *args: Any, **kwargs: Any) -> Any:
         """As in transformers, but no code of a folder runs and nothing is unpickled; weights become aligned."""
         kwargs = {"trust_remote_code": False, "use_safetensors": True, **kwargs}
         loaded: Any = super().from_pretrained(*args, **kwargs)

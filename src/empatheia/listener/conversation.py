@@ -14,6 +14,11 @@ from empatheia.listener.streaming import ReplyStream
 class Answers(Protocol):
     """What a conversation asks of the listener that answers."""
 
+    @property
+    def name(self) -> str:
+        """For people."""
+        ...
+
     def respond(self, item: Dialogue, /, *, decoding: Decoding | None, care: Care | bool) -> Reply:
         """One reply to a conversation that ends with the speaker."""
         ...

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from empatheia.dialogue import Dialogue, Turn
+from empatheia.dialogue import Dialogue, Role, Turn
 from empatheia.registry import nearest
 
 ACCEPTED = (
     "a text, a Dialogue, chat messages ([{'role': 'user', 'content': '...'}]), a list of these, a Series of texts, or"
     " a polars or pandas frame with column='NAME'"
 )
-_ROLES = {"user": "speaker", "speaker": "speaker", "assistant": "listener", "listener": "listener"}
+_ROLES: dict[str, Role] = {"user": "speaker", "speaker": "speaker", "assistant": "listener", "listener": "listener"}
 _UNSAID = ("system", "developer")
 
 Input = str | Dialogue
@@ -80,7 +80,7 @@ def _one(item: Any) -> Input:
             )
         if not isinstance(text, str):
             raise TypeError(f"message {number} has {_kind(text)} as content; accepted: a text.")
-        turns.append(Turn(_ROLES[role], text))  # pyright: ignore[reportArgumentType]
+        turns.append(Turn(_ROLES[role], text))
     return Dialogue("", tuple(turns))
 
 

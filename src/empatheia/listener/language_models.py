@@ -332,7 +332,7 @@ class LanguageListener(BatchListener):
 
     def analyze(self, item: Input | Inputs, batch_size: int = 64, progress: Callable[[int], None] | None = None) -> Any:
         """As :meth:`Listener.analyze`, by the analyst."""
-        return self.analyst.analyze(item, batch_size, progress)  # pyright: ignore
+        return self.analyst.analyze(item, batch_size, progress)
 
     def prompt(self, item: Input) -> str:
         """What the model would be told, as text; nothing is asked.

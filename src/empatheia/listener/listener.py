@@ -157,7 +157,7 @@ class Listener(BatchListener):
             tensors = self.reader.tensors(chosen)
             found = self.reader.reason(tensors)
             understandings += self.reader.records(chosen, found)
-            encodings.append(self.network.encode_reasoned(found, **tensors))  # pyright: ignore
+            encodings.append(self.network.encode_reasoned(found, **tensors))
             masks += tensors["attention_mask"]
             order += part
         places = sorted(range(len(order)), key=order.__getitem__)

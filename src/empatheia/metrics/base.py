@@ -58,6 +58,14 @@ class Metric(ABC):
         self._hashes: np.ndarray | None = None  # of the references, item by item; None without references
 
     @abstractmethod
+    def update(self, *columns: Any, **more: Any) -> None:
+        """Adds items: one argument for each thing a subclass reads of them, all of one length.
+
+        Raises:
+            DataError: The lengths differ, or a value is out of range.
+        """
+
+    @abstractmethod
     def value_of(self, sums: np.ndarray) -> np.ndarray:
         """Scores of summed statistics.
 
@@ -185,7 +193,7 @@ class Metric(ABC):
         if not self.can_bootstrap:
             raise ConfigError(f"{self.name} of several runs is no sum of theirs; compute it run by run.")
         for other in others:
-            self + other  # raises for what cannot be merged
+            _ = self + other  # raises for what cannot be merged
             check_same_length(self.name, items=range(self.n_items), items_there=range(other.n_items))
             if (i := self.first_other_reference(other)) is not None:
                 raise DataError(f"{self.name}: item {i} has another reference there; give runs over the same items.")

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Iterator
 from functools import partial
 from http.client import HTTPException, HTTPResponse
-from typing import Any
+from typing import Any, cast
 from urllib.error import HTTPError, URLError
 from urllib.request import (
     HTTPDefaultErrorHandler,
@@ -62,7 +62,7 @@ def opened(request: Request, timeout: float, total: float, follows: bool = True)
     except HTTPError as error:
         said = b""
         with error, contextlib.suppress(OSError, HTTPException, AttributeError):
-            said = read_body(error.fp, _ERROR_BYTES)  # pyright: ignore[reportArgumentType]
+            said = read_body(cast(HTTPResponse, error.fp), _ERROR_BYTES)  # the answer itself, as urllib made it
         watch.check()
         raise HTTPError(error.url, error.code, str(error.reason), error.headers, io.BytesIO(said)) from None
     except (OSError, HTTPException, ValueError):

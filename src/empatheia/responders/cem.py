@@ -70,16 +70,13 @@ class DiverseResponder(FamilyResponder):
             pad_id=config.pad_token_id,
             counts_always=config.variant == "repo",
         )
+        # the released code counts what it would say at padding
+        self.scores_padding = self.frequencies.counts_always and self.frequencies.source == "predictions"
 
     def _init_weights(self, module: nn.Module) -> None:
         super()._init_weights(module)
         if isinstance(module, WordFrequencies):
             init.zeros_(module.counts)
-
-    @property
-    def scores_padding(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The released code counts what it would say at padding."""
-        return self.frequencies.counts_always and self.frequencies.source == "predictions"
 
     def see_corpus(self, replies: Tensor) -> None:
         """Counts the words of the training replies, where the frequencies are the corpus's."""

@@ -95,14 +95,14 @@ class CopyingResponder(FamilyResponder):
 
     def word_logits(self, states: Tensor, encoding: Any) -> Tensor:
         """Log-probabilities of pieces (scores without copy). Shape: ``(batch, target, vocabulary)``."""
-        return self._score(states, encoding.memory_ids)
+        return self._score(states, encoding, encoding.memory_ids)
 
     def kept_logits(self, states: Tensor, kept: Tensor, encoding: Any) -> Tensor:
         """As :meth:`word_logits`, of the states that count. Shape: ``(1, number kept, vocabulary)``."""
         rows = kept.nonzero()[:, 0]
-        return self._score(states[kept][:, None], encoding.memory_ids[rows]).transpose(0, 1)
+        return self._score(states[kept][:, None], encoding, encoding.memory_ids[rows]).transpose(0, 1)
 
-    def _score(self, states: Tensor, memory_ids: Tensor) -> Tensor:
+    def _score(self, states: Tensor, encoding: Any, memory_ids: Tensor) -> Tensor:
         hidden, weights = states.split((self.config.width, states.shape[-1] - self.config.width), dim=-1)
-        logits = super().word_logits(hidden, None)  # pyright: ignore[reportArgumentType]
+        logits = super().word_logits(hidden, encoding)
         return logits if self.copy is None else self.copy(hidden, weights, logits, memory_ids)

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple, cast
 
 import torch
 import torch.nn.functional as F
@@ -28,6 +28,7 @@ from transformers import initialization as init
 from transformers.cache_utils import DynamicCache, EncoderDecoderCache
 
 from empatheia.layers.copy import compact
+from empatheia.layers.losses import total_of
 from empatheia.layers.precision import wide
 from empatheia.responders.copying import CopyingConfig, CopyingEncoding, CopyingResponder
 from empatheia.responders.moel_family import FamilyEncoder, family_encoder
@@ -281,6 +282,23 @@ def frozen(module: nn.Module) -> Iterator[None]:
             parameter.requires_grad_(True)
 
 
+class _Taught(NamedTuple):
+    """What the discriminators are taught by."""
+
+    labels: Tensor
+    feedback_ids: Tensor
+    emotion_vocabulary: Tensor
+
+    @classmethod
+    def of(
+        cls, labels: Tensor | None, feedback_ids: Tensor | None, emotion_vocabulary: Tensor | None
+    ) -> _Taught | None:
+        """None where one of them is not given."""
+        if labels is None or feedback_ids is None or emotion_vocabulary is None:
+            return None
+        return cls(labels, feedback_ids, emotion_vocabulary)
+
+
 class EmpDG(CopyingResponder):
     """Reads the emotion at two resolutions, answers, and is judged by two discriminators while it learns.
 
@@ -381,14 +399,16 @@ class EmpDG(CopyingResponder):
         losses: dict[str, Tensor] = {}
         counts: dict[str, Tensor] = {}
         answers = True
-        if self.training and names and None not in (labels, feedback_ids, emotion_vocabulary):
+        taught = _Taught.of(labels, feedback_ids, emotion_vocabulary)
+        if self.training and names and taught is not None:
             answers = not wanted_losses or bool(REPLY_LOSSES & set(wanted_losses))
-            counts = self.count_items({"labels": labels, "feedback_ids": feedback_ids}, self.config)  # pyright: ignore
+            counts = self.count_items({"labels": taught.labels, "feedback_ids": taught.feedback_ids}, self.config)
             with torch.set_grad_enabled(answers or self._reaches_generator(names)):
-                encoder_outputs = self.encode(input_ids, attention_mask, **features)  # pyright: ignore
-            losses = self.judge(encoder_outputs, labels, feedback_ids, emotion_vocabulary, names)  # pyright: ignore
+                encoding = cast(EmpDGEncoding, self.encode(input_ids, attention_mask, **features))  # its encoder's
+            losses = self.judge(encoding, *taught, names)
+            encoder_outputs = encoding
         if not answers:
-            return ResponderOutput(loss=sum(losses.values()), losses=losses, counts=counts)  # pyright: ignore
+            return ResponderOutput(loss=total_of(losses), losses=losses, counts=counts)
         output = super().forward(
             input_ids=input_ids,
             attention_mask=attention_mask,
@@ -402,7 +422,7 @@ class EmpDG(CopyingResponder):
         if losses:
             output.losses = {**(output.losses or {}), **losses}
             output.counts = {**(output.counts or {}), **counts}
-            output.loss = sum(output.losses.values())  # pyright: ignore[reportAttributeAccessIssue]
+            output.loss = total_of(output.losses)
         return output
 
     def _reaches_generator(self, names: Collection[str]) -> bool:
@@ -445,7 +465,7 @@ class EmpDG(CopyingResponder):
         known = _are_known(labels, feedback_ids)
         if not known.any():
             score = {name: judge.score.weight.sum() for name, judge in self._judges()}
-            idle = encoding.last_hidden_state.sum()  # pyright: ignore[reportOptionalMemberAccess]
+            idle = _known(encoding.last_hidden_state).sum()
             return {n: 0.0 * (score[n[7:]] if n.startswith("critic") else idle) for n in names}
         encoding = type(encoding)(**{name: rows[known] for name, rows in encoding.items()})
         with torch.set_grad_enabled(self._reaches_generator(names)):
@@ -453,7 +473,9 @@ class EmpDG(CopyingResponder):
         gold, heard = _rows(labels[known]), _rows(feedback_ids[known])
         losses: dict[str, Tensor] = {}
         for name, judge in self._judges():
-            context = (encoding.last_hidden_state[:, 0] if name == "semantic" else encoding.emotion_state).detach()  # pyright: ignore
+            reads_sentences = name == "semantic"
+            context = _known(encoding.last_hidden_state)[:, 0] if reads_sentences else _known(encoding.emotion_state)
+            context = context.detach()
             if f"critic_{name}" in names:
                 feedback = judge.listen(*judge.embed(*heard, emotion_vocabulary))
                 vectors, mask = judge.embed(made, made_mask, emotion_vocabulary)
@@ -476,7 +498,7 @@ class EmpDG(CopyingResponder):
         return losses
 
     def _judges(self) -> list[tuple[str, Discriminator]]:
-        return list(self.discriminators.items())  # pyright: ignore[reportReturnType]
+        return [(name, cast(Discriminator, judge)) for name, judge in self.discriminators.items()]
 
     def speak(self, encoding: EmpDGEncoding, *, has_gradient: bool) -> tuple[Tensor, Tensor, Tensor | None]:
         """Replies drawn word by word by Gumbel-softmax, straight through (Jang et al. 2017).
@@ -490,7 +512,8 @@ class EmpDG(CopyingResponder):
             vocabulary)``, or None. At most ``n_sampled_words`` long.
         """
         cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
-        begin = encoding.memory_ids.new_full((len(encoding.memory_ids), 1), self.config.decoder_start_token_id)  # pyright: ignore
+        read = _known(encoding.memory_ids)
+        begin = read.new_full((len(read), 1), cast(int, self.config.decoder_start_token_id))
         vectors = self.embed_reply(begin, encoding, 0)
         is_open = torch.ones(len(begin), dtype=torch.bool, device=begin.device)
         ids, masks, rows = [], [], []
@@ -510,6 +533,11 @@ class EmpDG(CopyingResponder):
             said = rows[-1] @ self.encoder.words.weight if has_gradient else self.encoder.words(drawn)
             vectors = (said * self.config.word_scale)[:, None]
         return torch.stack(ids, 1), torch.stack(masks, 1), torch.stack(rows, 1) if has_gradient else None
+
+
+def _known(tensor: Tensor | None) -> Tensor:
+    assert tensor is not None  # of an encoding of EmpDG's own
+    return tensor
 
 
 def _are_known(labels: Tensor, feedback_ids: Tensor) -> Tensor:

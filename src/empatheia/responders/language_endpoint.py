@@ -143,12 +143,13 @@ class EndpointReplies:
         self, key: str, messages: list[dict[str, str]], body: Mapping[str, Any], example: Example
     ) -> tuple[dict[str, Any], bool]:
         """The journal's row, or a new one; the same question is never under way twice."""
+        mine: Future[dict[str, Any]] = Future()
         with self._lock:
             if key in self._kept:
                 return self._kept[key], True
             waits_for = self._under_way.get(key)
             if waits_for is None:
-                mine = self._under_way[key] = Future()
+                self._under_way[key] = mine
         if waits_for is not None:
             return waits_for.result(), True
         try:

@@ -15,7 +15,7 @@ import inspect
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import torch
 import torch.nn.functional as F
@@ -36,7 +36,7 @@ from empatheia.registry import nearest
 from empatheia.resources import build_pretrained, load_pretrained, load_weights, resolve_weights
 from empatheia.responders.seq2seq import IGNORED, ResponderOutput
 from empatheia.text.batching import TokenBatchSampler
-from empatheia.text.prompt_pieces import FORMS, PromptItem, PromptReader
+from empatheia.text.prompt_pieces import FORMS, Form, PromptItem, PromptReader
 from empatheia.text.prompts import Wording
 
 WEIGHTS = "model.safetensors"
@@ -122,6 +122,7 @@ class LanguageModel(PreTrainedModel):
     """
 
     config_class = LanguageModelConfig
+    config: LanguageModelConfig
     base_model_prefix = "network"
     main_input_name = "input_ids"
     accepts_loss_kwargs = False
@@ -155,7 +156,7 @@ class LanguageModel(PreTrainedModel):
         return cls(config, load_base(config.base, config.form, str(config.dtype).removeprefix("torch."), device))
 
     @classmethod
-    def from_pretrained(cls, folder: Any, *_: Any, **options: Any) -> Any:  # pyright: ignore
+    def from_pretrained(cls, folder: Any, *_: Any, **options: Any) -> Any:
         """Reads what :meth:`save_pretrained` wrote: the base by its name, and the weights that were learnt.
 
         Args:
@@ -167,7 +168,7 @@ class LanguageModel(PreTrainedModel):
             MissingResourceError: The base is not on this machine.
         """
         config = load_pretrained(LanguageModelConfig, folder)
-        model = cls.build(config)  # pyright: ignore[reportArgumentType]
+        model = cls.build(config)
         if (file := Path(folder) / WEIGHTS).is_file():
             model.load_own(load_weights(file))
         elif model.own_names():
@@ -186,7 +187,7 @@ class LanguageModel(PreTrainedModel):
         """Whether training may change a parameter: with LoRA only the adapters."""
         return self.config.lora is None or is_adapter(name)
 
-    def save_pretrained(self, save_directory: Any, state_dict: Any = None, **_: Any) -> None:  # pyright: ignore
+    def save_pretrained(self, save_directory: Any, state_dict: Any = None, **_: Any) -> None:
         """Writes ``config.json``, and the weights that its base does not have (none for a model as it came)."""
         folder = Path(save_directory)
         folder.mkdir(parents=True, exist_ok=True)
@@ -378,7 +379,7 @@ def make_reader(config: LanguageModelConfig, model: Any, tokenizer: Any) -> Prom
         max_source = min(max_source, max(8, room - min(128, room // 2)))  # the reply needs positions, too
     return PromptReader(
         tokenizer,
-        form=config.form,  # pyright: ignore[reportArgumentType]
+        form=cast(Form, config.form),  # of an endpoint no reader is made
         wording=Wording.of(config.wording),
         max_source=max_source,
         decoder_start=int(started),

@@ -299,6 +299,10 @@ class MEED2(Seq2SeqResponder):
     gold_features: ClassVar[frozenset[str]] = Seq2SeqResponder.gold_features | {"gold_reply_label_ids"}
     side_inputs: ClassVar[tuple[str, ...]] = ("turn_labels",)
 
+    def __init__(self, config: MEED2Config) -> None:
+        super().__init__(config)
+        self.scores_padding = config.loss_reduction == "item"  # the loss must know which piece is whose
+
     @property
     def told_features(self) -> dict[str, str]:
         """What the paper's perplexity takes from the gold reply: a feature, and the gold one that stands in its place.
@@ -311,11 +315,6 @@ class MEED2(Seq2SeqResponder):
     def takes_label(self) -> bool:
         """Whether a caller may say what the reply is to express."""
         return self.config.reply_label
-
-    @property
-    def scores_padding(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """True where the loss needs to know which piece belongs to which reply."""
-        return self.config.loss_reduction == "item"
 
     def build_encoder(self, config: MEED2Config) -> nn.Module:
         """Tables and blocks."""
@@ -399,7 +398,7 @@ class MEED2(Seq2SeqResponder):
                 raise DecodingError(f"{len(names)} labels for {len(input_ids)} contexts; give one, or one each.")
             ids = [LABELS_41.index(canonical_emotion(name)) for name in names]
             kwargs["reply_label_ids"] = torch.tensor(ids, device=input_ids.device)
-        return super().generate(*args, **kwargs)  # pyright: ignore[reportAttributeAccessIssue]
+        return super().generate(*args, **kwargs)
 
 
 register(MEED2)

@@ -16,7 +16,7 @@ emotion decides the polarity in training alone (the released code's perplexity r
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
@@ -326,7 +326,7 @@ class MIME(FamilyResponder):
         """The fused context; in training the gold emotion, where it is known, decides the polarity."""
         gold = features.get("emotion_labels")
         if not self.training or gold is None:
-            return super().encode(input_ids, attention_mask, **features)  # pyright: ignore[reportReturnType]
+            return cast(MIMEEncoding, super().encode(input_ids, attention_mask, **features))  # its encoder's
         states = self.encoder.states(input_ids, attention_mask, features.get("role_ids"))
         scores = self.encoder.emotion_scores(states)
         emotion = torch.where(gold.ne(IGNORED), gold, scores.argmax(-1))

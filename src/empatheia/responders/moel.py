@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
@@ -284,9 +284,9 @@ class MoEL(FamilyResponder):
 
     def decode(self, states: Tensor, encoding: Any, attention_mask: Tensor | None, cache: Any) -> Tensor:
         """Listeners, then the meta listener; shapes as in :meth:`Seq2SeqResponder.decode`."""
-        memory, decoder = encoding.last_hidden_state, self.decoder
+        memory, decoder = encoding.last_hidden_state, cast(ListenerDecoder, self.decoder)  # as it was built
         heard = (encoding.listener_ids, encoding.listener_weights)
-        mixed = decoder.mix(states, memory, attention_mask, *heard, cache)  # pyright: ignore
+        mixed = decoder.mix(states, memory, attention_mask, *heard, cache)
         return decoder(mixed, memory, attention_mask, cache)
 
     def encoding_losses(self, encoding: Any, **labels: Tensor | None) -> dict[str, Tensor]:

@@ -59,14 +59,13 @@ class MultiTRS(FamilyResponder):
 
     config_class = MultiTRSConfig
 
+    def __init__(self, config: MultiTRSConfig) -> None:
+        super().__init__(config)
+        self.has_emotion_head = config.emotion_head  # TRS has none
+
     def build_encoder(self, config: MultiTRSConfig) -> nn.Module:
         """Words, roles, blocks, emotion head."""
         return MultiTRSEncoder(config)
-
-    @property
-    def has_emotion_head(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """False for TRS."""
-        return self.config.emotion_head
 
 
 register(MultiTRS)

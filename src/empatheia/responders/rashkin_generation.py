@@ -184,6 +184,10 @@ class RashkinGeneration(Seq2SeqResponder):
     )
     side_inputs: ClassVar[tuple[str, ...]] = ("prepended_labels", "external_vectors")
 
+    def __init__(self, config: RashkinGenerationConfig) -> None:
+        super().__init__(config)
+        self.has_emotion_head = config.emotion_head  # of Multitask
+
     def build_encoder(self, config: RashkinGenerationConfig) -> nn.Module:
         """Words, blocks, emotion head, ensemble."""
         return RashkinEncoder(config)
@@ -194,11 +198,6 @@ class RashkinGeneration(Seq2SeqResponder):
             return super().build_decoder(config)
         sizes = (config.width, config.n_heads, config.attention_width, config.ffn_width, config.dropout)
         return PostNormDecoder(config.n_decoder_layers, *sizes)
-
-    @property
-    def has_emotion_head(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """True for Multitask."""
-        return self.config.emotion_head
 
     def _init_weights(self, module: nn.Module) -> None:
         if isinstance(module, Ensemble):

@@ -29,6 +29,7 @@ from transformers.utils import ModelOutput
 
 from empatheia.layers.aligned import AlignedModel, resize_pretrained
 from empatheia.layers.ensemble import Ensemble
+from empatheia.layers.losses import total_of
 from empatheia.layers.pooling import mean_pool
 from empatheia.layers.positions import sinusoidal_positions
 from empatheia.layers.post_norm import PostNormEncoder
@@ -342,7 +343,7 @@ class RashkinRetrieval(AlignedModel):
             outside = None if external is None else external[rows]
             inputs = (ids[rows, :longest], keep[rows, :longest], self.words, outside)
             parts.append(checkpoint(tower, *inputs, use_reentrant=False))
-        return torch.cat(parts)[order.argsort()]  # pyright: ignore[reportArgumentType, reportCallIssue]
+        return torch.cat(parts)[order.argsort()]
 
     @classmethod
     def count_items(cls, batch: dict[str, Tensor], config: Any) -> dict[str, Tensor]:
@@ -379,7 +380,9 @@ class RashkinRetrieval(AlignedModel):
         """
         keep = input_ids.ne(self.config.pad_token_id) if attention_mask is None else attention_mask
         contexts = self.encode_contexts(input_ids, keep, external_vectors)
-        candidates, losses, counts = None, {}, {}
+        candidates: Tensor | None = None
+        losses: dict[str, Tensor] = {}
+        counts: dict[str, Tensor] = {}
         if candidate_ids is not None:
             kept = candidate_ids.ne(self.config.pad_token_id) if candidate_mask is None else candidate_mask.bool()
             candidates = self.encode_candidates(candidate_ids, kept, candidate_external)
@@ -398,7 +401,7 @@ class RashkinRetrieval(AlignedModel):
             total = F.cross_entropy(logits, emotion_labels, ignore_index=IGNORED, reduction="sum")
             losses["emotion"], counts["emotion"] = total / n.clamp_min(1), n
         return RetrievalOutput(
-            loss=sum(losses.values()) if losses else None,  # pyright: ignore[reportArgumentType]
+            loss=total_of(losses),
             losses=losses or None,
             counts=counts or None,
             context_vectors=contexts,

@@ -23,6 +23,7 @@ from transformers.utils import ModelOutput
 from empatheia.layers.aligned import AlignedModel, resize_pretrained
 from empatheia.layers.attention import GateForm
 from empatheia.layers.convolutional import UnbiasedLayerNorm
+from empatheia.layers.losses import total_of
 from empatheia.layers.positions import sinusoidal_positions
 from empatheia.layers.precision import wide
 from empatheia.layers.smoothing import smoothed_cross_entropy
@@ -276,8 +277,8 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
         ("labels", "emotion_labels", "cause_labels", "emotion_teacher", "mechanism_labels")
     )
     side_inputs: ClassVar[tuple[str, ...]] = ()
-    has_emotion_head: ClassVar[bool] = False
-    scores_padding: ClassVar[bool] = False
+    has_emotion_head: bool = False
+    scores_padding: bool = False
     scales_random_words: ClassVar[bool] = False
     """Whether training multiplies word vectors by sqrt(width) where none are given to start from."""
     _supports_cache_class = True
@@ -545,7 +546,7 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
         given = {name: value for name, value in {"labels": labels, **features}.items() if value is not None}
         counts = self.count_items(given, self.config) if losses else {}
         return ResponderOutput(
-            loss=sum(losses.values()) if losses else None,  # pyright: ignore[reportArgumentType]
+            loss=total_of(losses),
             losses=losses or None,
             counts=counts or None,
             logits=logits,
@@ -593,7 +594,8 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
         """
         settings = kwargs.get("generation_config", args[1] if len(args) > 1 else None) or self.generation_config
         self._check_asked({name: getattr(settings, name, None) for name in INNER_STATES} | kwargs)
-        return super().generate(*args, **kwargs)  # pyright: ignore[reportAttributeAccessIssue]
+        library: Any = super()  # its annotations ask for what a model has only once it is placed on devices
+        return library.generate(*args, **kwargs)
 
     def _check_asked(self, asked: Mapping[str, Any]) -> None:
         """Refuses what would be left out without a word."""

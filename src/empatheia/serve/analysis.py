@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
@@ -95,7 +95,8 @@ async def analyze(body: AnalyzeBody, request: Request) -> Response:
 def _read(body: AnalyzeBody, limits: Limits) -> list[Dialogue | ApiError]:
     """Conversations, each alone or what is wrong with it."""
     given = body.input
-    items = given if isinstance(given, list) and not (given and isinstance(given[0], ChatMessage)) else [given]
+    is_many = isinstance(given, list) and not (given and isinstance(given[0], ChatMessage))
+    items = cast("list[str | list[ChatMessage]]", given if is_many else [given])  # messages come as one conversation
     if not items:
         raise ApiError(400, "input is empty; give a text, a conversation, or a list.", param="input", code="empty")
     if len(items) > limits.texts:
@@ -105,7 +106,7 @@ def _read(body: AnalyzeBody, limits: Limits) -> list[Dialogue | ApiError]:
     for number, item in enumerate(items):
         name = f"input[{number}]" if len(items) > 1 else "input"
         try:
-            out.append(read_item(item, limits, name))  # pyright: ignore[reportArgumentType]
+            out.append(read_item(item, limits, name))
         except (ApiError, DataError) as error:
             out.append(api_error(error))
     return out

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -177,20 +177,20 @@ def counted(service: Service, asked: Asked, count: Count, texts: Sequence[str]) 
     return read, written
 
 
-async def begun(request: Request, parts: AsyncIterator[str]) -> AsyncIterator[str]:
+async def begun(request: Request, parts: AsyncGenerator[str, None]) -> AsyncGenerator[str, None]:
     """Events, once there is a first one: what goes wrong before it is an answer with a status of its own.
 
     Raises:
         ApiError: The client left before.
     """
-    first = await unless_left(request, anext(parts))  # pyright: ignore[reportArgumentType]
+    first = await unless_left(request, anext(parts))
 
-    async def all_of_it() -> AsyncIterator[str]:
+    async def all_of_it() -> AsyncGenerator[str, None]:
         try:
             yield first
             async for part in parts:
                 yield part
         finally:
-            await parts.aclose()  # pyright: ignore[reportAttributeAccessIssue]
+            await parts.aclose()
 
     return all_of_it()

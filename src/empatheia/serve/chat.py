@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Request
@@ -229,7 +229,7 @@ class _Made:
         return event({**self.head("chat.completion.chunk"), "choices": [choice], **more})
 
 
-async def _chunks(service: Service, asked: Asked, made: _Made, with_usage: bool) -> AsyncIterator[str]:
+async def _chunks(service: Service, asked: Asked, made: _Made, with_usage: bool) -> AsyncGenerator[str, None]:
     """The events of a streamed answer; whatever goes wrong on the way, it ends with [DONE]."""
     replies: list[Reply] = []
     texts: list[str] = []

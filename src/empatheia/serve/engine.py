@@ -123,9 +123,9 @@ class Engine:
         """
         self._check_room(1)
         loop = asyncio.get_running_loop()
-        job = Job(None, (), loop.create_future(), speak=speak, parts=asyncio.Queue())
+        parts: asyncio.Queue[Any] = asyncio.Queue()
+        job = Job(None, (), loop.create_future(), speak=speak, parts=parts)
         self._put(job)
-        parts: asyncio.Queue[Any] = job.parts  # pyright: ignore[reportAssignmentType]
         try:
             while (part := await parts.get()) is not _END:
                 yield part

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import anyio
@@ -32,7 +32,7 @@ class EventStream(StreamingResponse):
 
     media_type = "text/event-stream"
 
-    def __init__(self, parts: AsyncIterator[str]) -> None:
+    def __init__(self, parts: AsyncGenerator[str, None]) -> None:
         super().__init__(parts, headers={"X-Accel-Buffering": "no"})
         self._parts = parts
 
@@ -52,4 +52,4 @@ class EventStream(StreamingResponse):
             pass  # the client has left, or does not read
         finally:
             with anyio.CancelScope(shield=True):
-                await self._parts.aclose()  # pyright: ignore[reportAttributeAccessIssue]
+                await self._parts.aclose()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -240,7 +240,7 @@ class _Made:
         return self.event(kind, {"item_id": self.item_id, "output_index": 0, "content_index": 0, **fields})
 
 
-async def _events(service: Service, asked: Asked, made: _Made) -> AsyncIterator[str]:
+async def _events(service: Service, asked: Asked, made: _Made) -> AsyncGenerator[str, None]:
     """The events of a streamed answer; what goes wrong after the first one is ``response.failed``."""
     has_begun = False
     try:

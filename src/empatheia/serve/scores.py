@@ -95,7 +95,7 @@ def scored(text: str, format: str, body: ScoreBody) -> dict[str, Any]:
         ConfigError: An unknown format, profile, metric, system or way to cut words.
         DataError: The content is malformed; the message has the line.
     """
-    columns = columns_of(body.profile, body.metrics, body.words)  # pyright: ignore[reportArgumentType]
+    columns = columns_of(body.profile, body.metrics, body.words)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / NAME
         path.write_text(text, encoding="utf-8", newline="")

@@ -74,6 +74,14 @@ SIDE_INPUTS = Registry(
 """Name in a responder's ``side_inputs`` and in a recipe's ``data.side_inputs`` to a :class:`SideInput`."""
 
 
+class TeachingSideInput(SideInput, Protocol):
+    """A side input that also says what the gold reply expresses."""
+
+    def teach(self, examples: Sequence[Example], items: Sequence[EncodedExample]) -> None:
+        """Writes what is known of context and gold reply into ``item.extra``, for training and told scores alone."""
+        ...
+
+
 def make_side_inputs(
     names: Sequence[str], settings: Mapping[str, Mapping[str, Any]], tokenizer: DialogueTokenizer
 ) -> list[SideInput]:

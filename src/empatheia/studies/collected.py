@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, median
@@ -168,15 +169,19 @@ def collection_record(store: Store) -> dict[str, Any]:
         "workers": len(authors),
         "conversations_a_worker": {
             "median": median(authors.values()) if authors else None,
-            "mean": mean(authors.values()) if authors else None,
+            "mean": _mean(authors.values()),
         },
         "turns": dict(sorted(Counter(turns).items())),
-        "mean_turns": mean(turns) if turns else None,
-        "situation_words": mean(words) if words else None,
+        "mean_turns": _mean(turns),
+        "situation_words": _mean(words),
         "labels": dict(Counter(each.label for each in whole).most_common()),
         "flags": dict(Counter(flag for each in found for flag in each.flags)),
         "most_active": dict(authors.most_common(20)),
     }
+
+
+def _mean(counts: Collection[int]) -> float | None:
+    return mean(counts) if counts else None
 
 
 def collection_page(design: Design, record: dict[str, Any]) -> str:

@@ -169,7 +169,7 @@ def payment_rows(store: Store) -> list[dict[str, Any]]:
     return rows
 
 
-def export(store: Store, folder: Path, form: Format = "csv") -> list[Path]:
+def export(store: Store, folder: Path, form: str = "csv") -> list[Path]:
     """Writes ``ratings``, ``events``, ``messages`` and ``payments`` in a form, and ``manifest.jsonl``, ``design.yaml``.
 
     Args:
@@ -198,7 +198,7 @@ def export(store: Store, folder: Path, form: Format = "csv") -> list[Path]:
     return written
 
 
-def _write(rows: list[dict[str, Any]], path: Path, form: Format) -> Path:
+def _write(rows: list[dict[str, Any]], path: Path, form: str) -> Path:
     import polars as pl
 
     frame: pl.DataFrame = pl.DataFrame(rows, infer_schema_length=None)

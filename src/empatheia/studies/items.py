@@ -238,16 +238,7 @@ def _checked(design: Design, material: Material, allow_missing: bool) -> Materia
     """Systems chosen, gaps told, blanks left out, texts made alike, leaks warned of."""
     systems = _chosen(design, material.systems)
     items = [replace(i, candidates={s: i.candidates[s] for s in systems if s in i.candidates}) for i in material.items]
-    left_out: Counter[str] = Counter()
-    complete = []
-    for item in items:
-        lacking = [system for system in systems if system not in item.candidates]
-        if lacking and not allow_missing and design.protocol != "turn_annotation":
-            _tell_missing(item, lacking[0], items, systems)
-        if (reason := _unfit(item, design, lacks_answer=bool(lacking))) is not None:
-            left_out[reason] += 1
-        else:
-            complete.append(_with_gold(item, design))
+    complete, left_out = _fitting(design, items, systems, allow_missing)
     if not complete:
         why = ", ".join(f"{n:,} {reason}" for reason, n in left_out.items()) or "the files hold none"
         raise DataError(f"no item is left to be rated: {why}. " + " ".join(material.notes))
@@ -256,6 +247,23 @@ def _checked(design: Design, material: Material, allow_missing: bool) -> Materia
     _check_lengths(complete)
     notes = (*material.notes, *leaks(complete, systems))
     return Material(tuple(complete), systems, notes, dict(left_out))
+
+
+def _fitting(
+    design: Design, items: Sequence[StudyItem], systems: Sequence[str], allow_missing: bool
+) -> tuple[list[StudyItem], Counter[str]]:
+    """The items that can be rated, and how many are left out for which reason."""
+    complete: list[StudyItem] = []
+    left_out: Counter[str] = Counter()
+    for item in items:
+        lacking = [system for system in systems if system not in item.candidates]
+        if lacking and not allow_missing and design.protocol != "turn_annotation":
+            _tell_missing(item, lacking[0], items, systems)
+        if (reason := _unfit(item, design, lacks_answer=bool(lacking))) is not None:
+            left_out[reason] += 1
+        else:
+            complete.append(_with_gold(item, design))
+    return complete, left_out
 
 
 def _unfit(item: StudyItem, design: Design, *, lacks_answer: bool) -> str | None:

@@ -194,15 +194,15 @@ def strengths(answers: Iterable[Answer], criterion: str, n_resamples: int = 200)
     return sorted(out, key=lambda strength: -strength.log_strength)
 
 
-def _wins(answers: Iterable[Answer], criterion: str) -> dict[str, Counter[tuple[str, str]]]:
+def _wins(answers: Iterable[Answer], criterion: str) -> dict[str, dict[tuple[str, str], float]]:
     """How often each item's first of two systems won against its second, ties as half."""
-    by_item: dict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
+    by_item: dict[str, dict[tuple[str, str], float]] = defaultdict(lambda: defaultdict(float))
     for answer in answers:
         if answer.is_pair and answer.criterion == criterion:
             one, other = answer.systems
             share = {"first": 1.0, "second": 0.0}.get(answer.value, 0.5)
-            by_item[answer.item][one, other] += share  # pyright: ignore[reportArgumentType]
-            by_item[answer.item][other, one] += 1 - share  # pyright: ignore[reportArgumentType]
+            by_item[answer.item][one, other] += share
+            by_item[answer.item][other, one] += 1 - share
     return by_item
 
 

@@ -224,7 +224,7 @@ def work_through(
                 if screen.is_check:
                     value = right_answer(design, screen)
                 else:
-                    value = rater.answer(design, screen.item, task, each.card, design.answers_of(criterion))  # pyright: ignore
+                    value = rater.answer(design, screen.item, task, each.card, design.answers_of(criterion))
                 card, shown = (
                     shown_answer(screen, each.card, value)
                     if design.protocol != "turn_annotation"

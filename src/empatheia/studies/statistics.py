@@ -293,29 +293,40 @@ def agreement_rows(sheets: Sequence[Sheet], design: Design) -> list[AgreementRow
         }
         alpha = krippendorff_alpha([[number[value] for value in unit] for unit in shared], level)
         sizes = Counter(map(len, shared))
-        fleiss, n_units, percent = math.nan, 0, None
-        if sizes:
-            size = max(sizes, key=lambda n: (sizes[n], n))
-            same = [unit for unit in shared if len(unit) == size]
-            metric, raw = FleissKappa(len(answers)), RawAgreement()
-            metric.update([[unit.count(answer) for answer in answers] for unit in same])
-            raw.update(shared)
-            fleiss, n_units, percent = metric.compute().value, len(same), raw.compute().value
+        fleiss, n_units = _most_common_kappa(shared, answers)
+        percent = _raw_agreement(shared)
         spread = (min(sizes), max(sizes)) if sizes else (0, 0)
         out.append(AgreementRow(criterion.name, len(shared), spread, percent, fleiss, n_units, alpha, level))
     return out
 
 
+def _most_common_kappa(shared: Sequence[Sequence[str]], answers: Sequence[str]) -> tuple[float, int]:
+    """Fleiss' kappa of the units with the most common number of raters, and how many units these are."""
+    sizes = Counter(map(len, shared))
+    if not sizes:
+        return math.nan, 0
+    size = max(sizes, key=lambda n: (sizes[n], n))
+    same = [unit for unit in shared if len(unit) == size]
+    metric = FleissKappa(len(answers))
+    metric.update([[unit.count(answer) for answer in answers] for unit in same])
+    return metric.compute().value, len(same)
+
+
+def _raw_agreement(shared: Sequence[Sequence[str]]) -> float | None:
+    """Percent of the pairs of ratings that are equal; None without any."""
+    if not shared:
+        return None
+    metric = RawAgreement()
+    metric.update(shared)
+    return metric.compute().value
+
+
 def worker_rows(sheets: Sequence[Sheet]) -> list[WorkerRow]:
     """Every worker's speed, points and agreement with the others, by number."""
-    said: dict[tuple[Any, ...], list[tuple[int, str]]] = defaultdict(list)
-    for sheet in sheets:
-        for answer in sheet.answers:
-            said[answer.item, answer.systems, answer.card, answer.criterion].append((sheet.worker, answer.value))
     same: Counter[int] = Counter()
     compared: Counter[int] = Counter()
     values: dict[int, Counter[str]] = defaultdict(Counter)
-    for given in said.values():
+    for given in _by_question(sheets):
         for worker, value in given:
             values[worker][value] += 1
             others = [other for name, other in given if name != worker]
@@ -335,6 +346,15 @@ def worker_rows(sheets: Sequence[Sheet]) -> list[WorkerRow]:
         )
         for worker, own in sorted(mine.items())
     ]
+
+
+def _by_question(sheets: Sequence[Sheet]) -> list[list[tuple[int, str]]]:
+    """Workers and their answers to each question: one criterion of one card of one item."""
+    said: dict[tuple[Any, ...], list[tuple[int, str]]] = defaultdict(list)
+    for sheet in sheets:
+        for answer in sheet.answers:
+            said[answer.item, answer.systems, answer.card, answer.criterion].append((sheet.worker, answer.value))
+    return list(said.values())
 
 
 def label_counts(

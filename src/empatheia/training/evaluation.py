@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol, cast
 
 import numpy as np
 import torch
@@ -26,12 +26,12 @@ from empatheia.config import DecodingConfig
 from empatheia.corpora import reccon, recec, sample
 from empatheia.decoding.diverse_beams import diverse_beams
 from empatheia.decoding.shrinking_beams import shrinking_beams
-from empatheia.dialogue import Example
+from empatheia.dialogue import Example, Span
 from empatheia.errors import EmpatheiaError
 from empatheia.metrics import METRICS
 from empatheia.metrics.score import Score
 from empatheia.responders.seq2seq import word_loss
-from empatheia.side_inputs import SideInput
+from empatheia.side_inputs import SideInput, TeachingSideInput
 from empatheia.taxonomy import EMOTIONS
 from empatheia.text.batching import TokenBatchSampler
 from empatheia.text.collation import Collator, EncodedExample, merge_spans, word_scores
@@ -60,6 +60,26 @@ class Measured:
     n_tokens: np.ndarray
     emotion_probabilities: np.ndarray | None
     cause_probabilities: list[np.ndarray] | None
+
+
+class CountedReply(Protocol):
+    """An item that says how long its gold reply is."""
+
+    @property
+    def n_target_words(self) -> int:
+        """Words and an end mark, by the family's rules."""
+        ...
+
+
+class NamedPieces(Protocol):
+    """A vocabulary as the signature of a score names it; its length is the number of pieces."""
+
+    @property
+    def kind(self) -> str:
+        """How texts are cut, e.g. ``words``, ``bpe``, ``hf``."""
+        ...
+
+    def __len__(self) -> int: ...
 
 
 def batches_of(
@@ -96,8 +116,8 @@ def measure(
     model.eval()
     n = len(items)
     nll, n_tokens = np.zeros(n), np.zeros(n, dtype=int)
-    emotions: list[np.ndarray | None] = [None] * n
-    causes: list[np.ndarray | None] = [None] * n
+    emotions: dict[int, np.ndarray] = {}
+    causes: dict[int, np.ndarray] = {}
     collate = Collator((*context_features(model), *told.values(), "labels"), pad_id, side_inputs)
     for indices in batches_of(items, max_tokens, lambda item: max(len(item.input_ids), len(item.labels or ()))):
         batch = {k: v.to(model.device) for k, v in collate([items[i] for i in indices]).items()}
@@ -105,10 +125,9 @@ def measure(
         output = model(**batch)
         if output.logits is not None:
             losses = word_loss(output.logits, batch["labels"], pad_id)
-            sums, counts = losses.double().sum(-1).cpu().numpy(), batch["labels"].ne(-100).sum(-1).cpu().numpy()
+            nll[indices] = losses.double().sum(-1).cpu().numpy()
+            n_tokens[indices] = batch["labels"].ne(-100).sum(-1).cpu().numpy()
         for row, i in enumerate(indices):
-            if output.logits is not None:
-                nll[i], n_tokens[i] = sums[row], counts[row]
             if output.emotion_logits is not None:
                 emotions[i] = output.emotion_logits[row].double().softmax(-1).cpu().numpy()
             if output.cause_logits is not None:
@@ -117,8 +136,8 @@ def measure(
     return Measured(
         nll,
         n_tokens,
-        np.stack(emotions) if n and emotions[0] is not None else None,  # pyright: ignore
-        causes if n and causes[0] is not None else None,  # pyright: ignore
+        np.stack([emotions[i] for i in range(n)]) if emotions else None,
+        [causes[i] for i in range(n)] if causes else None,
     )
 
 
@@ -307,9 +326,9 @@ def _facts(replies: Sequence[str], seconds: float) -> dict[str, Any]:
 
 def likelihood_scores(
     measured: Measured,
-    items: Sequence[EncodedExample],
+    items: Sequence[CountedReply],
     examples: Sequence[Example],
-    tokenizer: DialogueTokenizer,
+    tokenizer: NamedPieces,
     gold_labels: bool = False,
 ) -> list[Score]:
     """Token, per-word and item-level perplexity; ``gold_labels`` says whether the model was told any."""
@@ -339,7 +358,7 @@ def told_scores(
         return []
     for side in side_inputs:
         if set(side.features) & set(told.values()):
-            side.teach(examples, items)  # pyright: ignore[reportAttributeAccessIssue]
+            cast(TeachingSideInput, side).teach(examples, items)  # gold features are what it teaches
     measured = measure(model, items, tokenizer.pad_id, side_inputs=side_inputs, told=told)
     scores = likelihood_scores(measured, items, examples, tokenizer, gold_labels=True)
     return [replace(score, name=TOLD + score.name) for score in scores]
@@ -443,9 +462,13 @@ def word_cause_flags(
             spans = [span for span in note.spans if span.turn == turn]
             inside = [word for word in words if word.turn == turn]
             if inside:
-                gold = [int(any(s.start < w.end and w.start < s.end for s in spans)) for w in inside]
-                rows.append(([float(word.score or 0.0) for word in inside], gold))
+                rows.append(([float(word.score or 0.0) for word in inside], _overlaps(inside, spans)))
     return rows
+
+
+def _overlaps(words: Sequence[Span], spans: Sequence[Span]) -> list[int]:
+    """1 for each word that shares a character with a span of its turn, else 0."""
+    return [int(any(span.start < word.end and word.start < span.end for span in spans)) for word in words]
 
 
 def word_cause_scores(

@@ -14,11 +14,11 @@ import shutil
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, Dataset
 from transformers import (
     EarlyStoppingCallback,
     Trainer,
@@ -120,7 +120,7 @@ class EpochLoader(DataLoader):
 
     def set_epoch(self, epoch: int) -> None:
         """Forwards the epoch to the batch sampler."""
-        self.batch_sampler.set_epoch(epoch)  # pyright: ignore[reportOptionalMemberAccess]
+        cast(EpochBatches, self.batch_sampler).set_epoch(epoch)  # the one it is made with below
 
 
 class EmpatheiaTrainer(Trainer):
@@ -166,7 +166,8 @@ class EmpatheiaTrainer(Trainer):
             n_epochs = math.ceil(self.args.max_steps * window / max(1, len(self.sampler) * repeats))
         rank, world_size = self.args.process_index, self.args.world_size
         batches = EpochBatches(self.sampler, n_epochs, rank, world_size, repeats, window)
-        return EpochLoader(self.train_dataset, batch_sampler=batches, collate_fn=self.data_collator)  # pyright: ignore
+        dataset = cast("Dataset[Any]", self.train_dataset)  # a Trainer may be made without; this one is not
+        return EpochLoader(dataset, batch_sampler=batches, collate_fn=self.data_collator)
 
     def get_batch_samples(
         self, epoch_iterator: Iterator, num_batches: int, device: torch.device
@@ -320,7 +321,8 @@ class EmpatheiaTrainer(Trainer):
         super().log(logs, start_time)
 
     def _over_processes(self, value: Tensor) -> float:
-        return self.accelerator.gather(value.reshape(1).to(self.args.device)).mean().item()
+        gathered = cast(Tensor, self.accelerator.gather(value.reshape(1).to(self.args.device)))  # as what was given
+        return gathered.mean().item()
 
     # -- optimiser -------------------------------------------------------------------------------------------
 

@@ -188,7 +188,8 @@ class EncoderModel(AlignedModel):
             CheckpointError: Weights are missing.
         """
         source = plain_encoder(source)
-        model = cls(cls.config_class(encoder_config=source.config, **fields))  # pyright: ignore
+        config: Any = cls.config_class  # every subclass names its own
+        model = cls(config(encoder_config=source.config, **fields))
         start_from(model.encoder, source)
         return model
 

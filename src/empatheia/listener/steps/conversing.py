@@ -9,6 +9,7 @@ from empatheia.decoding.strategies import Decoding
 from empatheia.dialogue import Dialogue, Reply
 from empatheia.listener.conversation import Conversation, ConversationStream
 from empatheia.listener.steps.steering import Steering
+from empatheia.listener.streaming import ReplyStream
 
 
 class SteeredConversation(Conversation):
@@ -75,7 +76,11 @@ class SteeredConversation(Conversation):
 
 
 class _Remembering(ConversationStream):
+    def __init__(self, conversation: SteeredConversation, text: str, stream: ReplyStream) -> None:
+        super().__init__(conversation, text, stream)
+        self._steered = conversation
+
     def __iter__(self) -> Any:
         yield from super().__iter__()
         if self.reply is not None:
-            self._conversation.last = self.reply  # pyright: ignore
+            self._steered.last = self.reply

@@ -280,7 +280,7 @@ def reaction_scores(
     metrics["calibration_error"] = (CalibrationError(), probabilities, truth)
     out = {}
     for name, (metric, first, second) in metrics.items():
-        metric.update(first, second)  # pyright: ignore[reportAttributeAccessIssue]
+        metric.update(first, second)
         out[name] = {**metric.compute(n_resamples=n_resamples).to_dict(), "name": name}
     return out
 

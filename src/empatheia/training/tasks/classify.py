@@ -404,5 +404,5 @@ def _label_row(counts: np.ndarray, i: int) -> dict[str, float | int]:
 
 
 def _named(name: str, metric: Metric, first: Any, second: Any) -> dict[str, Any]:
-    metric.update(first, second)  # pyright: ignore[reportAttributeAccessIssue]
+    metric.update(first, second)
     return {**metric.compute(n_resamples=N_RESAMPLES).to_dict(), "name": name}

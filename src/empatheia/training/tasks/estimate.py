@@ -11,7 +11,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -190,9 +190,7 @@ class EstimateTask:
         found = {own: reccon_words(reccon.load(own, root=self._root())) for own in {name, *self.data.word_splits}}
         sets = {"reccon words": found[name]}
         if len(found) > 1:
-            items = [item for own in ("train", "valid", "test") if own in found for item in found[own][0]]
-            total = sum((Counter(counts) for _, counts in found.values()), Counter[str]())
-            sets["reccon words, " + " + ".join(s for s in ("train", "valid", "test") if s in found)] = items, total
+            sets["reccon words, " + " + ".join(_in_order(found))] = _united(found)
         for place, (items, counts) in list(sets.items()):
             sets[f"{place}, part of the turn"] = [item for item in items if not item.is_whole], counts
         if self.data.emocause is not None:
@@ -299,6 +297,16 @@ class EstimateTask:
             digest = hashlib.sha256("".join(f"{emotion}\t{text}\n" for emotion, text in pairs).encode())
             record[split] = {"items": len(pairs), "sha256": digest.hexdigest()[:16]}
         return {self.data.corpus: record}
+
+
+def _in_order(splits: Collection[str]) -> list[str]:
+    return [own for own in ("train", "valid", "test") if own in splits]
+
+
+def _united(found: Mapping[str, tuple[list[WordItem], Mapping[str, int]]]) -> tuple[list[WordItem], dict[str, int]]:
+    """Items and summed counts of several splits."""
+    items = [item for own in _in_order(found) for item in found[own][0]]
+    return items, sum((Counter(counts) for _, counts in found.values()), Counter[str]())
 
 
 def ranked_words(

@@ -100,12 +100,11 @@ def speak(
     n = len(contexts.examples)
     contrasts: Sequence[Contrast | None] = [None] * n if point is None else contexts.contrasts[point.kind]
     out = Spoken([""] * n, [""] * n, [0.0] * n, [0] * n, 0.0) if plain is None else _copied(plain)
-    asked = [i for i in range(n) if point is None or contrasts[i] is not None]
+    asked = _asked(contexts, None if point is None else contrasts)
     advance(n - len(asked))
     fixed = {"num_beams": 1, "no_repeat_ngram_size": 0}  # else those of the model's own settings would count
     options = {**fixed, **decoding.generate_settings(), **reader.marks}
     most = max(1, ROWS // options["num_beams"])
-    asked.sort(key=lambda i: (sum(len(turn.text) for turn in contexts.examples[i].context), i))
     strength = (0.0, 1.0) if point is None else (point.alpha, point.beta)
     set_seed(decoding.seed)
     seconds = 0.0
@@ -129,6 +128,13 @@ def speak(
             out.nll[i], out.n_pieces[i] = nats, pieces - reader.n_given
         advance(len(indices))
     return Spoken(out.replies, out.words, out.nll, out.n_pieces, seconds)
+
+
+def _asked(contexts: FocusContexts, contrasts: Sequence[Contrast | None] | None) -> list[int]:
+    """Places of the contexts to be answered, the shortest first: all, or with contrasts those that have one."""
+    n = len(contexts.examples)
+    found = range(n) if contrasts is None else [i for i in range(n) if contrasts[i] is not None]
+    return sorted(found, key=lambda i: (sum(len(turn.text) for turn in contexts.examples[i].context), i))
 
 
 def _plain(reader: Contexts, dialogues: Sequence[Dialogue], options: Mapping[str, Any]) -> tuple[Worlds, Tensor]:

@@ -86,12 +86,12 @@ class ListenTask(Measurement):
             name: check_settings(_filled(tree, recipe), f"recipe {recipe.name!r}, {name}")
             for name, tree in trees.items()
         }
-        networks = {
-            voice.name: voice.listener.network
+        found = (
+            (voice.name, getattr(getattr(voice, "listener", None), "network", None))
             for settings in self.settings.values()
             for voice in FocusedListener(settings, device=self.device).voices
-            if getattr(getattr(voice, "listener", None), "network", None) is not None
-        }
+        )
+        networks = {name: network for name, network in found if network is not None}
         self.model: Any = torch.nn.ModuleList(networks.values())
         self.judges = Judges(recipe, folder, list(networks))
 

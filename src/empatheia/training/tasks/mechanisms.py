@@ -216,5 +216,5 @@ def _line(pair: Pair, answers: Sequence[Identified]) -> str:
 
 
 def _score(name: str, metric: Metric, *values: Any) -> dict[str, Any]:
-    metric.update(*values)  # pyright: ignore[reportAttributeAccessIssue]
+    metric.update(*values)
     return {**metric.compute(n_resamples=N_RESAMPLES).to_dict(), "name": name}

@@ -107,7 +107,7 @@ class PerceiveTask:
                 f"recipe {recipe.name!r}: task {recipe.task} trains {self.system}, not {recipe.system!r}."
             )
         self.recipe, self.folder = recipe, folder
-        self.data: PerceiveData = recipe.data  # pyright: ignore[reportAttributeAccessIssue]
+        self.data: PerceiveData = recipe.data
         self._record: dict[str, Any] = {}
         self._prepare()
 

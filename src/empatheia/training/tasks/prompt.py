@@ -76,13 +76,13 @@ class PromptTask:
         if checkpoint is not None:
             self.tokenizer = load_tokenizer(checkpoint)
             self.model = load_pretrained(LanguageModel, checkpoint)
-            self.reader = make_reader(self.model.config, self.model, self.tokenizer)  # pyright: ignore
+            self.reader = make_reader(self.model.config, self.model, self.tokenizer)
             return
         self.tokenizer = self._make_tokenizer()
         if fields.get("base") is None and fields.get("base_config") is not None:
             fields["base_config"] = self._fitted(fields["base_config"])
         self.model = LanguageModel.build(LanguageModelConfig(**fields))
-        self.reader = make_reader(self.model.config, self.model, self.tokenizer)  # pyright: ignore
+        self.reader = make_reader(self.model.config, self.model, self.tokenizer)
 
     def _make_tokenizer(self) -> Any:
         """The base's own; for a model with random weights byte-level pieces of the training text."""
@@ -219,7 +219,7 @@ class PromptTask:
         costs = self.model.nats(self.reader, items)
         nll, n_tokens = (np.array(column) for column in zip(*costs, strict=True))
         measured: Any = Measured(nll, n_tokens, None, None)
-        scores = likelihood_scores(measured, items, examples, self.reader)  # pyright: ignore
+        scores = likelihood_scores(measured, items, examples, self.reader)
         set_seed(self.recipe.decoding.seed)
         begun = time.perf_counter()
         settings = self.recipe.decoding.generate_settings()

@@ -6,7 +6,7 @@ import hashlib
 import inspect
 import json
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -90,19 +90,20 @@ class RespondTask:
         """Vocabulary text in the family's order: contexts and targets, then situations, split by split."""
         for split in self.recipe.tokenizer.splits:
             dialogues = self.dialogues(self.recipe.data, split)
-            for dialogue in dialogues:
-                yield from (turn.text for turn in dialogue.turns)
+            yield from _turn_texts(dialogues)
             yield from (dialogue.situation for dialogue in dialogues if dialogue.situation)
             if split == "train":
-                names = {name for stage in self.recipe.stages for name in self._stage_config(stage).extra}
-                for name in sorted(names):
-                    for dialogue in conversations.load(name):
-                        yield from (turn.text for turn in dialogue.turns)
-                for name, settings in self.recipe.data.side_inputs.items():  # words a side input must find there
-                    yield from getattr(SIDE_INPUTS.get(name), "vocabulary", lambda **_: ())(**settings)
-                if self.recipe.tokenizer.pool:
-                    for dialogue in pooled.load(self.recipe.tokenizer.pool, "train"):
-                        yield from (turn.text for turn in dialogue.turns)
+                yield from self._more_texts()
+
+    def _more_texts(self) -> Iterator[str]:
+        """Vocabulary text of what is learnt from besides the corpus: more conversations, side inputs, a pool."""
+        names = {name for stage in self.recipe.stages for name in self._stage_config(stage).extra}
+        for name in sorted(names):
+            yield from _turn_texts(conversations.load(name))
+        for name, settings in self.recipe.data.side_inputs.items():  # words a side input must find there
+            yield from getattr(SIDE_INPUTS.get(name), "vocabulary", lambda **_: ())(**settings)
+        if self.recipe.tokenizer.pool:
+            yield from _turn_texts(pooled.load(self.recipe.tokenizer.pool, "train"))
 
     def _make_model(self, model_class: Any) -> PreTrainedModel:
         recipe = self.recipe
@@ -266,10 +267,7 @@ class RespondTask:
             examples, items = [examples[i] for i in fits], [items[i] for i in fits]
         contexts.add_side_inputs(examples, items, learn=split == "train")
         if data.mechanisms:
-            levels = read_levels(data.mechanisms)
-            for item in items:
-                shown = levels.shown(item.dialogue_id, item.turn_index)
-                item.extra |= {} if shown is None else {"mechanism_labels": shown}
+            _add_levels(items, data.mechanisms)
         if data.spans == "reccon" and with_extras and split != "test":
             items += self.reccon_items(split, data)
         return items
@@ -402,6 +400,18 @@ class _LexiconCauses(dict):
                 spans += [Span(i, w.start, w.end) for w in tokenize_words(turn.text) if w.text in words]
                 covered = tuple(sorted({span.turn for span in spans}))
                 self[dialogue.id, i] = CauseAnnotation(dialogue.id, i, covered, tuple(spans), "lexicon")
+
+
+def _turn_texts(dialogues: Iterable[Dialogue]) -> Iterator[str]:
+    return (turn.text for dialogue in dialogues for turn in dialogue.turns)
+
+
+def _add_levels(items: Iterable[EncodedExample], path: str) -> None:
+    """Labels of the mechanisms of each reply, where the file at ``path`` has them."""
+    levels = read_levels(path)
+    for item in items:
+        shown = levels.shown(item.dialogue_id, item.turn_index)
+        item.extra |= {} if shown is None else {"mechanism_labels": shown}
 
 
 def is_whole(item: EncodedExample, max_target: int) -> bool:

@@ -26,6 +26,7 @@ from transformers.utils import ModelOutput
 
 from empatheia.dialogue import Span, Turn
 from empatheia.errors import CheckpointError, ConfigError
+from empatheia.layers.losses import total_of
 from empatheia.layers.low_rank import LowRankLinear, add_low_rank, merge
 from empatheia.reading import read_record
 from empatheia.resources import load_pretrained, load_weights, resolve_model
@@ -293,15 +294,15 @@ class AffectReader(EncoderModel):
         whole = self.drop(whole)
         logits = self.emotion_head(whole) / self.config.softmax_temperature
         side_logits = self.side_head(whole) / self.config.side_temperature
-        losses, counts = {}, {}
+        losses: dict[str, Tensor] = {}
+        counts: dict[str, Tensor] = {}
         if emotions is not None:
             losses["emotion"], counts["emotion"] = soft_loss(logits, emotions)
         if sides is not None:
             losses["side"], counts["side"] = soft_loss(side_logits, sides)
         if causes is not None:
             losses["words"], counts["words"] = self._word_loss(word_logits, causes)
-        total = sum(losses.values()) if losses else None
-        return AffectOutput(total, losses or None, counts or None, logits, side_logits, word_logits)  # pyright: ignore
+        return AffectOutput(total_of(losses), losses or None, counts or None, logits, side_logits, word_logits)
 
     def _word_loss(self, logits: Tensor, causes: Tensor) -> tuple[Tensor, Tensor]:
         known = causes.ne(IGNORED)

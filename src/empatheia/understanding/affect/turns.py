@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from empatheia.analysis import TurnLabels
 from empatheia.dialogue import Dialogue, Span, Turn
@@ -96,7 +96,7 @@ class AffectOfTurns:
         path = resolve_model(folder)
         model, reader = AffectReader.open(path)
         if device is not None:
-            model.to(device)  # pyright: ignore[reportArgumentType]
+            cast(nn.Module, model).to(device)  # transformers hides what its own takes
         return cls(model, reader, str(read_facts(path).get("name", path.name)))
 
     @torch.inference_mode()

@@ -9,11 +9,12 @@ import io
 import warnings
 from collections.abc import Callable
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from transformers import PreTrainedModel
 
 from empatheia.errors import ConfigError, MissingDependencyError
 from empatheia.understanding.labels.classifier import LabelOutput, TextClassifier
@@ -45,7 +46,8 @@ def on_onnx(classifier: TextClassifier, threads: int = 1) -> TextClassifier:
     model: Any = classifier.model
     if not isinstance(model, UtteranceClassifier):
         raise ConfigError(f"{classifier.name!r} has no encoder to run on ONNX Runtime; use engine torch.")
-    return TextClassifier(_Network(model, threads), classifier.reader, classifier.name)  # pyright: ignore[reportArgumentType]
+    network = cast(PreTrainedModel, _Network(model, threads))  # has what a classifier asks of one
+    return TextClassifier(network, classifier.reader, classifier.name)
 
 
 class _Logits(nn.Module):
