@@ -110,10 +110,19 @@ def test_odd_texts_are_read(second, text):
 
 def test_states_are_kept_and_read_again(config, tmp_path, monkeypatch):
     first = StatePieces.load(config, tmp_path).encode(TEXTS)
-    assert len(list(tmp_path.glob("*.npy"))) == 1
+    assert len(list(tmp_path.glob("*.safetensors"))) == 1
     again = StatePieces.load(config, tmp_path)
     monkeypatch.setattr(again, "_states", lambda *_: pytest.fail("computed anew"))
     for one, two in zip(first, again.encode(TEXTS), strict=True):
+        assert np.array_equal(one["states"], two["states"])
+
+
+def test_damaged_states_are_computed_anew(config, tmp_path):
+    reader = StatePieces.load(config, tmp_path)
+    first = reader.encode(TEXTS)
+    (path,) = tmp_path.iterdir()
+    path.write_bytes(path.read_bytes()[:100])
+    for one, two in zip(first, reader.encode(TEXTS), strict=True):
         assert np.array_equal(one["states"], two["states"])
 
 

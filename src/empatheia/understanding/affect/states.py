@@ -28,6 +28,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from safetensors import SafetensorError
+from safetensors.numpy import save_file
 from torch import Tensor, nn
 from transformers import AutoModel, AutoModelForCausalLM, AutoTokenizer, PreTrainedConfig, PreTrainedTokenizerBase
 
@@ -37,6 +38,7 @@ from empatheia.layers.aligned import AlignedModel
 from empatheia.resources import (
     cache_dir,
     installed_model,
+    load_arrays,
     load_pretrained,
     quiet_loading,
     resolve_model,
@@ -262,16 +264,17 @@ class StatePieces:
         path = None
         if self.cache is not None:
             told = [self.config.base_checksum, self.config.blocks, [(row["input_ids"], row["newest"]) for row in rows]]
-            path = self.cache / f"{hashlib.sha256(json.dumps(told).encode()).hexdigest()[:24]}.npy"
+            path = self.cache / f"{hashlib.sha256(json.dumps(told).encode()).hexdigest()[:24]}.safetensors"
+        states = None
         if path is not None and path.is_file():
-            states = np.load(path, allow_pickle=False)
-        else:
+            with contextlib.suppress(CheckpointError):  # damaged: computed anew
+                states = load_arrays(path)["states"]
+        if states is None:
             states = self._states(rows, progress)
             if path is not None:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 part = path.with_suffix(".part")
-                with part.open("wb") as file:
-                    np.save(file, states)
+                save_file({"states": states}, part)
                 part.replace(path)
         for row, own in zip(rows, states, strict=True):
             row["states"] = own
