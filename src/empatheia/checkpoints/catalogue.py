@@ -5,18 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from empatheia.checkpoints.manifest import MANIFEST, read_json, read_manifest
 from empatheia.errors import CheckpointError, MissingResourceError
-from empatheia.resources import cache_dir, installed_model, is_at_hand, resolve_model
+from empatheia.resources import cache_dir, installed_model, is_at_hand, resolve_model, resolve_weights
 from empatheia.responders import RESPONDERS
 
 DEFAULT = "default"
 """The small bundled responder, which needs nothing else."""
 LISTENER = "listener"
 """The bundled perception, which needs its base encoder."""
+SECOND_LOOK = "second_look"
+"""The bundled second look at what is felt, which needs its language model."""
 INDEX = "inference_index"
 """``kind`` of a folder in which inferences are looked up; it has no network."""
 
@@ -117,6 +120,23 @@ def perceiver() -> str:
     except (MissingResourceError, CheckpointError):
         return DEFAULT
     return LISTENER
+
+
+def second_look_lacks() -> str:
+    """What the default listener lacks to look a second time: a model, its language model, or the reader of that file.
+
+    Empty where it looks twice. Whether the files are those it was trained with is found where it is loaded.
+    """
+    folder = installed_model(SECOND_LOOK)
+    if folder is None:
+        return "no model of that name is installed"
+    try:
+        file = resolve_weights(str(read_json(folder / "config.json").get("base")))[1]
+    except MissingResourceError:
+        return "its language model is not here"
+    if file is not None and find_spec("gguf") is None:
+        return "the package gguf, which reads its language model, is not here"
+    return ""
 
 
 def describe_model(folder: Path, name: str, origin: str = "folder") -> ModelEntry:

@@ -113,6 +113,7 @@ def _models() -> Iterator[Check]:
         return
     yield _bundled()
     yield _listener()
+    yield _second_look()
     yield _more_models()
 
 
@@ -140,6 +141,19 @@ def _listener() -> Check:
     if entry.fault:
         return Check("listener", "missing", entry.fault, REINSTALL)
     return Check("listener", "ok", f"{entry.title} perceives ({entry.system}), a reflection answers")
+
+
+def _second_look() -> Check:
+    from empatheia.checkpoints.catalogue import LISTENER, perceiver, second_look_lacks
+
+    if perceiver() != LISTENER:
+        return Check("second look", "optional", "it goes with the better perception, which is not here")
+    lacks = second_look_lacks()
+    if not lacks:
+        return Check("second look", "ok", "a small language model reads what is felt a second time")
+    text = f"{lacks}; with it the feeling is right more often"
+    fix = 'pip install "empatheia[gguf]"' if "gguf" in lacks else "empatheia models get second_look"
+    return Check("second look", "optional", text, fix)
 
 
 def _more_models() -> Check:

@@ -246,6 +246,20 @@ def _made(
     return {**row, "folder": str(install_run(status.folder, model.name))}
 
 
+def _prepare_second_look() -> None:
+    """Expands its language model into the cache now, so that the first reply need not wait for it."""
+    from empatheia.checkpoints.catalogue import second_look_lacks
+
+    if lacks := second_look_lacks():
+        show(f"second_look: {lacks}: pip install 'empatheia[gguf]'" if "gguf" in lacks else f"second_look: {lacks}")
+        return
+    from empatheia.understanding.affect.states import StatesOfTurns
+
+    show("second_look: expanding it once, for some seconds")
+    StatesOfTurns.load("second_look")
+    show("second_look: from now on the default listener looks twice")
+
+
 @app.command("get")
 def get_models(
     name: Annotated[
@@ -284,6 +298,8 @@ def get_models(
         if only or sha256 or key:
             raise ConfigError(f"--only, --sha256 and --key are for an archive; what {name} stands on has its own hash.")
         show(f"{name}: {_BASES[name]} is at {get_base(name)}")
+        if name == "second_look":
+            _prepare_second_look()
         return
     _check_place(name)
     from empatheia.cli.output import print_json

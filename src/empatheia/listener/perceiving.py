@@ -22,6 +22,7 @@ from empatheia.listener.batch_listener import chunks, decoding_of
 from empatheia.listener.conversation import Conversation
 from empatheia.listener.protocol import Input, Inputs, whole_reply
 from empatheia.listener.streaming import ReplyStream
+from empatheia.resources import installed_model
 from empatheia.responders.reflection import Perceived, reflect
 from empatheia.text.uncertainty import doubts
 from empatheia.understanding.affect.reader import SIDES
@@ -61,7 +62,9 @@ class PerceivingListener:
         """
         folder = find_model(name_or_path)
         affect = AffectOfTurns.load(folder, device)
-        return cls(JoinedAffect.where_at_hand(affect) if name_or_path == LISTENER else affect, read_manifest(folder))
+        own = installed_model(LISTENER)
+        is_own = own is not None and own.resolve() == folder.resolve()
+        return cls(JoinedAffect.where_at_hand(affect) if is_own else affect, read_manifest(folder))
 
     @property
     def name(self) -> str:

@@ -11,7 +11,8 @@ import logging
 import math
 import sysconfig
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, redirect_stderr
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -67,15 +68,20 @@ def load_pretrained(loader: Any, place: str | Path, problem: str = "", remedy: s
 
 
 @contextmanager
-def quiet_loading() -> Iterator[None]:
-    """Keeps transformers' progress bars and load reports away from the caller's terminal."""
+def quiet_loading(expands: bool = False) -> Iterator[None]:
+    """Keeps transformers' progress bars and load reports away from the caller's terminal.
+
+    Args:
+        expands: A GGUF file may be expanded, whose bar cannot be switched off; nothing is written to stderr meanwhile.
+    """
     from transformers.utils import logging as transformers_logging
 
     level, bars = transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
     transformers_logging.set_verbosity(logging.CRITICAL)
     transformers_logging.disable_progress_bar()
     try:
-        yield
+        with redirect_stderr(StringIO()) if expands else nullcontext():
+            yield
     finally:
         transformers_logging.set_verbosity(level)
         if bars:

@@ -7,10 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from safetensors.numpy import save_file
+
 from empatheia.config import Recipe, read_yaml, validate_recipe
 from empatheia.corpora import everyday, sample
 from empatheia.errors import CheckpointError
 from empatheia.reading import read_record
+from empatheia.resources import load_arrays
 from empatheia.training.saving import save_folder
 from empatheia.training.tasks.perceive import OUTSIDE, perception_scores
 from empatheia.understanding.affect.reader import ADAPTER
@@ -18,7 +22,7 @@ from empatheia.understanding.affect.states import JoinedAffect, StatesOfTurns
 from empatheia.understanding.affect.turns import AffectOfTurns
 
 _INSIDE = {
-    "affect_states": "one hidden layer on its states",
+    "affect_states": "one hidden layer on its states, in half precision",
     "affect_reader": "low-rank updates and heads alone, in half precision",
     "None": "low-rank updates and heads alone, in half precision",
 }
@@ -95,12 +99,21 @@ def package_perception(run: Path, target: Path, name: str, description: str = ""
         for path in (run / "checkpoint").iterdir():
             if path.is_file():
                 (folder / path.name).write_bytes(path.read_bytes())
+        if meta.get("system") == "affect_states":
+            _halve(folder / meta["weights"])
         (folder / "empatheia.json").write_text(json.dumps(meta, indent=2), encoding="utf-8")
         (folder / "card.json").write_text(json.dumps(card, indent=1, ensure_ascii=False), encoding="utf-8")
         (folder / "README.md").write_text(card_text(card), encoding="utf-8")
 
     save_folder(target, fill)
     return card
+
+
+def _halve(path: Path) -> None:
+    """Rounds weights to half precision, but not how states are standardised: a mean may be far from its deviation."""
+    arrays = load_arrays(path)
+    halved = {name: own if name in ("mean", "deviation") else own.astype(np.float16) for name, own in arrays.items()}
+    save_file(halved, path, metadata={"format": "pt"})
 
 
 def score_rows(metrics: Mapping[str, Any]) -> list[tuple[str, str, str, int]]:

@@ -40,29 +40,19 @@ from empatheia.training.stages import StageData
 from empatheia.training.tasks.respond import accepted_fields
 from empatheia.understanding.affect.reader import (
     ADAPTER,
+    SIDE_OF,
     SIDES,
     AffectPieces,
     AffectReader,
     AffectReaderConfig,
     cause_targets,
     checksum_of,
+    mass_of_sides,
 )
 from empatheia.understanding.affect.turns import Affect, AffectOfTurns
 from empatheia.understanding.labels.classifier import IGNORED, Row, row_lengths
 from empatheia.understanding.labels.utterance_classifier import train_pieces
 
-_PLEASANT = (
-    "anticipating caring confident content excited faithful grateful hopeful impressed joyful prepared proud trusting"
-)
-_UNPLEASANT = (
-    "afraid angry annoyed anxious apprehensive ashamed devastated disappointed disgusted embarrassed furious guilty"
-    " jealous lonely sad terrified"
-)
-SIDE_OF: Mapping[str, str] = {
-    **dict.fromkeys(_PLEASANT.split(), "pleasant"),
-    **dict.fromkeys(_UNPLEASANT.split(), "unpleasant"),
-}
-"""Emotions whose side is plain; the others (nostalgic, sentimental, surprised) may be either."""
 SIX: Mapping[str, Mapping[str, str]] = {
     "meld": {
         "joy": "happiness", "sadness": "sadness", "anger": "anger", "surprise": "surprise", "fear": "fear",
@@ -306,7 +296,7 @@ def teacher_mean(folders: Sequence[Path], conversations: Sequence[Sequence[Turn]
     found = [AffectOfTurns.load(folder).read(conversations) for folder in folders]
     emotions = np.mean([[one.emotions for one in own] for own in found], axis=0)
     heads = np.mean([[one.sides for one in own] for own in found], axis=0)
-    mass = emotions @ np.array([[SIDE_OF.get(name) == side for side in SIDES[:2]] for name in EMOTIONS], dtype=float)
+    mass = mass_of_sides(emotions)
     poles = sum(part / np.clip(part.sum(1, keepdims=True), 1e-9, None) for part in (heads[:, :2], mass)) / 2
     sides = np.concatenate([poles * (1 - heads[:, 2:]), heads[:, 2:]], axis=1)
     return {"emotions": torch.from_numpy(emotions).float(), "sides": torch.from_numpy(sides).float()}

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from safetensors.torch import save_file
@@ -30,6 +31,7 @@ from empatheia.layers.losses import total_of
 from empatheia.layers.low_rank import LowRankLinear, add_low_rank, merge
 from empatheia.reading import read_record
 from empatheia.resources import load_pretrained, load_weights, resolve_model
+from empatheia.taxonomy import EMOTIONS
 from empatheia.text.noise import straight
 from empatheia.understanding.encoders import (
     SURROGATES,
@@ -43,8 +45,32 @@ from empatheia.understanding.encoders import (
 from empatheia.understanding.labels.classifier import IGNORED, Row, Text, label_fields, pad_rows, read_tokenizer
 
 SIDES = ("pleasant", "unpleasant", "mixed")
+_PLEASANT = (
+    "anticipating caring confident content excited faithful grateful hopeful impressed joyful prepared proud trusting"
+)
+_UNPLEASANT = (
+    "afraid angry annoyed anxious apprehensive ashamed devastated disappointed disgusted embarrassed furious guilty"
+    " jealous lonely sad terrified"
+)
+SIDE_OF: Mapping[str, str] = {
+    **dict.fromkeys(_PLEASANT.split(), "pleasant"),
+    **dict.fromkeys(_UNPLEASANT.split(), "unpleasant"),
+}
+"""Emotions whose side is plain; the others (nostalgic, sentimental, surprised) may be either."""
 ADAPTER = "adapter.safetensors"
 _BASE_WEIGHTS = "model.safetensors"
+
+
+def mass_of_sides(emotions: np.ndarray) -> np.ndarray:
+    """How much of the emotions is plainly pleasant, and how much plainly unpleasant.
+
+    Args:
+        emotions: Probabilities. Shape: (items, 32).
+
+    Returns:
+        Shape: (items, 2).
+    """
+    return emotions @ np.array([[SIDE_OF.get(name) == side for side in SIDES[:2]] for name in EMOTIONS], dtype=float)
 
 
 class AffectReaderConfig(PreTrainedConfig):

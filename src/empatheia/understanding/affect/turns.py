@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -45,10 +45,6 @@ class Affect:
     threshold: float
     first_turn: int = 0
     is_cut: bool = False
-
-    def with_emotions(self, emotions: np.ndarray) -> Affect:
-        """The same with other probabilities of the emotions. Shape: (32,)."""
-        return replace(self, emotions=emotions)
 
     @property
     def emotion(self) -> str:
