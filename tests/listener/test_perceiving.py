@@ -13,6 +13,8 @@ from empatheia.listener import Listener
 from empatheia.listener import listener as home
 from empatheia.listener.perceiving import PerceivingListener
 from empatheia.listener.reply_schema import ReplyRecord
+from empatheia.understanding.affect.states import JoinedAffect
+from empatheia.understanding.affect.turns import AffectOfTurns
 
 TALK = Dialogue.of(
     "My cat is very sick.", "I am sorry. What does the doctor say?", "She needs an operation and I am afraid."
@@ -124,6 +126,27 @@ def test_without_the_base_the_small_model_perceives(monkeypatch, tmp_path):
     finally:
         home.five_steps.cache_clear()
     assert reply.text and reply.explanation.emotion_from == "empatheia-default" and not reply.understanding.sides
+
+
+def test_every_way_to_the_default_listener_looks_twice_where_it_can(listener):
+    """By name, by folder and unnamed; a model that is not the installed listener looks once."""
+    wanted = AffectOfTurns if catalogue.second_look_lacks() else JoinedAffect
+    for opened in (listener, Listener.load(bundled_root() / "listener"), PerceivingListener.load()):
+        assert type(opened.affect) is wanted
+
+
+def test_what_the_second_look_lacks_is_told(monkeypatch, tmp_path):
+    monkeypatch.setattr(catalogue, "installed_model", lambda name: None)
+    assert "no model" in catalogue.second_look_lacks()
+    (tmp_path / "config.json").write_text('{"base": "smollm2-135m-instruct-q4_1"}')
+    monkeypatch.setattr(catalogue, "installed_model", lambda name: tmp_path)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert "language model is not here" in catalogue.second_look_lacks()
+    monkeypatch.setattr(catalogue, "resolve_weights", lambda base: (tmp_path, "weights.gguf"))
+    monkeypatch.setattr(catalogue, "find_spec", lambda name: None)
+    assert "gguf" in catalogue.second_look_lacks()
+    monkeypatch.setattr(catalogue, "resolve_weights", lambda base: (tmp_path, None))
+    assert catalogue.second_look_lacks() == ""
 
 
 def test_contrast_pairs(listener):

@@ -11,7 +11,7 @@ from empatheia.dialogue import Dialogue, Span, Turn
 from empatheia.errors import CheckpointError, ConfigError
 from empatheia.taxonomy import EMOTIONS
 from empatheia.text.prompt_pieces import train_prompt_pieces
-from empatheia.understanding.affect.reader import SIDES
+from empatheia.understanding.affect.reader import mass_of_sides
 from empatheia.understanding.affect.states import (
     QUESTION,
     AffectStates,
@@ -19,6 +19,7 @@ from empatheia.understanding.affect.states import (
     JoinedAffect,
     StatePieces,
     StatesOfTurns,
+    by_both,
     joined,
     tempered,
     weights_checksum,
@@ -249,7 +250,27 @@ class First:
     name, model, reader = "first", None, None
 
 
-def test_side_and_words_stay_the_firsts(second, monkeypatch):
+def test_the_side_is_of_both_opinions_by_hand():
+    """Pleasant to unpleasant: 4 to 1 by the head, 1 to 9 by the emotions, so 2 to 3 together; mixed stays."""
+    emotions = np.zeros((1, 32), np.float32)
+    for name, value in {"joyful": 0.06, "sad": 0.5, "angry": 0.04, "surprised": 0.4}.items():
+        emotions[0, EMOTIONS.index(name)] = value
+    np.testing.assert_allclose(mass_of_sides(emotions), [[0.06, 0.54]], rtol=1e-5)
+    found = by_both([np.array([0.64, 0.16, 0.2])], emotions)
+    np.testing.assert_allclose(found, [[0.32, 0.48, 0.2]], rtol=1e-5)
+    neither = np.eye(32, dtype=np.float32)[[EMOTIONS.index("surprised")]]
+    assert by_both([np.array([0.7, 0.2, 0.1])], neither)[0].argmax() == 0, "no mass: the head decides"
+
+
+def test_what_is_shouted_is_read_as_what_is_said(second):
+    said, shouted = (
+        second.reader.encode([(Turn("speaker", text),)])[0]["input_ids"]
+        for text in ("I can't believe it. It's my wedding!", "I CAN\u2019T BELIEVE IT. IT\u2019S MY WEDDING!")
+    )
+    assert said == shouted
+
+
+def test_words_stay_the_firsts_and_the_side_is_of_both(second, monkeypatch):
     felt = Affect(np.full(32, 1 / 32), np.array([0.7, 0.2, 0.1]), (Span(0, 0, 1, 0.5),), (Span(0, 0, 1, 0.5),), 0.4)
     both = JoinedAffect(First(), second)
     monkeypatch.setattr("empatheia.understanding.affect.turns.AffectOfTurns.read", lambda *_: [felt] * 4)
@@ -258,7 +279,8 @@ def test_side_and_words_stay_the_firsts(second, monkeypatch):
     said, _ = second.probabilities(TEXTS)
     for one, own in zip(found, said, strict=True):
         np.testing.assert_allclose(one.emotions, own, rtol=1e-4)
-        assert one.side == SIDES[0] and one.words == felt.words and one.threshold == 0.4
+        np.testing.assert_allclose(one.sides, by_both([felt.sides], own[None])[0], rtol=1e-4)
+        assert one.words == felt.words and one.threshold == 0.4
     second.model.config.share = 0.0
     np.testing.assert_allclose(both.read(TEXTS)[0].emotions, felt.emotions, rtol=1e-4)
 

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import random
 import re
+import re
 from collections.abc import Sequence
 
 _STRAIGHT = str.maketrans("\u2018\u2019\u02bc\u2032\u00b4\u201c\u201d", "'''''\"\"")
 _WORD = re.compile(r"[a-zA-Z]{4,}")
 _DROPPED = frozenset(".,!?;:")
+_SENTENCE = re.compile(r"(?:^|[.!?]\s+)\W*\w|\bi\b(?!\.)")
 
 
 def straight(text: str) -> str:
@@ -21,6 +23,20 @@ def straight(text: str) -> str:
     "I'm fine"
     """
     return text.translate(_STRAIGHT)
+
+
+def unshouted(text: str) -> str:
+    """A text typed in capitals as it is usually written; any other text as it is.
+
+    >>> unshouted("I CAN'T. IT'S MY WEDDING, AND I")
+    "I can't. It's my wedding, and I"
+    >>> unshouted("I saw it on TV")
+    'I saw it on TV'
+    """
+    letters = [letter for letter in text if letter.isalpha()]
+    if len(letters) < 4 or sum(map(str.isupper, letters)) < 0.8 * len(letters):
+        return text
+    return _SENTENCE.sub(lambda found: found[0].upper(), text.lower())
 
 
 def noisy(text: str, marks: Sequence[bool], draw: random.Random) -> tuple[str, list[bool]]:

@@ -45,7 +45,7 @@ from empatheia.resources import (
     resolve_model,
     resolve_weights,
 )
-from empatheia.text.noise import straight
+from empatheia.text.noise import straight, unshouted
 from empatheia.understanding.affect.reader import (
     SIDES,
     AffectOutput,
@@ -258,7 +258,7 @@ class StatePieces:
         return rows
 
     def _row(self, turns: Sequence[Turn]) -> Row:
-        script = [f"{_NAMES[turn.role]}: {straight(SURROGATES.sub(' ', turn.text))}" for turn in turns]
+        script = [f"{_NAMES[turn.role]}: {unshouted(straight(SURROGATES.sub(' ', turn.text)))}" for turn in turns]
         newest = self._ids(script[-1])[: self.config.max_pieces]
         room = self.config.max_pieces - len(newest)
         before = self._ids("\n".join(script[:-1]) + "\n") if len(script) > 1 and room else []
