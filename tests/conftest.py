@@ -8,9 +8,10 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -21,6 +22,22 @@ from limits import pytest_sessionfinish as pytest_sessionfinish
 
 hypothesis.settings.register_profile("empatheia", deadline=None)  # no test may fail because a machine is slow
 hypothesis.settings.load_profile("empatheia")
+
+
+class LooksOnce:
+    """Stands in for :class:`JoinedAffect` where a listener is opened: golden replies are those of one look."""
+
+    @staticmethod
+    def where_at_hand(first: Any) -> Any:
+        return first
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_look() -> Iterator[None]:
+    """The default listener looks once, whether or not the developer has the second look's language model."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("empatheia.listener.perceiving.JoinedAffect", LooksOnce)
+        yield
 
 
 def pytest_configure(config: pytest.Config) -> None:

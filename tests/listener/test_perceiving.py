@@ -1,8 +1,11 @@
 """The default listener: perception by the bundled model where its base is here, answers by reflection."""
 
 import json
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import empatheia
@@ -128,11 +131,36 @@ def test_without_the_base_the_small_model_perceives(monkeypatch, tmp_path):
     assert reply.text and reply.explanation.emotion_from == "empatheia-default" and not reply.understanding.sides
 
 
-def test_every_way_to_the_default_listener_looks_twice_where_it_can(listener):
-    """By name, by folder and unnamed; a model that is not the installed listener looks once."""
-    wanted = AffectOfTurns if catalogue.second_look_lacks() else JoinedAffect
-    for opened in (listener, Listener.load(bundled_root() / "listener"), PerceivingListener.load()):
-        assert type(opened.affect) is wanted
+def test_every_way_to_the_default_listener_looks_twice_where_it_can(listener, monkeypatch, tmp_path):
+    """By name, by folder and unnamed; a copy elsewhere, which may be another model, looks once."""
+    monkeypatch.setattr("empatheia.listener.perceiving.JoinedAffect", JoinedAffect)
+    twice = AffectOfTurns if catalogue.second_look_lacks() else JoinedAffect
+    shutil.copytree(bundled_root() / "listener", tmp_path / "copy")
+    ways = (
+        lambda: Listener.load("listener"),
+        lambda: Listener.load(bundled_root() / "listener"),
+        PerceivingListener.load,
+    )
+    for opened in (way() for way in ways):
+        assert type(opened.affect) is twice
+        assert opened.respond(TALK).text and opened.analyze(TALK).sides["unpleasant"] > 0.5
+    assert type(Listener.load(tmp_path / "copy").affect) is AffectOfTurns
+
+
+def test_two_looks_are_taken_through_every_way(listener, monkeypatch):
+    """Without any language model: whatever the joined perception says is what is analysed."""
+
+    class Gladly:
+        @staticmethod
+        def where_at_hand(first):
+            mocked = AffectOfTurns(first.model, first.reader, "gladly")
+            glad = [replace(one, sides=np.array([0.9, 0.05, 0.05])) for one in first.read([TALK.turns])]
+            mocked.read = lambda turns, progress=None: glad * len(turns)
+            return mocked
+
+    monkeypatch.setattr("empatheia.listener.perceiving.JoinedAffect", Gladly)
+    for opened in (Listener.load("listener"), PerceivingListener.load()):
+        assert opened.analyze(TALK).sides["pleasant"] == pytest.approx(0.9)
 
 
 def test_what_the_second_look_lacks_is_told(monkeypatch, tmp_path):

@@ -196,6 +196,12 @@ def test_a_second_look_leaves_a_model_that_answers_as_it_was_measured(second, tm
         assert again[name]["value"] == record["metrics"][name]["value"]
     card = package_perception(second, tmp_path / "mine", "mine", "A tiny one.")
     assert "one hidden layer on its states" in (tmp_path / "mine" / "README.md").read_text() and card["name"] == "mine"
+    whole, halved = (
+        load_weights(folder / "model.safetensors") for folder in (second / "checkpoint", tmp_path / "mine")
+    )
+    assert {str(own.dtype) for name, own in halved.items() if name not in ("mean", "deviation")} == {"torch.float16"}
+    assert all((halved[name] == whole[name]).all() for name in ("mean", "deviation"))
+    assert PerceptionFolder(tmp_path / "mine").evaluate("test")["everyday: label"]["n"] > 0
 
 
 def test_the_states_of_a_run_are_computed_once(second, monkeypatch):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import random
 import re
-import re
 from collections.abc import Sequence
 
 _STRAIGHT = str.maketrans("\u2018\u2019\u02bc\u2032\u00b4\u201c\u201d", "'''''\"\"")
