@@ -220,12 +220,23 @@ class PromptData(TaskData):
     """Task `prompt`: a language model that answers from a prompt, as it is or tuned."""
 
     roles: tuple[Literal["speaker", "listener"], ...] = Field(("listener",), description="Whose turns are targets.")
-    shown: tuple[Literal["emotion", "causes", "intent"], ...] = Field(
+    extra: tuple[str, ...] = Field((), description="Corpora whose replies are learnt, too; measured is `corpus` alone.")
+    items: Literal["replies", "conversations"] = Field(
+        "replies", description="What is learnt at once: a reply with its context, or all replies of a conversation."
+    )
+    shown: tuple[Literal["emotion", "side", "causes", "intent"], ...] = Field(
         (), description="What the model is shown of our analysis of the context; nothing = zero-shot."
     )
+    hidden: float = Field(0.0, ge=0, lt=1, description="Share of the training turns of which nothing is shown.")
     analyst: str = Field("default", description="Folder or name of the listener that finds emotion and causes.")
     reaction: str = Field("reaction", description="Folder or name of the model that finds the reply's intent.")
     labeller: str = Field("intent", description="Folder or name of the turn labels that model reads.")
+
+    @model_serializer(mode="wrap")
+    def _without_blanks(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Later fields are written only where they are given: recipes of earlier runs stay the same."""
+        later = {"extra": (), "items": "replies", "hidden": 0.0}
+        return {name: value for name, value in handler(self).items() if later.get(name) != value}
 
 
 class RetrieveData(TaskData):

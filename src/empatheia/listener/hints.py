@@ -9,21 +9,25 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from empatheia.checkpoints.catalogue import find_model
 from empatheia.checkpoints.inputs import ReadyInput
+from empatheia.checkpoints.manifest import read_manifest
 from empatheia.checkpoints.open import open_model
 from empatheia.dialogue import Dialogue, Example
 from empatheia.errors import CheckpointError, ConfigError, MissingResourceError
 from empatheia.resources import installed_model
 from empatheia.text.prompts import Hints, cause_texts
 from empatheia.understanding import COMPONENTS
+from empatheia.understanding.affect.turns import AffectOfTurns
 
 
 class Conditioner:
     """Finds the hints of conversations.
 
     Args:
-        shown: Of ``emotion``, ``causes``, ``intent``; the models of the others are not loaded.
-        analyst: Folder or name of a listener with an emotion head.
+        shown: Of ``emotion``, ``side``, ``causes``, ``intent``; the models of the others are not loaded.
+        analyst: Folder or name of a listener with an emotion head, or of a perception (``listener``), without which
+            there is no ``side``.
         reaction: Folder or name of the model of part ``reaction``.
         labeller: Folder or name of the model of part ``intent`` that it reads.
 
@@ -40,29 +44,55 @@ class Conditioner:
         labeller: str | Path = "intent",
     ) -> None:
         self.shown = tuple(shown)
-        self._reads = _Analyst(analyst) if {"emotion", "causes"} & set(shown) else None
+        self._reads = _analyst(analyst) if {"emotion", "side", "causes"} & set(shown) else None
         self._reaction: Any = load_reaction(reaction, labeller) if "intent" in shown else None
 
     @property
     def names(self) -> dict[str, str]:
         """What is shown to the name of the model that finds it."""
-        by = {"emotion": self._reads, "causes": self._reads, "intent": self._reaction}
+        by = {**dict.fromkeys(("emotion", "side", "causes"), self._reads), "intent": self._reaction}
         return {part: by[part].name for part in self.shown}
 
     def hints(self, examples: Sequence[Example]) -> list[Hints]:
         """What is found in each context, in order; replies and labels are not read."""
-        found = [("", ())] * len(examples) if self._reads is None else self._reads.read(examples)
+        found = [Hints()] * len(examples) if self._reads is None else self._reads.read(examples)
         intents = [""] * len(examples)
         if self._reaction is not None:
             records = self._reaction.annotate([Dialogue(str(i), e.context) for i, e in enumerate(examples)])
             intents = [rows[-1].label if rows else "" for rows in records]
         return [
             Hints(
-                emotion=emotion if "emotion" in self.shown else "",
-                causes=causes if "causes" in self.shown else (),
+                emotion=one.emotion if "emotion" in self.shown else "",
+                causes=one.causes if "causes" in self.shown else (),
                 intent=intent,
+                side=one.side if "side" in self.shown else "",
             )
-            for (emotion, causes), intent in zip(found, intents, strict=True)
+            for one, intent in zip(found, intents, strict=True)
+        ]
+
+
+def _analyst(place: str | Path) -> _Analyst | _Perception:
+    """Who reads emotion and cause words: a perception, or a responder with an emotion head."""
+    try:
+        folder = find_model(place)
+        is_perception = read_manifest(folder).system == "affect_reader"
+    except (CheckpointError, ConfigError):
+        return _Analyst(place)  # which says what is wrong
+    return _Perception(folder) if is_perception else _Analyst(place)
+
+
+class _Perception:
+    """A perception, asked for emotion, side and cause words; alone, without the second look."""
+
+    def __init__(self, folder: Path) -> None:
+        self.affect = AffectOfTurns.load(folder)
+        self.name = read_manifest(folder).name
+
+    def read(self, examples: Sequence[Example]) -> list[Hints]:
+        """What is found in each context."""
+        return [
+            Hints(one.emotion, cause_texts(one.causes, e.context), side=one.side)
+            for e, one in zip(examples, self.affect.read([e.context for e in examples]), strict=True)
         ]
 
 
@@ -81,11 +111,11 @@ class _Analyst:
         if not self.reader.analyzes:
             raise CheckpointError(f"{self.name} ({place}) has no emotion head; give another analyst, e.g. default.")
 
-    def read(self, examples: Sequence[Example]) -> list[tuple[str, tuple[str, ...]]]:
+    def read(self, examples: Sequence[Example]) -> list[Hints]:
         """The emotion and the cause words of each context."""
         inputs = self.reader.encode([ReadyInput(e.context, e, 0, 0, ()) for e in examples])
         return [
-            (found.emotion, cause_texts(found.causes, found.turns))
+            Hints(found.emotion, cause_texts(found.causes, found.turns))
             for found in self.reader.understand(inputs, max(1, len(inputs)))
         ]
 

@@ -6,7 +6,7 @@ Prompt and reply are cut at one place, so that what is scored, learnt and contin
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import torch
@@ -15,7 +15,7 @@ from torch import Tensor
 from empatheia.dialogue import Example, Turn
 from empatheia.errors import CheckpointError, ConfigError
 from empatheia.text.collation import IGNORED, pad_rows
-from empatheia.text.prompts import Hints, Wording, messages_of, plain_prompt
+from empatheia.text.prompts import TurnHints, Wording, hints_by_turn, messages_of, plain_prompt
 from empatheia.text.words import count_words
 
 Form = Literal["causal", "seq2seq"]
@@ -35,6 +35,8 @@ class PromptItem:
         n_dropped_turns: Oldest turns that did not fit.
         was_cut: The beginning of the last turn did not fit either.
         dialogue_id, turn_index: Where it is from.
+        between: Stretches ``[start, end)`` of ``reply`` that are no reply: what stands between two replies of a whole
+            conversation (:func:`whole_conversations`). They are neither scored nor learnt.
     """
 
     prompt: list[int]
@@ -45,6 +47,7 @@ class PromptItem:
     was_cut: bool = False
     dialogue_id: str = ""
     turn_index: int = -1
+    between: tuple[tuple[int, int], ...] = ()
 
     def __len__(self) -> int:
         return len(self.prompt) + len(self.reply or ())
@@ -101,30 +104,31 @@ class PromptReader:
         own = [self._end, self.tokenizer.eos_token_id, *self.further_ends]
         return sorted({int(piece) for piece in own if piece is not None})
 
-    def text_of(self, turns: Sequence[Turn], hints: Hints | None = None) -> str:
+    def text_of(self, turns: Sequence[Turn], hints: TurnHints = None) -> str:
         """The prompt as the model gets it."""
         messages = messages_of(turns, hints, self.wording)
         return self._rendered(messages) if self.has_template else plain_prompt(messages, self.wording)
 
-    def encode(self, example: Example, hints: Hints | None = None) -> PromptItem:
+    def encode(self, example: Example, hints: TurnHints = None) -> PromptItem:
         """Pieces of a context, and of its reply if it has one.
 
         Args:
             example: Ends with a speaker turn.
-            hints: What is shown of an analysis.
+            hints: What is shown of an analysis: of the newest turn, or of each turn.
 
         Raises:
             ConfigError: Not even instruction and findings fit into ``max_source``.
         """
         turns = list(example.context)
+        by_turn = hints_by_turn(hints, len(turns))
         first = 0
-        prompt = self._pieces(turns, hints)
+        prompt = self._pieces(turns, by_turn)
         while len(prompt) > self.max_source and first < len(turns) - 1:
             first += 1
-            prompt = self._pieces(turns[first:], hints)
+            prompt = self._pieces(turns[first:], by_turn[first:])
         was_cut = len(prompt) > self.max_source
         if was_cut:
-            prompt = self._shortened(turns[-1], hints, len(prompt))
+            prompt = self._shortened(turns[-1], by_turn[-1], len(prompt))
         item = PromptItem(
             prompt,
             n_dropped_turns=first,
@@ -133,7 +137,7 @@ class PromptReader:
             turn_index=example.turn_index,
         )
         if example.response is not None:
-            item.reply, item.n_begin = self._reply(turns[first:], hints, prompt, example.response, was_cut)
+            item.reply, item.n_begin = self._reply(turns[first:], by_turn[first:], prompt, example.response, was_cut)
             item.n_target_words = count_words(example.response) + 1
         return item
 
@@ -154,7 +158,7 @@ class PromptReader:
         replies = [item.reply or [] for item in items]
         if self.form == "causal":
             rows = [[*item.prompt, *reply] for item, reply in zip(items, replies, strict=True)]
-            labels = [[IGNORED] * len(item.prompt) + reply for item, reply in zip(items, replies, strict=True)]
+            labels = [[IGNORED] * len(item.prompt) + _learnt(item) for item in items]
             return {**self._padded(rows), "labels": pad_rows(labels, IGNORED)}
         labels = [[IGNORED] * item.n_begin + reply[item.n_begin :] for item, reply in zip(items, replies, strict=True)]
         started = [[self.decoder_start, *reply[:-1]] for reply in replies]
@@ -183,11 +187,11 @@ class PromptReader:
         lengths = torch.tensor([len(row) for row in rows])
         return {"input_ids": ids, "attention_mask": torch.arange(ids.shape[1]) < lengths[:, None]}
 
-    def _pieces(self, turns: Sequence[Turn], hints: Hints | None) -> list[int]:
+    def _pieces(self, turns: Sequence[Turn], hints: TurnHints) -> list[int]:
         text = self.text_of(turns, hints)  # a template writes its own marks
         return list(self.tokenizer(text, add_special_tokens=not self.has_template).input_ids)
 
-    def _shortened(self, turn: Turn, hints: Hints | None, n_pieces: int) -> list[int]:
+    def _shortened(self, turn: Turn, hints: TurnHints, n_pieces: int) -> list[int]:
         """Pieces of the last turn alone without as much of its beginning as does not fit."""
         text, prompt = turn.text, [0] * n_pieces
         while len(prompt) > self.max_source:
@@ -204,7 +208,7 @@ class PromptReader:
         return prompt
 
     def _reply(
-        self, turns: Sequence[Turn], hints: Hints | None, prompt: Sequence[int], reply: str, was_cut: bool
+        self, turns: Sequence[Turn], hints: TurnHints, prompt: Sequence[int], reply: str, was_cut: bool
     ) -> tuple[list[int], int]:
         if self.form == "seq2seq":
             ids = list(self.tokenizer(text_target=reply).input_ids)
@@ -257,6 +261,42 @@ class PromptReader:
         specials = set(self.tokenizer.all_special_ids) | set(getattr(self.tokenizer, "added_tokens_decoder", {}))
         ids = self.tokenizer(after, add_special_tokens=False).input_ids if after else []
         return lead, next((piece for piece in ids if piece in specials), self.tokenizer.eos_token_id)
+
+
+def _learnt(item: PromptItem) -> list[int]:
+    """The labels of an item's reply: what stands between two replies is ignored."""
+    labels = list(item.reply or ())
+    for start, end in item.between:
+        labels[start:end] = [IGNORED] * (end - start)
+    return labels
+
+
+def whole_conversations(items: Sequence[PromptItem]) -> list[PromptItem]:
+    """Joins items of one conversation into one that is read once and learns all its replies.
+
+    Two are joined where the prompt of the second begins with the pieces of prompt and reply of the first, which chat
+    templates see to; others stay by themselves, so nothing is ever learnt from other pieces than an item alone has.
+
+    Args:
+        items: With replies, those of a conversation one after the other; of a ``causal`` model.
+    """
+    out: list[PromptItem] = []
+    for item in items:
+        last = out[-1] if out else None
+        if last is not None and last.dialogue_id == item.dialogue_id and last.reply and item.reply:
+            whole = [*last.prompt, *last.reply]
+            if item.prompt[: len(whole)] == whole:
+                start, end = len(last.reply), len(item.prompt) - len(last.prompt)
+                out[-1] = replace(
+                    last,
+                    reply=[*item.prompt[len(last.prompt) :], *item.reply],
+                    n_target_words=last.n_target_words + item.n_target_words,
+                    turn_index=item.turn_index,
+                    between=(*last.between, (start, end)),
+                )
+                continue
+        out.append(item)
+    return out
 
 
 def _is_template_error(problem: Exception) -> bool:

@@ -18,7 +18,7 @@ from empatheia.errors import ConfigError
 from empatheia.registry import nearest
 from empatheia.text.readable import readable
 
-SHOWN = ("emotion", "causes", "intent")
+SHOWN = ("emotion", "side", "causes", "intent")
 """What of an analysis may be shown."""
 MOST_CAUSES = 5
 CHAT_ROLES = {"speaker": "user", "listener": "assistant"}
@@ -37,17 +37,20 @@ class Hints:
         causes: Words of the conversation that caused it, best first.
         intent: Emotion or intent a fitting reply has.
         inferences: What else is plausibly true, in a few words each.
+        side: ``pleasant``, ``unpleasant`` or ``mixed``.
     """
 
     emotion: str = ""
     causes: tuple[str, ...] = ()
     intent: str = ""
     inferences: tuple[str, ...] = ()
+    side: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON-ready data."""
-        told = {"emotion": self.emotion, "causes": list(self.causes), "intent": self.intent}
-        return {**told, "inferences": list(self.inferences)} if self.inferences else told
+        found = {"emotion": self.emotion, "causes": list(self.causes), "intent": self.intent}
+        found |= {"inferences": list(self.inferences)} if self.inferences else {}
+        return found | ({"side": self.side} if self.side else {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,9 @@ class Wording:
         speaker: A turn in the plain form, for models without a chat template. ``{text}``.
         listener: Likewise.
         cue: Last line of the plain form; the reply follows it.
+        side: ``{side}``: pleasant, unpleasant or mixed.
+        inline: Shows the findings beside the turn they are about, in place of ``analysis`` in the instruction:
+            ``{text}`` of the turn and ``{findings}``, with semicolons between. Empty = in the instruction.
 
     Raises:
         ConfigError: A text lacks its mark, or has another one.
@@ -87,16 +93,21 @@ class Wording:
     speaker: str = "Speaker: {text}"
     listener: str = "Listener: {text}"
     cue: str = "Listener:"
+    side: str = "- It feels {side} to the speaker."
+    inline: str = ""
 
     def __post_init__(self) -> None:
-        for name, mark in _MARKS.items():
+        for name, marks in _MARKS.items():
             text = getattr(self, name)
+            if name == "inline" and not text:
+                continue
             try:
-                is_right = text.format(**{mark: "\0"}) if mark else text
+                filled = text.format(**{mark: f"\0{mark}\0" for mark in marks})
             except (KeyError, IndexError, ValueError):
-                is_right = ""
-            if not is_right or (mark and "\0" not in is_right):
-                needed = f"with {{{mark}}} in it and no other braces" if mark else "that is not empty"
+                filled = ""
+            if not filled or any(f"\0{mark}\0" not in filled for mark in marks):
+                named = " and ".join(f"{{{mark}}}" for mark in marks)
+                needed = f"with {named} in it and no other braces" if marks else "that is not empty"
                 raise ConfigError(f"wording: {name} is {text!r}; accepted: a text {needed}.")
 
     @classmethod
@@ -115,14 +126,18 @@ class Wording:
     @property
     def fingerprint(self) -> str:
         """12 hexadecimal digits of all texts."""
-        return hashlib.sha256(json.dumps(asdict(self)).encode()).hexdigest()[:12]
+        texts = asdict(self)
+        later = {field.name: field.default for field in fields(self) if field.name in ("side", "inline")}
+        texts = {name: text for name, text in texts.items() if later.get(name) != text}  # journals go by it
+        return hashlib.sha256(json.dumps(texts).encode()).hexdigest()[:12]
 
 
-_MARKS = {
-    **dict.fromkeys(("instruction", "cue"), ""),
-    **{"analysis": "findings", "emotion": "emotion", "causes": "causes", "intent": "intent"},
-    "inferences": "inferences",
-    **dict.fromkeys(("earlier", "speaker", "listener"), "text"),
+_MARKS: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("instruction", "cue"), ()),
+    "analysis": ("findings",),
+    **{name: (name,) for name in ("emotion", "side", "causes", "intent", "inferences")},
+    **dict.fromkeys(("earlier", "speaker", "listener"), ("text",)),
+    "inline": ("text", "findings"),
 }
 
 
@@ -155,9 +170,11 @@ def cause_texts(spans: Sequence[Span], turns: Sequence[Turn]) -> tuple[str, ...]
     return tuple(found)[:MOST_CAUSES]
 
 
-def messages_of(
-    turns: Sequence[Turn], hints: Hints | None = None, wording: Wording | None = None
-) -> list[dict[str, str]]:
+TurnHints = Hints | Sequence[Hints | None] | None
+"""Findings of the newest turn; or of each turn, in order, for a wording that shows them inline."""
+
+
+def messages_of(turns: Sequence[Turn], hints: TurnHints = None, wording: Wording | None = None) -> list[dict[str, str]]:
     """Chat messages: instruction and findings as ``system``, then the turns, the speaker's as ``user``.
 
     Turns of one role in a row become one message, as many models accept only alternating ones. What the listener said
@@ -165,37 +182,55 @@ def messages_of(
 
     Args:
         turns: The conversation; it ends with a speaker turn.
-        hints: What is shown of an analysis; None or empty = nothing (zero-shot).
+        hints: What is shown of an analysis; None or empty = nothing (zero-shot). Of earlier turns only with
+            ``wording.inline``.
         wording: None = the standard one.
     """
     wording = wording or Wording()
+    by_turn = hints_by_turn(hints, len(turns))
     n_opening = next((i for i, turn in enumerate(turns) if turn.role == "speaker"), len(turns))
     parts = [wording.instruction]
     if n_opening:
         parts.append(wording.earlier.format(text=" ".join(turn.text for turn in turns[:n_opening])))
-    if found := _findings(hints, wording):
-        parts.append(found)
+    if (newest := by_turn[-1]) is not None and not wording.inline and (lines := _findings(newest, wording)):
+        parts.append(wording.analysis.format(findings="\n".join(lines)))
     messages = [{"role": "system", "content": "\n\n".join(parts)}]
-    for turn in turns[n_opening:]:
-        role = CHAT_ROLES[turn.role]
+    for turn, found in zip(turns[n_opening:], by_turn[n_opening:], strict=True):
+        role, text = CHAT_ROLES[turn.role], turn.text
+        if wording.inline and found is not None and (lines := _findings(found, wording)):
+            text = wording.inline.format(text=text, findings="; ".join(lines))
         if messages[-1]["role"] == role:
-            messages[-1]["content"] += "\n" + turn.text
+            messages[-1]["content"] += "\n" + text
         else:
-            messages.append({"role": role, "content": turn.text})
+            messages.append({"role": role, "content": text})
     return messages
 
 
-def _findings(hints: Hints | None, wording: Wording) -> str:
-    if hints is None:
-        return ""
+def hints_by_turn(hints: TurnHints, n_turns: int) -> list[Hints | None]:
+    """One entry a turn; findings given alone are the newest turn's.
+
+    Raises:
+        ConfigError: There are more or fewer entries than turns.
+    """
+    if hints is None or isinstance(hints, Hints):
+        return [None] * (n_turns - 1) + [hints]
+    if len(hints) != n_turns:
+        raise ConfigError(f"hints: {len(hints)} entries for {n_turns} turns; accepted: one a turn (None = nothing).")
+    return list(hints)
+
+
+def _findings(hints: Hints, wording: Wording) -> list[str]:
+    """A text for each thing found."""
     lines = [wording.emotion.format(emotion=hints.emotion)] if hints.emotion else []
+    if hints.side:
+        lines.append(wording.side.format(side=hints.side))
     if hints.causes:  # quoted, as they are the speaker's words and not the analysis's
         lines.append(wording.causes.format(causes=", ".join(json.dumps(c, ensure_ascii=False) for c in hints.causes)))
     if hints.intent:
         lines.append(wording.intent.format(intent=hints.intent))
     if hints.inferences:
         lines.append(wording.inferences.format(inferences="; ".join(hints.inferences)))
-    return wording.analysis.format(findings="\n".join(lines)) if lines else ""
+    return lines
 
 
 def plain_prompt(messages: Sequence[Mapping[str, str]], wording: Wording | None = None) -> str:

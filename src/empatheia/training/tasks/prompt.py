@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import random
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,7 +38,7 @@ from empatheia.responders import RESPONDERS
 from empatheia.responders.language_endpoint import EndpointReplies, open_endpoint
 from empatheia.responders.language_model import LanguageModel, LanguageModelConfig, load_tokenizer, make_reader
 from empatheia.taxonomy import EMOTIONS
-from empatheia.text.prompt_pieces import PromptItem, train_prompt_pieces
+from empatheia.text.prompt_pieces import PromptItem, train_prompt_pieces, whole_conversations
 from empatheia.text.prompts import Hints, Wording, read_reply
 from empatheia.text.words import tokenize_words
 from empatheia.training.evaluation import Measured, likelihood_scores, reply_scores
@@ -108,10 +109,12 @@ class PromptTask:
     # -- data ------------------------------------------------------------------------------------------------
 
     def dialogues(self, split: str) -> list[Dialogue]:
-        """The conversations of a split, limited as the recipe says."""
+        """The conversations of a split, limited as the recipe says; with those of ``extra`` to learn and to choose by."""
         if split not in self._dialogues:
-            loaded = list(CORPORA.get(self.data.corpus)(split).dialogues)
-            self._dialogues[split] = loaded[: getattr(self.data, f"{split}_limit")]
+            limit = getattr(self.data, f"{split}_limit")
+            corpora = (self.data.corpus, *(self.data.extra if split != "test" else ()))
+            loaded = [d for name in corpora for d in list(CORPORA.get(name)(split).dialogues)[:limit]]
+            self._dialogues[split] = loaded
         return self._dialogues[split]
 
     def examples(self, split: str) -> list[Example]:
@@ -130,10 +133,20 @@ class PromptTask:
         return self._hints[split]
 
     def encode(self, split: str) -> list[PromptItem]:
-        """Prompts and replies of a split in pieces."""
+        """Prompts and replies of a split in pieces: of each reply, or of whole conversations."""
         examples = self.examples(split)
-        found = self.hints(split, examples)
-        return [self.reader.encode(e, h) for e, h in zip(examples, found, strict=True)]
+        found: list[Any] = list(self.hints(split, examples))
+        if split == "train" and self.data.hidden:
+            found = [Hints() if self._is_hidden(e) else own for e, own in zip(examples, found, strict=True)]
+        if self.data.items == "conversations":
+            found = _of_earlier_turns(examples, found)
+        items = [self.reader.encode(e, own) for e, own in zip(examples, found, strict=True)]
+        return whole_conversations(items) if self.data.items == "conversations" else items
+
+    def _is_hidden(self, example: Example) -> bool:
+        """Whether nothing is shown of a training turn; the same in every run of a seed."""
+        drawn = random.Random(f"{self.recipe.seed} {example.dialogue_id} {example.turn_index}")
+        return drawn.random() < self.data.hidden
 
     def stage_data(self, stage: StageConfig) -> StageData:
         """Items of a stage.
@@ -176,7 +189,8 @@ class PromptTask:
         (folder / "recipe.yaml").write_text(recipe.dump(), encoding="utf-8")
 
     def _licence(self) -> str:
-        learnt = LICENCES[self.data.corpus].licence if self.recipe.stages and self.data.corpus in LICENCES else ""
+        corpora = (self.data.corpus, *self.data.extra) if self.recipe.stages else ()
+        learnt = "; ".join(dict.fromkeys(LICENCES[name].licence for name in corpora if name in LICENCES))
         config = self.model.config
         base = config.llm if config.form == "endpoint" else config.base
         return "; ".join(filter(None, (learnt, f"that of {base}" if base else "")))
@@ -267,6 +281,17 @@ class PromptRun:
     def evaluate(self, split: str = "test", outputs: Path | None = None) -> dict[str, Any]:
         """All metrics on a split, as at the end of the run."""
         return self.task.evaluate(split, outputs)
+
+
+def _of_earlier_turns(examples: Sequence[Example], found: Sequence[Hints]) -> list[list[Hints | None]]:
+    """What is shown of each turn of a context: of its newest, and of earlier ones what was shown when they were that."""
+    shown: dict[tuple[str, int], Hints] = {}
+    out = []
+    for example, own in zip(examples, found, strict=True):
+        end = example.turn_index
+        shown[example.dialogue_id, end - 1] = own
+        out.append([shown.get((example.dialogue_id, turn)) for turn in range(end - len(example.context), end)])
+    return out
 
 
 def _words(text: str) -> str:
