@@ -109,7 +109,7 @@ class PromptTask:
     # -- data ------------------------------------------------------------------------------------------------
 
     def dialogues(self, split: str) -> list[Dialogue]:
-        """The conversations of a split, limited as the recipe says; with those of ``extra`` to learn and to choose by."""
+        """The conversations of a split, limited as the recipe says; those of ``extra``, too, but for measuring."""
         if split not in self._dialogues:
             limit = getattr(self.data, f"{split}_limit")
             corpora = (self.data.corpus, *(self.data.extra if split != "test" else ()))
@@ -284,7 +284,7 @@ class PromptRun:
 
 
 def _of_earlier_turns(examples: Sequence[Example], found: Sequence[Hints]) -> list[list[Hints | None]]:
-    """What is shown of each turn of a context: of its newest, and of earlier ones what was shown when they were that."""
+    """What is shown of each turn of a context: of earlier ones what was shown when they were the newest."""
     shown: dict[tuple[str, int], Hints] = {}
     out = []
     for example, own in zip(examples, found, strict=True):
