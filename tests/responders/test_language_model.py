@@ -125,7 +125,7 @@ def test_the_reply_is_found_in_an_answer(answer, reply):
 
 def test_wording_and_parts_are_checked():
     assert parse_shown("intent,emotion") == ("emotion", "intent") and parse_shown("none") == parse_shown("") == ()
-    assert parse_shown("all") == ("emotion", "causes", "intent")
+    assert parse_shown("all") == ("emotion", "side", "causes", "intent")
     with pytest.raises(ConfigError, match=r"'emotoin'.*Did you mean 'emotion'"):
         parse_shown("emotoin")
     with pytest.raises(ConfigError, match="emotion is 'feels'"):

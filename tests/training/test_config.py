@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import torch
 import tiny_training as bench
 import yaml
 
@@ -91,6 +92,22 @@ def test_a_recipe_has_a_row_only_where_it_is_given(written):
     written(TEXT.replace("  cpu: {}", "  cpu: {}\n  row: {}"), "base.yaml")
     assert "row" in recipe_sizes(written("extends: base.yaml\n"))
     assert "row" not in recipe_sizes(written("extends: base.yaml\nsizes: {row: null}\n"))
+
+
+def test_every_model_of_size_row_can_be_built():
+    """A width that the heads do not divide is found here and not after hours of a queue."""
+    built = 0
+    for path in RECIPES:
+        if "row" not in recipe_sizes(path):
+            continue
+        recipe = load_recipe(path, "row")
+        if recipe.task in ("respond", "retrieve") and recipe.encoder is None:
+            model_class = RESPONDERS.get(recipe.system)
+            config = model_class.config_class(vocab_size=60, pad_token_id=0, **recipe.model)
+            with torch.device("meta"):
+                assert model_class(config).config.width == recipe.model["width"], path
+            built += 1
+    assert built > 30
 
 
 @pytest.mark.parametrize("family", ["gao2021", "imagine", "rashkin2018"])

@@ -162,7 +162,8 @@ class LanguageListener(BatchListener):
     Args:
         answers: Who answers.
         manifest: Name, system, licence.
-        shown: What of the analysis the model is shown: ``emotion``, ``causes``, ``intent``; nothing = zero-shot.
+        shown: What of the analysis the model is shown: ``emotion``, ``side``, ``causes``, ``intent``; nothing =
+            zero-shot.
         analyst: Listener (or its folder or name) that finds emotion and causes.
         reaction: Folder or name of the model that finds the intent of the reply.
         labeller: Folder or name of the turn labels that model reads.
@@ -390,7 +391,7 @@ class LanguageListener(BatchListener):
 
     def _asked(self, inputs: Sequence[ReadyInput]) -> list[_Asked]:
         """The conversations analysed as far as the model is shown something of it."""
-        if {"emotion", "causes"} & set(self.shown):
+        if {"emotion", "side", "causes"} & set(self.shown):
             found = self.analyst.analyze([Dialogue(ready.example.dialogue_id, ready.turns) for ready in inputs])
         else:
             found = [_unanalysed(ready, self.name) for ready in inputs]
@@ -408,6 +409,9 @@ class LanguageListener(BatchListener):
             emotion=understanding.emotion if "emotion" in self.shown else "",
             causes=cause_texts(understanding.causes, understanding.turns) if "causes" in self.shown else (),
             intent=intent,
+            side=max(understanding.sides, key=lambda s: understanding.sides[s])
+            if "side" in self.shown and understanding.sides
+            else "",
         )
 
     def _reply(self, text: str, facts: Mapping[str, Any], one: _Asked, decoding: Decoding) -> Reply:

@@ -23,7 +23,7 @@ from empatheia.listener.steps.understood import GIVEN, Understood
 from empatheia.listener.steps.voices import Asked, Heard, Voice
 from empatheia.registry import nearest
 from empatheia.taxonomy import RELATION_TITLES
-from empatheia.text.prompts import Hints
+from empatheia.text.prompts import Hints, cause_texts
 
 REPLIES_OF = "replies of "
 """Begins the entries of ``missing`` that say why a responder gave none."""
@@ -176,11 +176,10 @@ class Expression:
 
     def _asked(self, one: Understood, contrast: Contrast | None) -> Asked:
         dialogue = read_by_responders(one.dialogue, self.memory)
-        words = () if one.targets is None else one.targets.words
         return Asked(
             dialogue,
             moved(contrast, len(dialogue.turns) - 1),
-            Hints(one.emotion, tuple(words), one.intent, inferred(one.inferences)),
+            hints_of(one),
             one.intent,
             one.perceived(len(one.dialogue.turns) - len(dialogue.turns)),
         )
@@ -382,6 +381,15 @@ def _uncounted(one: Understood, asked: Asked, weights: Mapping[str, float], know
         is_given = one.intent_from == GIVEN
         why["intent"] = "its weight is 0." if is_given else "`predicted_intent`, its weight for a predicted one, is 0."
     return why
+
+
+def hints_of(one: Understood) -> Hints:
+    """What a language model may be shown: the cause phrases as they were perceived, or the words that were named."""
+    words: Sequence[str] = () if one.targets is None else one.targets.words
+    if one.felt is not None and not (one.targets is not None and one.targets.source == GIVEN):
+        words = cause_texts(one.felt.causes, one.felt.turns)
+    side = max(one.sides, key=lambda name: one.sides[name]) if one.sides else ""
+    return Hints(one.emotion, tuple(words), one.intent, inferred(one.inferences), side)
 
 
 def inferred(inferences: Sequence[Inference]) -> tuple[str, ...]:

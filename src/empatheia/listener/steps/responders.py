@@ -24,6 +24,7 @@ from empatheia.taxonomy import LABELS_41
 from empatheia.text.prompt_pieces import PromptReader
 from empatheia.text.prompts import Hints
 
+STANDARD_SHOWN = ("emotion", "causes", "intent", "inferences")
 REFLECTIONS = 3
 """Candidates the reflection gives."""
 
@@ -206,16 +207,20 @@ def shown_hints(hints: Hints, shown: Sequence[str]) -> Hints:
         causes=hints.causes if "causes" in shown else (),
         intent=hints.intent if "intent" in shown else "",
         inferences=hints.inferences if "inferences" in shown else (),
+        side=hints.side if "side" in shown else "",
     )
 
 
-def voice_of(listener: AnyListener, shown: Sequence[str] = ("emotion", "causes", "intent", "inferences")) -> Voice:
+def voice_of(listener: AnyListener, shown: Sequence[str] | None = None) -> Voice:
     """A listener as a writer of candidates.
 
     Args:
         listener: Loaded.
-        shown: What of the steps before a language model is told.
+        shown: What of the steps before a language model is shown. None = what it was tuned with, else everything but
+            the side.
     """
+    if shown is None:
+        shown = (isinstance(listener, LanguageListener) and listener.shown) or STANDARD_SHOWN
     if isinstance(listener, LanguageListener):
         voice: Voice = LanguageVoice(listener, shown) if listener.network is not None else OtherVoice(listener, shown)
     elif isinstance(listener, Listener):

@@ -142,8 +142,10 @@ class ResponderSettings(Answered):
     """One who writes candidates: a responder or language model by folder or name, or a served one."""
 
     folder: str | None = Field(None, description="A language model of transformers by folder or name, as it is.")
-    shown: tuple[Literal["emotion", "causes", "intent", "inferences"], ...] = Field(
-        ("emotion", "causes", "intent", "inferences"), description="What a language model is told of the steps before."
+    shown: tuple[Literal["emotion", "side", "causes", "intent", "inferences"], ...] | None = Field(
+        None,
+        description="What a language model is shown of the steps before; what it was tuned with, else emotion, causes,"
+        " intent and inferences.",
     )
 
     @model_validator(mode="after")
