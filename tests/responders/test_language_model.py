@@ -21,7 +21,7 @@ from empatheia.responders.language_model import (
     load_tokenizer,
     make_reader,
 )
-from empatheia.text.prompt_pieces import PromptReader
+from empatheia.text.prompt_pieces import PromptReader, whole_conversations
 from empatheia.text.prompts import Hints, Wording, cause_texts, messages_of, parse_shown, plain_prompt, read_reply
 from empatheia.text.words import count_words
 from tiny_language_models import (
@@ -137,6 +137,39 @@ def test_wording_and_parts_are_checked():
     assert Wording.of({"instruction": "Braces {are} text here."}).fingerprint != Wording().fingerprint
 
 
+INLINE = Wording(instruction="Listen.", inline="{text} [{findings}]", emotion="feels {emotion}", side="{side}")
+
+
+def test_findings_can_stand_beside_the_turn_they_are_about():
+    hints = Hints("sad", side="unpleasant")
+    system, *said = messages_of(EXAMPLES[1].context, hints, INLINE)
+    assert system["content"] == "Listen."
+    assert [message["content"] for message in said] == [
+        "I passed!",
+        "Great, how was it?",
+        "Hard, but I was well prepared. [feels sad; unpleasant]",
+    ]
+    by_turn = [Hints("proud"), None, Hints()]
+    assert [m["content"] for m in messages_of(EXAMPLES[1].context, by_turn, INLINE)][1:] == [
+        "I passed! [feels proud]",
+        "Great, how was it?",
+        "Hard, but I was well prepared.",
+    ]
+    in_instruction = messages_of(EXAMPLES[1].context, [Hints("proud"), None, hints], SHORT)
+    assert "feels sad" in in_instruction[0]["content"] and "It feels unpleasant" in in_instruction[0]["content"]
+    assert "proud" not in str(in_instruction), "of earlier turns only beside them"
+    with pytest.raises(ConfigError, match="2 entries for 3 turns; accepted: one a turn"):
+        messages_of(EXAMPLES[1].context, [None, hints], INLINE)
+    with pytest.raises(ConfigError, match=r"inline is .*with \{text\} and \{findings\} in it"):
+        Wording.of({"inline": "{text}"})
+
+
+def test_a_journal_of_before_the_side_is_still_found():
+    """Its entries go by the fingerprint, which is that of the texts there were."""
+    assert Wording().fingerprint == "6567f2e03f07"
+    assert INLINE.fingerprint != replace(INLINE, inline="").fingerprint
+
+
 # -- pieces --------------------------------------------------------------------------------------------------
 
 
@@ -152,6 +185,39 @@ def test_prompt_and_reply_decode_to_what_was_said(template):
         assert item.n_target_words == count_words(example.response) + 1
         alone = reader.encode(replace(example, response=None), HINTS)
         assert alone.prompt == item.prompt and alone.reply is None
+
+
+WHOLE = turns("I passed!", "Great, how was it?", "Hard, but I was well prepared.", "Well done.", "Thank you!", "Rest now.")
+
+
+def test_a_whole_conversation_learns_every_reply_once_and_nothing_else():
+    examples = [Example(WHOLE[:end], WHOLE[end].text, "b", end) for end in (1, 3, 5)]
+    reader = PromptReader(make_tokenizer(TEMPLATE), wording=INLINE)
+    shown = [Hints("proud"), None, Hints("prepared"), None, Hints()]
+    items = [reader.encode(e, shown[: len(e.context)]) for e in examples]
+    (whole,) = whole_conversations(items)
+    assert [*whole.prompt, *whole.reply] == [*items[-1].prompt, *items[-1].reply], "read once, as its last context"
+    labels = reader.learning_batch([whole])["labels"][0].tolist()
+    learnt = reader.tokenizer.decode([id for id in labels if id != -100])
+    assert learnt == "".join(e.response + "<|end|>" for e in examples)
+    model, own = build("llama", template=TEMPLATE)
+    together = model.nats(own, [whole])[0]
+    alone = model.nats(own, items)
+    assert together[0] == pytest.approx(sum(nll for nll, _ in alone), rel=1e-5)
+    assert together[1] == sum(n for _, n in alone)
+    assert whole.n_target_words == sum(item.n_target_words for item in items)
+
+
+def test_what_does_not_continue_stays_by_itself():
+    plain = PromptReader(make_tokenizer(), wording=SHORT)  # no mark ends a turn: the pieces differ
+    examples = [Example(WHOLE[:end], WHOLE[end].text, "b", end) for end in (1, 3)]
+    items = [plain.encode(e) for e in examples]
+    assert whole_conversations(items) == items
+    marked = PromptReader(make_tokenizer(TEMPLATE), wording=SHORT)
+    others = [marked.encode(examples[0]), marked.encode(replace(examples[1], dialogue_id="c"))]
+    assert whole_conversations(others) == others, "another conversation"
+    shown = [marked.encode(e, Hints(emotion)) for e, emotion in zip(examples, ("sad", "proud"), strict=True)]
+    assert whole_conversations(shown) == shown, "another instruction"
 
 
 def test_a_chat_template_says_how_a_reply_ends():

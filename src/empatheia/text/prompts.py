@@ -102,7 +102,7 @@ class Wording:
             if name == "inline" and not text:
                 continue
             try:
-                filled = text.format(**{mark: f"\0{mark}\0" for mark in marks})
+                filled = text.format(**{mark: f"\0{mark}\0" for mark in marks}) if marks else text
             except (KeyError, IndexError, ValueError):
                 filled = ""
             if not filled or any(f"\0{mark}\0" not in filled for mark in marks):
