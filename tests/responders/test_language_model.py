@@ -187,7 +187,9 @@ def test_prompt_and_reply_decode_to_what_was_said(template):
         assert alone.prompt == item.prompt and alone.reply is None
 
 
-WHOLE = turns("I passed!", "Great, how was it?", "Hard, but I was well prepared.", "Well done.", "Thank you!", "Rest now.")
+WHOLE = turns(
+    "I passed!", "Great, how was it?", "Hard, but I was well prepared.", "Well done.", "Thank you!", "Rest now."
+)
 
 
 def test_a_whole_conversation_learns_every_reply_once_and_nothing_else():

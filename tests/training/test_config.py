@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-import torch
 import tiny_training as bench
+import torch
 import yaml
 
 from empatheia.config import (

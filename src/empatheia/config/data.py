@@ -329,6 +329,20 @@ class ListenData(JudgedData):
     baseline: str | None = Field(None, description="Variant with which each other one is compared, too.")
 
 
+class RankData(TaskData):
+    """Task `rank`: weights of the ranking, chosen on pairs of replies of the everyday corpus."""
+
+    terms: tuple[str, ...] = Field(
+        ("coverage", "side", "contradiction", "diversity", "length"),
+        min_length=1,
+        description="Terms whose weights are chosen; the others weigh 0 while that is done.",
+    )
+    scorer: str | None = Field(
+        None, description="Folder or name of the model whose probabilities `likelihood` and `information` are."
+    )
+    decay: float = Field(0.001, ge=0, description="Of the squared weights.")
+
+
 DATA_CONFIGS: dict[str, type[TaskData]] = {
     "respond": DataConfig,
     "entail": EntailData,
@@ -341,9 +355,10 @@ DATA_CONFIGS: dict[str, type[TaskData]] = {
     "prompt": PromptData,
     "focus": FocusData,
     "listen": ListenData,
+    "rank": RankData,
     "perceive": PerceiveData,
     "perceive_states": PerceiveStatesData,
 }
 """What `data` accepts, by task."""
-WITHOUT_TRAINING = frozenset({"prompt", "focus", "listen"})
+WITHOUT_TRAINING = frozenset({"prompt", "focus", "listen", "rank"})
 """Tasks whose recipes may have no stage: the model is measured as it is."""

@@ -89,6 +89,10 @@ class TermsRecord(Strict):
     intent: float | None = Field(le=0, description="Log-probability of the wanted intent given the reply, nats.")
     mechanism: float | None = Field(ge=0, le=2, description="Expected level of EPITOME's mechanisms.")
     side: float | None = Field(le=0, description="Log-probability that it is on the side of what is felt, nats.")
+    information: float | None = Field(description="What the conversation adds to the log-probability of a piece, nats.")
+    contradiction: float | None = Field(
+        ge=-1, le=0, description="Minus the share of its statements that say the opposite of what the speaker said."
+    )
     diversity: float | None = Field(ge=-1, le=0, description="Minus the share that was said before, there or in it.")
     length: float | None = Field(le=0, description="Minus the share by which the bounds are missed.")
 
@@ -103,6 +107,8 @@ class WeightsRecord(Strict):
     intent: float
     mechanism: float
     side: float
+    information: float
+    contradiction: float
     diversity: float
     length: float
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from empatheia.analysis import Inference
 from empatheia.decoding.distractors import Contrast
-from empatheia.dialogue import Candidate
+from empatheia.dialogue import Candidate, Dialogue, Turn
 from empatheia.errors import ConfigError, DecodingError, EndpointError
 from empatheia.listener.steps import terms
 from empatheia.listener.steps.answering import each_alone
@@ -27,6 +27,8 @@ from empatheia.text.prompts import Hints, cause_texts
 
 REPLIES_OF = "replies of "
 """Begins the entries of ``missing`` that say why a responder gave none."""
+_GREETED = Asked(Dialogue("", (Turn("speaker", "Hello."),)))
+"""What says nothing: the term ``information`` compares with it."""
 _BLANKS = re.compile(r"\s+")
 _UNFOCUSED = {
     False: "it gives no probabilities, so it answers without focus.",
@@ -223,7 +225,9 @@ class Expression:
         predicted = {"intent": weights.pop("predicted_intent")}
         counted = [weights | ({} if one.intent_from == GIVEN else predicted) for one in understood]
         if self.scorer is None:
-            reasons |= dict.fromkeys(("likelihood", "listener"), "no responder in this process gives probabilities.")
+            reasons |= dict.fromkeys(
+                ("likelihood", "listener", "information"), "no responder in this process gives probabilities."
+            )
         else:
             heard = self.scorer.score([asked[i] for i, _ in rows], [draft.text for _, draft in rows], focus)
             for (_, draft), own in zip(rows, heard, strict=True):
@@ -231,6 +235,7 @@ class Expression:
         self._by_mechanism(understood, rows, counted, reasons)
         self._by_intent(understood, rows, counted, reasons)
         self._by_side(understood, rows, counted)
+        self._by_information(asked, rows, counted)
         for i, draft in rows:
             self._by_words(draft, understood[i])
         return [
@@ -244,6 +249,7 @@ class Expression:
         earlier = [turn.text for turn in one.dialogue.turns if turn.role == "listener"]
         draft.terms["coverage"] = terms.coverage(draft.text, words)
         draft.terms["knowledge"] = terms.knowledge(draft.text, one.inferences)
+        draft.terms["contradiction"] = terms.contradiction(draft.text, one.dialogue.turns)
         draft.terms["diversity"] = terms.diversity(draft.text, earlier)
         draft.terms["length"] = terms.length(draft.text, self.settings.min_words, self.settings.max_words)
         if draft.heard is not None:
@@ -316,6 +322,17 @@ class Expression:
         for (i, draft), sides in zip(chosen, said or (), strict=said is not None):
             draft.terms["side"] = terms.side(understood[i].sides, sides)
 
+    def _by_information(
+        self, asked: Sequence[Asked], rows: Sequence[tuple[int, _Draft]], weights: Sequence[Mapping[str, float]]
+    ) -> None:
+        """The term ``information``: the likelihood that was heard, less that of the same reply to a mere greeting."""
+        chosen = [(i, d) for i, d in rows if weights[i]["information"] and d.text.strip() and d.heard is not None]
+        if not chosen or self.scorer is None:
+            return
+        alone = self.scorer.likelihoods([_GREETED] * len(chosen), [draft.text for _, draft in chosen])
+        for (_, draft), value in zip(chosen, alone, strict=True):
+            draft.terms["information"] = terms.information(draft.heard.likelihood, value) if draft.heard else None
+
     def _by_component(self, term: str, part: str, measured: Sequence[Any], reasons: dict[str, str]) -> Any:
         """The model a term needs; None where nothing is measured by it or it is not here."""
         if not measured:
@@ -375,6 +392,8 @@ def _uncounted(one: Understood, asked: Asked, weights: Mapping[str, float], know
         why["side"] = "no perception says how pleasant it is (empatheia models get listener)."
     else:
         why["side"] = "there is one candidate." if weights["side"] else "its weight is 0."
+    if not weights["information"]:
+        why["information"] = known.get("information", "its weight is 0.")
     if not one.intent:
         why["intent"] = "no intent is wanted of the reply."
     elif not weights["intent"]:
@@ -401,9 +420,14 @@ def inferred(inferences: Sequence[Inference]) -> tuple[str, ...]:
     return tuple(f"{RELATION_TITLES[one.relation]} {', '.join(one.tails)}" for one in inferences if one.tails)
 
 
+def reply_key(text: str) -> str:
+    """What two replies that differ in letter case and blanks alone have in common."""
+    return _BLANKS.sub(" ", text).strip().lower()
+
+
 def _keep(drafts: dict[str, _Draft], text: str, responder: str, decoding: dict[str, Any]) -> None:
     """A text that is there already keeps its first writer; upper case and blanks make no difference."""
-    key = _BLANKS.sub(" ", text).strip().lower()
+    key = reply_key(text)
     if key not in drafts:
         drafts[key] = _Draft(text, responder, decoding)
         return

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,11 +14,12 @@ from empatheia.dialogue import Candidate, Explanation
 from empatheia.errors import DataError
 from empatheia.listener.listener import Listener
 from empatheia.listener.protocol import Input
+from empatheia.listener.steps.express import reply_key
 from empatheia.listener.steps.focused import FocusedListener
 from empatheia.listener.steps.responders import OwnVoice
 from empatheia.listener.steps.settings import DecodingSettings, FocusSettings
 from empatheia.listener.steps.steering import Steering
-from empatheia.listener.steps.voices import Asked, Written
+from empatheia.listener.steps.voices import Asked, Voice, Written
 
 NAME = "given"
 
@@ -54,8 +55,8 @@ class Ranker:
                 raise DataError(f"reply {number} of {len(replies)} is blank; give a text.")
         self._voice.replies = tuple(replies)
         why = self._listener.respond(item, steering=steering or Steering(), explain=True).explanation
-        found = {_key(one.text): one for one in why.candidates}
-        ranked = [replace(found[_key(text)], text=text, also=()) for text in replies]
+        found = {reply_key(one.text): one for one in why.candidates}
+        ranked = [replace(found[reply_key(text)], text=text, also=()) for text in replies]
         return replace(why, candidates=tuple(sorted(ranked, key=_minus_score)))
 
 
@@ -77,8 +78,25 @@ class _GivenVoice(OwnVoice):
         return [[(text, facts) for text in self.replies] for _ in asked]
 
 
-def _key(text: str) -> str:
-    return " ".join(text.split()).lower()
+class GivenReplies(Voice):
+    """Says the replies of each conversation, whatever is asked, and weighs nothing.
+
+    Attributes:
+        replies: Id of a conversation to its replies.
+    """
+
+    name = place = NAME
+
+    def __init__(self) -> None:
+        self.replies: Mapping[str, Sequence[str]] = {}
+
+    def ways(self, ways: Sequence[DecodingSettings]) -> list[DecodingSettings]:
+        """One: nothing is written."""
+        return list(ways[:1])
+
+    def speak(self, asked: Sequence[Asked], way: DecodingSettings, focus: FocusSettings | None) -> list[list[Written]]:
+        """See :class:`Voice`."""
+        return [[(text, {"strategy": NAME}) for text in self.replies[one.dialogue.id]] for one in asked]
 
 
 def _minus_score(one: Candidate) -> float:

@@ -125,6 +125,11 @@ class LanguageVoice(LocalVoice):
         """See :class:`LocalVoice`."""
         return [list(self._item(one, reply).reply) for one, reply in zip(asked, replies, strict=True)]
 
+    def likelihoods(self, asked: Sequence[Asked], replies: Sequence[str]) -> list[float]:
+        """See :class:`LocalVoice`."""
+        costs = self.lm.nats(self.reader, [self._item(one, reply) for one, reply in zip(asked, replies, strict=True)])
+        return [-nll / n for nll, n in costs]
+
     def piece(self, id: int) -> str:
         """See :class:`LocalVoice`."""
         return self.reader.decode([id])

@@ -237,6 +237,12 @@ class WeightSettings(Strict):
     predicted_intent: float = Field(0.0, description="Likewise, where the intent is predicted and not given.")
     mechanism: float = Field(0.2, description="Expected level of EPITOME's mechanisms, mean of the three, in [0, 2].")
     side: float = Field(1.0, description="Log-probability that it is on the side of what is felt (nats, at most 0).")
+    information: float = Field(
+        0.0, description="What the conversation adds to the log-probability of a piece (nats); 0 = not computed."
+    )
+    contradiction: float = Field(
+        1.0, description="Minus the share of its statements that say the opposite of what the speaker said, in [-1, 0]."
+    )
     diversity: float = Field(
         1.0, description="Minus the share of it that the listener, or it itself, said before, in [-1, 0]."
     )

@@ -9,6 +9,8 @@
 | ``intent`` | log-probability of the wanted intent given it | nats, <= 0 | model ``intent``, an intent |
 | ``mechanism`` | expected level of EPITOME's mechanisms, mean over them | 0 to 2 | model ``mechanisms`` |
 | ``side`` | log-probability that it feels as pleasant or unpleasant as the speaker does | nats, <= 0 | perception |
+| ``information`` | what the conversation adds to the log-probability of a piece | nats | a local responder |
+| ``contradiction`` | minus the share of its statements that say the opposite of the speaker's | -1 to 0 | nothing |
 | ``diversity`` | minus the largest share of its word pairs that an earlier reply has | -1 to 0 | nothing |
 | ``length`` | minus the share by which it is shorter or longer than the bounds | <= 0 | nothing |
 
@@ -19,6 +21,7 @@ batch's last bits change no order. Ties go to the candidate that was written fir
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
@@ -29,9 +32,30 @@ from empatheia.metrics.word_forms import base_form, each_once
 from empatheia.text.words import tokenize_words
 from empatheia.understanding.words.questions import is_candidate
 
-TERMS = ("likelihood", "listener", "coverage", "knowledge", "intent", "mechanism", "side", "diversity", "length")
+TERMS = (
+    "likelihood",
+    "listener",
+    "coverage",
+    "knowledge",
+    "intent",
+    "mechanism",
+    "side",
+    "information",
+    "contradiction",
+    "diversity",
+    "length",
+)
 DECIMALS = 4
 _LEAST = 1e-12
+_STATEMENT = re.compile(
+    r"[.!;:,\n\u2014]+|\b(?:and|but|because|so|when|while|if|after|before|until|although|though|which|who)\b",
+    re.IGNORECASE,
+)
+_QUESTION = re.compile(r"[^.!?\n]*\?")
+_NEGATION = re.compile(
+    r"\b(?:not|never|no|nobody|nothing|none|nor|neither|without|cannot)\b|n['\u2019\u02bc]t\b", re.IGNORECASE
+)
+_SHARED, _SHARE = 2, 0.6  # content words two statements have in common, at least so many and that share of the reply's
 
 
 def coverage(reply: str, targets: Sequence[str]) -> float | None:
@@ -143,6 +167,61 @@ def side(felt: Mapping[str, float], said: Mapping[str, float]) -> float | None:
         return None
     one, other = _pleasant(felt), _pleasant(said)
     return math.log(max(one * other + (1 - one) * (1 - other), _LEAST))
+
+
+def information(given: float, alone: float) -> float:
+    """Pointwise mutual information of reply and conversation for each piece: what fits everything gains nothing.
+
+    After the maximum mutual information objective of Li et al., NAACL 2016 ("A diversity-promoting objective function
+    for neural conversation models").
+
+    Args:
+        given: Mean log-probability of a piece after the conversation, nats.
+        alone: Likewise after a greeting.
+
+    >>> information(-2.0, -3.5)
+    1.5
+    """
+    return given - alone
+
+
+def contradiction(reply: str, turns: Sequence[Turn]) -> float:
+    """Minus the share of a reply's statements that say of the same thing the opposite of what the speaker said.
+
+    Two statements are of the same thing if they have two content words, and most of the reply's, in common, in any
+    form; they are opposite if one alone is negated. Questions contradict nothing.
+
+    Args:
+        reply: Of the listener.
+        turns: The conversation; the speaker's are read.
+
+    >>> contradiction("I am glad you passed your test!", [Turn("speaker", "I have not passed my test.")])
+    -1.0
+    >>> contradiction("So you did not pass the test.", [Turn("speaker", "I have not passed my test.")])
+    0.0
+    """
+    said = [found for turn in turns if turn.role == "speaker" for found in _statements(turn.text)]
+    own = _statements(_QUESTION.sub(" ", reply))
+    wrong = 0
+    for words, is_negated in own:
+        alike = {denied for others, denied in said if _of_the_same(words, others)}
+        wrong += bool(alike) and is_negated not in alike
+    return -wrong / len(own) if wrong else 0.0
+
+
+def _statements(text: str) -> list[tuple[set[str], bool]]:
+    """Base forms of the content words of each statement that has one, and whether it is negated."""
+    out = []
+    for part in _STATEMENT.split(text):
+        words = {base_form(word) for word in words_of(part) if is_candidate(word) and not _NEGATION.search(word)}
+        if words:
+            out.append((words, _NEGATION.search(part) is not None))
+    return out
+
+
+def _of_the_same(words: set[str], others: set[str]) -> bool:
+    shared = len(words & others)
+    return shared >= _SHARED and shared >= _SHARE * len(words)
 
 
 def _pleasant(sides: Mapping[str, float]) -> float:

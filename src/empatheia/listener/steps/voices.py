@@ -116,6 +116,14 @@ class Voice(ABC):
             EndpointError: It is far away and gave no answer.
         """
 
+    def likelihoods(self, asked: Sequence[Asked], replies: Sequence[str]) -> list[float]:
+        """Mean log-probability of a piece of each reply, nats.
+
+        Raises:
+            DecodingError: It cannot score.
+        """
+        raise DecodingError(f"{self.name!r} gives no probabilities.")
+
     def score(self, asked: Sequence[Asked], replies: Sequence[str], focus: FocusSettings) -> list[Heard]:
         """What it hears in given replies, one for each conversation.
 
@@ -179,6 +187,11 @@ class LocalVoice(Voice):
                 for place, i in enumerate(batch):
                     out[i] += [(text, decoding.to_dict()) for text in texts[place * beams : (place + 1) * beams]]
         return out
+
+    def likelihoods(self, asked: Sequence[Asked], replies: Sequence[str]) -> list[float]:
+        """Mean log-probability of a piece of each reply and its end, nats, one for each conversation."""
+        plain = [replace(one, contrast=None) for one in asked]
+        return [heard.likelihood for heard in self.score(plain, replies, FocusSettings())]
 
     @torch.inference_mode()
     def score(self, asked: Sequence[Asked], replies: Sequence[str], focus: FocusSettings) -> list[Heard]:

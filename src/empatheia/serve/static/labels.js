@@ -30,6 +30,8 @@ export const TERMS = {
   intent: "does what was wanted",
   mechanism: "reacts, interprets, explores",
   side: "is on the side of the feeling",
+  information: "fits this conversation and not every one",
+  contradiction: "says nothing opposite to what was said",
   diversity: "does not repeat what was said",
   length: "is neither too short nor too long",
 };

@@ -54,6 +54,7 @@ TASKS = Registry(
         "perceive": "empatheia.training.tasks.perceive:PerceiveTask",
         "perceive_states": "empatheia.training.tasks.perceive_states:PerceiveStatesTask",
         "listen": "empatheia.training.tasks.listen:ListenTask",
+        "rank": "empatheia.training.tasks.rank:RankTask",
     },
 )
 """What a recipe's `task` names; each has its own `data` block (:data:`empatheia.config.DATA_CONFIGS`)."""

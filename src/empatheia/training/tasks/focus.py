@@ -29,7 +29,7 @@ from empatheia.training.initial_weights import started_from
 from empatheia.training.tasks.focus_contexts import FocusContexts
 from empatheia.training.tasks.focus_replies import S0, Point, Spoken, points_of, speak
 from empatheia.training.tasks.focus_speakers import Speaker, open_language_model, open_speaker
-from empatheia.training.tasks.reply_judges import Judges, Measurement, check_judges, kept, plain_words
+from empatheia.training.tasks.reply_judges import JudgedMeasurement, Judges, check_judges, kept, plain_words
 
 SYSTEM = "pragmatic_speaker"
 TESTED = ("coverage", "coverage_near", "listener_accuracy")
@@ -39,7 +39,7 @@ WHOLE_GRID = ", whole grid"
 """Ends the names of systems that stand for one kind of distractors at every alpha and beta."""
 
 
-class FocusTask(Measurement):
+class FocusTask(JudgedMeasurement):
     """Measures a responder with and without focus.
 
     Args:

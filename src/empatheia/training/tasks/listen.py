@@ -31,7 +31,7 @@ from empatheia.metrics.score import Score, Signature
 from empatheia.metrics.significance import adjusted, paired_permutation
 from empatheia.taxonomy import MECHANISMS
 from empatheia.training.evaluation import N_RESAMPLES, reply_scores
-from empatheia.training.tasks.reply_judges import Judges, Measurement, check_judges, kept, plain_words
+from empatheia.training.tasks.reply_judges import JudgedMeasurement, Judges, check_judges, kept, plain_words
 
 WHOLE = "whole"
 """Name of the listener that the recipe's `model` describes."""
@@ -61,7 +61,7 @@ class Answers:
     judged: Judged = field(default_factory=Judged)
 
 
-class ListenTask(Measurement):
+class ListenTask(JudgedMeasurement):
     """Measures a listener of five steps and its variants.
 
     Args:

@@ -135,12 +135,10 @@ class Measurement:
     Attributes:
         recipe: Without stages.
         model: Who speaks.
-        judges: Contexts and models that judge.
     """
 
     recipe: Recipe
     model: Any
-    judges: Judges
 
     def stage_data(self, stage: StageConfig) -> StageData:
         """Nothing is learnt.
@@ -157,6 +155,16 @@ class Measurement:
     def save(self, folder: Path) -> None:
         """The recipe; the models lie where it says."""
         (folder / "recipe.yaml").write_text(self.recipe.dump(), encoding="utf-8")
+
+
+class JudgedMeasurement(Measurement):
+    """A measurement of replies to drawn contexts.
+
+    Attributes:
+        judges: Contexts and models that judge.
+    """
+
+    judges: Judges
 
     def data_record(self) -> dict[str, Any]:
         """Counts of contexts, target words and distractors, and a checksum of all of them."""
