@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from empatheia.config import DecodingConfig, load_recipe, recipes_root
-from empatheia.errors import ConfigError, EndpointError
+from empatheia.errors import CheckpointError, ConfigError, EndpointError
 from empatheia.listener import LanguageListener, Listener
+from empatheia.training.language_model_card import package_language_model
 from empatheia.training.runner import run
 from empatheia.training.tasks.prompt import PromptRun, PromptTask
 from tiny_language_models import make_folder
@@ -144,3 +145,62 @@ def test_every_setting_of_decoding_is_passed_on():
     }  # fmt: skip
     sampled = DecodingConfig(strategy="sample", top_k=7, top_p=0.5, temperature=2.0).generate_settings()
     assert (sampled["do_sample"], sampled["top_k"], sampled["top_p"], sampled["temperature"]) == (True, 7, 0.5, 2.0)
+
+
+def test_a_tuned_model_is_packaged_without_its_base(tmp_path):
+    from safetensors.torch import load_file
+
+    base = make_folder(tmp_path / "base")
+    told = recipe("causal_lora", f"model.base={base}", "model.base_config=null", "stages.tune.epochs=1")
+    status = run(told, tmp_path / "runs", show_progress=False)
+    card = package_language_model(status.folder, tmp_path / "voice", "tiny-voice")
+    folder = tmp_path / "voice"
+    assert sorted(path.name for path in folder.iterdir() if not path.name.startswith(".")) == [
+        "README.md", "card.json", "config.json", "empatheia.json", "model.safetensors", "recipe.yaml",
+    ]  # fmt: skip
+    weights = load_file(folder / "model.safetensors")
+    assert weights and all("lora" in name and str(own.dtype) == "torch.float16" for name, own in weights.items())
+    text = (folder / "README.md").read_text()
+    assert card["metrics"]["ppl_word"]["value"] > 1 and "low-rank updates alone" in text and "tiny-voice" in text
+    listener, before = Listener.load(folder), Listener.load(status.folder / "checkpoint")
+    assert listener.name == "tiny-voice"
+    assert listener.prompt("I lost my dog.") == before.prompt("I lost my dog."), "the pieces are its base's"
+    assert isinstance(listener.respond("I lost my dog.", max_new_tokens=4).text, str)
+    with pytest.raises(CheckpointError, match="not finished"):
+        package_language_model(tmp_path, tmp_path / "x", "x")
+    untuned = run(
+        recipe("zero_shot", f"model.base={base}", "model.base_config=null"), tmp_path / "runs", show_progress=False
+    )
+    with pytest.raises(CheckpointError, match="learnt nothing"):
+        package_language_model(untuned.folder, tmp_path / "x", "x")
+
+
+def test_whole_conversations_and_another_corpus_are_learnt(tmp_path):
+    """As many replies as by themselves, in fewer items; what is hidden is the same in every run; only train has it."""
+    settings = ["data.extra=[everyday]", "data.train_limit=6", "data.valid_limit=2", "data.corpus=sample"]
+    template = make_folder(tmp_path / "base")
+    base = [f"model.base={template}", "model.base_config=null"]
+    alone = PromptTask(recipe("causal_lora", *settings, *base), tmp_path / "a")
+    whole = PromptTask(recipe("causal_lora", *settings, *base, "data.items=conversations"), tmp_path / "b")
+    singles, joined = alone.encode("train"), whole.encode("train")
+    assert len(joined) < len(singles) and len(alone.dialogues("train")) == 12
+    assert len(alone.dialogues("test")) == 2, "measured is the corpus alone"
+
+    def learnt(items):
+        labels = whole.reader.learning_batch(items)["labels"]
+        return int((labels != -100).sum())
+
+    assert learnt(joined) == learnt(singles)
+    told = [
+        "data.shown=[emotion]",
+        "data.hidden=0.5",
+        "data.items=conversations",
+        "model.wording.inline='{text} [{findings}]'",
+    ]
+    some = PromptTask(recipe("causal_lora", *settings, *base, *told), tmp_path / "c")
+    texts = [some.tokenizer.decode([*item.prompt, *(item.reply or ())]) for item in some.encode("train")]
+    n_shown, n_replies = sum(text.count("The speaker feels") for text in texts), len(some.examples("train"))
+    assert 0 < n_shown < n_replies
+    assert texts == [some.tokenizer.decode([*item.prompt, *(item.reply or ())]) for item in some.encode("train")]
+    valid = [some.tokenizer.decode([*item.prompt, *(item.reply or ())]) for item in some.encode("valid")]
+    assert sum(text.count("The speaker feels") for text in valid) == len(some.examples("valid"))

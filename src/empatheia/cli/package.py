@@ -11,7 +11,7 @@ from empatheia.cli.output import show
 
 
 def package(
-    run: Annotated[Path, typer.Argument(help="Finished run folder of a responder or a perception.")],
+    run: Annotated[Path, typer.Argument(help="Finished run folder of a responder, a language model or a perception.")],
     target: Annotated[Path, typer.Argument(help="New model folder.")],
     name: Annotated[str, typer.Option(help="What the model calls itself.")] = "empatheia-model",
     description: Annotated[str, typer.Option(help="First paragraph of the model card.")] = "",
@@ -26,13 +26,17 @@ def package(
 
     if not run.is_dir():  # told before torch is imported
         raise CheckpointError(f"there is no run folder {run}; name one that 'empatheia train' made.")
+    from empatheia.training.language_model_card import package_language_model
     from empatheia.training.perception_card import package_perception, score_rows
     from empatheia.training.release import metric_rows
     from empatheia.training.release import package as make
 
     recipe = run / "checkpoint" / "recipe.yaml"
-    if recipe.is_file() and read_yaml(recipe).get("task") in ("perceive", "perceive_states"):
+    task = read_yaml(recipe).get("task") if recipe.is_file() else None
+    if task in ("perceive", "perceive_states"):
         card = package_perception(run, target, name, description)
+    elif task == "prompt":
+        card = package_language_model(run, target, name, half=half, description=description)
     else:
         card = make(run, target, name, half=half, description=description)
     show(f"{target}: {card['parameters']:,} parameters, {card['licence']}")

@@ -298,7 +298,10 @@ class LanguageListener(BatchListener):
             return cls(_Remote(open_endpoint(config, **served)), manifest, **{**own, **options})
         with quiet_loading():
             model = load_pretrained(LanguageModel, folder).to(device)
-            reader = make_reader(config, model, load_tokenizer(folder))
+            has_pieces = (folder / "tokenizer.json").is_file() or (folder / "tokenizer_config.json").is_file()
+            reader = make_reader(
+                config, model, load_tokenizer(folder if has_pieces or not config.base else config.base)
+            )
         return cls(_Local(model, reader), manifest, **{**own, **options})
 
     @property

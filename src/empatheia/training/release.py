@@ -122,7 +122,7 @@ def package(run: Path, target: Path, name: str, *, half: bool = True, descriptio
     record_path = run / "metrics.json"
     if not record_path.is_file():
         raise CheckpointError(f"{run} has no metrics.json: the run is not finished; go on with `empatheia train`.")
-    _check_target(run, target)
+    check_target(run, target)
     record = read_record(record_path)
     card: dict[str, Any] = {}
 
@@ -148,7 +148,7 @@ def package(run: Path, target: Path, name: str, *, half: bool = True, descriptio
     return card
 
 
-def _check_target(run: Path, target: Path) -> None:
+def check_target(run: Path, target: Path) -> None:
     """Whether a model folder may be made there: not in a run, nor around one, nor in the place of something else.
 
     Raises:
