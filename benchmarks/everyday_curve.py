@@ -2,8 +2,8 @@
 
 Vectors of the newest turn and of the whole conversation (all-MiniLM-L6-v2, mean pooling), multinomial logistic
 regression with a fixed penalty; items are drawn at random, five draws a size. Counted on the valid part: a label that a
-careful reader accepts. The bundled perception learns the encoder, too, and is better; a linear layer shows the slope in a
-minute.
+careful reader accepts. The bundled perception learns the encoder, too, and is better; a linear layer shows the slope
+in a minute or two.
 
     python benchmarks/everyday_curve.py
 """
