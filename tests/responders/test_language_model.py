@@ -282,6 +282,28 @@ def test_only_the_reply_is_scored_and_as_the_network_itself_scores_it(kind):
     assert loss.loss.item() == pytest.approx(nll / n, rel=1e-5) and int(loss.counts["words"]) == n
 
 
+@pytest.mark.parametrize("kind", ["llama", "gpt2"])
+def test_the_output_layer_sees_the_pieces_of_replies_alone(kind):
+    """Loss and gradients are those of all logits; a model that scales its logits is not cut short."""
+    model, reader = build(kind, lora={"r": 2, "dropout": 0.0})
+    batch = reader.learning_batch([reader.encode(e, HINTS) for e in EXAMPLES])
+    found = {}
+    for is_plain in (True, False):
+        model.__dict__["_has_plain_head"] = is_plain
+        model.zero_grad()
+        out = model(**batch)
+        out.loss.backward()
+        gradients = [p.grad.clone() for name, p in sorted(model.named_parameters()) if is_adapter(name)]
+        found[is_plain] = (out.loss.item(), gradients, out.logits.numel())
+    assert found[True][0] == pytest.approx(found[False][0], rel=1e-6)
+    assert all(torch.allclose(a, b, atol=1e-6) for a, b in zip(found[True][1], found[False][1], strict=True))
+    assert found[True][2] < found[False][2]
+    del model.__dict__["_has_plain_head"]
+    assert model._has_plain_head
+    scaled = {**base_config("llama", reader.tokenizer), "model_type": "granite", "logits_scaling": 2.0}
+    assert not LanguageModel(LanguageModelConfig(base_config=scaled)).eval()._has_plain_head
+
+
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_a_batch_gives_what_singles_give(kind):
     model, reader = build(kind)

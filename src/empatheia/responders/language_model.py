@@ -14,6 +14,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
@@ -241,12 +242,17 @@ class LanguageModel(PreTrainedModel):
 
         Returns:
             ``losses["words"]``: mean nats a piece of reply, and their count; ``logits`` of what predicts the
-            (shifted) labels of the last pieces, shape ``(batch, kept, vocabulary)``.
+            (shifted) labels: of the last pieces, shape ``(batch, kept, vocabulary)``, or of the pieces of replies
+            alone, shape ``(pieces of replies, vocabulary)``, where the model allows that.
         """
-        logits, targets = self._scored(input_ids, attention_mask, labels, decoder_input_ids)
+        if labels is not None and self._has_plain_head:
+            logits, targets = self._scored_replies(input_ids, attention_mask, labels)
+        else:
+            logits, targets = self._scored(input_ids, attention_mask, labels, decoder_input_ids)
         if targets is None:
             return ResponderOutput(logits=logits)
-        nll = F.cross_entropy(logits.float().flatten(0, 1), targets.flatten(), ignore_index=IGNORED, reduction="sum")
+        rows = logits.float().reshape(-1, logits.shape[-1])
+        nll = F.cross_entropy(rows, targets.flatten(), ignore_index=IGNORED, reduction="sum")
         n = targets.ne(IGNORED).sum()
         losses = {"words": nll / n.clamp_min(1)}
         return ResponderOutput(loss=losses["words"], losses=losses, counts={"words": n}, logits=logits)
@@ -265,6 +271,31 @@ class LanguageModel(PreTrainedModel):
         n_kept = targets.shape[1] + 1  # the last position predicts nothing
         known |= {"logits_to_keep": n_kept} if self._keeps_last else {}
         return self.network(**known).logits[:, -n_kept:-1], targets
+
+    def _scored_replies(self, input_ids: Tensor, attention_mask: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits and labels of the pieces of replies alone: the output layer is a good part of a small model."""
+        body = getattr(self.network, self.network.base_model_prefix)
+        states = body(input_ids=input_ids, attention_mask=attention_mask.long(), use_cache=False).last_hidden_state
+        targets = labels[:, 1:]
+        learnt = targets.ne(IGNORED)
+        return self.network.get_output_embeddings()(states[:, :-1][learnt]), targets[learnt]
+
+    @cached_property
+    @torch.no_grad()
+    def _has_plain_head(self) -> bool:
+        """Whether logits are the output layer of the last states and nothing else (some models scale or cap them)."""
+        body = getattr(self.network, str(getattr(self.network, "base_model_prefix", "")), None)
+        head = self.network.get_output_embeddings() if self.config.form == "causal" else None
+        if body is None or body is self.network or head is None:
+            return False
+        was_training = self.network.training
+        self.network.eval()
+        try:
+            known = {"input_ids": torch.tensor([[0, 1, 2]], device=self.device), "use_cache": False}
+            logits, states = self.network(**known).logits, body(**known).last_hidden_state
+            return bool(torch.allclose(head(states).float(), logits.float(), rtol=1e-3, atol=1e-3))
+        finally:
+            self.network.train(was_training)
 
     @property
     def _keeps_last(self) -> bool:
