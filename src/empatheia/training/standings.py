@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from empatheia.errors import DataError
 from empatheia.metrics.mechanisms import EPITOME_PAPER

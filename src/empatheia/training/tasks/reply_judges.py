@@ -86,7 +86,7 @@ class Judges:
             self.data, self.folder, self.places.get("estimator"), self.places.get("masked"), self.device
         )
 
-    def data_record(self) -> dict[str, Any]:
+    def data_record(self) -> dict[str, object]:
         """Counts of contexts, target words and distractors, and a checksum of all of them."""
         data = self.data
         licence = LICENCES[data.corpus].licence if data.corpus in LICENCES else ""
@@ -158,12 +158,12 @@ class Measurement:
         """The recipe; the models lie where it says."""
         (folder / "recipe.yaml").write_text(self.recipe.dump(), encoding="utf-8")
 
-    def data_record(self) -> dict[str, Any]:
+    def data_record(self) -> dict[str, object]:
         """Counts of contexts, target words and distractors, and a checksum of all of them."""
         return self.judges.data_record()
 
 
-def kept(file: Path, facts: tuple[Any, ...], kind: type[Said], make: Callable[[], Said]) -> Said:
+def kept(file: Path, facts: tuple[object, ...], kind: type[Said], make: Callable[[], Said]) -> Said:
     """What ``make`` gives, out of a file if it was made before from the same facts: a stopped run goes on behind it.
 
     Args:
