@@ -8,12 +8,12 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
+from pydantic_core import ErrorDetails
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -76,7 +76,7 @@ class ApiError(HTTPException):
         self.param, self.code = param, code
 
     @property
-    def body(self) -> dict[str, Any]:
+    def body(self) -> dict[str, dict[str, str | None]]:
         """As it is sent."""
         kind = _TYPES.get(self.status_code, "invalid_request_error" if self.status_code < 500 else "server_error")
         return {"error": {"message": str(self.detail), "type": kind, "param": self.param, "code": self.code}}
@@ -129,7 +129,7 @@ async def _invalid(_: Request, error: Exception) -> JSONResponse:
     return fault_of(found).response()
 
 
-def fault_of(found: Sequence[Mapping[str, Any]]) -> ApiError:
+def fault_of(found: Sequence[ErrorDetails]) -> ApiError:
     """What pydantic found, the first of it, as an error for the client."""
     if not found:
         return ApiError(400, "the request cannot be read.", code="invalid_value")
@@ -149,7 +149,7 @@ def fault_of(found: Sequence[Mapping[str, Any]]) -> ApiError:
     return ApiError(400, f"{place or 'the body'}: {what} (found {shown}).", param=place or None, code="invalid_value")
 
 
-def _place_of(loc: Sequence[Any]) -> str:
+def _place_of(loc: Sequence[int | str]) -> str:
     """A field as a client writes it; where several forms are accepted, without their names.
 
     >>> _place_of(("body", "input", "list[ChatMessage]", 0, "role"))
