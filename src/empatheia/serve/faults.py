@@ -8,12 +8,12 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Mapping, Sequence
+from typing import TypedDict
 
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
-from pydantic_core import ErrorDetails
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -33,6 +33,22 @@ _FORMS = frozenset(["body", "query", "path", "str", "bool", "int", "float", "Ste
 """Parts of a place that name no field: where it was read, and which of several forms was tried."""
 _SHOWN = 300  # characters of a value that a message quotes
 _TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+
+
+class InvalidValue(TypedDict, total=False):
+    """What pydantic tells of a value that it does not accept.
+
+    Attributes:
+        type: Kind of fault.
+        loc: Where it stands, from the outside in.
+        msg: What is accepted.
+        input: The value.
+    """
+
+    type: str
+    loc: tuple[int | str, ...]
+    msg: str
+    input: object
 
 
 class FaultRecord(BaseModel):
@@ -129,7 +145,7 @@ async def _invalid(_: Request, error: Exception) -> JSONResponse:
     return fault_of(found).response()
 
 
-def fault_of(found: Sequence[ErrorDetails]) -> ApiError:
+def fault_of(found: Sequence[InvalidValue]) -> ApiError:
     """What pydantic found, the first of it, as an error for the client."""
     if not found:
         return ApiError(400, "the request cannot be read.", code="invalid_value")
