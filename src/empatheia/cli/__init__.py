@@ -16,13 +16,16 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import Any, cast
+from typing import TYPE_CHECKING, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from empatheia.errors import EmpatheiaError
 from empatheia.registry import nearest
+
+if TYPE_CHECKING:
+    from typer._click.core import Command  # what typer makes of a function; its own copy of click has no public name
 
 COMMANDS: dict[str, tuple[str, str]] = {
     # name: (where its function or sub-application is, one line of help)
@@ -80,17 +83,17 @@ HELP_FLAGS = {"help_option_names": ["-h", "--help"]}
 class LazyGroup(TyperGroup):
     """A group whose commands are entries of ``COMMANDS`` until one of them is called."""
 
-    def list_commands(self, ctx: Any) -> list[str]:
+    def list_commands(self, ctx: typer.Context) -> list[str]:
         """Names in the order of the table."""
         return list(COMMANDS)
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+    def get_command(self, ctx: typer.Context, cmd_name: str) -> TyperCommand | None:
         """A stand-in that knows its help line; None for an unknown name."""
         if cmd_name not in COMMANDS:
             return None
         return TyperCommand(cmd_name, short_help=COMMANDS[cmd_name][1], rich_markup_mode=None)
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+    def resolve_command(self, ctx: typer.Context, args: list[str]) -> tuple[str | None, Command, list[str]]:
         """Imports the command that is about to run."""
         name = args[0]
         if name not in COMMANDS and not name.startswith("-"):
@@ -99,7 +102,7 @@ class LazyGroup(TyperGroup):
         return name, load_command(str(name)), rest
 
 
-def load_command(name: str) -> Any:
+def load_command(name: str) -> Command:
     """Imports the command behind a name of ``COMMANDS``.
 
     Raises:

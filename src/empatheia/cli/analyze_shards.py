@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 from empatheia.cli.analyzed_rows import ROWS_PER_CHUNK, analyzed, plain_record
 from empatheia.cli.conversations import conversation_of
@@ -25,6 +25,10 @@ from empatheia.dialogue import Dialogue, Turn
 from empatheia.errors import ConfigError, DataError
 from empatheia.reading import UnreadableError, parse_json, read_record
 
+if TYPE_CHECKING:
+    from empatheia.listener import Listener
+
+T = TypeVar("T", "FileTask", "ShardTask")
 KINDS = (*SUFFIXES, ".parquet")
 OWN = ("row", "emotion", "probability", "causes", "uncertain", "error", "analysis")
 """Our columns, ``empatheia_NAME`` if the caller has one; ``analysis`` is what ``analyze --json`` prints."""
@@ -69,6 +73,25 @@ class ShardTask:
     batch_size: int
 
 
+class Analyzed(TypedDict):
+    """What ``analysis.json`` holds.
+
+    Attributes:
+        key: Of inputs, settings and code.
+        files, rows, bad, shards: How many; bad rows say why in their column ``error``.
+        problems: Of files that could not be read.
+        outputs: Names of the shards.
+    """
+
+    key: str
+    files: int
+    rows: int
+    bad: int
+    shards: int
+    problems: list[str]
+    outputs: list[str]
+
+
 def analyze_files(
     place: Path,
     out: Path,
@@ -80,7 +103,7 @@ def analyze_files(
     scheduler: str | None,
     say: Callable[[str], None],
     tell: Callable[[Progress], None],
-) -> dict[str, Any]:
+) -> Analyzed:
     """Analyses a file or all files of a folder.
 
     Returns:
@@ -118,7 +141,7 @@ def analyze_files(
             for number in range(made["shards"])
         ]
         parts = _each(own, analyze_shard, tasks, "analyze", tell)
-    record = {
+    record: Analyzed = {
         "key": whole,
         "files": len(files),
         "rows": sum(part["rows"] for part in parts),
@@ -158,17 +181,17 @@ def _names(files: Sequence[Path], place: Path) -> list[str]:
     return out
 
 
-def _finished(out: Path, key: str) -> dict[str, Any] | None:
+def _finished(out: Path, key: str) -> Analyzed | None:
     try:
         record = read_record(out / RESULT)
     except (OSError, UnreadableError):
         return None
     there = all((out / str(name)).is_file() for name in record.get("outputs", ()))
-    return record if record.get("key") == key and there else None
+    return Analyzed(**record) if record.get("key") == key and there else None
 
 
 def _each(
-    own: Workers, function: Callable[[Any], dict[str, Any]], tasks: Sequence[Any], stage: str, tell: Callable
+    own: Workers, function: Callable[[T], dict[str, Any]], tasks: Sequence[T], stage: str, tell: Callable
 ) -> list[dict[str, Any]]:
     import time
 
@@ -187,7 +210,7 @@ def _each(
 # -- rows ----------------------------------------------------------------------------------------------------
 
 
-def cut_file(task: FileTask) -> dict[str, Any]:
+def cut_file(task: FileTask) -> dict[str, object]:
     """Rows of a file as Parquet shards, with the caller's columns; a file that cannot be read has none and says why."""
     folder = Path(task.folder)
     if (made := is_made(folder / "cut", task.key)) is not None:
@@ -219,7 +242,7 @@ def _pairs(path: Path, column: str | None) -> Iterator[tuple[Row, dict[str, Any]
         return
     seen: list[dict[str, Any]] = []
 
-    def remembered(record: Any, name: str | None) -> str | Dialogue:
+    def remembered(record: object, name: str | None) -> str | Dialogue:
         seen[:] = [record] if isinstance(record, dict) else []
         return conversation_of(record, name)
 
@@ -247,7 +270,7 @@ def _write_rows(path: Path, pairs: Sequence[tuple[Row, dict[str, Any]]]) -> None
         arrow.parquet.write_table(arrow.table(columns), part, compression="zstd")
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
@@ -268,7 +291,7 @@ def _unpacked(text: str | None) -> str | Dialogue | None:
 
 
 @lru_cache(maxsize=1)
-def _listener(model: str) -> Any:
+def _listener(model: str) -> Listener:
     """One a process, on one thread."""
     import torch
 
@@ -278,7 +301,7 @@ def _listener(model: str) -> Any:
     return Listener.load(model)
 
 
-def analyze_shard(task: ShardTask) -> dict[str, Any]:
+def analyze_shard(task: ShardTask) -> dict[str, object]:
     """A shard's rows with what the plain command says of each."""
     out = Path(task.out)
     if (made := is_made(out, task.key)) is not None:

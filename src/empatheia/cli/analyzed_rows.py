@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from empatheia.cli.rows import Row, answer_each
 from empatheia.errors import DataError
 
 if TYPE_CHECKING:
-    from empatheia.dialogue import Understanding
+    from empatheia.dialogue import Dialogue, Understanding
     from empatheia.listener import Listener
 
 ROWS_PER_CHUNK = 2048
@@ -22,7 +22,7 @@ def analyzed(
     from empatheia.listener import as_dialogue
 
     faults: dict[int, str] = {}
-    good: list[Any] = []
+    good: list[Dialogue] = []
     for row in chunk:
         try:
             if row.error is not None or row.item is None:
@@ -38,7 +38,7 @@ def analyzed(
         yield row, faults[row.number] if row.number in faults else next(results)
 
 
-def plain_record(row: Row, result: Understanding | str, given: Sequence[str] = ()) -> dict[str, Any]:
+def plain_record(row: Row, result: Understanding | str, given: Sequence[str] = ()) -> dict[str, object]:
     """A row's result as it is written; ``given`` are the caller's columns that are kept."""
     identity = {} if row.id is None else {"id": row.id}
     identity |= {"cells": [dict(cells) for cells in row.cells]} if given else {}

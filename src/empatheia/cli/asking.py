@@ -20,6 +20,7 @@ from empatheia.listener.parts import BY_LISTENER, HELP_FROM, PART_MODELS, parse_
 if TYPE_CHECKING:
     from empatheia.analysis import Analysis
     from empatheia.cli.results import ResultFile
+    from empatheia.dialogue import Dialogue
     from empatheia.listener.analyzer import Analyzer
     from empatheia.reports.analysis_page import Report
 
@@ -280,7 +281,7 @@ def _asked(
     from empatheia.checkpoints.inputs import as_conversation
 
     faults: dict[int, str] = {}
-    good: list[Any] = []
+    good: list[Dialogue] = []
     for place, row in enumerate(chunk):
         try:
             if row.error is not None or row.item is None:

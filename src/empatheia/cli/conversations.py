@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from empatheia.cli.rows import Row, item_of, json_rows, read_lines, read_rows
 from empatheia.dialogue import ROLES, Dialogue, Turn
@@ -70,7 +70,7 @@ def _is_object(first: list[Row]) -> bool:
     return bool(first) and first[0].error is None and str(first[0].item).lstrip().startswith("{")
 
 
-def conversation_of(record: Any, column: str | None = None, speaker: str | None = None) -> str | Dialogue:
+def conversation_of(record: object, column: str | None = None, speaker: str | None = None) -> str | Dialogue:
     """What a JSON value asks to analyse: as :func:`empatheia.cli.rows.item_of`, with more ways to name who speaks.
 
     ``turns`` (or ``messages`` with ``content``) may name ``user`` and ``assistant``; ``system`` messages are left out.
@@ -100,7 +100,7 @@ def conversation_of(record: Any, column: str | None = None, speaker: str | None 
     return item_of({**record, "turns": named})
 
 
-def _plain_turn(turn: Any) -> Any:
+def _plain_turn(turn: object) -> object:
     """``content`` as ``text``; a role that is there and empty counts as none."""
     if not isinstance(turn, dict):
         return turn

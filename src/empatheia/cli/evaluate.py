@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
 from empatheia.cli.output import json_line, print_json, show
+
+if TYPE_CHECKING:
+    from empatheia.training.perception_card import PerceptionFolder
+    from empatheia.training.release import ModelFolder
+    from empatheia.training.tasks.prompt import PromptRun
 
 
 def evaluate(
@@ -50,7 +56,7 @@ def evaluate(
     show(published_text(model, metrics))
 
 
-def _opened(folder: Path) -> Any:
+def _opened(folder: Path) -> ModelFolder | PerceptionFolder | PromptRun:
     """A run folder or a model folder, ready to be measured."""
     from empatheia.config import read_yaml
     from empatheia.training.perception_card import PerceptionFolder
@@ -75,15 +81,16 @@ def _understanding(results: Path, as_json: bool) -> str:
     return to_text(found)
 
 
-def published_text(model: Any, metrics: dict[str, Any]) -> str:
+def published_text(model: ModelFolder | PerceptionFolder | PromptRun, metrics: Mapping[str, object]) -> str:
     """Our scores beside the row the recipe names, or a line that says there is none."""
+    from empatheia.metrics.earlier_records import is_score
     from empatheia.metrics.published import compare, published, to_text
     from empatheia.metrics.score import Score
 
     row = model.recipe.published
     if row is None:
         return "No published row: this recipe is not a published system."
-    ours = [Score.from_dict(value) for value in metrics.values() if "value" in value]
+    ours = [Score.from_dict(value) for value in metrics.values() if is_score(value)]
     printed = published(row.paper, row.table, row.row, row.setting, row.dataset)
     is_sample = model.recipe.data.corpus == "sample"
     verdicts = compare(ours, printed, dict.fromkeys(printed, "measured on the sample") if is_sample else {})

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from email.message import Message
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
-from typing import Any, cast
+from typing import cast
 
 _UNKNOWN = "not told; see its home page"
 _LONGEST = 60
 
 
-def licences(package: str = "empatheia") -> list[dict[str, Any]]:
+def licences(package: str = "empatheia") -> list[dict[str, str]]:
     """Name, version, licence of each installed package that ``package`` needs, its own extras included, by name."""
     found: dict[str, Distribution | None] = {}
     waiting = [package]

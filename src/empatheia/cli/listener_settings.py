@@ -142,7 +142,7 @@ def _writing(pairs: Sequence[str]) -> dict[str, Any]:
         return {}
     from empatheia.listener.steps.settings import check_settings
 
-    tree = check_overrides(pairs)
+    tree: dict[str, Any] = check_overrides(pairs)
     (way,) = check_settings(tree).express.decoding
     given = {name: getattr(way, name) for name in tree["express"]["decoding"]}
     if (n := given.pop("n", 1)) != 1:
@@ -165,7 +165,7 @@ def given_decoding(context: typer.Context) -> dict[str, Any]:
     return {name: context.params[name] for name in Decoding.__dataclass_fields__ if was_given(context, name)}
 
 
-def check_overrides(overrides: Sequence[str], tree: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def check_overrides(overrides: Sequence[str], tree: Mapping[str, object] | None = None) -> dict[str, object]:
     """The settings of a listener of five steps with these laid over them, as a plain tree.
 
     Args:

@@ -10,7 +10,7 @@ import json
 import re
 import sys
 from collections.abc import Container, Iterable, Iterator, Sequence
-from typing import IO, Any, cast
+from typing import IO, cast
 
 from empatheia.dialogue import Reply, Span, Turn, Understanding
 
@@ -29,12 +29,12 @@ _HIDDEN = re.compile(
 """Control characters, those that change the direction of writing, and halves of characters."""
 
 
-def json_line(record: Any) -> str:
+def json_line(record: object) -> str:
     """One JSON value on one line; text outside ASCII stays as it is, but for what :func:`visible` takes out."""
     return _HIDDEN.sub(_escaped, json.dumps(record, ensure_ascii=False))
 
 
-def print_json(record: Any, stream: IO[str] | None = None) -> None:
+def print_json(record: object, stream: IO[str] | None = None) -> None:
     """Prints :func:`json_line`."""
     stream = cast("IO[str]", stream or sys.stdout)
     stream.write(json_line(record) + "\n")

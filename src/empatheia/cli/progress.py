@@ -6,7 +6,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from empatheia.curation.run import Progress as ShardProgress
 
 SECONDS_BETWEEN = 30.0
 """Seconds between two lines where no bar can be drawn."""
@@ -25,11 +28,19 @@ def progress_bar(total: int | None, done: int) -> Iterator[Callable[[int], None]
         yield _lines(total, done)
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        ProgressColumn,
+        Task,
+        TextColumn,
+        TimeRemainingColumn,
+    )
     from rich.text import Text
 
     class Rate(ProgressColumn):
-        def render(self, task: Any) -> Text:
+        def render(self, task: Task) -> Text:
             return Text("" if task.speed is None else _rate(task.speed), style="progress.data.speed")
 
     columns = (TextColumn("analyzing"), BarColumn(), MofNCompleteColumn(), Rate(), TimeRemainingColumn())
@@ -58,13 +69,13 @@ def download_bar(total: int | None = None) -> Iterator[Callable[[int, int | None
         yield lambda done, size: progress.update(task, completed=done, total=size or total)
 
 
-def told_shards() -> Callable[[Any], None]:
+def told_shards() -> Callable[[ShardProgress], None]:
     """Tells on stderr how far work in shards is: each stage's first and last line, and one now and then."""
     from empatheia.cli.output import say
 
     told = 0.0
 
-    def tell(progress: Any) -> None:
+    def tell(progress: ShardProgress) -> None:
         nonlocal told
         now = time.monotonic()
         is_end = progress.done == progress.total

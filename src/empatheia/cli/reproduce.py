@@ -148,7 +148,7 @@ def _write(report: TableReport, out: Path, plots: bool) -> list[Path]:
         from empatheia.reports.curves import curves_chart, curves_of, read_curves
 
         for record in report.runs:
-            if (file := curves_of(Path(record["file"]))) is not None:
+            if (kept := record.get("file")) and (file := curves_of(Path(kept))) is not None:
                 run = f"{record['recipe']} {record['size']}, seed {record['seed']}"
                 stem = f"{name}-curves-{record['recipe'].replace('/', '-')}-{record['size']}-{record['seed']}"
                 chart = curves_chart({run: read_curves(file)})

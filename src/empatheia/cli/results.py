@@ -111,7 +111,7 @@ class ResultFile:
                 f" {self.remedy}"
             )
 
-    def finished(self, rows: Iterator[Row], read: Callable[[Any], Dialogue]) -> Iterator[dict[str, Any]]:
+    def finished(self, rows: Iterator[Row], read: Callable[[str | Dialogue], Dialogue]) -> Iterator[dict[str, Any]]:
         """The rows an interrupted run left, each checked against the input, which then stands at the next row.
 
         Args:
@@ -129,7 +129,7 @@ class ResultFile:
                 raise DataError(f"{self.partial} has {self.n_done:,} rows of another input ({where}). {self.remedy}")
             yield record
 
-    def write(self, record: dict[str, Any]) -> None:
+    def write(self, record: Mapping[str, object]) -> None:
         """Adds one row."""
         self._stream.write(json_line(record).encode("utf-8") + b"\n")
 
@@ -238,7 +238,7 @@ def model_mark(place: str | Path) -> str:
     return digest.hexdigest()[:16]
 
 
-def _turns(row: Row, read: Callable[[Any], Dialogue]) -> list[dict[str, str]] | None:
+def _turns(row: Row, read: Callable[[str | Dialogue], Dialogue]) -> list[dict[str, str]] | None:
     """A row's turns as a record holds them; None if the row cannot be used."""
     if row.error is not None or row.item is None:
         return None

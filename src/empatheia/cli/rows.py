@@ -10,13 +10,15 @@ import io
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO, TypeVar
 
 from empatheia.dialogue import ROLES, Dialogue, Turn
 from empatheia.errors import ConfigError, DataError, EmpatheiaError
 from empatheia.reading import UnreadableError, csv_reader, parse_json
 from empatheia.registry import nearest
 
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".txt")
 TEXT_COLUMNS = (
     "text",
@@ -53,7 +55,7 @@ class Row:
     number: int
     item: str | Dialogue | None
     error: str | None = None
-    id: Any = None
+    id: object = None
     fields: Mapping[str, str] | None = None
     cells: tuple[Mapping[str, str], ...] = ()
 
@@ -116,7 +118,7 @@ def read_rows(
     column: str | None = None,
     *,
     with_fields: bool = False,
-    read_item: Callable[[Any, str | None], str | Dialogue] | None = None,
+    read_item: Callable[[object, str | None], str | Dialogue] | None = None,
 ) -> Iterator[Row]:
     """Rows of a file, by its suffix.
 
@@ -157,7 +159,7 @@ def read_lines(stream: BinaryIO) -> Iterator[Row]:
 
 
 def json_rows(
-    lines: Iterator[Row], column: str | None, read_item: Callable[[Any, str | None], str | Dialogue]
+    lines: Iterator[Row], column: str | None, read_item: Callable[[object, str | None], str | Dialogue]
 ) -> Iterator[Row]:
     """Rows of JSON lines; see :func:`read_rows` for the arguments."""
     for line in lines:
@@ -175,7 +177,7 @@ def json_rows(
             yield Row(line.number, None, str(error))
 
 
-def _identity(record: Any) -> Any:
+def _identity(record: object) -> object:
     """A row's own id, which is written with its result.
 
     Raises:
@@ -187,7 +189,7 @@ def _identity(record: Any) -> Any:
     return identity
 
 
-def item_of(record: Any, column: str | None = None) -> str | Dialogue:
+def item_of(record: object, column: str | None = None) -> str | Dialogue:
     """What a JSON value asks to analyse.
 
     Args:
@@ -213,7 +215,7 @@ def item_of(record: Any, column: str | None = None) -> str | Dialogue:
     return record[name]
 
 
-def _turn_of(turn: Any, index: int) -> Turn:
+def _turn_of(turn: object, index: int) -> Turn:
     if isinstance(turn, str):
         return Turn(ROLES[index % 2], turn)
     if isinstance(turn, dict) and isinstance(turn.get("text"), str):
@@ -351,8 +353,10 @@ def _choose_column(names: list[str], column: str | None, where: str = "") -> str
 
 
 def answer_each(
-    ask: Callable[[list[Any], Callable[[int], None]], Iterable[Any]], items: list[Any], advance: Callable[[int], None]
-) -> list[Any]:
+    ask: Callable[[list[Item], Callable[[int], None]], Iterable[Answer]],
+    items: list[Item],
+    advance: Callable[[int], None],
+) -> list[Answer | str]:
     """Answers to all items at once, or what is wrong, as text, with those that cannot be answered.
 
     Where the call fails the items are asked half by half, so that one that cannot be answered fails alone.
@@ -373,7 +377,7 @@ def answer_each(
         n_told += n
         advance(n)
 
-    def answered(part: list[Any]) -> list[Any]:
+    def answered(part: list[Item]) -> list[Answer | str]:
         try:
             return list(ask(part, moved))
         except (OSError, EmpatheiaError) as error:

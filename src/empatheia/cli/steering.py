@@ -81,7 +81,7 @@ def in_five_steps(
 
     if isinstance(listener, FocusedListener):
         return listener
-    settings = check_overrides(overrides, {"name": listener.name})
+    settings: dict[str, Any] = check_overrides(overrides, {"name": listener.name})
     if "responders" in settings.get("express", {}):
         raise ConfigError(
             f"{listener.name} is named to answer; leave --set express.responders out, or --model, --system."

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, TypeGuard
+from typing import Any, Literal, Required, TypedDict, TypeGuard
 
 import yaml
 from pydantic import (
@@ -112,6 +112,19 @@ class StageConfig(Strict):
         return {name: value for name, value in handler(self).items() if value or name not in later}
 
 
+class GenerateSettings(TypedDict, total=False):
+    """Arguments of transformers' ``generate()`` that a recipe sets."""
+
+    max_new_tokens: Required[int]
+    do_sample: Required[bool]
+    no_repeat_ngram_size: int
+    top_k: int
+    top_p: float
+    temperature: float
+    num_beams: int
+    length_penalty: float
+
+
 class DecodingConfig(Strict):
     """How replies are made at evaluation."""
 
@@ -127,15 +140,15 @@ class DecodingConfig(Strict):
     length_penalty: float = Field(1.0, description="A beam's score is divided by its pieces to this power.")
     seed: int = 1024
 
-    def generate_settings(self) -> dict[str, Any]:
+    def generate_settings(self) -> GenerateSettings:
         """Arguments of ``generate()`` for the strategies that transformers knows: greedy, beam, sample."""
-        settings: dict[str, Any] = {"max_new_tokens": self.max_new_tokens, "do_sample": self.strategy == "sample"}
+        settings: GenerateSettings = {"max_new_tokens": self.max_new_tokens, "do_sample": self.strategy == "sample"}
         if self.no_repeat_ngram_size:
             settings["no_repeat_ngram_size"] = self.no_repeat_ngram_size
         if self.strategy == "sample":
-            settings |= {"top_k": self.top_k, "top_p": self.top_p, "temperature": self.temperature}
+            settings.update(top_k=self.top_k, top_p=self.top_p, temperature=self.temperature)
         elif self.strategy == "beam":
-            settings |= {"num_beams": self.num_beams, "length_penalty": self.length_penalty}
+            settings.update(num_beams=self.num_beams, length_penalty=self.length_penalty)
         return settings
 
 
@@ -205,7 +218,7 @@ class Recipe(Strict):
         return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True, width=110)
 
 
-def merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+def merge(base: Mapping[str, object], over: Mapping[str, object]) -> dict[str, object]:
     """``over`` laid on ``base``: dicts merge, lists of named dicts (stages) merge by name, all else replaces."""
     out = dict(base)
     for key, value in over.items():
@@ -226,7 +239,7 @@ def merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
     return out
 
 
-def _is_named(value: Any) -> TypeGuard[list[dict[str, Any]]]:
+def _is_named(value: object) -> TypeGuard[list[dict[str, Any]]]:
     return (
         isinstance(value, list)
         and bool(value)
@@ -234,7 +247,7 @@ def _is_named(value: Any) -> TypeGuard[list[dict[str, Any]]]:
     )
 
 
-def apply_override(tree: dict[str, Any], override: str) -> dict[str, Any]:
+def apply_override(tree: Mapping[str, object], override: str) -> dict[str, object]:
     """Sets ``a.b=value`` in a copy of a recipe tree; a stage is addressed by name: ``stages.joint.epochs=2``.
 
     Raises:
@@ -363,7 +376,7 @@ def load_recipe(
         ConfigError: Anything wrong, with the key, what was found, and the nearest accepted key.
     """
     path = find_recipe(path)
-    tree = read_recipe_tree(path)
+    tree: dict[str, Any] = read_recipe_tree(path)
     sizes = tree.pop("sizes", {})
     if not isinstance(sizes, dict) or set(sizes) - set(SIZES):
         raise ConfigError(f"{path}: `sizes` accepts {', '.join(SIZES)}; found {sizes if not sizes else [*sizes]}.")
@@ -480,7 +493,7 @@ def _read_tree(path: Path, below: tuple[Path, ...]) -> dict[str, Any]:
     return tree if base is None else merge(_read_tree(path.parent / base, (*below, path)), tree)
 
 
-def validate_recipe(tree: dict[str, Any], origin: str) -> Recipe:
+def validate_recipe(tree: Mapping[str, object], origin: str) -> Recipe:
     """A :class:`Recipe` from a plain tree; ``origin`` names the file in errors (see :func:`load_recipe`)."""
     try:
         recipe = Recipe.model_validate(tree)
@@ -526,7 +539,9 @@ def _check_stages(recipe: Recipe, origin: str) -> None:
             raise ConfigError(f"{origin}: {explain_invalid(problem, {}, accepted_data, f'{where}.data.')}") from None
 
 
-def explain_invalid(problem: ValidationError, tree: dict[str, Any], model: Any = Recipe, prefix: str = "") -> str:
+def explain_invalid(
+    problem: ValidationError, tree: Mapping[str, object], model: type[BaseModel] = Recipe, prefix: str = ""
+) -> str:
     """The first error of a validation on one line: the key, what was found, what is accepted, the nearest name.
 
     Args:
@@ -539,7 +554,8 @@ def explain_invalid(problem: ValidationError, tree: dict[str, Any], model: Any =
     first = next((error for error in errors if error["type"] == "extra_forbidden"), errors[0])
     parts = [str(part) for part in first["loc"]]
     if len(parts) > 1 and parts[0] == "stages":  # name the stage instead of counting it
-        named = tree["stages"][int(parts[1])]
+        stages = tree["stages"]
+        named = stages[int(parts[1])] if isinstance(stages, Sequence) else None
         if isinstance(named, dict) and parts[2:] != ["name"]:
             parts[1] = str(named.get("name", parts[1]))
     where = prefix + ".".join(parts)
@@ -547,21 +563,21 @@ def explain_invalid(problem: ValidationError, tree: dict[str, Any], model: Any =
         return f"{where}: {first['msg']} (found {first.get('input')!r})."
     for part in first["loc"][:-1]:
         if model is Recipe and part == "data":
-            model = DATA_CONFIGS.get(tree.get("task", "respond"), DataConfig)
+            model = DATA_CONFIGS.get(str(tree.get("task", "respond")), DataConfig)
         elif not isinstance(part, int):
             model = _class_of_field(model, part)
     known = list(model.model_fields)
     return f"unknown key {where!r}.{nearest(str(first['loc'][-1]), known)} Accepted here: {', '.join(known)}."
 
 
-def _class_of_field(model: Any, name: str) -> Any:
+def _class_of_field(model: type[BaseModel], name: str) -> type[BaseModel]:
     """The class of a field's value, or of those in it if it is a collection."""
     annotation = model.model_fields[name].annotation
     args = getattr(annotation, "__args__", ())
     return next(kind for kind in (annotation, *args) if isinstance(kind, type) and issubclass(kind, BaseModel))
 
 
-def validate_model_fields(fields: dict[str, Any], accepted: list[str], origin: str) -> None:
+def validate_model_fields(fields: Mapping[str, object], accepted: list[str], origin: str) -> None:
     """Checks the ``model:`` block of a recipe against a configuration class's own parameters.
 
     Raises:
@@ -574,7 +590,7 @@ def validate_model_fields(fields: dict[str, Any], accepted: list[str], origin: s
             )
 
 
-def stage_data_config(recipe: Recipe, over: dict[str, Any]) -> DataConfig:
+def stage_data_config(recipe: Recipe, over: Mapping[str, object]) -> DataConfig:
     """The recipe's data block with a stage's overrides.
 
     Raises:

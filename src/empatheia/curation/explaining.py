@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 from empatheia.curation.cleaning import Cleaner, CleaningCounts
 from empatheia.curation.dialogues import dialogues_of
@@ -289,7 +288,7 @@ def _why_cut(before: ScriptDialogue | None, after: ScriptDialogue) -> str:
     return f"{gap / 1000:.3f} s after the turn before" if gap >= 0 else f"times jump back by {-gap / 1000:.3f} s"
 
 
-def as_record(found: Explanation) -> dict[str, Any]:
+def as_record(found: Explanation) -> dict[str, object]:
     """For JSON."""
     from dataclasses import asdict
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from empatheia.curation.run import RESULT_FILE, settings_of
-from empatheia.curation.samples import corpus_files, sampled
+from empatheia.curation.samples import SampledDialogue, corpus_files, sampled
 from empatheia.curation.shards import rows_of
 from empatheia.curation.stages import ALL, EMOTIONAL, REST
 from empatheia.errors import DataError
@@ -266,5 +266,5 @@ def _samples(folder: Path) -> str:
     return out
 
 
-def _label_of(row: dict[str, Any], i: int) -> str:
+def _label_of(row: SampledDialogue, i: int) -> str:
     return f" <em>({safe(row['labels'][i])})</em>" if row["labels"] else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from empatheia.curation.global_steps import hash64
 from empatheia.curation.run import settings_of
@@ -16,12 +16,39 @@ from empatheia.errors import DataError
 PARTS = (EMOTIONAL, REST, ALL)
 
 
+class SampledDialogue(TypedDict):
+    """A row of a result, and which part and split it is in.
+
+    Attributes:
+        key, movie: Which dialogue, of which source.
+        turns: Its texts.
+        starts, ends: Times of each, in ms; None = not known.
+        n_tokens: Of all turns.
+        labels, label_probabilities, emotionalities: Of each turn; None where nothing was labelled.
+        emotionality: Of the dialogue; None where nothing was labelled.
+        part, split: Where it lies.
+    """
+
+    key: str
+    movie: str
+    turns: list[str]
+    starts: list[int | None]
+    ends: list[int | None]
+    n_tokens: int
+    labels: list[str] | None
+    label_probabilities: list[float] | None
+    emotionalities: list[float] | None
+    emotionality: float | None
+    part: str
+    split: str
+
+
 def corpus_files(folder: Path) -> list[tuple[str, str, Path]]:
     """Part, split and file of all files of a result, in order."""
     return [(path.parts[-3], path.parts[-2], path) for path in sorted((folder / "corpus").glob("*/*/shard-*.parquet"))]
 
 
-def sampled(folder: Path, n: int, part: str | None = None, seed: int = 0) -> Iterator[dict[str, Any]]:
+def sampled(folder: Path, n: int, part: str | None = None, seed: int = 0) -> Iterator[SampledDialogue]:
     """At most ``n`` dialogues of each part, whatever the shards.
 
     Raises:
@@ -36,7 +63,7 @@ def sampled(folder: Path, n: int, part: str | None = None, seed: int = 0) -> Ite
         raise DataError(f"no part {part!r} in {folder}; there is: {', '.join(there)}.")
     for own in there if part is None else [part]:
         rows = (
-            (hash64(f"{seed}/{row['key']}"), row["key"], {**row, "part": own, "split": split})
+            (hash64(f"{seed}/{row['key']}"), row["key"], SampledDialogue(**row, part=own, split=split))
             for one, split, path in files
             if one == own
             for row in rows_of(path)

@@ -14,16 +14,21 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from empatheia.errors import DataError, MissingDependencyError
 from empatheia.reading import UnreadableError, read_record
+
+if TYPE_CHECKING:
+    import numpy as np
+    from pyarrow import RecordBatch, Schema
 
 ROWS_AT_ONCE = 2048
 """Rows held in memory before they are written."""
 
 
-def pyarrow() -> Any:
+def pyarrow() -> ModuleType:
     """The package, or what to install.
 
     Raises:
@@ -46,7 +51,7 @@ def code_hash() -> str:
     return digest.hexdigest()[:16]
 
 
-def settings_hash(*parts: Any) -> str:
+def settings_hash(*parts: object) -> str:
     """16 hex digits of anything JSON can hold."""
     text = json.dumps(parts, sort_keys=True, ensure_ascii=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -79,7 +84,7 @@ def whole_file(path: Path) -> Iterator[Path]:
             part.unlink(missing_ok=True)
 
 
-def write_json(path: Path, record: Mapping[str, Any]) -> None:
+def write_json(path: Path, record: Mapping[str, object]) -> None:
     """A JSON file, whole or not at all."""
     with whole_file(path) as part:
         part.write_text(json.dumps(record, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
@@ -93,14 +98,14 @@ class RowWriter:
         schema: Of pyarrow.
     """
 
-    def __init__(self, path: Path, schema: Any) -> None:
+    def __init__(self, path: Path, schema: Schema) -> None:
         self._arrow = pyarrow()
         self._schema = schema
         self._writer = self._arrow.parquet.ParquetWriter(path, schema, compression="zstd")
-        self._rows: list[Mapping[str, Any]] = []
+        self._rows: list[Mapping[str, object]] = []
         self.n = 0
 
-    def add(self, row: Mapping[str, Any]) -> None:
+    def add(self, row: Mapping[str, object]) -> None:
         """One row."""
         self._rows.append(row)
         self.n += 1
@@ -116,7 +121,7 @@ class RowWriter:
     def __enter__(self) -> RowWriter:
         return self
 
-    def __exit__(self, kind: Any, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None:
             self._flush()
             self._writer.close()
@@ -135,7 +140,7 @@ def rows_of(path: Path, columns: Sequence[str] | None = None) -> Iterator[dict[s
         yield from batch.to_pylist()
 
 
-def batches_of(path: Path, columns: Sequence[str] | None = None) -> Iterator[Any]:
+def batches_of(path: Path, columns: Sequence[str] | None = None) -> Iterator[RecordBatch]:
     """Record batches of a Parquet file.
 
     Raises:
@@ -150,7 +155,7 @@ def batches_of(path: Path, columns: Sequence[str] | None = None) -> Iterator[Any
         raise UnreadableError(f"{path}: no whole Parquet file ({said}). Remove it and resume.") from None
 
 
-def column_of(path: Path, name: str) -> Any:
+def column_of(path: Path, name: str) -> np.ndarray:
     """A column of numbers as an array of numpy.
 
     Raises:
@@ -181,7 +186,9 @@ def is_made(path: Path, key: str) -> dict[str, Any] | None:
     return record
 
 
-def finish(path: Path, key: str, record: Mapping[str, Any], files: Sequence[Path] | None = None) -> dict[str, Any]:
+def finish(
+    path: Path, key: str, record: Mapping[str, object], files: Sequence[Path] | None = None
+) -> dict[str, object]:
     """Writes the manifest of files that have their final names.
 
     Args:
@@ -202,7 +209,7 @@ def finish(path: Path, key: str, record: Mapping[str, Any], files: Sequence[Path
     return out
 
 
-def outputs_mark(manifests: Sequence[Mapping[str, Any]]) -> str:
+def outputs_mark(manifests: Sequence[Mapping[str, object]]) -> str:
     """One hash for the outputs of several shards, whatever their order."""
     return settings_hash(sorted(json.dumps(one["sha256"], sort_keys=True) for one in manifests))
 

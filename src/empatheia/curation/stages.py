@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from empatheia.curation.shards import RowWriter, finish, pyarrow, rows_of, whole
 from empatheia.curation.sources import Source, by_film, reason_of
 from empatheia.errors import EmpatheiaError, MissingDependencyError
 from empatheia.reading import read_array
+
+if TYPE_CHECKING:
+    from pyarrow import Schema
 
 LABELLED_AT_ONCE = 2048
 """Utterances handed to a classifier in one go."""
@@ -60,7 +63,7 @@ class Task:
     weight: int = 1
 
 
-def run_task(task: Task) -> dict[str, Any]:
+def run_task(task: Task) -> dict[str, object]:
     """Does it and returns its manifest.
 
     Raises:
@@ -73,7 +76,7 @@ def run_task(task: Task) -> dict[str, Any]:
 # -- files to dialogues --------------------------------------------------------------------------------------
 
 
-def dialogue_schema() -> Any:
+def dialogue_schema() -> Schema:
     """Columns of a shard of dialogues."""
     arrow = pyarrow()
     return arrow.schema(
@@ -91,7 +94,7 @@ def dialogue_schema() -> Any:
     )
 
 
-def make_dialogues(task: Task) -> dict[str, Any]:
+def make_dialogues(task: Task) -> dict[str, object]:
     """Selection, reading, turns, the 5-second rule and the local cleaning of a shard's files, one at a time."""
     settings, path = task.settings, Path(task.out)
     most = settings.read.most_mb << 20
@@ -177,7 +180,7 @@ def _row(one: ScriptDialogue) -> dict[str, Any]:
 # -- labels --------------------------------------------------------------------------------------------------
 
 
-def labelled_schema() -> Any:
+def labelled_schema() -> Schema:
     """Columns of a shard of labelled dialogues."""
     arrow = pyarrow()
     return arrow.schema(
@@ -196,7 +199,7 @@ def labelled_schema() -> Any:
     )
 
 
-def label_dialogues(task: Task) -> dict[str, Any]:
+def label_dialogues(task: Task) -> dict[str, object]:
     """Keeps the dialogues that the global steps kept, and labels their utterances if there is a classifier."""
     settings, path = task.settings, Path(task.out)
     dialogues, mask = map(Path, task.inputs)
@@ -211,7 +214,7 @@ def label_dialogues(task: Task) -> dict[str, Any]:
                 counts["turns"] += len(row["turns"])
                 counts["tokens"] += row["n_tokens"]
                 writer.add(row)
-    record: dict[str, Any] = {"counts": dict(counts)}
+    record: dict[str, object] = {"counts": dict(counts)}
     if labeller is not None:
         record |= {"classifier": labeller.name, "labels": labeller.labels, "engine": settings.label.engine}
         record |= {"measure": measure_of(labeller.labels)}
@@ -261,7 +264,7 @@ EMOTIONAL, REST, ALL = "edos", "os", "all"
 """The most emotional dialogues, the others, and all of them where nothing was ranked."""
 
 
-def write_corpus(task: Task) -> dict[str, Any]:
+def write_corpus(task: Task) -> dict[str, object]:
     """Parts and splits of a shard, each a file ``PART/SPLIT/shard-NNNNN.parquet``; only those that have rows."""
     path, settings = Path(task.out), task.settings
     threshold, tied = task.facts.get("threshold"), frozenset(task.facts.get("tied", ()))

@@ -11,11 +11,16 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from empatheia.curation.shards import code_hash
 from empatheia.errors import ConfigError, DataError, EmpatheiaError, MissingDependencyError
 
+if TYPE_CHECKING:
+    from distributed import Client, KilledWorker
+
+T = TypeVar("T")
+R = TypeVar("R")
 CONNECT_SECONDS = 15
 TRIES = 3
 """How often a worker may die of a shard before it is given up."""
@@ -27,7 +32,7 @@ LOST_SECONDS = 60
 class Workers(Protocol):
     """Runs a function on tasks."""
 
-    def results(self, function: Callable[[Any], Any], tasks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+    def results(self, function: Callable[[T], R], tasks: Sequence[T]) -> Iterator[tuple[int, R | DiedError]]:
         """Place of each task and its result, or a :class:`DiedError`, as they come.
 
         Raises:
@@ -43,7 +48,7 @@ class DiedError(EmpatheiaError):
 class Here:
     """This process, one task after the other."""
 
-    def results(self, function: Callable[[Any], Any], tasks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+    def results(self, function: Callable[[T], R], tasks: Sequence[T]) -> Iterator[tuple[int, R | DiedError]]:
         """See :class:`Workers`."""
         for place, task in enumerate(tasks):
             yield place, function(task)
@@ -58,11 +63,11 @@ class OnDask:
             worker dies while it starts.
     """
 
-    def __init__(self, client: Any, revive: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, client: Client, revive: Callable[[], None] = lambda: None) -> None:
         self._client = client
         self._revive = revive
 
-    def results(self, function: Callable[[Any], Any], tasks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+    def results(self, function: Callable[[T], R], tasks: Sequence[T]) -> Iterator[tuple[int, R | DiedError]]:
         """See :class:`Workers`."""
         from distributed import KilledWorker
 
@@ -74,13 +79,12 @@ class OnDask:
                 yield place, found
         for place in suspects:  # Dask blames all that a dead worker held: alone, only the one that kills dies again
             for _, found in self._run(function, [tasks[place]]):
-                is_killed = isinstance(found, KilledWorker)
-                yield (
-                    place,
-                    DiedError("its worker died of it alone, of too little memory as a rule") if is_killed else found,
-                )
+                if isinstance(found, KilledWorker):
+                    yield place, DiedError("its worker died of it alone, of too little memory as a rule")
+                else:
+                    yield place, found
 
-    def _run(self, function: Callable[[Any], Any], tasks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+    def _run(self, function: Callable[[T], R], tasks: Sequence[T]) -> Iterator[tuple[int, R | KilledWorker]]:
         """Place of each task and its result, or that its workers died."""
         from distributed import CancelledError, KilledWorker, as_completed
 

@@ -100,7 +100,7 @@ class Judgement:
     cost: float | None
     agreement: tuple[Agreement, ...] = ()
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """JSON-ready; ``kind`` says that a model judged."""
         return {
             "kind": MARK,

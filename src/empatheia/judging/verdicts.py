@@ -134,7 +134,7 @@ class CriterionResult:
     kinds: Mapping[str, int]
     first_share: float | None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """JSON-ready."""
         return asdict(self)
 
@@ -291,12 +291,13 @@ class Agreement:
     people_percent: float | None
     n_raters: tuple[int, int]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """JSON-ready; an undefined kappa becomes None."""
         record = asdict(self)
-        return record | {
+        undefined = {
             key: None for key in ("kappa", "people_kappa") if record[key] is not None and math.isnan(record[key])
         }
+        return {**record, **undefined}
 
 
 def agreement(

@@ -31,7 +31,7 @@ from empatheia.config import SIZES
 from empatheia.corpora.licences import LICENCES
 from empatheia.errors import CheckpointError, ConfigError, EmpatheiaError, MissingResourceError
 from empatheia.metrics.published import DEFINITIONS, Published, other_settings, published
-from empatheia.metrics.records import check_record, measured_of
+from empatheia.metrics.records import RunRecord, check_record, measured_of
 from empatheia.metrics.score import Score
 from empatheia.reading import files_below, parse_json, read_record
 from empatheia.registry import nearest
@@ -278,9 +278,9 @@ def _cited(title: str, paragraphs: Sequence[str]) -> str:
     return f"{names}{' et al.' if reference['others'] else ''}, {reference['venue']}"
 
 
-def _records(results: Path | None) -> dict[str, dict[str, Any]]:
+def _records(results: Path | None) -> dict[str, RunRecord]:
     """The largest record of each recipe (smoke runs say nothing), the first seed of that size."""
-    best: dict[str, tuple[int, dict[str, Any]]] = {}
+    best: dict[str, tuple[int, RunRecord]] = {}
     for path in files_below(results, "*-seed*.json") if results is not None else ():
         try:
             record = check_record(read_record(path))

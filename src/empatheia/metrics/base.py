@@ -80,7 +80,7 @@ class Metric(ABC):
     def settings(self) -> Mapping[str, object]:
         """What defines the number; it goes into the signature, and only equal settings can be merged."""
 
-    def parts_of(self, sums: np.ndarray) -> dict[str, Any]:
+    def parts_of(self, sums: np.ndarray) -> Mapping[str, object]:
         """Numbers behind the value, from the sums over all items. Shape of ``sums``: (n_columns,)."""
         return {name: float(total) for name, total in zip(self.columns, sums, strict=True)}
 
@@ -132,7 +132,7 @@ class Metric(ABC):
             raise DataError(f"{self.name}: no items to score; call update() with at least one item first.")
         sums = self.statistics().sum(axis=0)
         value = float(self.value_at(np.ones((1, self.n_items)))[0])
-        parts = self.parts_of(sums)
+        parts = dict(self.parts_of(sums))
         if math.isnan(value):
             parts["note"] = self.note_of(sums)
         interval = self.interval(n_resamples, seed, confidence) if n_resamples else None

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -236,7 +236,7 @@ class BERTScore(Metric):
         hashes = {key: "no" if x is None else references_hash(sorted(x.items())) for key, x in marks.items()}
         return {"encoder": self.encoder, "layer": layer, "report": self.report, **hashes}
 
-    def parts_of(self, sums: np.ndarray) -> dict[str, Any]:
+    def parts_of(self, sums: np.ndarray) -> dict[str, float]:
         """The three means, pairs with an empty text."""
         means = {letter: float(self._mean(name, sums)) for name, letter in _LETTER.items()}
         return {**means, "n_empty": int(sums[4])}

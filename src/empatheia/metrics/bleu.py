@@ -105,12 +105,12 @@ class OverlapMetric(Metric):
         values = np.where(hyp_len == 0, 0.0, values)  # no output at all is worth nothing
         return np.where(ref_len == 0, np.nan, values)
 
-    def parts_of(self, sums: np.ndarray) -> dict[str, Any]:
+    def parts_of(self, sums: np.ndarray) -> dict[str, float]:
         """Precision of each order in percent, brevity penalty, lengths in tokens (corpus totals)."""
         matches, totals, _, hyp_len, ref_len = self._split(sums)
         with np.errstate(divide="ignore", invalid="ignore"):
             precisions = 100 * matches / totals
-        parts: dict[str, Any] = {f"precision_{i + 1}": float(p) for i, p in enumerate(precisions)}
+        parts: dict[str, float] = {f"precision_{i + 1}": float(p) for i, p in enumerate(precisions)}
         parts["brevity_penalty"] = float(brevity_penalty(hyp_len, ref_len)) if hyp_len else 0.0
         return {**parts, "hyp_len": int(hyp_len), "ref_len": int(ref_len)}
 
@@ -210,7 +210,7 @@ class AverageBLEU(OverlapMetric):
         """Mean over the four orders, in percent."""
         return np.mean(list(self._by_order(sums)), axis=0)
 
-    def parts_of(self, sums: np.ndarray) -> dict[str, Any]:
+    def parts_of(self, sums: np.ndarray) -> dict[str, float]:
         """Adds the four scores."""
         scores = {f"bleu_{n}": float(value) for n, value in enumerate(self._by_order(sums), start=1)}
         return {**scores, **super().parts_of(sums)}
@@ -269,7 +269,7 @@ class SentenceBLEU(OverlapMetric):
         """Adds the smoothing."""
         return {**super().settings(), "smooth": self.smoothing}
 
-    def parts_of(self, sums: np.ndarray) -> dict[str, Any]:
+    def parts_of(self, sums: np.ndarray) -> dict[str, float]:
         """Share of items that score 0, as a fraction."""
         return {"zero_share": float(sums[1] / sums[2])}
 

@@ -19,6 +19,8 @@ from empatheia.metrics.base import Metric, check_same_length
 from empatheia.metrics.classification import F1
 
 IGNORED = -100
+CauseWord = str | tuple[str, int]
+"""A word, or with its token index where :class:`CauseRecall` asks for it."""
 
 
 class EntailmentF1(F1):
@@ -116,7 +118,7 @@ class CauseF1(Metric):
         """What a unit is."""
         return {"level": self.level, "average": "micro"}
 
-    def parts_of(self, sums: np.ndarray) -> dict[str, Any]:
+    def parts_of(self, sums: np.ndarray) -> dict[str, float]:
         """Precision (NaN when nothing was marked), recall (NaN when nothing is causal), counts."""
         tp, fp, fn, n_units = (int(x) for x in sums)
         precision = tp / (tp + fp) if tp + fp else float("nan")
@@ -178,7 +180,7 @@ class CauseRecall(Metric):
         self.top_k, self.strict = top_k, strict
         self.name = f"cause_recall_top{top_k}" + ("_index" if strict == "index" else "_strict" if strict else "")
 
-    def update(self, ranked: Sequence[Sequence[Any]], gold: Sequence[Sequence[Any]]) -> None:
+    def update(self, ranked: Sequence[Sequence[CauseWord]], gold: Sequence[Sequence[CauseWord]]) -> None:
         """Adds utterances.
 
         Args:
@@ -207,7 +209,7 @@ class CauseRecall(Metric):
         """Number of guesses and how words are matched."""
         return {"top": self.top_k, "match": "index" if self.strict == "index" else "strict" if self.strict else "affix"}
 
-    def parts_of(self, sums: np.ndarray) -> dict[str, Any]:
+    def parts_of(self, sums: np.ndarray) -> dict[str, float]:
         """Best possible value for this k, in percent."""
         return {"ceiling": 100 * float(sums[1] / sums[2])}
 

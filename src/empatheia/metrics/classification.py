@@ -49,7 +49,7 @@ def label_indices(metric: str, values: Sequence[Label] | np.ndarray, labels: Seq
         raise DataError(f"{metric}: label {error.args[0]!r} is not one of the {len(labels)} known: {shown}.") from None
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Label) -> Label:
     return value.item() if isinstance(value, np.generic) else value
 
 
@@ -76,7 +76,9 @@ class Accuracy(Metric):
         self.top_k = top_k
         self.name = "accuracy" if top_k == 1 else f"accuracy_top{top_k}"
 
-    def update(self, predicted: Sequence[Any] | np.ndarray, gold: Sequence[Label] | np.ndarray) -> None:
+    def update(
+        self, predicted: Sequence[Label] | Sequence[Sequence[Label]] | np.ndarray, gold: Sequence[Label] | np.ndarray
+    ) -> None:
         """Adds items.
 
         Args:
@@ -133,7 +135,9 @@ class BatchMeanAccuracy(Accuracy):
         super().__init__()
         self.name = "accuracy_batch_mean"
 
-    def update(self, predicted: Sequence[Any] | np.ndarray, gold: Sequence[Label] | np.ndarray) -> None:
+    def update(
+        self, predicted: Sequence[Label] | Sequence[Sequence[Label]] | np.ndarray, gold: Sequence[Label] | np.ndarray
+    ) -> None:
         """Adds one batch of labels; see ``Accuracy.update``. An empty batch adds nothing."""
         if check_same_length(self.name, predicted=predicted, gold=gold):
             hits = self._hits(predicted, gold)
@@ -208,10 +212,10 @@ class F1(Metric):
         average = self.average if of is None else f"class-{of}"
         return {"average": average, "report": self.report, "labels": references_hash(enumerate(self.labels))}
 
-    def parts_of(self, sums: np.ndarray) -> dict[str, Any]:
+    def parts_of(self, sums: np.ndarray) -> dict[str, float]:
         """The three averages, F1 of each class, gold items of each class."""
         _, predicted, gold = np.split(sums, 3)
-        parts: dict[str, Any] = {key: self.scale * float(x) for key, x in self._average(sums).items()}
+        parts: dict[str, float] = {key: self.scale * float(x) for key, x in self._average(sums).items()}
         for label, f1, count in zip(self.labels, self._by_class(sums)["f1"], gold, strict=True):
             parts[f"f1:{label}"], parts[f"gold:{label}"] = self.scale * float(f1), int(count)
         return {**parts, "n_never_predicted": int(((predicted == 0) & (gold > 0)).sum())}
@@ -292,7 +296,7 @@ class Confusion(Metric):
         """A fingerprint of the label set."""
         return {"labels": references_hash(enumerate(self.labels))}
 
-    def parts_of(self, sums: np.ndarray) -> dict[str, Any]:
+    def parts_of(self, sums: np.ndarray) -> dict[str, object]:
         """The table and its largest cells off the diagonal."""
         n = len(self.labels)
         truth, guess = self.statistics()[:, 2:].astype(np.int64).T
@@ -332,7 +336,7 @@ class CalibrationError(Metric):
         self.n_bins = n_bins
         self.columns = tuple(f"{kind}_{b}" for kind in ("confidence", "correct", "n") for b in range(n_bins))
 
-    def update(self, confidences: Sequence[float] | np.ndarray, correct: Sequence[Any] | np.ndarray) -> None:
+    def update(self, confidences: Sequence[float] | np.ndarray, correct: Sequence[int] | np.ndarray) -> None:
         """Adds items.
 
         Args:

@@ -8,7 +8,6 @@ list for every system compared.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -87,7 +86,7 @@ class Coverage(Metric):
         """What makes two words the same."""
         return {"forms": self.forms, "tok": self.tokenizer}
 
-    def parts_of(self, sums: np.ndarray) -> dict[str, Any]:
+    def parts_of(self, sums: np.ndarray) -> dict[str, float]:
         """Means over replies with targets; the pooled share in percent."""
         _, hits, targets, n, n_items = (float(total) for total in sums)
         nan = float("nan")

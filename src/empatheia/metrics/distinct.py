@@ -13,7 +13,7 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from statistics import NormalDist
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 
@@ -150,7 +150,7 @@ class CorpusDistinct(_Distinct):
         """Adds the joining of words."""
         return {**super().settings(), "concat": "yes" if self.concat else "no"}
 
-    def parts_of(self, sums: np.ndarray) -> dict[str, Any]:
+    def parts_of(self, sums: np.ndarray) -> dict[str, float]:
         """Counts of types and of n-grams, mean reply length in tokens, number of different replies (as texts)."""
         ids, _ = self._types()
         return {

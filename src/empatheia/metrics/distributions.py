@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -118,7 +118,7 @@ class LabelShares(Metric):
         """A fingerprint of the label set."""
         return {"labels": references_hash(enumerate(self.labels))}
 
-    def parts_of(self, sums: np.ndarray) -> dict[str, Any]:
+    def parts_of(self, sums: np.ndarray) -> dict[str, float]:
         """Shares as fractions (NaN when all weights are 0), entropy, labels that occur."""
         with np.errstate(divide="ignore", invalid="ignore"):
             shares = sums / sums.sum()
@@ -190,7 +190,7 @@ class DistributionDistance(Metric):
         """Measure, smoothing, a fingerprint of the label set."""
         return {"measure": self.measure, "add": self.add, "labels": references_hash(enumerate(self.labels))}
 
-    def parts_of(self, sums: np.ndarray) -> dict[str, Any]:
+    def parts_of(self, sums: np.ndarray) -> dict[str, float]:
         """The three measures; labels that only the replies, or only the gold replies, have."""
         predicted, gold = np.split(sums, 2)
         only = {"n_only_predicted": int(((predicted > 0) & (gold == 0)).sum())}

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeGuard
 
 from empatheia.metrics.rows import LEVEL, Measured, ScoreRow, TestRow
 from empatheia.metrics.score import Score
+from empatheia.metrics.significance import ComparisonRecord
 from empatheia.taxonomy import MECHANISMS
 
 _FOLD = re.compile(r"fold(\d) (pairs|spans), threshold (.*)")
@@ -24,7 +25,7 @@ _PAIRS |= {"entailment_f1_macro": "macro_f1"}
 _SPANS = {f"span_{name}": name for name in ("em_pos", "f1_pos", "f1_pos_nested", "f1_neg", "f1", "f1_nested")}
 
 
-def measured_by_names(metrics: Mapping[str, Any]) -> Measured:
+def measured_by_names(metrics: Mapping[str, object]) -> Measured:
     """Named scores as rows; nothing is lost, and the rows keep the order of the names.
 
     Args:
@@ -36,7 +37,7 @@ def measured_by_names(metrics: Mapping[str, Any]) -> Measured:
     for name, value in metrics.items():
         if is_score(value):
             found.rows.append(_row(name, value, whose if is_grid else ""))
-        elif fold := _FOLD.fullmatch(name):
+        elif (fold := _FOLD.fullmatch(name)) and isinstance(value, Mapping):
             labels = {"fold": fold.group(1), "of": fold.group(2), "threshold": fold.group(3)}
             found.rows.extend(_fold_rows(labels, value))
             found.facts[name] = {key: own for key, own in value.items() if key != "scores"}
@@ -60,7 +61,7 @@ def _add_group(found: _Found, name: str, value: Mapping[str, Any], whose: str) -
     """Adds tests between systems, one comparison, several scores under one name, or facts."""
     if name == "tests":
         found.tests.extend(_system_test(told, result, whose) for told, result in value.items())
-    elif "difference" in value and name.count(": ") == 2:
+    elif _is_comparison(value) and name.count(": ") == 2:
         place, pair, metric = name.split(": ")
         ours, _, other = pair.partition(" - ")
         found.tests.append(TestRow(metric, {"set": place, "method": ours}, other, value))
@@ -71,18 +72,22 @@ def _add_group(found: _Found, name: str, value: Mapping[str, Any], whose: str) -
         found.facts[name] = value
 
 
-def is_score(value: object) -> bool:
+def _is_comparison(value: Mapping[str, object]) -> TypeGuard[ComparisonRecord]:
+    return "difference" in value
+
+
+def is_score(value: object) -> TypeGuard[Mapping[str, object]]:
     """Whether a value is a score and not a fact."""
     return isinstance(value, Mapping) and "value" in value and "unit" in value
 
 
-def score_of(metric: str, value: Mapping[str, Any]) -> Score:
+def score_of(metric: str, value: Mapping[str, object]) -> Score:
     """A score as it was written; what an old record left out is empty."""
     whole = {"n": 0, "higher_is_better": None, **value, "name": metric}
     return Score.from_dict(whole | {"n": whole["n"] or 0, "signature": whole.get("signature") or ""})
 
 
-def _row(name: str, value: Mapping[str, Any], whose: str) -> ScoreRow:
+def _row(name: str, value: Mapping[str, object], whose: str) -> ScoreRow:
     prefix, _, metric = name.rpartition(": ")
     labels: dict[str, str] = {}
     if whose and prefix:
@@ -113,7 +118,7 @@ def _fold_rows(labels: Mapping[str, str], value: Mapping[str, Any]) -> Iterator[
         yield ScoreRow(metric, score_of(metric, score), labels)
 
 
-def _system_test(name: str, result: Mapping[str, Any], whose: str) -> TestRow:
+def _system_test(name: str, result: ComparisonRecord, whose: str) -> TestRow:
     metric, _, rest = name.partition(": ")
     ours, _, other = rest.rpartition(" against ")
     return TestRow(metric, {whose: ours}, other, result)

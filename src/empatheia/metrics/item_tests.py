@@ -40,7 +40,7 @@ class ItemTest:
     degrees: float | None
     n: tuple[int, int]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """JSON-ready data."""
         return asdict(self)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -65,7 +65,7 @@ class ReplyLength(Metric):
         """What is counted."""
         return {"of": self.of, "tok": self.tokenizer}
 
-    def parts_of(self, sums: np.ndarray) -> dict[str, Any]:
+    def parts_of(self, sums: np.ndarray) -> dict[str, float]:
         """The distribution."""
         lengths = self.statistics()[:, 0]
         spread = float(lengths.std(ddof=1)) if len(lengths) > 1 else float("nan")

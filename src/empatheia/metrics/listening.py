@@ -6,7 +6,6 @@ The paper measures coverage only; this score asks the question its listener L0 a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -67,6 +66,6 @@ class ListenerAccuracy(Metric):
         """Who listened, and to what it was told from."""
         return {"worlds": self.n_worlds, "listener": self.listener, "distractors": self.distractors}
 
-    def parts_of(self, sums: np.ndarray) -> dict[str, Any]:
+    def parts_of(self, sums: np.ndarray) -> dict[str, float]:
         """Chance level."""
         return {"chance": 100 / self.n_worlds}

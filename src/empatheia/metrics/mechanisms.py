@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -134,7 +134,7 @@ class RationaleF1(Metric):
         """Threshold of the overlap, for ``iou_f1``."""
         return {"report": self.report, "iou": 0.5 if self.report == "iou_f1" else None}
 
-    def parts_of(self, sums: np.ndarray) -> dict[str, Any]:
+    def parts_of(self, sums: np.ndarray) -> dict[str, float]:
         """All three scores in percent."""
         return {name: 100 * float(sums[i] / sums[-1]) for i, name in enumerate(self.columns[:-1])}
 

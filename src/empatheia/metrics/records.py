@@ -6,7 +6,7 @@ import logging
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Required, TypedDict, cast
 
 from empatheia.errors import DataError
 from empatheia.metrics.earlier_records import measured_by_names
@@ -24,19 +24,53 @@ _FIELDS: Mapping[str, Any] = {
 logger = logging.getLogger("empatheia.records")
 
 
-def read_records(results: Path) -> list[dict[str, Any]]:
+class RunRecord(TypedDict, total=False):
+    """What a run folder's ``metrics.json`` holds, once :func:`check_record` has seen it.
+
+    Attributes:
+        recipe, size, seed: Whose run it is.
+        metrics: Scores and facts as they were written; read them through :func:`measured_of`.
+        measured: The same as rows.
+        note: Of the recipe, for who reads the numbers.
+        environment: Versions, processor, commit.
+        data: Counts and checksums of what was learnt from.
+        stages: What each stage of training took and reached.
+        start: The run whose weights it began with.
+        overrides: What ``--set`` gave.
+        training_seconds: In seconds, of this run alone.
+        parameters: Numbers in the network.
+        file: Where the record was read.
+    """
+
+    recipe: Required[str]
+    size: Required[str]
+    seed: Required[int]
+    metrics: Required[dict[str, Any]]
+    measured: Required[Measured]
+    note: str | None
+    environment: dict[str, Any] | None
+    data: dict[str, Any] | None
+    stages: dict[str, Any] | None
+    start: dict[str, Any] | None
+    overrides: list[str] | None
+    training_seconds: float | None
+    parameters: float | None
+    file: str
+
+
+def read_records(results: Path) -> list[RunRecord]:
     """All whole records under a folder, by recipe, size and seed; what is none is told and left out."""
     records = whole_records(files_below(results, "*-seed*.json"))
     return [record for _, record in sorted(records, key=lambda found: record_key(found[1]))]
 
 
-def whole_records(files: Iterable[Path]) -> list[tuple[Path, dict[str, Any]]]:
+def whole_records(files: Iterable[Path]) -> list[tuple[Path, RunRecord]]:
     """The records of files, in that order; a file that holds none is told and left out.
 
     Raises:
         DataError: There are files, and none of them holds a record.
     """
-    found: list[tuple[Path, dict[str, Any]]] = []
+    found: list[tuple[Path, RunRecord]] = []
     faults = []
     for file in files:
         try:
@@ -50,18 +84,27 @@ def whole_records(files: Iterable[Path]) -> list[tuple[Path, dict[str, Any]]]:
     return found
 
 
-def measured_of(record: Mapping[str, Any]) -> Measured:
-    """What a run measured, as rows; taken from the record's names once where :func:`check_record` has seen it."""
+def measured_of(record: RunRecord | Mapping[str, object]) -> Measured:
+    """What a run measured, as rows; taken from the record's names once where :func:`check_record` has seen it.
+
+    Raises:
+        DataError: The record's metrics are no object.
+    """
     found = record.get("measured")
-    return found if isinstance(found, Measured) else measured_by_names(record.get("metrics", {}))
+    if isinstance(found, Measured):
+        return found
+    metrics = record.get("metrics", {})
+    if not isinstance(metrics, Mapping):
+        raise DataError(f"metrics is {metrics!r:.60}; accepted: an object of named scores. Make the run anew.")
+    return measured_by_names(metrics)
 
 
-def record_key(record: Mapping[str, Any]) -> tuple[str, str, int]:
+def record_key(record: RunRecord) -> tuple[str, str, int]:
     """Recipe, size and seed."""
     return record["recipe"], record["size"], record["seed"]
 
 
-def check_record(record: dict[str, Any]) -> dict[str, Any]:
+def check_record(record: Mapping[str, object]) -> RunRecord:
     """The record with its scores as rows, if its fields and scores are of the kinds that tables and pages read.
 
     Raises:
@@ -73,8 +116,10 @@ def check_record(record: dict[str, Any]) -> dict[str, Any]:
             raise ValueError(f"{name} is {value!r:.60}")
     if record["size"] not in SIZES:
         raise ValueError(f"size is {record['size']!r:.60}; accepted: {', '.join(SIZES)}")
-    _check_scores(record["metrics"], "")
-    return record | {"measured": measured_of(record)}
+    whole = cast("RunRecord", {**record})  # each of its fields has been looked at
+    _check_scores(whole["metrics"], "")
+    whole["measured"] = measured_of(record)
+    return whole
 
 
 def _check_scores(metrics: Mapping[str, Any], prefix: str) -> None:

@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import partial
 from statistics import NormalDist
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 
@@ -180,7 +180,7 @@ class DuplicateReplies(AcrossReplies):
         n_twice = np.count_nonzero(size > 1)
         return 100 * (n_twice - np.where(size > 2, 1, np.where(size == 2, 2, 0))) / (len(groups) - 1)
 
-    def parts_of(self, sums: np.ndarray) -> dict[str, Any]:
+    def parts_of(self, sums: np.ndarray) -> dict[str, float | str]:
         """Different replies, the most frequent reply, its share in percent."""
         counts = np.bincount(self._groups())
         texts = list(dict.fromkeys(map(tuple, self._replies)))
@@ -226,7 +226,7 @@ class Vocabulary(AcrossReplies):
         lost = np.bincount(owners[only_here], minlength=self.n_items)
         return len(np.unique(words)) - lost.astype(float)
 
-    def parts_of(self, sums: np.ndarray) -> dict[str, Any]:
+    def parts_of(self, sums: np.ndarray) -> dict[str, float]:
         """Counts."""
         all_words = [word for reply in self._replies for word in reply]
         counts = np.unique(all_words, return_counts=True)[1] if all_words else np.empty(0)

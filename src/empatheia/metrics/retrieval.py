@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -169,7 +169,7 @@ class HitsAtK(Metric):
         seed = {"seed": self.seed} if self.protocol == "blocks-shuffled" else {}
         return {"k": self.k, "candidates": self.n_candidates, "protocol": self.protocol, "ties": self.ties, **seed}
 
-    def parts_of(self, sums: np.ndarray) -> dict[str, Any]:
+    def parts_of(self, sums: np.ndarray) -> dict[str, float]:
         """Hits at 1, 3 and 10 in percent, mean reciprocal rank (a fraction), items with a tie."""
         hits = {f"hits_at_{k}": float(100 * sums[i] / sums[-1]) for i, k in ((1, 1), (2, 3), (3, 10))}
         return {**hits, "mean_reciprocal_rank": float(sums[4] / sums[-1]), "n_tied": int(sums[5])}

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from empatheia.metrics.score import Score
+from empatheia.metrics.significance import ComparisonRecord
 
 LABELS = (
     *("set", "fold", "of", "threshold", "method", "told", "turns", "protocol", "candidates", "system", "variant"),
@@ -75,7 +76,7 @@ class TestRow:
     metric: str
     labels: Mapping[str, str]
     against: str
-    result: Mapping[str, Any]
+    result: ComparisonRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,7 @@ class Measured:
         """Values of a label, each once, in their order."""
         return list(dict.fromkeys(row.labels[label] for row in self.rows if label in row.labels))
 
-    def test(self, metric: str, against: str | None, **labels: str) -> Mapping[str, Any] | None:
+    def test(self, metric: str, against: str | None, **labels: str) -> ComparisonRecord | None:
         """The comparison of what has these labels with another, or None."""
         same = (test for test in self.tests if (test.metric, test.against) == (metric, against))
         return next((test.result for test in same if dict(test.labels) == labels), None)

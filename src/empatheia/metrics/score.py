@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -82,6 +82,27 @@ def references_hash(references: Iterable[object]) -> str:
     return f"{int(hashes_of(references).sum()):016x}"[:12]
 
 
+class ScoreRecord(TypedDict):
+    """A :class:`Score` as JSON keeps it.
+
+    Attributes:
+        value: None = undefined (NaN); ``inf`` and ``-inf`` for what has no end.
+        interval: (low, high), written as ``value`` is; None without one.
+        parts: Numbers behind the value, written as it is, and tables of them.
+
+    The others are as in :class:`Score`.
+    """
+
+    name: str
+    value: float | str | None
+    unit: str
+    n: int
+    higher_is_better: bool | None
+    interval: list[float | str | None] | None
+    signature: str
+    parts: dict[str, object]
+
+
 @dataclass(frozen=True, slots=True)
 class Score:
     """One measured number.
@@ -121,7 +142,7 @@ class Score:
         interval = None if self.interval is None else (self.interval[0] * factor, self.interval[1] * factor)
         return replace(self, value=self.value * factor, unit=unit, interval=interval)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> ScoreRecord:
         """JSON-ready data: NaN becomes None, infinity the string ``inf``."""
         return {
             "name": self.name,

@@ -13,12 +13,26 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from math import comb
-from typing import Any, Literal
+from typing import Literal, NotRequired, TypedDict
 
 import numpy as np
 
 from empatheia.errors import ConfigError, DataError
 from empatheia.metrics.base import CHUNK_CELLS, Metric, bootstrap_weights, quantiles
+
+
+class ComparisonRecord(TypedDict):
+    """A :class:`Comparison` as JSON keeps it; see there. Records of earlier versions lack what is not required."""
+
+    metric: str
+    difference: float
+    p_value: float
+    interval: tuple[float, float] | None
+    n: int
+    n_resamples: int
+    method: str
+    n_runs: NotRequired[tuple[int, int]]
+    p_adjusted: NotRequired[float | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +63,9 @@ class Comparison:
     n_runs: tuple[int, int] = (1, 1)
     p_adjusted: float | None = None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> ComparisonRecord:
         """JSON-ready data."""
-        return asdict(self)
+        return ComparisonRecord(**asdict(self))
 
 
 def paired_permutation(a: Metric, b: Metric, n_resamples: int = 10_000, seed: int = 0) -> Comparison:

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 from functools import partial
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -131,7 +131,7 @@ class SpanF1(Metric):
         """Normalisation of the words."""
         return {"report": self.report, "norm": "none" if self.report in ("em_pos", "lcs_f1") else "squad"}
 
-    def parts_of(self, sums: np.ndarray) -> dict[str, Any]:
+    def parts_of(self, sums: np.ndarray) -> dict[str, float]:
         """All scores in percent; numbers of positives and negatives and how many were left empty."""
         scores = {name: 100 * float(value) for name, value in self._all(sums).items()}
         return {**scores, **{name: int(sums[i]) for i, name in enumerate(self.columns) if i > 3}}

@@ -78,9 +78,9 @@ class Report:
         self._models: dict[str, str] = {}
         self._missing: dict[str, Counter[str]] = {}
 
-    def add(self, record: Analysis | Mapping[str, Any]) -> None:
+    def add(self, record: Analysis | Mapping[str, object]) -> None:
         """Adds one analysis, its :meth:`Analysis.to_dict`, or a bad row (``row`` and ``error``)."""
-        plain = record.to_dict() if isinstance(record, Analysis) else dict(record)
+        plain: dict[str, Any] = record.to_dict() if isinstance(record, Analysis) else dict(record)
         if "error" in plain:
             self.n_bad += 1
             if len(self._faults) < MAX_FAULTS:
@@ -234,7 +234,7 @@ def _doubts(record: Mapping[str, Any]) -> str:
     return f'<ul class="doubts">{doubts}</ul>' if doubts else ""
 
 
-def write_report(path: str | Path, analyses: Iterable[Analysis | Mapping[str, Any]], **options: Any) -> None:
+def write_report(path: str | Path, analyses: Iterable[Analysis | Mapping[str, object]], **options: Any) -> None:
     """Writes a page of analyses.
 
     Args:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 from empatheia.errors import DataError, MissingDependencyError
 
 if TYPE_CHECKING:
+    import numpy as np
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -68,7 +69,7 @@ def chart(draw: Callable[P, Figure]) -> Callable[P, Figure]:
     return drawn
 
 
-def new_figure(width: float, height: float, **panels: Any) -> tuple[Figure, Any]:
+def new_figure(width: float, height: float, **panels: Any) -> tuple[Figure, np.ndarray]:
     """An empty picture that needs no display.
 
     Args:

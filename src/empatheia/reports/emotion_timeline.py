@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 from empatheia.reports.page import safe
 from empatheia.taxonomy import EMOTIONS, POSITIVE_EMOTIONS
@@ -20,12 +20,19 @@ FRAMED = 8
 _FAINT = 0.03
 
 
+class EmotionsOfTurn(TypedDict):
+    """How probable each emotion is in a turn (0-based), as an analysis writes it; other fields are not read."""
+
+    turn: int
+    probabilities: Mapping[str, float]
+
+
 def polarity_class(emotion: str) -> str:
     """``pos`` or ``neg`` after MIME (Majumder et al. 2020), ``neu`` for a label that is no emotion."""
     return "pos" if emotion in POSITIVE_EMOTIONS else "neg" if emotion in EMOTIONS else "neu"
 
 
-def emotion_timeline(records: Sequence[Mapping[str, Any]], key: str) -> str:
+def emotion_timeline(records: Sequence[EmotionsOfTurn], key: str) -> str:
     """An SVG with a column for each turn that has a distribution; empty without one.
 
     Above: the probability of the 13 pleasant emotions together, 0 to 1. Below: the emotions with the largest sums, the
@@ -58,7 +65,7 @@ def emotion_timeline(records: Sequence[Mapping[str, Any]], key: str) -> str:
     return "".join(parts)
 
 
-def described(records: Sequence[Mapping[str, Any]]) -> str:
+def described(records: Sequence[EmotionsOfTurn]) -> str:
     """The timeline in words: runs of turns with the same strongest emotion.
 
     >>> described([{"turn": 0, "probabilities": {"sad": 1}}, {"turn": 2, "probabilities": {"sad": 1}}])
@@ -79,16 +86,16 @@ def described(records: Sequence[Mapping[str, Any]]) -> str:
     return "; ".join(told) + more + "."
 
 
-def _labels(records: Sequence[Mapping[str, Any]]) -> list[str]:
+def _labels(records: Sequence[EmotionsOfTurn]) -> list[str]:
     return list(dict.fromkeys(name for record in records for name in record["probabilities"]))
 
 
-def _top(record: Mapping[str, Any]) -> str:
+def _top(record: EmotionsOfTurn) -> str:
     chances = record["probabilities"]
     return max(chances, key=lambda name: chances[name])
 
 
-def _line(records: Sequence[Mapping[str, Any]], column: float) -> list[str]:
+def _line(records: Sequence[EmotionsOfTurn], column: float) -> list[str]:
     def y(share: float) -> float:
         return round(6 + (LINE_HEIGHT - 6) * (1 - share), 1)
 
@@ -114,7 +121,7 @@ def _line(records: Sequence[Mapping[str, Any]], column: float) -> list[str]:
     return parts
 
 
-def _strip(records: Sequence[Mapping[str, Any]], rows: Sequence[str], column: float, top: float, key: str) -> list[str]:
+def _strip(records: Sequence[EmotionsOfTurn], rows: Sequence[str], column: float, top: float, key: str) -> list[str]:
     gap = 1 if column > 6 else 0
     parts = []
     for place, name in enumerate(rows):
@@ -144,7 +151,7 @@ def _strip(records: Sequence[Mapping[str, Any]], rows: Sequence[str], column: fl
     return parts
 
 
-def _ticks(records: Sequence[Mapping[str, Any]], column: float, y: float) -> list[str]:
+def _ticks(records: Sequence[EmotionsOfTurn], column: float, y: float) -> list[str]:
     step = max(1, -(-30 // max(1, int(column))))
     return [
         f'<text class="axis" x="{LEFT + column * (i + 0.5):.1f}" y="{y:g}" text-anchor="middle">'

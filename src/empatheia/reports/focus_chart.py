@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
 from empatheia.errors import DataError
-from empatheia.metrics.records import measured_of
+from empatheia.metrics.records import RunRecord, measured_of
 from empatheia.metrics.rows import Measured
 from empatheia.metrics.score import Score
 from empatheia.reading import read_record
@@ -22,13 +22,13 @@ ACROSS, UPWARDS = "ppl_token", "coverage"
 _PLAIN, _GOLD = "S0", "gold"
 
 
-def is_focus_record(record: Mapping[str, Any]) -> bool:
+def is_focus_record(record: RunRecord | Mapping[str, object]) -> bool:
     """Whether a run record is one of task ``focus``."""
     measured = measured_of(record)
     return isinstance(measured.facts.get("systems"), Mapping) and measured.score(UPWARDS, system=_PLAIN) is not None
 
 
-def read_focus_record(place: Path) -> dict[str, Any]:
+def read_focus_record(place: Path) -> dict[str, object]:
     """The record of a finished run of task ``focus``.
 
     Args:
@@ -50,7 +50,7 @@ def read_focus_record(place: Path) -> dict[str, Any]:
 
 
 @chart
-def focus_chart(records: Mapping[str, Mapping[str, Any]], x: str = ACROSS, y: str = UPWARDS) -> Figure:
+def focus_chart(records: Mapping[str, Mapping[str, object]], x: str = ACROSS, y: str = UPWARDS) -> Figure:
     """A panel for each run: a line for each kind of distractors and beta, from S0 through its alphas.
 
     Vertical bars are 95 % intervals; the dashed line is the score of the gold replies.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -32,7 +32,7 @@ _ORDER = (
 """Pleasant emotions, the others, intents."""
 
 
-def read_rows(file: Path) -> list[dict[str, Any]]:
+def read_rows(file: Path) -> list[dict[str, object]]:
     """Objects of a JSON-lines file, with gzip and byte order mark as they come.
 
     Raises:
@@ -58,7 +58,7 @@ def read_rows(file: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def labels_in(rows: Sequence[Mapping[str, Any]], fields: Sequence[str], file: Path) -> list[str]:
+def labels_in(rows: Sequence[Mapping[str, object]], fields: Sequence[str], file: Path) -> list[str]:
     """The first of the fields that the rows have, of every row; a list gives its first entry.
 
     Raises:

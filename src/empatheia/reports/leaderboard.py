@@ -14,9 +14,9 @@ from typing import Any
 
 from empatheia.corpora.loading import sample_root
 from empatheia.errors import DataError
-from empatheia.metrics.records import measured_of
+from empatheia.metrics.records import RunRecord, measured_of
 from empatheia.reports.page import check_place, html_page, safe, write_whole
-from empatheia.reports.record_tables import Column, Record, Row, Table, Value, run_name, tables
+from empatheia.reports.record_tables import Column, Row, Table, Value, run_name, tables
 from empatheia.reports.reproduction import read_runs
 from empatheia.side_by_side import Answer, AnswerFile, Item, align, find_runs, read_answers
 from empatheia.text.readable import readable
@@ -76,7 +76,7 @@ def write_leaderboard(
     return len(records), len(items), tuple(notes)
 
 
-def _showable(records: Sequence[Record]) -> tuple[list[Record], list[str]]:
+def _showable(records: Sequence[RunRecord]) -> tuple[list[RunRecord], list[str]]:
     """The records that the page can show, and why it cannot show the others: one must not hide the rest."""
     shown, told = [], []
     for record in records:
@@ -84,14 +84,14 @@ def _showable(records: Sequence[Record]) -> tuple[list[Record], list[str]]:
             leaderboard_html([record])
         except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, DataError) as problem:
             fault = f"{type(problem).__name__}: {problem!s:.100}"
-            told.append(f"{record['file']} cannot be shown ({fault}) and is left out; make the run anew")
+            told.append(f"{record.get('file')} cannot be shown ({fault}) and is left out; make the run anew")
         else:
             shown.append(record)
     return shown, told
 
 
 def leaderboard_html(
-    records: Sequence[Record], items: Sequence[Item] = (), notes: Sequence[str] = (), about_replies: str = ""
+    records: Sequence[RunRecord], items: Sequence[Item] = (), notes: Sequence[str] = (), about_replies: str = ""
 ) -> str:
     """The whole page.
 
@@ -162,7 +162,7 @@ def _with_own_titles(files: Sequence[AnswerFile]) -> list[AnswerFile]:
     return out
 
 
-def _filters(records: Sequence[Record]) -> str:
+def _filters(records: Sequence[RunRecord]) -> str:
     sizes = sorted({str(record["size"]) for record in records})
     options = "".join(f'<option value="{safe(size)}">{safe(size)}</option>' for size in sizes)
     return (
@@ -213,18 +213,20 @@ def _run(row: Row, table: Table, order: int, width: int) -> str:
     )
 
 
-def _name(record: Record) -> str:
+def _name(record: RunRecord) -> str:
     """The recipe; under it what tells the run from others of the same weights or another data set."""
     start, changes = record.get("start") or {}, record.get("overrides") or ()
     told = (
-        [f"measures the weights of {start['recipe']}"] if start.get("recipe") and not record["training_seconds"] else []
+        [f"measures the weights of {start['recipe']}"]
+        if start.get("recipe") and not record.get("training_seconds")
+        else []
     )
     small = "".join(f"<small>{safe(text)}</small>" for text in (*told, *changes))
     return f'<th scope="row" data-value="{safe(record["recipe"])}">{safe(record["recipe"])}{small}</th>'
 
 
-def _texts(record: Record) -> list[str]:
-    environment = record.get("environment", {})
+def _texts(record: RunRecord) -> list[str]:
+    environment = record.get("environment") or {}
     return [str(record.get("note", "")), str(environment.get("device", "")), str(environment.get("commit", ""))]
 
 
@@ -242,7 +244,7 @@ def _value_cell(value: Value | None, column: Column) -> str:
     return f'<td class="number" data-value="{value.value:.6g}">{value.value:.{column.decimals}f}{between}</td>'
 
 
-def _training_seconds(record: Record) -> float | None:
+def _training_seconds(record: RunRecord) -> float | None:
     """Of the run; where it trained nothing itself, of the one that it starts from."""
     start = record.get("start") or {}
     return record.get("training_seconds") or start.get("training_seconds")
@@ -256,7 +258,7 @@ def _number_cell(value: float | None, digits: int) -> str:
 
 
 def _fact_cells(row: Row) -> list[str]:
-    record, environment = row.record, row.record.get("environment", {})
+    record, environment = row.record, row.record.get("environment") or {}
     n = max((value.n for value in row.values.values()), default=0)
     seconds, parameters = _training_seconds(record), record.get("parameters")
     commit, device = str(environment.get("commit") or ""), safe(environment.get("device") or "")
@@ -317,7 +319,7 @@ def _compare(items: Sequence[Item], notes: Sequence[str], about: str) -> str:
     )
 
 
-def _records(records: Sequence[Record]) -> str:
+def _records(records: Sequence[RunRecord]) -> str:
     return (
         '<section aria-labelledby="records"><h2 id="records">Runs</h2>'
         '<p class="note">Every score of each run, as its record has it.</p>'
@@ -326,12 +328,12 @@ def _records(records: Sequence[Record]) -> str:
     )
 
 
-def _record(record: Record) -> str:
-    name, environment = run_name(record), record.get("environment", {})
+def _record(record: RunRecord) -> str:
+    name, environment = run_name(record), record.get("environment") or {}
     facts = {key: environment[key] for key in _ENVIRONMENT if key in environment}
     facts |= {"commit": environment.get("commit", ""), "packages": _joined(environment.get("packages", {}))}
     told = "".join(f"<div><dt>{safe(key)}</dt><dd>{safe(value)}</dd></div>" for key, value in facts.items() if value)
-    note = f"<p>{safe(record['note'])}</p>" if record.get("note") else ""
+    note = f"<p>{safe(said)}</p>" if (said := record.get("note")) else ""
     rows = "".join(
         f'<tr><th scope="row">{safe(row.name)}</th><td class="number">{_plain(row.score.value)}</td>'
         f'<td class="number">{_between(row.score.interval)}</td><td>{safe(row.score.unit)}</td>'
@@ -350,7 +352,7 @@ def _record(record: Record) -> str:
     )
 
 
-def _joined(packages: Mapping[str, Any]) -> str:
+def _joined(packages: Mapping[str, object]) -> str:
     return ", ".join(f"{name} {version}" for name, version in packages.items())
 
 
@@ -358,5 +360,5 @@ def _plain(value: float) -> str:
     return "–" if math.isnan(value) else f"{value:.6g}"
 
 
-def _between(interval: Any) -> str:
+def _between(interval: tuple[float, float] | None) -> str:
     return f"{_plain(interval[0])} to {_plain(interval[1])}" if interval else "–"

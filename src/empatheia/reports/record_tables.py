@@ -10,21 +10,20 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from empatheia.config import PublishedRow, load_recipe, recipes_root
 from empatheia.errors import EmpatheiaError
 from empatheia.metrics.mechanisms import EPITOME_PAPER
 from empatheia.metrics.mechanisms import EPITOME_PUBLISHED as EPITOME
 from empatheia.metrics.published import DEFINITIONS, Published, compare, published
-from empatheia.metrics.records import measured_of
+from empatheia.metrics.records import RunRecord, measured_of
 from empatheia.metrics.rows import fold_name
 from empatheia.metrics.score import Score
+from empatheia.metrics.significance import ComparisonRecord
 from empatheia.taxonomy import MECHANISMS
 
 _TESTED_ON = re.compile(r"test (\d)$")
 _TUNED = "tuned on valid"
-Record = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +88,7 @@ class Row:
     """
 
     run: str
-    record: Record
+    record: RunRecord
     labels: Mapping[str, str]
     values: Mapping[str, Value]
     printed: Printed | None = None
@@ -124,16 +123,16 @@ class _Task:
     title: str
     lead: str
     columns: tuple[Column, ...]
-    rows: Callable[[Record, _Task], Iterator[Row]]
+    rows: Callable[[RunRecord, _Task], Iterator[Row]]
     labels: tuple[str, ...] = field(default=())
 
 
-def run_name(record: Record) -> str:
+def run_name(record: RunRecord) -> str:
     """``recipe/size-seedN``, as its file in ``results/`` is called."""
     return f"{record['recipe']}/{record['size']}-seed{record['seed']}"
 
 
-def tables(records: Sequence[Record]) -> list[Table]:
+def tables(records: Sequence[RunRecord]) -> list[Table]:
     """The tables that have a row, in the order of the package's story; a record may be in several.
 
     Records that fit none stand in a last one, ``other``, with no scores but the link to all of theirs.
@@ -173,7 +172,7 @@ def _values(task: _Task, find: Callable[[str], Score | None]) -> dict[str, Value
     return {key: value for key, value in made.items() if value is not None}
 
 
-def _row(record: Record, task: _Task, values: Mapping[str, Value], *labels: str, printed: bool = True) -> Row:
+def _row(record: RunRecord, task: _Task, values: Mapping[str, Value], *labels: str, printed: bool = True) -> Row:
     named = dict(zip(task.labels, labels, strict=True))
     row = _published_row(record) if printed and record["size"] != "smoke" else None
     if row is not None and labels and (fold := _TESTED_ON.search(row.row)) and fold.group(1) != labels[0]:
@@ -181,7 +180,7 @@ def _row(record: Record, task: _Task, values: Mapping[str, Value], *labels: str,
     return Row(run_name(record), record, named, values, _printed(row, record, task, values) if row else None)
 
 
-def _published_row(record: Record) -> PublishedRow | None:
+def _published_row(record: RunRecord) -> PublishedRow | None:
     """The row the recipe of that name is compared with; None for a recipe of one's own."""
     try:
         return load_recipe(recipes_root() / f"{record['recipe']}.yaml", "cpu").published
@@ -189,7 +188,7 @@ def _published_row(record: Record) -> PublishedRow | None:
         return None
 
 
-def _printed(row: PublishedRow, record: Record, task: _Task, values: Mapping[str, Value]) -> Printed | None:
+def _printed(row: PublishedRow, record: RunRecord, task: _Task, values: Mapping[str, Value]) -> Printed | None:
     try:
         numbers = published(row.paper, row.table, row.row, row.setting, row.dataset)
     except EmpatheiaError:
@@ -226,22 +225,22 @@ def _shown(number: Published, unit: str, wanted: str) -> str:
     return f"{in_unit(number.value, unit, wanted):.{decimals}f}{spread}"
 
 
-def _responder_rows(record: Record, task: _Task) -> Iterator[Row]:
+def _responder_rows(record: RunRecord, task: _Task) -> Iterator[Row]:
     scores = measured_of(record).by_key()
     if any(key in scores for key in ("ppl_word", "ppl_token", "bleu_nltk_4", "bleu_avg", "p_at_1_100")):
         yield _row(record, task, _values(task, scores.get))
 
 
-def _classifier_rows(record: Record, task: _Task) -> Iterator[Row]:
+def _classifier_rows(record: RunRecord, task: _Task) -> Iterator[Row]:
     scores = measured_of(record).by_key()
     if "calibration_error_before" in scores:
         yield _row(record, task, _values(task, scores.get))
 
 
-def _fold_rows(kind: str) -> Callable[[Record, _Task], Iterator[Row]]:
+def _fold_rows(kind: str) -> Callable[[RunRecord, _Task], Iterator[Row]]:
     """Rows of RECCON's folds, one for each threshold."""
 
-    def rows(record: Record, task: _Task) -> Iterator[Row]:
+    def rows(record: RunRecord, task: _Task) -> Iterator[Row]:
         measured = measured_of(record)
         folds = {fold_name(row.labels): dict(row.labels) for row in measured.rows if "fold" in row.labels}
         tuned = any(labels["threshold"] == _TUNED for labels in folds.values())
@@ -257,7 +256,7 @@ def _fold_rows(kind: str) -> Callable[[Record, _Task], Iterator[Row]]:
     return rows
 
 
-def _mechanism_rows(record: Record, task: _Task) -> Iterator[Row]:
+def _mechanism_rows(record: RunRecord, task: _Task) -> Iterator[Row]:
     for name in MECHANISMS:
         values = _values(task, measured_of(record).by_key(mechanism=name).get)
         if "accuracy" not in values:
@@ -268,14 +267,14 @@ def _mechanism_rows(record: Record, task: _Task) -> Iterator[Row]:
         yield Row(run_name(record), record, {task.labels[0]: name}, values, Printed(source, cells))
 
 
-def _word_rows(record: Record, task: _Task) -> Iterator[Row]:
+def _word_rows(record: RunRecord, task: _Task) -> Iterator[Row]:
     measured = measured_of(record)
     for row in measured.where("cause_recall_top1"):
         values = _values(task, measured.by_key(**row.labels).get)
         yield _row(record, task, values, row.labels["set"], row.labels["method"], printed=False)
 
 
-def _reaction_rows(record: Record, task: _Task) -> Iterator[Row]:
+def _reaction_rows(record: RunRecord, task: _Task) -> Iterator[Row]:
     measured = measured_of(record)
     if measured.score("f1_weighted", turns="all") is None:
         return
@@ -285,7 +284,7 @@ def _reaction_rows(record: Record, task: _Task) -> Iterator[Row]:
             yield _row(record, task, values, title, printed=turns is None)
 
 
-def _focus_rows(record: Record, task: _Task) -> Iterator[Row]:
+def _focus_rows(record: RunRecord, task: _Task) -> Iterator[Row]:
     """S0, each focused system with the p-values of its coverage, and what stands beside them."""
     measured = measured_of(record)
     systems = measured.facts.get("systems")
@@ -301,7 +300,7 @@ def _focus_rows(record: Record, task: _Task) -> Iterator[Row]:
         yield _row(record, task, _values(task, scores.get), name, printed=False)
 
 
-def _listener_rows(record: Record, task: _Task) -> Iterator[Row]:
+def _listener_rows(record: RunRecord, task: _Task) -> Iterator[Row]:
     """The whole listener, each variant with the p-values of its difference, and what stands beside them."""
     measured = measured_of(record)
     if not isinstance(measured.facts.get("variants"), Mapping):
@@ -318,7 +317,7 @@ def _listener_rows(record: Record, task: _Task) -> Iterator[Row]:
         yield _row(record, task, _values(task, scores.get), name, printed=False)
 
 
-def _p_value(key: str, test: Mapping[str, Any]) -> Score:
+def _p_value(key: str, test: ComparisonRecord) -> Score:
     signature = f"method:{test['method']}|resamples:{test['n_resamples']}"
     return Score(key, test["p_value"], "p", test["n"], None, signature=signature)
 

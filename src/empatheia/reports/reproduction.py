@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from empatheia.config import load_recipe, recipe_sizes, recipes_root
 from empatheia.config.needs import runs_to_make_first
 from empatheia.errors import DataError
 from empatheia.metrics.published import DEFINITIONS, Published, Verdict, compare
-from empatheia.metrics.records import measured_of, record_key, whole_records
+from empatheia.metrics.records import RunRecord, measured_of, record_key, whole_records
 from empatheia.metrics.score import Score
 from empatheia.reading import files_below
 from empatheia.reports.targets import Note, Reason, Target, answering, is_automatic, notes_of, reason_of, tables
@@ -32,6 +32,7 @@ _RUN_OF_PAPER = re.compile(r"run (\d) of 5")
 _TEST_FOLD = re.compile(r"test (\d)$")
 _RANKS = {"smoke": 0, "row": 1, "cpu": 2, "full": 3}
 _Thing = TypeVar("_Thing")
+_Key = TypeVar("_Key")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ class Line:
         low, high = self.verdict.interval
         return low <= self.number.value <= high
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """JSON-ready."""
         return {
             "row": self.number.row,
@@ -100,12 +101,12 @@ class Line:
             "notes": list(self.marks),
         }
 
-    def _verdict_dict(self) -> dict[str, Any]:
+    def _verdict_dict(self) -> dict[str, object]:
         """Ours beside the printed number; None in every place without a run."""
         verdict = self.verdict
         if verdict is None:
             names = ("ours", "interval", "std", "difference", "verdict", "published_in_interval", "score")
-            return dict.fromkeys(names) | {"std": self.deviation}
+            return {**dict.fromkeys(names), "std": self.deviation}
         return {
             "ours": None if math.isnan(verdict.ours) else verdict.ours,
             "interval": None if verdict.interval is None else list(verdict.interval),
@@ -142,7 +143,7 @@ class MissingRun:
         told += [f"after: {'; '.join(self.after)}"] if self.after else []
         return self.command + (f"  # {'; '.join(told)}" if told else "")
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """JSON-ready."""
         facts = {"recipe": self.target.recipe, "size": self.size, "seeds": list(self.seeds), "command": self.command}
         return {**facts, "after": list(self.after)}
@@ -173,7 +174,7 @@ class TableReport:
     missing: tuple[MissingRun, ...]
     as_published: tuple[MissingRun, ...]
     notes: tuple[Note, ...]
-    runs: tuple[Mapping[str, Any], ...]
+    runs: tuple[RunRecord, ...]
     left_out: tuple[str, ...] = ()
 
     @property
@@ -196,7 +197,7 @@ class TableReport:
         """Rows with at least one run."""
         return len({_row(line.number) for line in self.lines if line.verdict is not None})
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """JSON-ready."""
         return {
             "table": self.key,
@@ -213,7 +214,7 @@ class TableReport:
         }
 
 
-def read_runs(results: Path, runs: Iterable[Path] = ()) -> list[dict[str, Any]]:
+def read_runs(results: Path, runs: Iterable[Path] = ()) -> list[RunRecord]:
     """Records of a results folder and of finished runs; of the same recipe, size and seed the last one counts.
 
     A record that is not whole is told and left out.
@@ -231,7 +232,7 @@ def read_runs(results: Path, runs: Iterable[Path] = ()) -> list[dict[str, Any]]:
         if not found:
             raise DataError(f"{folder} holds no finished run (metrics.json); name a run folder or a parent of some.")
         files += found
-    records: dict[tuple[str, str, int], dict[str, Any]] = {}
+    records: dict[tuple[str, str, int], RunRecord] = {}
     for file, record in whole_records(files):
         record["file"] = str(file)
         records[record_key(record)] = record
@@ -241,7 +242,7 @@ def read_runs(results: Path, runs: Iterable[Path] = ()) -> list[dict[str, Any]]:
 def report_table(
     key: str,
     targets: Sequence[Target],
-    records: Sequence[Mapping[str, Any]],
+    records: Sequence[RunRecord],
     size: str = "cpu",
     results: Path = Path("results"),
 ) -> TableReport:
@@ -278,16 +279,16 @@ def report_table(
     )
 
 
-def _grouped(things: Iterable[_Thing], key: Callable[[_Thing], Any]) -> dict[Any, list[_Thing]]:
+def _grouped(things: Iterable[_Thing], key: Callable[[_Thing], _Key]) -> dict[_Key, list[_Thing]]:
     """Things with the same key together, in the order in which the keys are met."""
-    out: dict[Any, list[_Thing]] = {}
+    out: dict[_Key, list[_Thing]] = {}
     for thing in things:
         out.setdefault(key(thing), []).append(thing)
     return out
 
 
 def _beside_runs(
-    rows: Iterable[Sequence[Published]], targets: Sequence[Target], by_recipe: Mapping[str, Sequence[Mapping[str, Any]]]
+    rows: Iterable[Sequence[Published]], targets: Sequence[Target], by_recipe: Mapping[str, Sequence[RunRecord]]
 ) -> tuple[list[Line], list[Note], dict[str, Target]]:
     """The lines of all rows, the notes that they name, and the recipes that answer a number."""
     notes: list[Note] = []
@@ -310,7 +311,7 @@ def _not_computed(rows: Iterable[Sequence[Published]]) -> Iterator[tuple[Publish
                 yield number, reason_of(number) or Reason("undefined", "No reason is known.")
 
 
-def scores_for(record: Mapping[str, Any], number: Published) -> list[tuple[str, Score]]:
+def scores_for(record: RunRecord, number: Published) -> list[tuple[str, Score]]:
     """The scores of a run that are measured as the printed number is: (variant, score).
 
     RECCON's rows name the fold they are tested on, and have a score at the published threshold and one at the threshold
@@ -333,7 +334,7 @@ def scores_for(record: Mapping[str, Any], number: Published) -> list[tuple[str, 
     return [] if score is None else [("", score)]
 
 
-def _candidates(record: Mapping[str, Any], setting: str) -> dict[str, str]:
+def _candidates(record: RunRecord, setting: str) -> dict[str, str]:
     """The label of a score over the candidates of a printed setting; the first set of a run has none."""
     known = CANDIDATES.get(setting, setting)
     first = next(iter((record.get("data") or {}).get("candidates") or ()), None)
@@ -351,7 +352,7 @@ def _row(number: Published) -> tuple[str, str, str]:
 
 
 def _row_lines(
-    numbers: Sequence[Published], found: Sequence[Target], by_recipe: Mapping[str, Sequence[Mapping[str, Any]]]
+    numbers: Sequence[Published], found: Sequence[Target], by_recipe: Mapping[str, Sequence[RunRecord]]
 ) -> Iterator[Line]:
     """Lines of one printed row: first every run, then what no run measured."""
     with_run: set[Published] = set()
@@ -377,7 +378,7 @@ def _line_without_run(number: Published, found: Sequence[Target]) -> Line:
     return Line(number, reason=reason_of(number)) if target is None else Line(number, target.recipe)
 
 
-def _by_variant(number: Published, records: Iterable[Mapping[str, Any]]) -> dict[str, list[tuple[int, Score]]]:
+def _by_variant(number: Published, records: Iterable[RunRecord]) -> dict[str, list[tuple[int, Score]]]:
     out: dict[str, list[tuple[int, Score]]] = {}
     for record in records:
         if record["seed"] in (_seeds_of(number) or (record["seed"],)):
@@ -408,14 +409,14 @@ def _line(number: Published, recipe: str, size: str, variant: str, measured: Seq
     return Line(number, recipe, size, tuple(seed for seed, _ in measured), variant, verdict, deviation)
 
 
-def _marked(line: Line, records: Sequence[Mapping[str, Any]], notes: list[Note]) -> Line:
+def _marked(line: Line, records: Sequence[RunRecord], notes: list[Note]) -> Line:
     """The line with the numbers of its notes, those of its own runs among them; new notes are added to the list."""
     if line.reason is not None and line.reason.kind == "undefined":
         return line
     own = notes_of(line.number)
     of_line = [r for r in records if r["size"] == line.size and r["seed"] in line.seeds and r.get("note")]
     if line.verdict is not None:
-        own += [Note(f"{line.recipe}: {note}") for note in dict.fromkeys(str(r["note"]) for r in of_line)]
+        own += [Note(f"{line.recipe}: {note}") for note in dict.fromkeys(str(r.get("note")) for r in of_line)]
     for note in own:
         if note not in notes:
             notes.append(note)
@@ -425,7 +426,7 @@ def _marked(line: Line, records: Sequence[Mapping[str, Any]], notes: list[Note])
 def _missing(
     targets: Iterable[Target],
     numbers: Sequence[Published],
-    records: Sequence[Mapping[str, Any]],
+    records: Sequence[RunRecord],
     size: str,
     results: Path,
     as_published: bool = False,
@@ -460,7 +461,7 @@ def _commands_before(target: Target, size: str, seeds: Sequence[int]) -> tuple[s
     return tuple(f"{_typed(run.file, run.size)} --seed {run.seed}" for run in runs_to_make_first(asked))
 
 
-def _measures_every_row(record: Mapping[str, Any], target: Target, numbers: Iterable[Published]) -> bool:
+def _measures_every_row(record: RunRecord, target: Target, numbers: Iterable[Published]) -> bool:
     """Whether the run has a score in each row its recipe answers; records of older versions may lack test folds."""
     own = [n for n in numbers if target.answers(n) and record["seed"] in (_seeds_of(n) or (record["seed"],))]
     return {_row(number) for number in own if scores_for(record, number)} == set(map(_row, own))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import base64
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 from empatheia.metrics.published import Published
+from empatheia.metrics.records import RunRecord
 from empatheia.reports.page import doc_link, html_page, safe
 from empatheia.reports.reproduction import Line, MissingRun, TableReport
 from empatheia.reports.targets import Reason, kind_meaning, reason_of
@@ -276,8 +276,8 @@ def _members(report: TableReport, reason: Reason, numbers: Sequence[Published]) 
 _RUN_HEADS = ("recipe", "size", "seed", "minutes", "parameters", "device", "commit", "note")
 
 
-def _run_facts(record: Mapping[str, Any]) -> list[str]:
-    environment = record.get("environment", {})
+def _run_facts(record: RunRecord) -> list[str]:
+    environment = record.get("environment") or {}
     seconds, parameters = record.get("training_seconds"), record.get("parameters")
     seconds = seconds or (record.get("start") or {}).get("training_seconds")  # of the run whose weights it measures
     return [

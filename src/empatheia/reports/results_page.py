@@ -7,9 +7,8 @@ import logging
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from empatheia.metrics.records import measured_of, read_records
+from empatheia.metrics.records import RunRecord, measured_of, read_records
 from empatheia.reading import read_record
 from empatheia.reports.record_tables import Printed, Row, Table, run_name, tables
 from empatheia.training.records import keep_record
@@ -93,7 +92,7 @@ def results_page(results: Path) -> str:
     return "\n".join(lines)
 
 
-def _is_tabulable(record: dict[str, Any]) -> bool:
+def _is_tabulable(record: RunRecord) -> bool:
     """Whether a record fits a table; one that does not is told, and hides no other."""
     try:
         for table in tables([record]):
@@ -112,7 +111,7 @@ def _table(table: Table) -> Iterator[str]:
     yield f"| {' | '.join(heads)} |"
     yield "|---" * (3 + len(table.labels)) + "|---:" * (len(heads) - 3 - len(table.labels)) + "|"
     for i, row in enumerate(table.rows):
-        changes = "".join(f" `{change}`" for change in row.record.get("overrides", ()))
+        changes = "".join(f" `{change}`" for change in row.record.get("overrides") or ())
         cells = [f"[`{row.run}`]({row.run}.json){changes}", _minutes(row.record)]
         cells += [f"{(row.record.get('parameters') or 0) / 1e6:.1f}M", *row.labels.values()]
         cells += [_cell(row, column.key, column.decimals) for column in table.columns]
@@ -140,12 +139,12 @@ def _cell(row: Row, key: str, decimals: int) -> str:
     return "-" if value is None else f"{value.value:.{decimals}f}"
 
 
-def _rate(record: Any) -> str:
+def _rate(record: RunRecord) -> str:
     rate = measured_of(record).facts.get("decoding", {}).get("replies_per_second")
     return f"{rate:.0f}" if isinstance(rate, int | float) else ""
 
 
-def _minutes(record: Any) -> str:
+def _minutes(record: RunRecord) -> str:
     """Training time; of the run whose weights were only measured, where a record trained nothing itself."""
     own, start = record.get("training_seconds") or 0, record.get("start") or {}
     if own or "training_seconds" not in start:

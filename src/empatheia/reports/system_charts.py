@@ -12,7 +12,7 @@ import numpy as np
 from empatheia.errors import DataError
 from empatheia.metrics import METRICS
 from empatheia.metrics.published import DEFINITIONS, Published
-from empatheia.metrics.records import measured_of
+from empatheia.metrics.records import RunRecord, measured_of
 from empatheia.metrics.score import Score
 from empatheia.registry import nearest
 from empatheia.reports.charts import COLOURS, INK, MARKERS, SOFT, chart, legend_above, new_figure
@@ -83,7 +83,7 @@ def systems_chart(systems: Mapping[str, Sequence[str]]) -> Figure:
 def _draw_lengths(axes: Axes, place: int, words: Sequence[Sequence[str]]) -> None:
     """The spread of words a reply; the first place explains the marks."""
     low, first, middle, third, high = np.percentile([len(reply) for reply in words], [5, 25, 50, 75, 95])
-    labels: tuple[Any, ...] = ("middle 90 %", "middle 50 %", "median") if place == 0 else (None, None, None)
+    labels = ("middle 90 %", "middle 50 %", "median") if place == 0 else ("", "", "")
     axes.hlines(place, low, high, color=SOFT, linewidth=1.2, label=labels[0])
     axes.hlines(place, first, third, color=COLOURS[0], linewidth=6, label=labels[1])
     axes.plot(middle, place, "o", color="white", markeredgecolor=INK, label=labels[2])
@@ -99,7 +99,7 @@ def _draw_variety(axes: Axes, place: int, words: Sequence[Sequence[str]]) -> Non
         axes.plot(score.value, place, MARKERS[n - 1], color=COLOURS[n - 1], markersize=7, label=label)
 
 
-def points_of(records: Iterable[Mapping[str, Any]], x: str, y: str) -> list[Point]:
+def points_of(records: Iterable[RunRecord], x: str, y: str) -> list[Point]:
     """Runs that have both scores; shares in percent, as in :func:`printed_points`.
 
     Args:
@@ -127,7 +127,7 @@ def points_of(records: Iterable[Mapping[str, Any]], x: str, y: str) -> list[Poin
     return found
 
 
-def unit_of(records: Iterable[Mapping[str, Any]], name: str) -> str:
+def unit_of(records: Iterable[RunRecord], name: str) -> str:
     """The unit a score is drawn in, from the first record that has it; empty where none has."""
     unit = next((scores[name].unit for scores in map(scores_by_name, records) if name in scores), "")
     return "percent" if unit == "fraction" else unit
@@ -189,7 +189,7 @@ def _draw_intervals(axes: Axes, point: Point, colour: str) -> None:
         axes.plot([point.x, point.x], [*point.y_interval], color=colour, linewidth=1)
 
 
-def scores_by_name(record: Mapping[str, Any]) -> dict[str, Score]:
+def scores_by_name(record: RunRecord) -> dict[str, Score]:
     """The finite scores of a run by the names that a chart is asked for: a score with labels has them before it."""
     rows = measured_of(record).rows
     return {row.name: row.score for row in rows if math.isfinite(row.score.value)}

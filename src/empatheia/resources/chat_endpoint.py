@@ -121,7 +121,7 @@ class Usage:
     completion_tokens: int = 0
     cost: float | None = None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, float | None]:
         """Plain JSON-ready data."""
         return asdict(self)
 

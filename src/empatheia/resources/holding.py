@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Protocol
 
 from empatheia.errors import DataError, EmpatheiaError
 from empatheia.reading import parse_json
@@ -16,7 +16,15 @@ _MOST_WAITED = 30.0
 _BLOCK = 1 << 16
 
 
-def hold_file(stream: IO[Any], path: str | Path) -> None:
+class OpenFile(Protocol):
+    """An open file of the system."""
+
+    def fileno(self) -> int:
+        """Its number."""
+        ...
+
+
+def hold_file(stream: OpenFile, path: str | Path) -> None:
     """Holds an open file against other writers while it is open, where the system can; a kill lets go of it.
 
     Who holds a file gives it its final name, or removes it, before closing it: then nobody else held it in between.

@@ -14,12 +14,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, redirect_stderr
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from empatheia.errors import CheckpointError, EmpatheiaError, MissingDependencyError
 from empatheia.reading import read_record
 from empatheia.resources.gguf_header import check_gguf
 from empatheia.resources.lookup import resolve_model
+
+if TYPE_CHECKING:
+    import numpy as np
+    from torch import Tensor
+    from transformers import PreTrainedConfig
 
 WHOLE = "Give a folder with config.json, model.safetensors and tokenizer.json."
 _NEEDS_GGUF = "reading a GGUF file needs the package gguf, which is not installed: pip install 'empatheia[gguf]'"
@@ -88,7 +93,7 @@ def quiet_loading(expands: bool = False) -> Iterator[None]:
             transformers_logging.enable_progress_bar()
 
 
-def load_weights(path: Path) -> dict[str, Any]:
+def load_weights(path: Path) -> dict[str, Tensor]:
     """Tensors by name from a safetensors file.
 
     Raises:
@@ -103,7 +108,7 @@ def load_weights(path: Path) -> dict[str, Any]:
         raise _damaged(path, problem) from None
 
 
-def load_arrays(path: Path) -> dict[str, Any]:
+def load_arrays(path: Path) -> dict[str, np.ndarray]:
     """Arrays of numpy by name from a safetensors file, without torch.
 
     Raises:
@@ -128,7 +133,7 @@ def build_pretrained(auto: Any, config: Any, **options: Any) -> Any:
     return auto.from_config(config, trust_remote_code=False, **options)
 
 
-def described_encoder(config: Any) -> Any:
+def described_encoder(config: Any) -> PreTrainedConfig:
     """The configuration of the encoder of transformers that a model holds.
 
     Args:

@@ -159,7 +159,7 @@ def _seeded(wish: Wish, seed: int, entry: Entry) -> Wish:
     return replace(wish, writing=tuple(sorted({**dict(wish.writing), "seed": seed}.items())))
 
 
-def told_of(asked: Asked, replies: Sequence[Reply]) -> dict[str, Any]:
+def told_of(asked: Asked, replies: Sequence[Reply]) -> dict[str, object]:
     """Our side of an answer."""
     pairs = [(reply, asked.entry.id) for reply in replies]
     told = empathy_of(replies[0].understanding, asked.conversation, pairs, asked.ignored, asked.notes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
@@ -53,7 +53,7 @@ EXAMPLES = {"text": {"summary": "One text", "value": {"input": "Everyone would b
 
 
 @router.get("/care", response_model=CareNotice, responses=FAULTS, summary="Whether a check stands before the answers")
-async def notice(request: Request) -> Any:
+async def notice(request: Request) -> dict[str, str]:
     """The notice is to be shown where people write."""
     care = care_of(service_of(request).shelf.care)
     return {"care": "off" if care is None else "on", "notice": "" if care is None else care.notice()}
@@ -78,11 +78,11 @@ async def check(body: CareBody, request: Request) -> Response:
     return JSONResponse(await assessed(service, dialogue))
 
 
-async def assessed(service: Service, dialogue: Dialogue) -> dict[str, Any]:
+async def assessed(service: Service, dialogue: Dialogue) -> dict[str, object]:
     """The answer, JSON-ready; by the shipped check where the server's own is off."""
     care = care_of(service.shelf.care) or Care()
 
-    def work(items: Any) -> list[dict[str, Any]]:
+    def work(items: Sequence[Dialogue]) -> list[dict[str, object]]:
         return [care.assess(one).to_dict() for one in items]
 
     (found,) = await service.engine.ask(("care",), [dialogue], work)

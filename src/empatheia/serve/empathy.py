@@ -98,7 +98,7 @@ def empathy_of(
     replies: Sequence[tuple[Reply, str]] = (),
     ignored: Sequence[str] = (),
     notes: Sequence[str] = (),
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The object, JSON-ready.
 
     Args:
@@ -141,10 +141,10 @@ def empathy_of(
     }
 
 
-def _reasons(why: Explanation | None, asked: Conversation) -> dict[str, Any]:
+def _reasons(why: Explanation | None, asked: Conversation) -> dict[str, object]:
     """Why this reply: its targets, what was inferred and intended, the candidates; empty where nobody explained it."""
     if why is None:
-        nothing: dict[str, Any] = {"targets": [], "inferences": [], "intent": None, "intent_from": "", "intents": {}}
+        nothing: dict[str, object] = {"targets": [], "inferences": [], "intent": None, "intent_from": "", "intents": {}}
         return {**nothing, "candidates": [], "weights": None}
     return {
         "targets": _placed(why.targets, asked.dialogue.turns, asked),
@@ -157,7 +157,7 @@ def _reasons(why: Explanation | None, asked: Conversation) -> dict[str, Any]:
     }
 
 
-def spoke(reply: Reply, model: str) -> dict[str, Any]:
+def spoke(reply: Reply, model: str) -> dict[str, object]:
     """Who wrote a reply and why that one was given."""
     decoding = {name: value for name, value in reply.decoding.items() if name not in ("responder", "fallback", "told")}
     care: Mapping[str, Any] = reply.care or {}
@@ -178,7 +178,7 @@ def spoke(reply: Reply, model: str) -> dict[str, Any]:
     return {"model": model, "responder": responder, "decoding": decoding, "why": why, "fallback": is_fallback}
 
 
-def _mark(reply: Reply) -> dict[str, Any] | None:
+def _mark(reply: Reply) -> dict[str, object] | None:
     return None if reply.care is None else dict(reply.care)
 
 
@@ -186,5 +186,5 @@ def _best(shares: Mapping[str, float]) -> str | None:
     return max(shares, key=lambda name: shares[name]) if shares else None
 
 
-def _placed(spans: Sequence[Span], turns: Sequence[Turn], asked: Conversation) -> list[dict[str, Any]]:
+def _placed(spans: Sequence[Span], turns: Sequence[Turn], asked: Conversation) -> list[dict[str, object]]:
     return [{**span_dict(span, turns), "message": asked.places[span.turn]} for span in spans]

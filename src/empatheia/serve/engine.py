@@ -14,13 +14,16 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from empatheia.serve.faults import ApiError
 from empatheia.serve.measures import Measures
 from empatheia.serve.settings import Batching
 
 _LOG = logging.getLogger(__name__)
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Part = TypeVar("Part")
 Left = threading.Event
 Work = Callable[[Sequence[Any]], Sequence[Any]]
 Speak = Callable[[Callable[[Any], None], Left], None]
@@ -86,7 +89,13 @@ class Engine:
         """Nothing waits and nothing runs."""
         return not self.n_waiting and not self._busy
 
-    async def ask(self, group: Hashable | None, items: Sequence[Any], work: Work, is_bulk: bool = False) -> list[Any]:
+    async def ask(
+        self,
+        group: Hashable | None,
+        items: Sequence[Item],
+        work: Callable[[Sequence[Item]], Sequence[Result]],
+        is_bulk: bool = False,
+    ) -> list[Result]:
         """Results for items, perhaps computed among those of others.
 
         Args:
@@ -111,7 +120,7 @@ class Engine:
             for job in jobs:
                 self._forget(job)
 
-    async def stream(self, speak: Speak) -> AsyncIterator[Any]:
+    async def stream(self, speak: Callable[[Callable[[Part], None], Left], None]) -> AsyncIterator[Part]:
         """Parts of an answer while it is computed.
 
         Args:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator
-from typing import Any
 
 import anyio
 from fastapi.responses import StreamingResponse
@@ -13,7 +12,7 @@ from starlette.types import Receive, Scope, Send
 DONE = "data: [DONE]\n\n"
 
 
-def event(record: Any, name: str | None = None) -> str:
+def event(record: object, name: str | None = None) -> str:
     r"""One event.
 
     >>> event({"a": 1})

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TypedDict
 
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
@@ -33,6 +33,22 @@ _FORMS = frozenset(["body", "query", "path", "str", "bool", "int", "float", "Ste
 """Parts of a place that name no field: where it was read, and which of several forms was tried."""
 _SHOWN = 300  # characters of a value that a message quotes
 _TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+
+
+class InvalidValue(TypedDict, total=False):
+    """What pydantic tells of a value that it does not accept.
+
+    Attributes:
+        type: Kind of fault.
+        loc: Where it stands, from the outside in.
+        msg: What is accepted.
+        input: The value.
+    """
+
+    type: str
+    loc: tuple[int | str, ...]
+    msg: str
+    input: object
 
 
 class FaultRecord(BaseModel):
@@ -76,7 +92,7 @@ class ApiError(HTTPException):
         self.param, self.code = param, code
 
     @property
-    def body(self) -> dict[str, Any]:
+    def body(self) -> dict[str, dict[str, str | None]]:
         """As it is sent."""
         kind = _TYPES.get(self.status_code, "invalid_request_error" if self.status_code < 500 else "server_error")
         return {"error": {"message": str(self.detail), "type": kind, "param": self.param, "code": self.code}}
@@ -129,7 +145,7 @@ async def _invalid(_: Request, error: Exception) -> JSONResponse:
     return fault_of(found).response()
 
 
-def fault_of(found: Sequence[Mapping[str, Any]]) -> ApiError:
+def fault_of(found: Sequence[InvalidValue]) -> ApiError:
     """What pydantic found, the first of it, as an error for the client."""
     if not found:
         return ApiError(400, "the request cannot be read.", code="invalid_value")
@@ -149,7 +165,7 @@ def fault_of(found: Sequence[Mapping[str, Any]]) -> ApiError:
     return ApiError(400, f"{place or 'the body'}: {what} (found {shown}).", param=place or None, code="invalid_value")
 
 
-def _place_of(loc: Sequence[Any]) -> str:
+def _place_of(loc: Sequence[int | str]) -> str:
     """A field as a client writes it; where several forms are accepted, without their names.
 
     >>> _place_of(("body", "input", "list[ChatMessage]", 0, "role"))

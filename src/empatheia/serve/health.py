@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, Field
@@ -51,7 +49,7 @@ class ModelList(BaseModel):
 
 
 @router.get("/healthz", response_model=Health, tags=["running"], summary="Whether the process lives")
-async def healthz(request: Request) -> Any:
+async def healthz(request: Request) -> dict[str, object]:
     """Always 200 while the process answers."""
     return _health(request, "ok")
 
@@ -63,7 +61,7 @@ async def healthz(request: Request) -> Any:
     tags=["running"],
     summary="Whether it can answer now",
 )
-async def readyz(request: Request) -> Any:
+async def readyz(request: Request) -> JSONResponse | dict[str, object]:
     """200 once the default model is loaded, 503 before and while the server ends."""
     service = service_of(request)
     if service.is_ending or not service.shelf.is_ready:
@@ -84,7 +82,7 @@ async def metrics(request: Request) -> Response:
 
 
 @router.get("/v1/models", response_model=ModelList, responses=FAULTS, tags=["OpenAI"], summary="Who answers")
-async def models(request: Request) -> Any:
+async def models(request: Request) -> dict[str, object]:
     """Every model that can be named in a request, the default first."""
     shelf = service_of(request).shelf
     entries = sorted(shelf.entries.values(), key=lambda entry: entry.id != shelf.default)
@@ -94,13 +92,13 @@ async def models(request: Request) -> Any:
 @router.get(
     "/v1/models/{model:path}", response_model=ModelRecord, responses=FAULTS, tags=["OpenAI"], summary="One of them"
 )
-async def model(model: str, request: Request) -> Any:
+async def model(model: str, request: Request) -> dict[str, object]:
     """What a model is."""
     shelf = service_of(request).shelf
     return _model(shelf.entry(model), shelf.default)
 
 
-def _model(entry: Entry, default: str) -> dict[str, Any]:
+def _model(entry: Entry, default: str) -> dict[str, object]:
     facts = {"title": entry.title, "system": entry.system, "licence": entry.licence, "streams": entry.streams}
     return {
         "id": entry.id,
@@ -111,5 +109,5 @@ def _model(entry: Entry, default: str) -> dict[str, Any]:
     }
 
 
-def _health(request: Request, status: str) -> dict[str, Any]:
+def _health(request: Request, status: str) -> dict[str, object]:
     return {"status": status, "version": __version__, "queue": service_of(request).engine.n_waiting}

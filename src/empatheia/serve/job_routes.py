@@ -101,7 +101,7 @@ EXAMPLES = {
     summary="Analyse many texts in the background",
     openapi_extra={"requestBody": {"content": {"application/json": {"examples": EXAMPLES}}}},
 )
-async def create(body: JobBody, request: Request) -> Any:
+async def create(body: JobBody, request: Request) -> JSONResponse:
     """Rows beyond one request's size follow with `POST /v1/jobs/{id}`. All is deleted an hour after the end."""
     entry = service_of(request).shelf.entry(body.model or perceiver())
     jobs = _jobs(request)
@@ -129,7 +129,7 @@ MORE = {
     summary="Add rows to it",
     openapi_extra={"requestBody": {"content": {"application/json": {"examples": MORE}}}},
 )
-async def add(id: str, body: MoreBody, request: Request) -> Any:
+async def add(id: str, body: MoreBody, request: Request) -> dict[str, object]:
     """Further rows, in order."""
     jobs = _jobs(request)
     jobs.give(id, [row.model_dump(exclude_none=True) for row in body.rows], body.last)
@@ -137,13 +137,13 @@ async def add(id: str, body: MoreBody, request: Request) -> Any:
 
 
 @router.get("/{id}", response_model=JobAnswer, responses=FAULTS, summary="How far it is")
-async def tell(id: str, request: Request) -> Any:
+async def tell(id: str, request: Request) -> dict[str, object]:
     """What was counted so far, too."""
     return _jobs(request).tell(id)
 
 
 @router.post("/{id}/cancel", response_model=JobAnswer, responses=FAULTS, summary="End it; what is done stays")
-async def cancel(id: str, request: Request) -> Any:
+async def cancel(id: str, request: Request) -> dict[str, object]:
     """It ends after the rows that are being analysed."""
     jobs = _jobs(request)
     jobs.cancel(id)
@@ -167,7 +167,7 @@ async def rows(
     side: str | None = Query(None, max_length=40),
     search: str | None = Query(None, max_length=200, description="In the text, in any case."),
     error: bool = Query(False, description="Only rows that could not be read."),
-) -> Any:
+) -> JSONResponse:
     """In the order in which they came."""
     given = {"emotion": emotion, "side": side, "search": search, "error": "yes" if error else None}
     wanted = {name: value for name, value in given.items() if value}

@@ -86,7 +86,7 @@ class Tally:
         if len(self.causes) > 50 * _N_CAUSES:
             self.causes = Counter(dict(self.causes.most_common(25 * _N_CAUSES)))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """As it is told."""
         return {
             "done": self.done,
@@ -153,7 +153,7 @@ class Jobs:
             elif _IS_ID.match(place.name) and time.time() - place.stat().st_mtime > _STALE:  # nobody knows its id
                 shutil.rmtree(place, ignore_errors=True)
 
-    def give(self, id: str, rows: Sequence[Mapping[str, Any]], is_last: bool) -> None:
+    def give(self, id: str, rows: Sequence[Mapping[str, object]], is_last: bool) -> None:
         """Adds rows.
 
         Raises:
@@ -175,7 +175,7 @@ class Jobs:
             stream.write(text)
         _write(place / "given.json", {"rows": given["rows"] + len(rows), "closed": is_last})
 
-    def tell(self, id: str) -> dict[str, Any]:
+    def tell(self, id: str) -> dict[str, object]:
         """How far a job is, and what was counted."""
         state, given = self._record(id, "state"), self._record(id, "given")
         if state["status"] not in ENDED and time.time() - state.pop("seen") > _STALE:
@@ -191,7 +191,7 @@ class Jobs:
         """Ends a job and deletes all of it."""
         shutil.rmtree(self._place(id), ignore_errors=True)
 
-    def rows(self, id: str, start: int, count: int, wanted: Mapping[str, str]) -> tuple[list[dict[str, Any]], int]:
+    def rows(self, id: str, start: int, count: int, wanted: Mapping[str, str]) -> tuple[list[dict[str, object]], int]:
         """Some of the results, and how many there are.
 
         Args:
@@ -200,7 +200,7 @@ class Jobs:
             count: How many.
             wanted: ``emotion``, ``side``, ``search`` (in the text, any case); ``error`` = those that failed.
         """
-        found: list[dict[str, Any]] = []
+        found: list[dict[str, object]] = []
         n = 0
         for record in map(parse_json, self._lines(id)):
             if _is_wanted(record, wanted):
@@ -378,7 +378,7 @@ def _note(place: Path, status: str, tally: Tally, error: str | None = None, expi
     _write(place / "state.json", {**told, **tally.to_dict()})
 
 
-def _write(path: Path, record: Mapping[str, Any]) -> None:
+def _write(path: Path, record: Mapping[str, object]) -> None:
     """A record, whole or as it was before."""
     new = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
     new.write_text(json.dumps(record, ensure_ascii=False), encoding="utf-8")

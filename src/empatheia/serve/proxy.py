@@ -200,7 +200,7 @@ def _reaction(known: Reply) -> Explanation | None:
     return replace(why, intent=intent, intent_from=source, candidates=())
 
 
-def request_of(fields: Mapping[str, Any], names: Sequence[str]) -> tuple[tuple[str, Any], ...]:
+def request_of(fields: Mapping[str, object], names: Sequence[str]) -> tuple[tuple[str, object], ...]:
     """Fields of a request that a language model is sent, as pairs."""
     pairs = ((name, fields.get(name)) for name in names)
     return tuple((name, tuple(v) if isinstance(v, list) else v) for name, v in pairs if v is not None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
@@ -85,7 +85,7 @@ async def rank(body: RankBody, request: Request) -> Response:
             raise ApiError(400, f"{where} is blank; give a text.", param=where, code="empty")
     steering = wish_of(body.empathy, temperature=None, top_p=None, max_tokens=None, seed=None).steering
 
-    def work(_: Sequence[Any]) -> list[Explanation]:
+    def work(_: Sequence[None]) -> list[Explanation]:
         return [service.shelf.ranker.rank(conversation.dialogue, body.candidates, steering)]
 
     (why,) = await unless_left(request, service.engine.ask(None, [None], work))
@@ -93,7 +93,7 @@ async def rank(body: RankBody, request: Request) -> Response:
     return JSONResponse(ranked(why, body.candidates, ignored))
 
 
-def ranked(why: Explanation, candidates: Sequence[str], ignored: Sequence[str] = ()) -> dict[str, Any]:
+def ranked(why: Explanation, candidates: Sequence[str], ignored: Sequence[str] = ()) -> dict[str, object]:
     """The answer, JSON-ready.
 
     Args:

@@ -49,7 +49,7 @@ class GuardedRequest(Request):
 class GuardedRoute(APIRoute):
     """A route that reads its body as :class:`GuardedRequest` does."""
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+    def get_route_handler(self) -> Callable[[Request], Coroutine[object, None, Response]]:
         """See FastAPI."""
         inner = super().get_route_handler()
 
@@ -59,7 +59,7 @@ class GuardedRoute(APIRoute):
         return handle
 
 
-def whole_characters(value: Any) -> Any:
+def whole_characters(value: object) -> object:
     """JSON without half surrogates, which no answer could repeat; every text keeps its length."""
     if isinstance(value, str):
         return value if value.isascii() else value.translate(_HALF)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import logging
 import os
@@ -10,10 +11,11 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import uvicorn
+from fastapi import FastAPI
 from pydantic import Field, SecretStr
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.supervisors import Multiprocess
 
@@ -47,7 +49,7 @@ class Launch(Strict):
     key_env: str | None = Field(default=None, description="Variable that holds the bearer keys, commas between.")
 
 
-def run(launch: Launch, told: Callable[[str], Any]) -> None:
+def run(launch: Launch, told: Callable[[str], object]) -> None:
     """Serves until SIGTERM or Ctrl-C; what was accepted by then is answered.
 
     Args:
@@ -69,7 +71,7 @@ def run(launch: Launch, told: Callable[[str], Any]) -> None:
                 _TellingProcesses(_config(launch, f"{__name__}:worker"), [listening], lambda: told(address)).run()
 
 
-def run_app(app: Any, host: str, port: int, told: Callable[[str], Any]) -> None:
+def run_app(app: ASGIApp, host: str, port: int, told: Callable[[str], object]) -> None:
     """Serves any application in this process, as :func:`run` does.
 
     Args:
@@ -99,17 +101,17 @@ def _listening(host: str, port: int, root_path: str = "") -> Iterator[tuple[sock
         listening.close()
 
 
-def _drained(*_: Any) -> None:
+def _drained(*_: object) -> None:
     """Uvicorn raises the signal that ended it once more when all is answered: then nothing is left to be done."""
 
 
-def application(launch: Launch) -> Any:
+def application(launch: Launch) -> FastAPI:
     """The application of one process."""
     care = Care.read(resources=launch.resources, country=launch.country) if launch.care else False
     return create_app(launch.server.model_copy(update={"keys": keys_of(launch.key_env)}), care)
 
 
-def worker() -> Any:
+def worker() -> FastAPI:
     """The application of one process of several."""
     import torch
 
@@ -157,7 +159,7 @@ def _bound(host: str, port: int) -> socket.socket:
     return listening
 
 
-def _config(launch: Launch, app: Any) -> uvicorn.Config:
+def _config(launch: Launch, app: ASGIApp | str) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         factory=isinstance(app, str),
@@ -179,9 +181,9 @@ class PatientProtocol(H11Protocol):
     """HTTP/1.1 that gives a client a bounded time for the head of a request."""
 
     HEAD_SECONDS = 15.0
-    _waiting: Any = None
+    _waiting: asyncio.TimerHandle | None = None
 
-    def connection_made(self, transport: Any) -> None:
+    def connection_made(self, transport: asyncio.Transport) -> None:
         """See asyncio."""
         super().connection_made(transport)
         self._wait()
@@ -215,7 +217,7 @@ class PatientProtocol(H11Protocol):
 class _Telling(uvicorn.Server):
     """Says when it answers."""
 
-    def __init__(self, config: uvicorn.Config, told: Callable[[], Any]) -> None:
+    def __init__(self, config: uvicorn.Config, told: Callable[[], object]) -> None:
         super().__init__(config)
         self._told = told
 
@@ -229,7 +231,7 @@ class _Telling(uvicorn.Server):
 class _TellingProcesses(Multiprocess):
     """Several processes; says when the first of them answers."""
 
-    def __init__(self, config: uvicorn.Config, sockets: list[socket.socket], told: Callable[[], Any]) -> None:
+    def __init__(self, config: uvicorn.Config, sockets: list[socket.socket], told: Callable[[], object]) -> None:
         super().__init__(config, sockets)
         self._told = told
 

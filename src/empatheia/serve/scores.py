@@ -81,14 +81,14 @@ async def score(body: ScoreBody, request: Request) -> Response:
     service = service_of(request)
     text, format = _content(body)
 
-    def work(_: Sequence[Any]) -> list[dict[str, Any]]:
+    def work(_: Sequence[None]) -> list[dict[str, object]]:
         return [scored(text, format, body)]
 
     (found,) = await unless_left(request, service.engine.ask(None, [None], work, is_bulk=True))
     return JSONResponse({**found, "ignored": body.unknown})
 
 
-def scored(text: str, format: str, body: ScoreBody) -> dict[str, Any]:
+def scored(text: str, format: str, body: ScoreBody) -> dict[str, object]:
     """The answer, JSON-ready.
 
     Raises:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import replace
+from typing import cast
 
 from empatheia.care import Care
 from empatheia.checkpoints.catalogue import perceiver
@@ -103,7 +104,7 @@ class Service:
         def speak(hand_out: Callable[[Part], None], left: Left) -> None:
             stream = self.shelf.open(entry).stream(dialogue, wish)
             hand_out(Part(understanding=stream.understanding))
-            with closing(iter(stream)) as pieces:
+            with closing(cast("Generator[str]", iter(stream))) as pieces:  # closed, it stops its writer
                 for piece in pieces:
                     if left.is_set():
                         return

@@ -16,6 +16,7 @@ from empatheia.errors import ConfigError, EmpatheiaError
 from empatheia.listener import Decoding, FocusedListener, Listener
 from empatheia.listener.listener import LISTENERS, five_steps
 from empatheia.listener.steps.ranking import Ranker
+from empatheia.listener.streaming import ReplyStream
 from empatheia.listener.systems import find_system
 from empatheia.registry import nearest
 from empatheia.responders import RESPONDERS
@@ -89,7 +90,7 @@ class Served:
         listener, settings = self._asked(wish)
         return listener.respond(list(items), care=self.care, **settings)
 
-    def stream(self, item: Dialogue, wish: Wish) -> Any:
+    def stream(self, item: Dialogue, wish: Wish) -> ReplyStream:
         """A reply on its way: iterate for pieces, ``understanding`` and at the end ``reply``."""
         listener, settings = self._asked(wish)
         return listener.stream(item, care=self.care, **settings)

@@ -13,7 +13,7 @@ import re
 import secrets
 import time
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from starlette.applications import Starlette
 from starlette.datastructures import Headers, MutableHeaders
@@ -239,7 +239,7 @@ def _is_below(scope: Scope, places: Sequence[str]) -> bool:
     return any(path == place or path.startswith(place + "/") for place in places)
 
 
-def path_of(scope: Scope | dict[str, Any]) -> str:
+def path_of(scope: Scope) -> str:
     """The path of a request without what a proxy in front cuts off."""
     path, root = scope["path"], scope.get("root_path", "")
     return path[len(root) :] if root and path.startswith(root) else path

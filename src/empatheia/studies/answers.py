@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from empatheia.reading import parse_json
 from empatheia.studies.design import PAIRED, Criterion, Design
@@ -94,7 +93,7 @@ def _turns(screen: Screen) -> Sequence[str]:
     return screen.item.candidates[screen.cards[0][0]].turns
 
 
-def kept_answer(design: Design, screen: Screen, card: int, criterion: str, value: Any) -> tuple[int, str]:
+def kept_answer(design: Design, screen: Screen, card: int, criterion: str, value: object) -> tuple[int, str]:
     """What is kept of an answer.
 
     Args:
@@ -125,7 +124,7 @@ def kept_answer(design: Design, screen: Screen, card: int, criterion: str, value
     return kept_card, _side(screen, value) if kept_card == PAIR else value
 
 
-def shown_answer(screen: Screen, card: int, value: str) -> tuple[int, Any]:
+def shown_answer(screen: Screen, card: int, value: str) -> tuple[int, str | list[list[int]]]:
     """Place on the screen and answer as the page knows them: the inverse of :func:`kept_answer`."""
     if card == PAIR:
         return card, _side(screen, value)
@@ -141,7 +140,7 @@ def _side(screen: Screen, value: str) -> str:
     return value
 
 
-def _spans(value: Any, text: str) -> str:
+def _spans(value: object, text: str) -> str:
     """Marked parts of a turn: sorted, joined where they overlap."""
     bad = Refused("marked text is a list of [start, end] within the turn.", 422, "answer")
     if not isinstance(value, list) or len(value) > MAX_SPANS:

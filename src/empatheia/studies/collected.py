@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, median
@@ -156,7 +156,7 @@ def export_dialogues(store: Store, folder: Path, incomplete: bool = False) -> li
     return [*written, path]
 
 
-def collection_record(store: Store) -> dict[str, Any]:
+def collection_record(store: Store) -> dict[str, object]:
     """Numbers of a collection, JSON-ready."""
     found = read_collected(store)
     whole = [each for each in found if each.is_complete]
@@ -184,7 +184,7 @@ def _mean(counts: Collection[int]) -> float | None:
     return mean(counts) if counts else None
 
 
-def collection_page(design: Design, record: dict[str, Any]) -> str:
+def collection_page(design: Design, record: Mapping[str, object]) -> str:
     """The record as a page."""
     parts = []
     for name, value in record.items():
@@ -198,5 +198,5 @@ def collection_page(design: Design, record: dict[str, Any]) -> str:
     return html_page(f"Collection {design.name}", f'<p class="note">{safe(note)}</p>', "".join(parts))
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     return "-" if value is None else f"{value:.2f}" if isinstance(value, float) else str(value)

@@ -11,6 +11,7 @@ import random
 import re
 import secrets
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -252,7 +253,7 @@ class Collection:
                 change.asked.add(pair.id)
             return change
 
-    def answer(self, pair_id: int, text: str, data: dict[str, Any]) -> Change:
+    def answer(self, pair_id: int, text: str, data: Mapping[str, object]) -> Change:
         """A system's message in a pair with it."""
         from empatheia.studies.tables import Pair
 
@@ -353,7 +354,14 @@ class Collection:
         return is_speaker == (n_messages % 2 == 0)
 
     def _add(
-        self, session: Session, pair: Pair, place: int, worker: int | None, text: str, client: str, data: dict[str, Any]
+        self,
+        session: Session,
+        pair: Pair,
+        place: int,
+        worker: int | None,
+        text: str,
+        client: str,
+        data: dict[str, object],
     ) -> None:
         from empatheia.studies.tables import Message
 
@@ -434,7 +442,7 @@ class Collection:
 
     # what pages show
 
-    def snapshot(self, worker: int) -> dict[str, Any]:
+    def snapshot(self, worker: int) -> dict[str, object]:
         """The worker's page: nothing of the partner but what they wrote in the conversation."""
         from sqlalchemy import select
 
@@ -445,7 +453,7 @@ class Collection:
             row = session.scalars(newest).first()
             if row is None:
                 return {"state": "none"}
-            shown: dict[str, Any] = {"state": row.state, "offered": row.offered, "round": row.id}
+            shown: dict[str, object] = {"state": row.state, "offered": row.offered, "round": row.id}
             if row.label is not None:
                 shown |= {"label": row.label, "situation": row.situation}
             if row.code is not None:

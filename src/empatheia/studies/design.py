@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import yaml
 from pydantic import Field, ValidationError, model_validator
@@ -332,7 +333,7 @@ def read_design(path: str | Path, overrides: list[str] | tuple[str, ...] = ()) -
     return validate_design(tree, str(place))
 
 
-def validate_design(tree: dict[str, Any], origin: str) -> Design:
+def validate_design(tree: Mapping[str, object], origin: str) -> Design:
     """A :class:`Design` from a plain tree; ``origin`` names the file in errors (see :func:`read_design`)."""
     try:
         return Design.model_validate(tree)

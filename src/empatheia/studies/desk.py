@@ -194,7 +194,7 @@ class Desk:
                 row.consented = self.store.now()
                 self.store.event(session, "consented", worker)
 
-    def comprehension(self, worker: int, answers: Sequence[int]) -> dict[str, Any]:
+    def comprehension(self, worker: int, answers: Sequence[int]) -> dict[str, object]:
         """Answers to the questions before the first task.
 
         Returns:
@@ -221,7 +221,7 @@ class Desk:
                 self.store.event(session, "comprehension", worker, data={"right": n_right, "of": len(asked)})
             return {"passed": row.passed is not None, "left": self.design.onboarding.attempts - row.attempts}
 
-    def standing(self, worker: int) -> dict[str, Any]:
+    def standing(self, worker: int) -> dict[str, object]:
         """What a worker has done of what comes before the tasks, and how many HITs they have sent."""
         from sqlalchemy import func, select
 
@@ -370,10 +370,10 @@ class Desk:
         task: int,
         card: int,
         criterion: str,
-        value: Any,
+        value: object,
         client: str,
         seen: int | None = None,
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Keeps one answer; the same ``client`` word twice is one answer.
 
         Args:
@@ -417,7 +417,7 @@ class Desk:
         value: str,
         client: str,
         seen: int | None,
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         from sqlalchemy import select
 
         from empatheia.studies.tables import Event, Rating
@@ -448,7 +448,7 @@ class Desk:
         found.value, found.version, found.client, found.at = value, found.version + 1, client, self.store.now()
         return {"version": found.version, "other": is_other}
 
-    def answers(self, worker: int, assignment: int) -> list[dict[str, Any]]:
+    def answers(self, worker: int, assignment: int) -> list[dict[str, object]]:
         """Everything answered in a HIT, as its pages know it."""
         with self.store.read() as session:
             row = self._mine(session, worker, assignment, is_open=False)
@@ -504,7 +504,7 @@ class Desk:
         gold = next(place for place, card in enumerate(screen.cards) if GOLD in card)
         return bonus is not None and placed.get(gold) in bonus.right
 
-    def submit(self, worker: int, assignment: int) -> dict[str, Any]:
+    def submit(self, worker: int, assignment: int) -> dict[str, object]:
         """Sends a HIT; sending it again gives the same answer.
 
         Returns:
@@ -582,7 +582,7 @@ class Desk:
             if task == screen.id
         )
 
-    def note(self, worker: int, assignment: int | None, events: Sequence[Mapping[str, Any]]) -> None:
+    def note(self, worker: int, assignment: int | None, events: Sequence[Mapping[str, object]]) -> None:
         """Keeps what pages tell of themselves: time on a task, loss of focus.
 
         Raises:
@@ -636,7 +636,7 @@ class Desk:
 
     # what pages show
 
-    def page(self, worker: int, seat: Seat) -> dict[str, Any]:
+    def page(self, worker: int, seat: Seat) -> dict[str, object]:
         """A HIT as its pages show it; neither systems nor right answers are in it."""
         screens = self.screens(seat.hit, seat.seat)
         return {
@@ -646,8 +646,8 @@ class Desk:
             "answers": self.answers(worker, seat.assignment),
         }
 
-    def _shown(self, screen: Screen) -> dict[str, Any]:
-        shown: dict[str, Any] = {"place": screen.place, "bonus": screen.is_bonus, "kind": self.design.protocol}
+    def _shown(self, screen: Screen) -> dict[str, object]:
+        shown: dict[str, object] = {"place": screen.place, "bonus": screen.is_bonus, "kind": self.design.protocol}
         if screen.is_check:
             check = self.design.attention[int(screen.key.removeprefix("check:"))]
             cards = [{"text": check.card}] * (2 if self.design.protocol in PAIRED else 1)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from empatheia.errors import ConfigError, DataError
 from empatheia.studies.answers import PAIR
@@ -40,7 +40,7 @@ RATING_COLUMNS = (
 )
 
 
-def rating_rows(store: Store) -> list[dict[str, Any]]:
+def rating_rows(store: Store) -> list[dict[str, object]]:
     """One row for each answer and system behind its card.
 
     ``system`` is the one rated, or the first of a pair with ``other_system`` the second: ``value`` is then ``first``,
@@ -90,7 +90,7 @@ def _rated_systems(cards: Sequence[Sequence[str]], card: int) -> tuple[Sequence[
     return (cards[card] if 0 <= card < len(cards) else cards[0]), ""
 
 
-def event_rows(store: Store) -> list[dict[str, Any]]:
+def event_rows(store: Store) -> list[dict[str, object]]:
     """What happened, in order."""
     from sqlalchemy import select
 
@@ -111,7 +111,7 @@ def event_rows(store: Store) -> list[dict[str, Any]]:
         ]
 
 
-def message_rows(store: Store) -> list[dict[str, Any]]:
+def message_rows(store: Store) -> list[dict[str, object]]:
     """Messages of live conversations and of collections."""
     from sqlalchemy import select
 
@@ -132,7 +132,7 @@ def message_rows(store: Store) -> list[dict[str, Any]]:
         ]
 
 
-def payment_rows(store: Store) -> list[dict[str, Any]]:
+def payment_rows(store: Store) -> list[dict[str, object]]:
     """What to pay for which code of the platform; the platform knows whose it is."""
     from sqlalchemy import select
 
@@ -198,7 +198,7 @@ def export(store: Store, folder: Path, form: str = "csv") -> list[Path]:
     return written
 
 
-def _write(rows: list[dict[str, Any]], path: Path, form: str) -> Path:
+def _write(rows: list[dict[str, object]], path: Path, form: str) -> Path:
     import polars as pl
 
     frame: pl.DataFrame = pl.DataFrame(rows, infer_schema_length=None)

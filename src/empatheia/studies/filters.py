@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from empatheia.studies.design import FilterRule
 from empatheia.studies.sheets import Sheet
@@ -34,7 +33,7 @@ class Removed:
     assignments: int
     answers: int
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """JSON-ready."""
         return asdict(self)
 

@@ -27,7 +27,7 @@ class Refused(EmpatheiaError):
         self.status, self.code = status, code
 
 
-def sign(secret: str, content: Mapping[str, Any]) -> str:
+def sign(secret: str, content: Mapping[str, object]) -> str:
     """The content and its signature as one word that fits into an address."""
     body = _packed(json.dumps(content, separators=(",", ":"), sort_keys=True).encode())
     return f"{body}.{_signature(secret, body)}"

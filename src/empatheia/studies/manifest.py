@@ -12,7 +12,6 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
 from empatheia.errors import ConfigError
 from empatheia.studies.design import GOLD, PAIRED, Design
@@ -56,7 +55,7 @@ class Hit:
     tasks: tuple[Task, ...]
     orders: tuple[tuple[tuple[int, ...], ...], ...]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """JSON-ready."""
         tasks = [
             {"item": task.item, "cards": [list(card) for card in task.cards], "bonus": task.is_bonus}

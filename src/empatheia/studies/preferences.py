@@ -67,7 +67,7 @@ class PairResult:
             100 * (self.both + self.neither) / self.n,
         )
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """JSON-ready; what is undefined or infinite becomes None."""
         record = asdict(self)
         return {

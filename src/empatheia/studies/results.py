@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 from empatheia.judging.verdicts import Agreement
 from empatheia.metrics.published import Published, read_published
@@ -72,7 +71,7 @@ class Results:
     printed: tuple[Published, ...] = ()
     judge: tuple[Agreement, ...] = ()
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """JSON-ready."""
         return {
             "study": self.design.name,

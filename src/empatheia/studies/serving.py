@@ -106,12 +106,12 @@ Who = Annotated[tuple[int, str], Depends(who)]
 
 
 @router.get("/study")
-def study(desk: AtDesk) -> dict[str, Any]:
+def study(desk: AtDesk) -> dict[str, object]:
     """What pages need of the design; right answers stay here."""
     return public(desk.design)
 
 
-def public(design: Design) -> dict[str, Any]:
+def public(design: Design) -> dict[str, object]:
     """What may leave the server of a design."""
     warm_up = design.onboarding.warm_up
     bonus = design.composition.bonus
@@ -165,7 +165,7 @@ def public(design: Design) -> dict[str, Any]:
 
 
 @router.post("/enter")
-def enter(entry: Entry, desk: AtDesk) -> dict[str, Any]:
+def enter(entry: Entry, desk: AtDesk) -> dict[str, object]:
     """A session for whoever opened the page."""
     rules = desk.design.worker
     platform = entry.query.get(rules.assignment_field, "")
@@ -184,27 +184,27 @@ def enter(entry: Entry, desk: AtDesk) -> dict[str, Any]:
 
 
 @router.get("/me")
-def me(worker: Who, desk: AtDesk) -> dict[str, Any]:
+def me(worker: Who, desk: AtDesk) -> dict[str, object]:
     """What the worker has done so far."""
     return desk.standing(worker[0])
 
 
 @router.post("/consent")
-def consent(worker: Who, desk: AtDesk) -> dict[str, Any]:
+def consent(worker: Who, desk: AtDesk) -> dict[str, object]:
     """The worker agrees."""
     desk.consent(worker[0])
     return desk.standing(worker[0])
 
 
 @router.post("/withdraw")
-def withdraw(worker: Who, desk: AtDesk) -> dict[str, Any]:
+def withdraw(worker: Who, desk: AtDesk) -> dict[str, object]:
     """Deletes everything of the worker."""
     desk.withdraw(worker[0])
     return {"withdrawn": True}
 
 
 @router.post("/warm-up")
-def warm_up(placed: Placed, desk: AtDesk) -> dict[str, Any]:
+def warm_up(placed: Placed, desk: AtDesk) -> dict[str, object]:
     """Whether each card of the warm-up lies well."""
     asked = desk.design.onboarding.warm_up
     cards = () if asked is None else asked.cards
@@ -212,16 +212,16 @@ def warm_up(placed: Placed, desk: AtDesk) -> dict[str, Any]:
 
 
 @router.post("/questions")
-def comprehension(choices: Choices, worker: Who, desk: AtDesk) -> dict[str, Any]:
+def comprehension(choices: Choices, worker: Who, desk: AtDesk) -> dict[str, object]:
     """Answers to the questions before the first task."""
     return desk.comprehension(worker[0], choices.answers)
 
 
 @router.post("/take")
-def take(worker: Who, desk: AtDesk, request: Request) -> dict[str, Any]:
+def take(worker: Who, desk: AtDesk, request: Request) -> dict[str, object]:
     """The worker's HIT: the one that is open, or a new one."""
     seat = desk.take(*worker)
-    page = desk.page(worker[0], seat)
+    page: dict[str, Any] = desk.page(worker[0], seat)
     needed = {
         screen.place: [[asked.card, asked.criterion] for asked in questions(desk.design, screen) if asked.is_needed]
         for screen in desk.screens(seat.hit, seat.seat)
@@ -238,7 +238,7 @@ def take(worker: Who, desk: AtDesk, request: Request) -> dict[str, Any]:
 
 
 @router.put("/rating")
-def rate(rating: Rate, worker: Who, desk: AtDesk) -> dict[str, Any]:
+def rate(rating: Rate, worker: Who, desk: AtDesk) -> dict[str, object]:
     """Keeps one answer."""
     return desk.rate(
         worker[0],
@@ -253,40 +253,40 @@ def rate(rating: Rate, worker: Who, desk: AtDesk) -> dict[str, Any]:
 
 
 @router.post("/validate")
-def validate(place: Place, worker: Who, desk: AtDesk) -> dict[str, Any]:
+def validate(place: Place, worker: Who, desk: AtDesk) -> dict[str, object]:
     """Whether the bonus point of a task is won."""
     return {"won": desk.validate_bonus(worker[0], place.assignment, place.task)}
 
 
 @router.post("/submit")
-def submit(place: Place, worker: Who, desk: AtDesk) -> dict[str, Any]:
+def submit(place: Place, worker: Who, desk: AtDesk) -> dict[str, object]:
     """Sends a HIT."""
     return desk.submit(worker[0], place.assignment)
 
 
 @router.post("/return")
-def give_back(place: Place, worker: Who, desk: AtDesk) -> dict[str, Any]:
+def give_back(place: Place, worker: Who, desk: AtDesk) -> dict[str, object]:
     """Gives a HIT back."""
     desk.give_back(worker[0], place.assignment)
     return {"returned": True}
 
 
 @router.post("/notes")
-def note(notes: Notes, worker: Who, desk: AtDesk) -> dict[str, Any]:
+def note(notes: Notes, worker: Who, desk: AtDesk) -> dict[str, object]:
     """Times on tasks, loss of focus."""
     desk.note(worker[0], notes.assignment, notes.events)
     return {}
 
 
 @router.post("/say")
-def say(message: Say, worker: Who, request: Request) -> dict[str, Any]:
+def say(message: Say, worker: Who, request: Request) -> dict[str, object]:
     """A message to a system, and its answer."""
     talks: Talks = request.app.state.talks
     return {"messages": talks.say(worker[0], message.assignment, message.task, message.text, message.client)}
 
 
 @router.get("/healthz")
-def healthz(desk: AtDesk) -> dict[str, Any]:
+def healthz(desk: AtDesk) -> dict[str, object]:
     """Whether the store answers."""
     desk.store.study()
     return {"status": "ok"}

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any
+from typing import TYPE_CHECKING
 
 from empatheia.errors import ConfigError
 from empatheia.registry import nearest
@@ -19,6 +19,9 @@ from empatheia.studies.design import GOLD, PAIRED, Design
 from empatheia.studies.items import StudyItem
 from empatheia.studies.manifest import Hit, Manifest, Task
 from empatheia.studies.sheets import Answer, Sheet
+
+if TYPE_CHECKING:
+    from empatheia.studies.desk import Desk
 
 Shares = Mapping[tuple[str, str], Sequence[float]]
 """By test set and system: probability of each answer, in the order of the question's answers."""
@@ -189,7 +192,7 @@ def _sheet(
 
 
 def work_through(
-    desk: Any, rater: Rater, name: str, hits: int = 1, entered: Callable[[int], None] | None = None
+    desk: Desk, rater: Rater, name: str, hits: int = 1, entered: Callable[[int], None] | None = None
 ) -> int:
     """A simulated worker at a real desk: comes in, answers every task, sends; says how many HITs.
 
@@ -221,7 +224,7 @@ def work_through(
                 criterion = design.criterion(each.criterion)
                 if criterion is None or not each.is_needed:
                     continue
-                if screen.is_check:
+                if screen.item is None:  # a check of attention
                     value = right_answer(design, screen)
                 else:
                     value = rater.answer(design, screen.item, task, each.card, design.answers_of(criterion))

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from empatheia.studies.store import Store, shown_url
 
 
-def standing_of(store: Store) -> dict[str, Any]:
+def standing_of(store: Store) -> dict[str, object]:
     """Counts of HITs, seats, workers and answers, JSON-ready."""
     from sqlalchemy import func, select
 
-    from empatheia.studies.tables import Assignment, HitRow, Message, Pair, Participant, Rating, Worker
+    from empatheia.studies.tables import Assignment, Base, HitRow, Message, Pair, Participant, Rating, Worker
 
     study, design = store.study(), store.design()
     with store.read() as session:
 
-        def count(what: Any) -> int:
+        def count(what: type[Base]) -> int:
             return session.scalar(select(func.count()).select_from(what)) or 0
 
         states: dict[str, int] = {
@@ -27,7 +26,7 @@ def standing_of(store: Store) -> dict[str, Any]:
         next_end = session.scalar(select(func.min(Assignment.lease_until)).where(open_now))
         n_open = session.scalar(select(func.count()).where(open_now)) or 0
         n_hits = count(HitRow)
-        found: dict[str, Any] = {
+        found: dict[str, object] = {
             "study": study.name,
             "store": shown_url(store.url),
             "protocol": design.protocol,

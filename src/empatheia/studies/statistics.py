@@ -45,7 +45,7 @@ class ShareRow:
     percent: Mapping[str, float]
     intervals: Mapping[str, tuple[float, float] | None]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """JSON-ready."""
         return asdict(self)
 
@@ -76,7 +76,7 @@ class MeanRow:
     interval: tuple[float, float] | None
     counts: Mapping[str, int]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """JSON-ready; what is undefined becomes None."""
         return {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in asdict(self).items()}
 
@@ -129,7 +129,7 @@ class AgreementRow:
     alpha: float
     level: str
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """JSON-ready; what is undefined becomes None."""
         return {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in asdict(self).items()}
 

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
     from sqlalchemy.orm import Session
 
+    from empatheia.studies.tables import Study
+
 Clock = Callable[[], float]
 _BUSY_SECONDS = 30
 
@@ -178,14 +180,29 @@ class Store:
         if self.file is not None and not self.file.is_file():
             return False
         with self.read() as session:
-            return inspect(session.connection()).has_table("study") and self._study(session) is not None
+            return inspect(session.connection()).has_table("study") and self._found(session) is not None
 
-    def _study(self, session: Session) -> Any:
+    def _found(self, session: Session) -> Study | None:
         from sqlalchemy import select
 
         from empatheia.studies.tables import Study
 
         return session.scalars(select(Study)).first()
+
+    def _study(self, session: Session) -> Study:
+        """The row of the study.
+
+        Raises:
+            DataError: There is none.
+        """
+        if (found := self._found(session)) is None:
+            raise self._lacking()
+        return found
+
+    def _lacking(self) -> UnusableError:
+        return UnusableError(
+            f"no study in {shown_url(self.url)}; make one with: empatheia study init DESIGN --db PLACE"
+        )
 
     def create(self, design: Design, material: Material, manifest: Manifest) -> None:
         """Puts a new study in.
@@ -197,7 +214,7 @@ class Store:
 
         self.migrate()
         with self.change() as session:
-            if (found := self._study(session)) is not None:
+            if (found := self._found(session)) is not None:
                 raise UnusableError(
                     f"{shown_url(self.url)} holds the study {found.name!r} already; name another --db, or close and"
                     " export that one."
@@ -230,16 +247,14 @@ class Store:
                     )
             self.event(session, "created", data={"hits": len(manifest.hits), "items": len(rows)})
 
-    def study(self) -> Any:
+    def study(self) -> Study:
         """The row of the study.
 
         Raises:
             DataError: The store holds none.
         """
         if not self.has_study():
-            raise UnusableError(
-                f"no study in {shown_url(self.url)}; make one with: empatheia study init DESIGN --db PLACE"
-            )
+            raise self._lacking()
         with self.read() as session:
             return self._study(session)
 
@@ -281,7 +296,7 @@ class Store:
         kind: str,
         worker: int | None = None,
         assignment: int | None = None,
-        data: Mapping[str, Any] | None = None,
+        data: Mapping[str, object] | None = None,
         client: str | None = None,
     ) -> None:
         """Adds a row of what happened."""

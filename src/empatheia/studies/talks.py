@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
-from empatheia.dialogue import ROLES, Dialogue, Turn
+from empatheia.dialogue import ROLES, Dialogue, Reply, Turn
 from empatheia.errors import ConfigError
 from empatheia.studies.links import Refused
 
@@ -19,8 +19,8 @@ PERSON, SYSTEM = "person", "system"
 class Responder(Protocol):
     """Who answers: a listener, or one behind a check."""
 
-    def respond(self, item: Any, **settings: Any) -> Any:
-        """A reply with ``text`` to a conversation."""
+    def respond(self, item: Dialogue, /) -> Reply:
+        """A reply to a conversation."""
         ...
 
 
@@ -37,7 +37,7 @@ class Talks:
         self,
         desk: Desk,
         responders: Mapping[str, Responder] | None = None,
-        guard: Callable[[Any], Any] = lambda responder: responder,
+        guard: Callable[[Responder], Responder] = lambda responder: responder,
     ) -> None:
         self.desk = desk
         self._given = dict(responders or {})
@@ -61,14 +61,14 @@ class Talks:
                 self._given[name] = self._guard(shelf.open(shelf.entry(wanted)).listener)
             return self._given[name]
 
-    def reply(self, name: str, place: str, turns: list[str]) -> tuple[str, dict[str, Any]]:
+    def reply(self, name: str, place: str, turns: list[str]) -> tuple[str, dict[str, object]]:
         """A system's reply to a conversation whose last turn is the person's, and what its check said."""
         dialogue = Dialogue("live", tuple(Turn(ROLES[i % 2], text) for i, text in enumerate(turns)))
         answer = self.responder(name, place).respond(dialogue)
         care = getattr(answer, "care", None)
         return answer.text.replace("\0", ""), {"care": dict(care)} if care else {}
 
-    def messages(self, assignment: int, task: int) -> list[dict[str, Any]]:
+    def messages(self, assignment: int, task: int) -> list[dict[str, object]]:
         """A conversation as the page shows it."""
         return [
             {"who": SYSTEM if row.data.get("system") else PERSON, "text": row.text}
@@ -84,7 +84,7 @@ class Talks:
             wanted = select(Message).where(Message.room == room_of(assignment, task)).order_by(Message.place)
             return list(session.scalars(wanted))
 
-    def say(self, worker: int, assignment: int, task: int, text: str, client: str) -> list[dict[str, Any]]:
+    def say(self, worker: int, assignment: int, task: int, text: str, client: str) -> list[dict[str, object]]:
         """Keeps the person's message, asks the system, keeps its answer; gives the conversation.
 
         A message that was kept but not answered (a crash between) is answered when it is sent again.
@@ -128,7 +128,7 @@ class Talks:
             return row.hit, row.seat
 
     def _keep(
-        self, worker: int, assignment: int, task: int, place: int, text: str, client: str, data: dict[str, Any]
+        self, worker: int, assignment: int, task: int, place: int, text: str, client: str, data: dict[str, object]
     ) -> None:
         from sqlalchemy import select
 

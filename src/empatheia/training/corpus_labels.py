@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from empatheia.corpora import CORPORA, empathetic_dialogues, recec
 from empatheia.dialogue import CauseAnnotation, Dialogue
@@ -19,6 +18,7 @@ from empatheia.taxonomy import EMOTION_TO_RECCON, MECHANISMS
 from empatheia.understanding import COMPONENTS
 from empatheia.understanding.causes.entailment import CauseEntailment, annotate, items_from_dialogue
 from empatheia.understanding.labels.classifier import read_model, read_tokenizer
+from empatheia.understanding.mechanisms.identifier import MechanismsOfTurns
 
 SPLITS = ("train", "valid", "test")
 
@@ -68,7 +68,7 @@ def detect_causes(
     return [note for own in component.annotate(bare, progress=progress) for note in own]
 
 
-def agreement_with_released(notes: Sequence[CauseAnnotation], split: str) -> dict[str, Any]:
+def agreement_with_released(notes: Sequence[CauseAnnotation], split: str) -> dict[str, object]:
     """Turn-level agreement with RecEC's labels where both explain the conversation's last speaker turn.
 
     Returns:
@@ -108,7 +108,7 @@ def agreement_with_released(notes: Sequence[CauseAnnotation], split: str) -> dic
 
 
 def mechanism_levels(
-    component: Any, dialogues: Sequence[Dialogue], *, progress: Callable[[int], None] | None = None
+    component: MechanismsOfTurns, dialogues: Sequence[Dialogue], *, progress: Callable[[int], None] | None = None
 ) -> list[tuple[str, int, tuple[int, ...]]]:
     """What each listener turn does, as Chen et al. (2022, 3.2) label the replies they learn from.
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Protocol, cast
+from typing import Protocol, cast
 
 import numpy as np
 import torch
@@ -22,15 +22,16 @@ from transformers import GenerationConfig
 from transformers.trainer_utils import set_seed
 
 from empatheia.checkpoints.contexts import ContextReader
-from empatheia.config import DecodingConfig
+from empatheia.config import DataConfig, DecodingConfig, Recipe
+from empatheia.config.recipe import GenerateSettings
 from empatheia.corpora import reccon, recec, sample
 from empatheia.decoding.diverse_beams import diverse_beams
 from empatheia.decoding.shrinking_beams import shrinking_beams
-from empatheia.dialogue import Example, Span
+from empatheia.dialogue import CauseAnnotation, Example, Span
 from empatheia.errors import EmpatheiaError
 from empatheia.metrics import METRICS
 from empatheia.metrics.score import Score
-from empatheia.responders.seq2seq import word_loss
+from empatheia.responders.seq2seq import Seq2SeqResponder, word_loss
 from empatheia.side_inputs import SideInput, TeachingSideInput
 from empatheia.taxonomy import EMOTIONS
 from empatheia.text.batching import TokenBatchSampler
@@ -62,6 +63,23 @@ class Measured:
     cause_probabilities: list[np.ndarray] | None
 
 
+class ResponderRun(Protocol):
+    """A recipe's responder with its examples and how it reads them."""
+
+    @property
+    def recipe(self) -> Recipe:
+        """What it was made by."""
+        ...
+
+    def examples(self, data: DataConfig, split: str) -> list[Example]:
+        """Contexts and gold replies of a split."""
+        ...
+
+    def contexts(self, data: DataConfig) -> ContextReader:
+        """How the model reads contexts."""
+        ...
+
+
 class CountedReply(Protocol):
     """An item that says how long its gold reply is."""
 
@@ -89,14 +107,14 @@ def batches_of(
     return [list(b) for b in TokenBatchSampler([key(item) for item in items], max_tokens, shuffle=False, seed=0)]
 
 
-def context_features(model: Any) -> tuple[str, ...]:
+def context_features(model: Seq2SeqResponder) -> tuple[str, ...]:
     """What a system reads to answer: its features without gold labels."""
     return tuple(name for name in model.features if name not in model.gold_features)
 
 
 @torch.inference_mode()
 def measure(
-    model: Any,
+    model: Seq2SeqResponder,
     items: Sequence[EncodedExample],
     pad_id: int,
     max_tokens: int = 6000,
@@ -143,7 +161,7 @@ def measure(
 
 @torch.inference_mode()
 def generate(
-    model: Any,
+    model: Seq2SeqResponder,
     items: Sequence[EncodedExample],
     tokenizer: DialogueTokenizer,
     decoding: DecodingConfig,
@@ -165,7 +183,7 @@ def generate(
     """
     model.eval()
     set_seed(decoding.seed)
-    settings: dict[str, Any] = {
+    settings: GenerateSettings = {
         "max_new_tokens": decoding.max_new_tokens,
         "do_sample": decoding.strategy == "sample",
         # always given: what is not would be taken from the model's own settings; shrinking beams have their own rule
@@ -173,15 +191,15 @@ def generate(
         "no_repeat_ngram_size": 0 if decoding.strategy == "shrinking_beam" else decoding.no_repeat_ngram_size,
     }
     if decoding.strategy == "sample":
-        settings |= {"top_k": decoding.top_k or 0, "top_p": decoding.top_p, "temperature": decoding.temperature}
+        settings.update(top_k=decoding.top_k or 0, top_p=decoding.top_p, temperature=decoding.temperature)
     elif decoding.strategy == "beam":
-        settings |= {"num_beams": decoding.num_beams, "length_penalty": decoding.length_penalty}
-    extra: dict[str, Any] = {}
+        settings.update(num_beams=decoding.num_beams, length_penalty=decoding.length_penalty)
+    extra: dict[str, object] = {}
     if decoding.strategy == "diverse_beam":
-        settings |= {"num_beams": decoding.num_beams, "length_penalty": decoding.length_penalty}
+        settings.update(num_beams=decoding.num_beams, length_penalty=decoding.length_penalty)
         extra = {"custom_generate": diverse_beams(decoding.num_groups, decoding.diversity)}
     elif decoding.strategy == "shrinking_beam":
-        settings |= {"num_beams": decoding.num_beams, "length_penalty": decoding.length_penalty}
+        settings.update(num_beams=decoding.num_beams, length_penalty=decoding.length_penalty)
         extra = {"custom_generate": shrinking_beams(decoding.no_repeat_ngram_size)}
     batch_size = min(batch_size, max(1, ROWS_AT_ONCE // settings.get("num_beams", 1)))
     config = GenerationConfig(
@@ -205,11 +223,11 @@ def generate(
     return replies
 
 
-def evaluate_responder(task: Any, split: str, outputs: Path | None) -> dict[str, Any]:
+def evaluate_responder(task: ResponderRun, split: str, outputs: Path | None) -> dict[str, object]:
     """All foundation metrics of a responder run on a split of its corpus.
 
     Args:
-        task: A ``RespondTask``.
+        task: A :class:`~empatheia.training.tasks.respond.RespondTask`.
         split: ``valid`` or ``test``.
         outputs: File for one JSON line a reply (context ids, hypothesis, reference, emotion, cause spans); None writes
             none.
@@ -253,12 +271,12 @@ def evaluate_model(
     contexts: ContextReader,
     examples: Sequence[Example],
     decoding: DecodingConfig,
-    gold_causes: dict[str, Any],
+    gold_causes: Mapping[str, CauseAnnotation],
     outputs: Path | None = None,
     max_target: int | None = None,
     cause_threshold: float = 0.5,
     sentence_encoder: str | None = None,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """See :func:`evaluate_responder`; this one takes a reader, so that a bundled model can be measured too.
 
     Whole replies are scored, whatever a recipe keeps in training, unless ``max_target`` limits their pieces. With a
@@ -286,7 +304,7 @@ def evaluate_model(
         scores += turn_cause_scores(measured.cause_probabilities, items, gold_causes, cause_threshold)
     if outputs is not None:
         _write_outputs(outputs, measured, items, replies, references, cause_threshold)
-    result: dict[str, Any] = {score.name: score.to_dict() for score in scores}
+    result: dict[str, object] = {score.name: score.to_dict() for score in scores}
     result["decoding"] = {**decoding.model_dump(), **_facts(replies, seconds)}
     return result
 
@@ -314,7 +332,7 @@ def _write_outputs(
             stream.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 
-def _facts(replies: Sequence[str], seconds: float) -> dict[str, Any]:
+def _facts(replies: Sequence[str], seconds: float) -> dict[str, object]:
     """How many replies, how fast, how long, how many different."""
     return {
         "replies": len(replies),
@@ -343,7 +361,7 @@ def likelihood_scores(
 
 
 def told_scores(
-    model: Any,
+    model: Seq2SeqResponder,
     items: Sequence[EncodedExample],
     examples: Sequence[Example],
     tokenizer: DialogueTokenizer,
@@ -412,7 +430,10 @@ def emotion_scores(probabilities: np.ndarray, gold: Sequence[int]) -> list[Score
 
 
 def turn_cause_scores(
-    probabilities: Sequence[np.ndarray], items: Sequence[EncodedExample], gold: dict[str, Any], threshold: float
+    probabilities: Sequence[np.ndarray],
+    items: Sequence[EncodedExample],
+    gold: Mapping[str, CauseAnnotation],
+    threshold: float,
 ) -> list[Score]:
     """Turn-level precision, recall, F1 against RecEC's labels of the same conversation.
 
@@ -473,11 +494,11 @@ def _overlaps(words: Sequence[Span], spans: Sequence[Span]) -> list[int]:
 
 def word_cause_scores(
     rows: Sequence[tuple[list[float], list[int]]], threshold: float, scope: str = ""
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Word-level cause F1 over the given turns, ours beside marking every word; ``scope`` ends the names."""
     if not rows:
         return {}
-    out: dict[str, Any] = {}
+    out: dict[str, object] = {}
     for name, predicted in (
         (f"reccon_word_f1{scope}", [[int(p >= threshold) for p in values] for values, _ in rows]),
         (f"reccon_word_f1{scope}_whole_turn", [[1] * len(values) for values, _ in rows]),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+
+from torch import nn
 
 from empatheia.config import Recipe
 from empatheia.errors import CheckpointError, MissingResourceError
@@ -42,7 +43,7 @@ def model_named(recipe: Recipe, place: str, key: str) -> Path:
     return folder / "checkpoint" if (folder / "checkpoint").is_dir() else folder
 
 
-def load_start(model: Any, folder: Path) -> None:
+def load_start(model: nn.Module, folder: Path) -> None:
     """Takes the weights of an earlier run; all of them must fit.
 
     Raises:
@@ -66,6 +67,6 @@ def load_start(model: Any, folder: Path) -> None:
     model.load_state_dict(given, strict=False)
 
 
-def _tied(model: Any) -> set[str]:
+def _tied(model: nn.Module) -> set[str]:
     """Names of weights that are another's."""
     return set(getattr(model, "_tied_weights_keys", None) or ())

@@ -130,7 +130,7 @@ def install_run(run: Path, name: str) -> Path:
 
     def fill(folder: Path) -> None:
         shutil.copytree(checkpoint, folder, dirs_exist_ok=True)
-        manifest: dict[str, Any] = {"format": 1}
+        manifest: dict[str, object] = {"format": 1}
         if (folder / MANIFEST).is_file():
             manifest |= read_json(folder / MANIFEST)
         manifest["name"] = f"{recipe} ({size}, seed {record.get('seed')})"

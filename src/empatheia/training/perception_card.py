@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 import numpy as np
 from safetensors.numpy import save_file
@@ -27,6 +27,33 @@ _INSIDE = {
     "None": "low-rank updates and heads alone, in half precision",
 }
 FILES = ("config.json", "empatheia.json", "recipe.yaml")
+
+
+class PerceptionCard(TypedDict):
+    """What the card of a packaged perception tells.
+
+    Attributes:
+        name, description: As given.
+        recipe, size, seed, note, training_seconds, environment, data, metrics, parameters: Of the run's record.
+        licence: Of the weights.
+        base: The encoder under it, which is not inside.
+        system: Of two layers; missing where there is one.
+    """
+
+    name: str
+    description: str
+    recipe: str
+    size: str
+    seed: int
+    note: str
+    training_seconds: float
+    environment: dict[str, Any]
+    data: dict[str, Any]
+    metrics: dict[str, Any]
+    parameters: int
+    licence: str
+    base: str
+    system: NotRequired[str]
 
 
 class PerceptionFolder:
@@ -58,7 +85,7 @@ class PerceptionFolder:
         second, beside = StatesOfTurns.load(self.folder), self.meta.get("beside")
         return second if beside is None else JoinedAffect(AffectOfTurns.load(beside), second)
 
-    def evaluate(self, split: str = "test", outputs: Path | None = None) -> dict[str, Any]:
+    def evaluate(self, split: str = "test", outputs: Path | None = None) -> dict[str, object]:
         """All scores of :func:`empatheia.training.tasks.perceive.perception_scores`; the same call made the card's."""
         is_sample = self.recipe.data.corpus == "sample"
         items = everyday.items(split, sample.root() / everyday.NAME if is_sample else None)
@@ -73,7 +100,7 @@ def _weights_of(folder: Path) -> str:
         return ADAPTER
 
 
-def package_perception(run: Path, target: Path, name: str, description: str = "") -> dict[str, Any]:
+def package_perception(run: Path, target: Path, name: str, description: str = "") -> PerceptionCard:
     """Makes a model folder from a finished run: the model in half precision, and its card from the record.
 
     Args:
@@ -91,9 +118,17 @@ def package_perception(run: Path, target: Path, name: str, description: str = ""
     record = read_record(record_path)
     meta = read_record(run / "checkpoint" / "empatheia.json") | {"name": name}
     fields = ("recipe", "size", "seed", "note", "training_seconds", "environment", "data", "metrics")
-    card = {"name": name, "description": description, **{field: record.get(field) for field in fields}}
-    card |= {"parameters": record["parameters"], "licence": meta["licence"], "base": meta["base"]}
-    card |= {"system": meta["system"]} if meta.get("system") == "affect_states" else {}
+    told: dict[str, Any] = {field: record.get(field) for field in fields}
+    card = PerceptionCard(
+        name=name,
+        description=description,
+        **told,
+        parameters=record["parameters"],
+        licence=meta["licence"],
+        base=meta["base"],
+    )
+    if meta.get("system") == "affect_states":
+        card["system"] = meta["system"]
 
     def fill(folder: Path) -> None:
         for path in (run / "checkpoint").iterdir():
@@ -116,7 +151,7 @@ def _halve(path: Path) -> None:
     save_file(halved, path, metadata={"format": "pt"})
 
 
-def score_rows(metrics: Mapping[str, Any]) -> list[tuple[str, str, str, int]]:
+def score_rows(metrics: Mapping[str, object]) -> list[tuple[str, str, str, int]]:
     """Printed rows of measured scores: label, value, 95 % interval, n (0 where a score is a bare number)."""
     rows = []
     for label, score in metrics.items():
@@ -130,7 +165,7 @@ def score_rows(metrics: Mapping[str, Any]) -> list[tuple[str, str, str, int]]:
     return rows
 
 
-def card_text(card: Mapping[str, Any]) -> str:
+def card_text(card: PerceptionCard) -> str:
     """The model card in Markdown, from the record alone."""
     environment = card["environment"]
     lines = [

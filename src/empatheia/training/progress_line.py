@@ -6,9 +6,8 @@ import contextlib
 import sys
 import time
 from collections.abc import Iterator
-from typing import Any
 
-from transformers import TrainerCallback
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from transformers.utils import logging as transformers_logging
 
 SECONDS_BETWEEN = 30.0
@@ -31,30 +30,39 @@ class ProgressLine(TrainerCallback):
         self._begun = self._told = 0.0
         self._losses: dict[str, float] = {}
 
-    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
+    ) -> None:
         """Starts the clock."""
         self._first, self._begun = state.global_step, time.monotonic()
         self._told = self._begun
 
-    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: dict[str, float] | None = None,
+        **_: object,
+    ) -> None:
         """Keeps the newest losses of training and validation."""
         for name, shown in (("loss", "loss"), ("eval_loss", "valid")):
-            if name in (logs or {}):
+            if logs and name in logs:
                 self._losses[shown] = float(logs[name])
 
-    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object) -> None:
         """Tells, if it is time to."""
         now = time.monotonic()
         if state.is_world_process_zero and now - self._told >= self._seconds:
             self._told = now
             self._write(self._line(state, now))
 
-    def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+    def on_train_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object) -> None:
         """Leaves the last line."""
         if state.is_world_process_zero:
             self._write(self._line(state, time.monotonic()), is_last=True)
 
-    def _line(self, state: Any, now: float) -> str:
+    def _line(self, state: TrainerState, now: float) -> str:
         done, seconds = state.global_step - self._first, max(1e-9, now - self._begun)
         parts = [f"{self.stage}: step {state.global_step:,} of {state.max_steps:,}"]
         parts += [f"{name} {value:.4g}" for name, value in self._losses.items()]

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from empatheia.config import Recipe
 from empatheia.config.needs import RUNS, runs_to_make_first
 from empatheia.config.queue import Queue, QueueEntry
-from empatheia.metrics.records import read_records
+from empatheia.metrics.records import RunRecord, read_records
 from empatheia.training.records import keep_record
 from empatheia.training.runner import RunStatus, run_all, run_folder
 
@@ -34,7 +34,7 @@ class QueuedRun:
     state: State
     seconds: float | None = None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain JSON-ready data."""
         return {
             "recipe": self.recipe.name,
@@ -70,7 +70,7 @@ def standing(queue: Queue, results: Path, out: Path = RUNS) -> list[QueuedRun]:
     return found
 
 
-def _is_older(record: dict[str, Any], entry: QueueEntry) -> bool:
+def _is_older(record: RunRecord, entry: QueueEntry) -> bool:
     commit = str((record.get("environment") or {}).get("commit") or "")
     return any(commit.startswith(older) for older in entry.older)
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from safetensors.torch import load_file, save_file
 
@@ -14,9 +16,42 @@ from empatheia.corpora import CORPORA, recec, sample
 from empatheia.corpora.licences import licence
 from empatheia.dialogue import Example
 from empatheia.errors import CheckpointError, EmpatheiaError
+from empatheia.metrics.earlier_records import is_score, score_of
 from empatheia.reading import read_record
 from empatheia.training import evaluation
 from empatheia.training.saving import check_replaceable, is_run, save_folder, write_atomically
+
+
+class ModelCard(TypedDict):
+    """What the card of a packaged responder tells: of its run, and of the model as it was packaged.
+
+    Attributes:
+        name, description: As given.
+        recipe, size, seed, note, training_seconds, environment, data: Of the run's record.
+        parameters: Numbers in the network.
+        licence: Of the weights.
+        cause_threshold, temperature: Chosen on validation data.
+        uses: What it learnt from or took besides replies.
+        pretraining_corpora: Names.
+        metrics: Scores by name, and facts.
+    """
+
+    name: str
+    description: str
+    recipe: str
+    size: str
+    seed: int
+    note: str
+    parameters: int
+    training_seconds: float
+    environment: dict[str, Any]
+    data: dict[str, Any]
+    licence: str
+    cause_threshold: float
+    temperature: float
+    uses: dict[str, Any]
+    pretraining_corpora: list[str]
+    metrics: dict[str, object]
 
 
 class ModelFolder:
@@ -58,7 +93,7 @@ class ModelFolder:
         examples = [e for d in dialogues[:limit] for e in d.examples(data.roles, max_context_words=512)]
         return evaluation.one_turn_a_dialogue(examples) if data.test_turns == "one" else examples
 
-    def evaluate(self, split: str = "test", outputs: Path | None = None) -> dict[str, Any]:
+    def evaluate(self, split: str = "test", outputs: Path | None = None) -> dict[str, object]:
         """All metrics on a split; the same call made the numbers of the card."""
         try:
             gold = {note.dialogue_id: note for note in recec.load(split, root=self.sample_root).annotations}
@@ -106,7 +141,7 @@ class ModelFolder:
         return chosen
 
 
-def package(run: Path, target: Path, name: str, *, half: bool = True, description: str = "") -> dict[str, Any]:
+def package(run: Path, target: Path, name: str, *, half: bool = True, description: str = "") -> ModelCard:
     """Makes a model folder from a finished run: weights rounded to 16 bits, calibrated, measured, with its card.
 
     Args:
@@ -124,7 +159,7 @@ def package(run: Path, target: Path, name: str, *, half: bool = True, descriptio
         raise CheckpointError(f"{run} has no metrics.json: the run is not finished; go on with `empatheia train`.")
     check_target(run, target)
     record = read_record(record_path)
-    card: dict[str, Any] = {}
+    cards: list[ModelCard] = []
 
     def fill(folder: Path) -> None:
         for path in (run / "checkpoint").iterdir():
@@ -140,12 +175,13 @@ def package(run: Path, target: Path, name: str, *, half: bool = True, descriptio
         meta |= ModelFolder(folder).calibrate()
         meta_path.write_text(json.dumps(meta, indent=2), encoding="utf-8")
         opened = ModelFolder(folder)
-        card.update(_card(opened, record, name, description, opened.evaluate("test")))
+        card = _card(opened, record, name, description, opened.evaluate("test"))
+        cards.append(card)
         write_atomically(folder / "card.json", json.dumps(card, indent=1, ensure_ascii=False))
         write_atomically(folder / "README.md", card_text(card))
 
     save_folder(target, fill)
-    return card
+    return cards[0]
 
 
 def check_target(run: Path, target: Path) -> None:
@@ -163,8 +199,8 @@ def check_target(run: Path, target: Path) -> None:
 
 
 def _card(
-    opened: ModelFolder, record: dict[str, Any], name: str, description: str, metrics: dict[str, Any]
-) -> dict[str, Any]:
+    opened: ModelFolder, record: dict[str, Any], name: str, description: str, metrics: dict[str, object]
+) -> ModelCard:
     """What the model card tells, from the run's record and the model as packaged."""
     return {
         "name": name,
@@ -211,24 +247,23 @@ _CARD_ROWS = (
 )
 
 
-def metric_rows(metrics: dict[str, Any]) -> list[tuple[str, str, str, int]]:
+def metric_rows(metrics: Mapping[str, object]) -> list[tuple[str, str, str, int]]:
     """Printed rows of measured scores: label, value, 95 % interval, n."""
     rows = []
     for key, label, digits in _CARD_ROWS:
-        if key not in metrics:
+        if not is_score(value := metrics.get(key)):
             continue
-        score = metrics[key]
-        if score["value"] is None:  # undefined on these items, e.g. BLEU-4 of replies shorter than four words
-            rows.append((label, "undefined", "", score["n"]))
+        score = score_of(key, value)
+        if math.isnan(score.value):  # undefined on these items, e.g. BLEU-4 of replies shorter than four words
+            rows.append((label, "undefined", "", score.n))
             continue
-        factor = 100.0 if score["unit"] == "fraction" and "(%)" in label else 1.0
-        low_high = score.get("interval")
-        interval = "" if not low_high else " to ".join(f"{factor * v:.{digits}f}" for v in low_high)
-        rows.append((label, f"{factor * score['value']:.{digits}f}", interval, score["n"]))
+        factor = 100.0 if score.unit == "fraction" and "(%)" in label else 1.0
+        interval = " to ".join(f"{factor * end:.{digits}f}" for end in score.interval or ())
+        rows.append((label, f"{factor * score.value:.{digits}f}", interval, score.n))
     return rows
 
 
-def card_text(card: dict[str, Any]) -> str:
+def card_text(card: ModelCard) -> str:
     """The model card in Markdown, from the record alone."""
     environment = card["environment"]
     lines = [

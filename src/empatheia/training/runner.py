@@ -83,7 +83,7 @@ class _Run:
     show_progress: bool
 
 
-def environment() -> dict[str, Any]:
+def environment() -> dict[str, object]:
     """What the run ran on: versions, processor, commit (of the package's own checkout, if it is one).
 
     ``processes`` matters to the numbers: a recipe's batch size is one process's share.
@@ -174,7 +174,7 @@ def _claim(folder: Path, recipe: Recipe, is_main: bool) -> None:
         )
 
 
-def _what_runs(tree: dict[str, Any]) -> dict[str, Any]:
+def _what_runs(tree: dict[str, Any]) -> dict[str, object]:
     """A recipe without its note and the printed row it is compared with, which may be written after the run.
 
     What ``--set`` gave is told by the fields it set. Fields that a later version added have their defaults.
@@ -190,7 +190,7 @@ def _finish(recipe: Recipe, folder: Path, task: Any, state: dict[str, Any], eval
     if recipe.stages:
         model.load_state_dict(task.read_weights(folder / "stages" / recipe.stages[-1].name))
     save_folder(folder / "checkpoint", task.save)
-    metrics: dict[str, Any] = {}
+    metrics: dict[str, object] = {}
     if evaluate:
         part = folder / "outputs.jsonl.part"
         metrics = task.evaluate("test", part)
@@ -215,7 +215,7 @@ def _finish(recipe: Recipe, folder: Path, task: Any, state: dict[str, Any], eval
     return RunStatus(recipe.name, folder, "finished", record)
 
 
-def _finished(recipe: Recipe, folder: Path, is_main: bool) -> dict[str, Any] | None:
+def _finished(recipe: Recipe, folder: Path, is_main: bool) -> dict[str, object] | None:
     """The record of a finished run, with the recipe's note, which may be written after the run; None before."""
     file = folder / "metrics.json"
     if not file.is_file():
@@ -234,7 +234,7 @@ def _told(recipe: Recipe, overrides: Sequence[str]) -> str:
     return " ".join(filter(None, (recipe.note, changes)))
 
 
-def _start_record(recipe: Recipe) -> dict[str, Any]:
+def _start_record(recipe: Recipe) -> dict[str, object]:
     """The run a recipe started from, as far as its record lies beside the weights: name, size, seed, training time."""
     file = started_from(recipe).parent / "metrics.json"
     earlier = read_record(file) if file.is_file() else {}

@@ -6,7 +6,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from safetensors import SafetensorError
 
@@ -43,15 +43,23 @@ def write_atomically(path: Path, text: str) -> None:
         raise cannot_write(path, problem) from None
 
 
+class Savable(Protocol):
+    """What writes itself into a folder, as transformers' models do."""
+
+    def save_pretrained(self, folder: Path, /) -> object:
+        """Writes weights and configuration."""
+        ...
+
+
 def save_understander(
-    folder: Path, recipe: Recipe, model: Any, save_reader: Callable[[Path], object], **facts: Any
+    folder: Path, recipe: Recipe, model: Savable, save_reader: Callable[[Path], object], **facts: object
 ) -> None:
     """Model, tokenizer, the resolved recipe, and ``empatheia.json``: what the model is and how it was made.
 
     Args:
         folder: Exists and is empty.
         recipe: Of the run.
-        model: Has ``save_pretrained``.
+        model: Learnt.
         save_reader: Writes the tokenizer into a folder.
         **facts: Beside those of the recipe: ``part``, ``licence``, labels ...
     """

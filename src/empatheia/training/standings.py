@@ -11,13 +11,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from empatheia.errors import DataError
 from empatheia.metrics.mechanisms import EPITOME_PAPER
 from empatheia.metrics.mechanisms import EPITOME_PUBLISHED as EPITOME
 from empatheia.metrics.published import published
-from empatheia.metrics.records import measured_of, read_records
+from empatheia.metrics.records import RunRecord, measured_of, read_records
 from empatheia.metrics.rows import Measured, fold_name
 from empatheia.metrics.score import Score
 from empatheia.taxonomy import MECHANISMS
@@ -83,7 +82,7 @@ class Standing:
     is_reached: bool | None
     remark: str
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """JSON-ready."""
         return asdict(self)
 
@@ -209,7 +208,7 @@ def standings(results: Path) -> list[Standing]:
             f"there is no folder {results} of run records; name one with --results, or make one with"
             " `empatheia train RECIPE --record results`."
         )
-    by_recipe: dict[str, list[Mapping[str, Any]]] = {}
+    by_recipe: dict[str, list[RunRecord]] = {}
     for record in read_records(results):
         if record["size"] != "smoke":
             by_recipe.setdefault(record["recipe"], []).append(record)
@@ -233,7 +232,7 @@ def to_text(found: Sequence[Standing]) -> str:
     return "\n".join([*lines, *dict.fromkeys(s.remark for s in found if s.size is None)])
 
 
-def _stand(part: Part, by_recipe: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[Standing]:
+def _stand(part: Part, by_recipe: Mapping[str, Sequence[RunRecord]]) -> Iterator[Standing]:
     common = (part.published, part.by, part.aim)
     records = [record for recipe in (part.recipe, *part.others) for record in by_recipe.get(recipe, ())]
     found = [(record, score) for record in records if (score := part.find(measured_of(record))) is not None]

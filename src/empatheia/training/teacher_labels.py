@@ -83,7 +83,7 @@ def emotion_distributions(
 
 def write_teacher(
     path: str | Path, items: Sequence[EncodedExample], probabilities: torch.Tensor, origin: str
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Writes ``probabilities`` (n, 32) with the keys of the items, whole or not at all."""
     path = Path(path)
     metadata = {"keys": json.dumps([teacher_key(item) for item in items]), "origin": origin}

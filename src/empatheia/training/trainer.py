@@ -12,9 +12,9 @@ import json
 import math
 import shutil
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import torch
 from torch import Tensor, nn
@@ -27,6 +27,8 @@ from transformers import (
     TrainerState,
     TrainingArguments,
 )
+from transformers.trainer_utils import TrainOutput
+from transformers.utils.generic import ModelOutput
 
 from empatheia.config import AlternateConfig, StageConfig
 from empatheia.errors import ConfigError, TrainingError
@@ -35,6 +37,18 @@ from empatheia.registry import nearest
 from empatheia.training.saving import WRITE_PROBLEMS, cannot_write, write_atomically
 
 MARKER = "complete.json"
+
+
+class EpochSampler(Protocol):
+    """Batches of indices that may differ from epoch to epoch."""
+
+    def set_epoch(self, epoch: int) -> None:
+        """Chooses the epoch whose batches the next iteration gives."""
+        ...
+
+    def __iter__(self) -> Iterator[list[int]]: ...
+
+    def __len__(self) -> int: ...
 
 
 class EpochBatches:
@@ -56,7 +70,13 @@ class EpochBatches:
     """
 
     def __init__(
-        self, sampler: Any, n_epochs: int, rank: int = 0, world_size: int = 1, repeats: int = 1, window: int = 1
+        self,
+        sampler: EpochSampler,
+        n_epochs: int,
+        rank: int = 0,
+        world_size: int = 1,
+        repeats: int = 1,
+        window: int = 1,
     ) -> None:
         self.sampler = sampler
         self.rank = rank
@@ -140,7 +160,7 @@ class EmpatheiaTrainer(Trainer):
     loss_is_scaled_for_ga = True
 
     def __init__(
-        self, *, stage: StageConfig, sampler: Any, eval_batches: Iterable[list[int]] = (), **kwargs: Any
+        self, *, stage: StageConfig, sampler: EpochSampler, eval_batches: Iterable[list[int]] = (), **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
         self.stage = stage
@@ -236,10 +256,10 @@ class EmpatheiaTrainer(Trainer):
     def compute_loss(
         self,
         model: nn.Module,
-        inputs: dict[str, Any],
+        inputs: Mapping[str, object],
         return_outputs: bool = False,
-        num_items_in_batch: Any = None,
-    ) -> Any:
+        num_items_in_batch: Mapping[str, Tensor] | None = None,
+    ) -> Tensor | tuple[Tensor, ModelOutput]:
         """Weighted sum of the stage's losses, each a mean over the whole update.
 
         Raises:
@@ -326,7 +346,7 @@ class EmpatheiaTrainer(Trainer):
 
     # -- optimiser -------------------------------------------------------------------------------------------
 
-    def create_optimizer(self, model: Any = None) -> torch.optim.Optimizer:
+    def create_optimizer(self, model: nn.Module | None = None) -> torch.optim.Optimizer:
         """AdamW over the parameters that learn; those outside the (pretrained) encoder may have their own rate.
 
         A model whose class says ``optimizer = "sgd"`` (sparse tables, which AdamW cannot take) gets plain descent.
@@ -381,7 +401,12 @@ class EmpatheiaTrainer(Trainer):
 
     # -- validation ------------------------------------------------------------------------------------------
 
-    def evaluate(self, eval_dataset: Any = None, ignore_keys: Any = None, metric_key_prefix: str = "eval") -> dict:
+    def evaluate(
+        self,
+        eval_dataset: Sequence[object] | None = None,
+        ignore_keys: list[str] | None = None,
+        metric_key_prefix: str = "eval",
+    ) -> dict[str, float]:
         """Item-weighted mean of each of the stage's losses over the validation set."""
         dataset: Any = self.eval_dataset if eval_dataset is None else eval_dataset
         model = self.accelerator.unwrap_model(self.model)
@@ -408,7 +433,7 @@ class EmpatheiaTrainer(Trainer):
 
     # -- checkpoints -----------------------------------------------------------------------------------------
 
-    def train(self, resume_from_checkpoint: Any = None, **kwargs: Any) -> Any:
+    def train(self, resume_from_checkpoint: str | None = None, **kwargs: Any) -> TrainOutput:
         """Trains, from a checkpoint folder if one is given."""
         self._resumed_from = Path(resume_from_checkpoint) if resume_from_checkpoint else None
         return super().train(resume_from_checkpoint=resume_from_checkpoint, **kwargs)
@@ -493,28 +518,34 @@ class RunClock(TrainerCallback):
         before = self.trainer.seconds["total"] if self.trainer is not None else 0.0
         return before + time.perf_counter() - self._begun
 
-    def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
+    ) -> None:
         """Starts the clock, where the checkpoint stopped it."""
         self._begun = time.perf_counter()
         if self.trainer is not None:
             self.trainer.take_up()
 
-    def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+    def on_pre_optimizer_step(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
+    ) -> None:
         """The update begins."""
         self._step = time.perf_counter()
 
-    def on_optimizer_step(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+    def on_optimizer_step(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
+    ) -> None:
         """The update ends."""
         if self.trainer is not None:
             self.trainer.seconds["update"] += time.perf_counter() - self._step
 
-    def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+    def on_train_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object) -> None:
         """Stops the clock."""
         if self.trainer is not None:
             self.trainer.seconds["total"] = self.elapsed()
 
     def on_step_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
     ) -> TrainerControl:
         """Asks for a checkpoint when one is due, and for a stop at the deadline."""
         now = time.monotonic()
@@ -530,7 +561,7 @@ class RunClock(TrainerCallback):
             control.should_save = True
         return control
 
-    def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+    def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object) -> None:
         """Remembers when the last checkpoint was written."""
         self.saved = time.monotonic()
 
@@ -542,7 +573,9 @@ class CurveWriter(TrainerCallback):
         self.path = path
         self.stage = stage
 
-    def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
+    ) -> None:
         """Drops lines a killed run wrote after its last checkpoint."""
         if not state.is_world_process_zero or not self.path.is_file():
             return
@@ -557,7 +590,12 @@ class CurveWriter(TrainerCallback):
         write_atomically(self.path, "".join(line + "\n" for line in kept))
 
     def on_log(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, logs: dict | None = None, **_: Any
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: dict | None = None,
+        **_: object,
     ) -> None:
         """Writes one line."""
         if not state.is_world_process_zero or not logs or "train_runtime" in logs:

@@ -29,11 +29,11 @@ class Task(Protocol):
         """Writes the model folder a user loads."""
         ...
 
-    def evaluate(self, split: str, outputs: Path | None) -> dict[str, Any]:
+    def evaluate(self, split: str, outputs: Path | None) -> dict[str, object]:
         """Scores by name, JSON-ready."""
         ...
 
-    def data_record(self) -> dict[str, Any]:
+    def data_record(self) -> dict[str, object]:
         """Counts and checksums of what was learnt from."""
         ...
 

@@ -165,7 +165,7 @@ class AnticipateTask:
 
     # -- measuring -------------------------------------------------------------------------------------------
 
-    def evaluate(self, split: str, outputs: Path | None) -> dict[str, Any]:
+    def evaluate(self, split: str, outputs: Path | None) -> dict[str, object]:
         """Scores over three choices of turns, with the context's labels and without.
 
         ``precision_weighted``, ``recall_weighted`` (= accuracy), ``f1_weighted`` (fractions, as printed) over one
@@ -200,7 +200,7 @@ class AnticipateTask:
             }
         return scores
 
-    def _majority_scores(self, chosen: Sequence[NextTurn]) -> dict[str, Any]:
+    def _majority_scores(self, chosen: Sequence[NextTurn]) -> dict[str, object]:
         """Of who always says the label that is commonest in training."""
         learnt = Counter(str(item.label) for item in self.items("train"))
         commonest = learnt.most_common(1)[0][0]
@@ -209,9 +209,9 @@ class AnticipateTask:
         scores = reaction_scores(chosen, constant, n_resamples=0)
         return {f"majority ({commonest}): {key}": scores[key] for key in ("f1_weighted", "accuracy") if key in scores}
 
-    def data_record(self) -> dict[str, Any]:
+    def data_record(self) -> dict[str, object]:
         """Items per split with a checksum, dialogues without labels, contexts skipped for their length."""
-        record: dict[str, Any] = {"turn_labels": self.labels().model}
+        record: dict[str, object] = {"turn_labels": self.labels().model}
         for split in ("train", "valid", "test"):
             items = self.items(split)
             digest = hashlib.sha256("".join(f"{i.dialogue_id}\t{i.turn}\t{i.label}\n" for i in items).encode())
@@ -225,7 +225,7 @@ class AnticipateTask:
         return {self.data.corpus: record}
 
 
-def _named(start: str, scores: dict[str, Any]) -> dict[str, Any]:
+def _named(start: str, scores: dict[str, Any]) -> dict[str, object]:
     """The same scores under longer names."""
     return {f"{start}{key}": value for key, value in scores.items()}
 
@@ -259,7 +259,7 @@ def one_turn_a_dialogue(items: Sequence[NextTurn], seed: int = ONE_TURN_SEED) ->
 
 def reaction_scores(
     items: Sequence[NextTurn], probabilities: np.ndarray, n_resamples: int = N_RESAMPLES
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Accuracy and macro F1 in percent, weighted precision, recall and F1 as fractions, calibration error.
 
     Args:

@@ -298,7 +298,7 @@ class ClassifyTask:
 
     # -- measuring -------------------------------------------------------------------------------------------
 
-    def evaluate(self, split: str, outputs: Path | None) -> dict[str, Any]:
+    def evaluate(self, split: str, outputs: Path | None) -> dict[str, object]:
         """Scores of a split with intervals, the same before calibration where it matters, and each label's own.
 
         Gold labels are not part of what the model reads.
@@ -329,9 +329,9 @@ class ClassifyTask:
         }
         return json.dumps(record, ensure_ascii=False) + "\n"
 
-    def data_record(self) -> dict[str, Any]:
+    def data_record(self) -> dict[str, object]:
         """Items per split and a checksum of them."""
-        record: dict[str, Any] = {}
+        record: dict[str, object] = {}
         for split in ("train", "valid", "test"):
             items = self.items(split)
             digest = hashlib.sha256("".join(f"{i.id}\t{i.label}\t{i.words}\n" for i in items).encode())
@@ -341,7 +341,7 @@ class ClassifyTask:
 
 def classification_scores(
     probabilities: np.ndarray, gold: np.ndarray, labels: Sequence[str], temperature: float = 1.0
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Every score of a classifier, JSON-ready.
 
     Args:
@@ -357,7 +357,7 @@ def classification_scores(
     """
     names, predicted = list(labels), probabilities.argmax(axis=1)
     said, true = [names[i] for i in predicted], [names[i] for i in gold]
-    scores: dict[str, Any] = {
+    scores: dict[str, object] = {
         "accuracy": _named("accuracy", Accuracy(), probabilities, gold),
         "accuracy_top5": _named("accuracy_top5", Accuracy(5), probabilities, gold),
         "f1_weighted": _named("f1_weighted", F1(names, "weighted"), said, true),
@@ -403,6 +403,6 @@ def _label_row(counts: np.ndarray, i: int) -> dict[str, float | int]:
     }
 
 
-def _named(name: str, metric: Metric, first: Any, second: Any) -> dict[str, Any]:
+def _named(name: str, metric: Metric, first: Any, second: Any) -> dict[str, object]:
     metric.update(first, second)
     return {**metric.compute(n_resamples=N_RESAMPLES).to_dict(), "name": name}

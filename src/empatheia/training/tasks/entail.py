@@ -79,7 +79,7 @@ class RecconTask:
         save = self.tokenizer.save_pretrained
         save_understander(folder, self.recipe, self.model, save, part="causes", fold=data.fold, licence=licence)
 
-    def data_record(self) -> dict[str, Any]:
+    def data_record(self) -> dict[str, object]:
         """Rows and published pairs of each split and fold that was read, and what the model's length cut off.
 
         An unread turn counts as found not causal, so unread causes are misses before the model has said anything.
@@ -138,7 +138,7 @@ class EntailTask(RecconTask):
         items = self.items("valid")
         return best_scores(question_cells(items, annotate(self.model, self.tokenizer, items))).threshold
 
-    def evaluate(self, split: str, outputs: Path | None) -> dict[str, Any]:
+    def evaluate(self, split: str, outputs: Path | None) -> dict[str, object]:
         """F1 over the published pairs of every test fold, at threshold 0.5 and at the one chosen on valid.
 
         Validation pairs are those of the fold it was trained on, so a row of the cross-fold table is one model. With a
@@ -149,7 +149,7 @@ class EntailTask(RecconTask):
         notes = annotate(self.model, self.tokenizer, valid, threshold=0.0)  # a span for every turn
         tuned = best_scores(question_cells(valid, notes)).threshold
         odds = best_null_threshold(valid, marked_answers(valid, notes)) if marks else 0.0
-        scores: dict[str, Any] = {}
+        scores: dict[str, object] = {}
         for fold in self.recipe.data.test_folds:
             items = self.items(split, fold)
             notes = annotate(self.model, self.tokenizer, items, threshold=0.0)
@@ -164,20 +164,22 @@ class EntailTask(RecconTask):
         return scores
 
 
-def pair_scores(items: Sequence[EntailmentItem], notes: Sequence[CauseAnnotation], threshold: float) -> dict[str, Any]:
+def pair_scores(
+    items: Sequence[EntailmentItem], notes: Sequence[CauseAnnotation], threshold: float
+) -> dict[str, object]:
     """The plain numbers in percent, and under ``scores`` each F1 with its signature and bootstrap interval.
 
     The bootstrap draws pairs.
     """
     cells = question_cells(items, notes)
     plain = scores_at(cells, threshold)
-    record: dict[str, Any] = {name: getattr(plain, name) for name in plain.__dataclass_fields__}
-    record["scores"] = {}
+    record: dict[str, object] = {name: getattr(plain, name) for name in plain.__dataclass_fields__}
+    scores: dict[str, object] = {}
     for name in ("entailment_f1_positive", "entailment_f1_negative", "entailment_f1_macro"):
         metric = METRICS.get(name)()
         metric.update([int(p >= threshold) for p, _ in cells], [label for _, label in cells])
-        record["scores"][name] = metric.compute(n_resamples=N_RESAMPLES).to_dict()
-    return record
+        scores[name] = metric.compute(n_resamples=N_RESAMPLES).to_dict()
+    return record | {"scores": scores}
 
 
 def _lines(notes: Sequence[CauseAnnotation], fold: int, threshold: float) -> str:

@@ -29,6 +29,7 @@ from empatheia.metrics.base import Metric
 from empatheia.metrics.causes import CauseRecall
 from empatheia.metrics.earlier_records import measured_by_names
 from empatheia.metrics.perplexity import TokenPerplexity, WordPerplexity
+from empatheia.metrics.score import ScoreRecord
 from empatheia.metrics.significance import paired_bootstrap
 from empatheia.resources import load_weights, resolve_model
 from empatheia.taxonomy import EMOTIONS
@@ -231,7 +232,7 @@ class EstimateTask:
         own = self.model.config.settings()
         return next((name for name, evidence in EVIDENCES.items() if evidence == own), "own")
 
-    def evaluate(self, split: str, outputs: Path | None) -> dict[str, Any]:
+    def evaluate(self, split: str, outputs: Path | None) -> dict[str, object]:
         """Emotion of the situations, and recall of cause words of every method on every set.
 
         Keys are ``SET: METHOD: METRIC``; a method gets the emotion it recognises itself unless its name ends in
@@ -263,7 +264,7 @@ class EstimateTask:
                 (self.folder / file).write_text(word_chart(measured_by_names(scores), place), encoding="utf-8")
         return scores
 
-    def _emotion_scores(self, split: str) -> dict[str, Any]:
+    def _emotion_scores(self, split: str) -> dict[str, object]:
         """How well the posterior names the emotion of situations, and how well the gold emotion predicts them."""
         situations = self.data.model_copy(update={"texts": ("situation",)})
         pairs = self.pairs(split, situations)
@@ -289,9 +290,9 @@ class EstimateTask:
             scores[f"text: {metric.name}"] = _score(metric)
         return scores
 
-    def data_record(self) -> dict[str, Any]:
+    def data_record(self) -> dict[str, object]:
         """Pairs per split with a checksum."""
-        record: dict[str, Any] = {}
+        record: dict[str, object] = {}
         for split in ("train", "valid", "test"):
             pairs = self.pairs(split)
             digest = hashlib.sha256("".join(f"{emotion}\t{text}\n" for emotion, text in pairs).encode())
@@ -345,9 +346,9 @@ def recall_metrics(items: Sequence[WordItem], ranked: Sequence[Sequence[int]]) -
     return out
 
 
-def comparisons(set_name: str, measured: Mapping[str, Mapping[str, Metric]]) -> dict[str, Any]:
+def comparisons(set_name: str, measured: Mapping[str, Mapping[str, Metric]]) -> dict[str, object]:
     """Each form of the estimator against every baseline on the same items (paired bootstrap)."""
-    out: dict[str, Any] = {}
+    out: dict[str, object] = {}
     ours = [name for name in measured if name.startswith("estimator") and not name.endswith(GOLD)]
     baselines = [name for name in measured if not name.startswith("estimator")]
     for a in ours:
@@ -369,7 +370,7 @@ def _start_table(model: EmotionEstimator, tokenizer: DialogueTokenizer, encoder:
         table[is_found] = matrix[is_found] / matrix[is_found].std() * table.std()
 
 
-def _score(metric: Metric) -> dict[str, Any]:
+def _score(metric: Metric) -> ScoreRecord:
     return metric.compute(n_resamples=N_RESAMPLES).to_dict()
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from empatheia.config import Recipe, StageConfig
 from empatheia.training.stages import StageData
@@ -51,10 +50,10 @@ class ExtractTask(RecconTask):
         config.decoding = best[1]
         return best[2]
 
-    def evaluate(self, split: str, outputs: Path | None) -> dict[str, Any]:
+    def evaluate(self, split: str, outputs: Path | None) -> dict[str, object]:
         """The published scores on every test fold, at null threshold 0 and at the one chosen on valid."""
         tuned = self._choose()
-        scores: dict[str, Any] = {}
+        scores: dict[str, object] = {}
         lines = []
         for fold in self.recipe.data.test_folds:
             items = self.items(split, fold)

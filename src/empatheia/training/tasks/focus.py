@@ -72,7 +72,7 @@ class FocusTask(JudgedMeasurement):
 
     # -- measuring -------------------------------------------------------------------------------------------
 
-    def evaluate(self, split: str, outputs: Path | None) -> dict[str, Any]:
+    def evaluate(self, split: str, outputs: Path | None) -> dict[str, object]:
         """All scores of all systems, and the tests.
 
         Args:
@@ -100,11 +100,11 @@ class FocusTask(JudgedMeasurement):
             for key, own in found.items():
                 score = own.compute(N_RESAMPLES)
                 grid = " ".join(f"{alpha:g}/{beta:g}" for alpha, beta in self.data.grid)
-                kind = self.contexts.counts()["distractors"][name.removesuffix(WHOLE_GRID)]
+                kind = self.contexts.distractors[name.removesuffix(WHOLE_GRID)]
                 facts = {"focus": f"{kind}, {self.data.worlds} worlds", "alpha/beta": grid, "prior": self.data.prior}
                 told = Signature.parse(score.signature).including(**self._speaking(), **facts)
                 scores.append((name, key, replace(score, signature=str(told), parts={"n_points": len(self.data.grid)})))
-        result: dict[str, Any] = {f"{name}: {key}": score.to_dict() for name, key, score in scores}
+        result: dict[str, object] = {f"{name}: {key}": score.to_dict() for name, key, score in scores}
         result["systems"] = {S0: {}} | {point.name: asdict(point) for point in points}
         result["systems"] |= {name: {"kind": name.removesuffix(WHOLE_GRID)} for name in pooled}
         result["tests"] = comparisons(table, points)
@@ -139,7 +139,7 @@ class FocusTask(JudgedMeasurement):
         self, name: str, metrics: Mapping[str, Metric], own: Spoken, point: Point | None
     ) -> Iterator[tuple[str, str, Score]]:
         """Of one system: its name, the score's name, the score with who spoke and how in its signature."""
-        kinds = self.contexts.counts()["distractors"]
+        kinds = self.contexts.distractors
         focus = {"focus": "none"}
         if point is not None:
             focus = {"focus": f"{kinds[point.kind]}, {self.data.worlds} worlds", "alpha": f"{point.alpha:g}"}
@@ -168,7 +168,7 @@ class FocusTask(JudgedMeasurement):
             scores.append(metric.compute(N_RESAMPLES))
         return scores
 
-    def _facts(self, spoken: Mapping[str, Spoken]) -> dict[str, Any]:
+    def _facts(self, spoken: Mapping[str, Spoken]) -> dict[str, object]:
         n = len(self.contexts.examples)
         focused = [own.seconds for name, own in spoken.items() if name != S0]
         return {
@@ -206,7 +206,7 @@ def over_grid(table: Mapping[str, Mapping[str, Metric]], points: Sequence[Point]
     return out
 
 
-def comparisons(table: Mapping[str, Mapping[str, Metric]], points: Sequence[Point]) -> dict[str, Any]:
+def comparisons(table: Mapping[str, Mapping[str, Metric]], points: Sequence[Point]) -> dict[str, object]:
     """Each focused system against S0, and against random distractors at the same alpha and beta; the grid as a whole.
 
     Args:
@@ -222,7 +222,7 @@ def comparisons(table: Mapping[str, Mapping[str, Metric]], points: Sequence[Poin
     plain = {key: own.together(*[own] * (n_points - 1)) for key, own in table[S0].items() if key in TESTED}
     single = {point.name: point.kind for point in points}
     whole = {name: name.removesuffix(WHOLE_GRID) for name in pooled}
-    out: dict[str, Any] = {}
+    out: dict[str, object] = {}
     for metric in TESTED:
         family = _against_baselines(metric, table, single)
         out |= {name: found.to_dict() for name, found in adjusted(family).items()}

@@ -64,17 +64,21 @@ class FocusContexts:
         told = [(e.dialogue_id, e.turn_index, e.response) for e in self.examples]
         return hashlib.sha256(repr((told, self.targets, self.contrasts, self.fresh)).encode()).hexdigest()[:16]
 
-    def counts(self) -> dict[str, Any]:
+    @property
+    def distractors(self) -> dict[str, str]:
+        """How each kind was made; empty where no context has any."""
+        return {kind: next((c.kind for c in own if c is not None), "") for kind, own in self.contrasts.items()}
+
+    def counts(self) -> dict[str, object]:
         """For the record."""
         kinds = {kind: sum(c is not None for c in own) for kind, own in self.contrasts.items()}
-        named = {kind: next((c.kind for c in own if c is not None), "") for kind, own in self.contrasts.items()}
         return {
             "contexts": len(self.examples),
             "with target words": sum(bool(own.spans) for own in self.targets),
             "mean target words": round(sum(len(own.spans) for own in self.targets) / max(1, len(self.targets)), 2),
             "target words found by": self.targets[0].source,
             "with distractors": kinds,
-            "distractors": named,
+            "distractors": self.distractors,
             "fresh distractors": next((c.kind for c in self.fresh if c is not None), ""),
             "checksum": self.checksum,
         }
@@ -170,7 +174,7 @@ def _origin(data: JudgedData, examples: Sequence[Example], *models: Path | None)
     return hashlib.sha256(repr((settings, weights, told)).encode()).hexdigest()[:16]
 
 
-def _record(made: FocusContexts, origin: str) -> dict[str, Any]:
+def _record(made: FocusContexts, origin: str) -> dict[str, object]:
     def told(contrast: Contrast | None) -> Any:
         return None if contrast is None else [contrast.texts[1:], contrast.replaced, contrast.kind]
 

@@ -82,7 +82,7 @@ def speak(
     point: Point | None = None,
     plain: Spoken | None = None,
     *,
-    advance: Callable[[int], Any] = lambda _: None,
+    advance: Callable[[int], object] = lambda _: None,
 ) -> Spoken:
     """Decodes a reply to each context and scores its gold reply.
 

@@ -83,7 +83,7 @@ def open_language_model(recipe: Recipe, folder: Path, device: str = "cpu") -> Sp
             f"recipe {recipe.name!r}: model.form is {recipe.model.get('form')!r}; accepted: causal, seq2seq, with"
             " model.base=FOLDER; or name a responder with start=FOLDER."
         )
-    asked: dict[str, Any] = {
+    asked: dict[str, object] = {
         "name": recipe.name,
         "task": "prompt",
         "system": "language_model",

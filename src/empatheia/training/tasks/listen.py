@@ -97,7 +97,7 @@ class ListenTask(JudgedMeasurement):
 
     # -- measuring -------------------------------------------------------------------------------------------
 
-    def evaluate(self, split: str, outputs: Path | None) -> dict[str, Any]:
+    def evaluate(self, split: str, outputs: Path | None) -> dict[str, object]:
         """All scores of all variants, and the tests.
 
         Args:
@@ -112,7 +112,7 @@ class ListenTask(JudgedMeasurement):
         table = {name: self.judges.metrics(own.replies, own.judged) for name, own in answers.items()}
         scores = [row for name, own in answers.items() for row in self._scores(name, own, table[name])]
         scores += self.judges.beside()
-        result: dict[str, Any] = {f"{name}: {key}": score.to_dict() for name, key, score in scores}
+        result: dict[str, object] = {f"{name}: {key}": score.to_dict() for name, key, score in scores}
         result["variants"] = {WHOLE: {}} | self.data.variants
         result["baseline"] = self.data.baseline
         result["tests"] = comparisons(table, self.data.baseline)
@@ -179,7 +179,7 @@ class ListenTask(JudgedMeasurement):
             yield json.dumps(row, ensure_ascii=False) + "\n"
 
 
-def comparisons(table: Mapping[str, Mapping[str, Metric]], baseline: str | None = None) -> dict[str, Any]:
+def comparisons(table: Mapping[str, Mapping[str, Metric]], baseline: str | None = None) -> dict[str, object]:
     """Each variant against the whole, and against the baseline.
 
     Args:
@@ -190,7 +190,7 @@ def comparisons(table: Mapping[str, Mapping[str, Metric]], baseline: str | None 
         ``METRIC: VARIANT against whole`` (or the baseline's name) to the comparison; ``p_adjusted`` is Holm's over all
         of one metric with the same other side.
     """
-    out: dict[str, Any] = {}
+    out: dict[str, object] = {}
     for metric in TESTED:
         for other in (WHOLE,) if baseline is None else (WHOLE, baseline):
             reference = table[other].get(metric)
@@ -205,7 +205,7 @@ def comparisons(table: Mapping[str, Mapping[str, Metric]], baseline: str | None 
     return out
 
 
-def _facts(own: Answers) -> dict[str, Any]:
+def _facts(own: Answers) -> dict[str, object]:
     n = len(own.replies)
     return {
         "replies": n,

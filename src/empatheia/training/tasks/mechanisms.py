@@ -93,14 +93,14 @@ class MechanismsTask:
 
     # -- measuring -------------------------------------------------------------------------------------------
 
-    def evaluate(self, split: str, outputs: Path | None) -> dict[str, Any]:
+    def evaluate(self, split: str, outputs: Path | None) -> dict[str, object]:
         """Scores of each mechanism, with published figures beside them; see :func:`mechanism_scores`."""
         pairs = self.pairs(split)
         answers = identify(self.model, self.reader, pairs)
         if outputs is not None:
             outputs.write_text("".join(_line(p, a) for p, a in zip(pairs, answers, strict=True)), encoding="utf-8")
         learnt = self.pairs("train")
-        scores: dict[str, Any] = {}
+        scores: dict[str, object] = {}
         for m, mechanism in enumerate(self.model.config.mechanisms):
             own = [answer[m] for answer in answers]
             scores |= {
@@ -109,9 +109,9 @@ class MechanismsTask:
             }
         return scores
 
-    def data_record(self) -> dict[str, Any]:
+    def data_record(self) -> dict[str, object]:
         """Pairs per split, a checksum of ids and levels, and what was mended in the files."""
-        record: dict[str, Any] = {}
+        record: dict[str, object] = {}
         for split in ("train", "valid", "test"):
             pairs = self.pairs(split)
             lines = (f"{p.id}\t{[(p.levels or {}).get(m) for m in MECHANISMS]}\n" for p in pairs)
@@ -135,7 +135,7 @@ def labelled_pairs(corpus: EpitomeCorpus) -> list[Pair]:
 
 def mechanism_scores(
     pairs: Sequence[Pair], answers: Sequence[Identified], reader: PairReader, learnt: Sequence[Pair] = ()
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Every score of one mechanism, JSON-ready.
 
     Args:
@@ -154,7 +154,7 @@ def mechanism_scores(
     name = answers[0].mechanism
     gold = [int((pair.levels or {})[name]) for pair in pairs]
     said = [answer.level for answer in answers]
-    scores: dict[str, Any] = {
+    scores: dict[str, object] = {
         "accuracy": _score("accuracy", Accuracy(), said, gold),
         "f1_macro": _score("f1_macro", F1(LEVELS, "macro"), said, gold),
         "recall_macro": _score("recall_macro", F1(LEVELS, "macro", report="recall"), said, gold),
@@ -215,6 +215,6 @@ def _line(pair: Pair, answers: Sequence[Identified]) -> str:
     return json.dumps(record) + "\n"
 
 
-def _score(name: str, metric: Metric, *values: Any) -> dict[str, Any]:
+def _score(name: str, metric: Metric, *values: Any) -> dict[str, object]:
     metric.update(*values)
     return {**metric.compute(n_resamples=N_RESAMPLES).to_dict(), "name": name}

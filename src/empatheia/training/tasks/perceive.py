@@ -207,9 +207,9 @@ class PerceiveTask:
         valid = self.rows([taught(item, self.data.accepted_share) for item in everyday_items("valid", self.data)])
         return StageData(train, row_lengths(train), valid, row_lengths(valid), self.reader.collate)
 
-    def data_record(self) -> dict[str, Any]:
+    def data_record(self) -> dict[str, object]:
         """Counts by source, and a checksum of the everyday texts."""
-        record: dict[str, Any] = dict(self._record)
+        record: dict[str, object] = dict(self._record)
         for split in ("train", "valid", "test"):
             texts = "".join("\n".join(t.text for t in item.dialogue.turns) for item in everyday_items(split, self.data))
             record[f"everyday/{split}"] = {"sha256": hashlib.sha256(texts.encode()).hexdigest()[:16]}
@@ -273,7 +273,7 @@ class PerceiveTask:
     def _read(self, conversations: Sequence[Sequence[Turn]]) -> list[Affect]:
         return AffectOfTurns(self.model, self.reader).read(conversations)
 
-    def evaluate(self, split: str, outputs: Path | None) -> dict[str, Any]:
+    def evaluate(self, split: str, outputs: Path | None) -> dict[str, object]:
         """See :func:`perception_scores`; on a sample run only the everyday part is measured."""
         is_sample = self.data.corpus == "sample"
         return perception_scores(
@@ -431,7 +431,7 @@ def perception_scores(
     items: Sequence[EverydayItem],
     outputs: Path | None = None,
     outside: Sequence[str] = OUTSIDE,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """What a perception is worth: on everyday texts, on EmpatheticDialogues, and on text it has not learnt from.
 
     Args:
@@ -463,7 +463,7 @@ def perception_scores(
     return scores
 
 
-def _everyday_scores(items: Sequence[EverydayItem], found: Sequence[Affect]) -> dict[str, Any]:
+def _everyday_scores(items: Sequence[EverydayItem], found: Sequence[Affect]) -> dict[str, object]:
     pairs = list(zip(items, found, strict=True))
     scores = _label_scores("everyday", pairs)
     if unnamed := [(item, one) for item, one in pairs if not item.names_feeling]:
@@ -478,14 +478,14 @@ def _everyday_scores(items: Sequence[EverydayItem], found: Sequence[Affect]) -> 
     return scores
 
 
-def _label_scores(name: str, pairs: Sequence[tuple[EverydayItem, Affect]]) -> dict[str, Any]:
+def _label_scores(name: str, pairs: Sequence[tuple[EverydayItem, Affect]]) -> dict[str, object]:
     """Shares of texts with an acceptable label, with the first label, and (unless mixed) with the right side."""
     if not pairs:
         return {}
     gold = [str(i.dialogue.emotion) for i, _ in pairs]
     said = [f.emotion for _, f in pairs]
     right = [g if s in i.accepted else s for g, s, (i, _) in zip(gold, said, pairs, strict=True)]
-    scores = {
+    scores: dict[str, object] = {
         f"{name}: acceptable": _score(f"{name}: acceptable", right, gold),
         f"{name}: label": _score(f"{name}: label", said, gold),
     }
@@ -495,7 +495,7 @@ def _label_scores(name: str, pairs: Sequence[tuple[EverydayItem, Affect]]) -> di
     return scores
 
 
-def _outside_scores(name: str, split: str, read: ReadAffect) -> dict[str, Any]:
+def _outside_scores(name: str, split: str, read: ReadAffect) -> dict[str, object]:
     if name == "empathetic_dialogues":
         return _contexts_scores(name, split, read)
     if name == "edos":
@@ -503,7 +503,7 @@ def _outside_scores(name: str, split: str, read: ReadAffect) -> dict[str, Any]:
     return _six_scores(name, split, read)
 
 
-def _contexts_scores(name: str, split: str, read: ReadAffect) -> dict[str, Any]:
+def _contexts_scores(name: str, split: str, read: ReadAffect) -> dict[str, object]:
     """Every context of EmpatheticDialogues, its conversation's emotion."""
     contexts = [(e.context, str(d.emotion)) for d in CORPORA.get(name)(split).dialogues for e in d.examples()]
     found = read([context for context, _ in contexts])
@@ -517,7 +517,7 @@ def _contexts_scores(name: str, split: str, read: ReadAffect) -> dict[str, Any]:
     }
 
 
-def _film_scores(read: ReadAffect) -> dict[str, Any]:
+def _film_scores(read: ReadAffect) -> dict[str, object]:
     """EDOS's film dialogues whose label is an emotion."""
     rows = [(speaker_last(d.turns), d.emotion) for d in CORPORA.get("edos")("crowd").dialogues]
     rows = [(turns, label) for turns, label in rows if label in EMOTIONS]
@@ -525,7 +525,7 @@ def _film_scores(read: ReadAffect) -> dict[str, Any]:
     return {"edos: accuracy": _score("edos: accuracy", [f.emotion for f in found], [str(g) for _, g in rows])}
 
 
-def _six_scores(name: str, split: str, read: ReadAffect) -> dict[str, Any]:
+def _six_scores(name: str, split: str, read: ReadAffect) -> dict[str, object]:
     """A corpus with other labels, as RECCON's six: each turn with those before it, and alone."""
     corpus, table = CORPORA.get(name)(split if name == "dailydialog" else "all"), SIX[name]
     rows = [
@@ -578,7 +578,7 @@ def word_pairs(found: Affect, item: EverydayItem) -> list[tuple[float, bool]]:
     ]
 
 
-def word_scores(rows: Sequence[Sequence[tuple[float, bool]]], threshold: float) -> dict[str, Any]:
+def word_scores(rows: Sequence[Sequence[tuple[float, bool]]], threshold: float) -> dict[str, float | None]:
     """Precision, recall and F1 in percent over all words, the share marked, the share of gold, AUC inside an item.
 
     Args:
@@ -614,10 +614,10 @@ def best_threshold(rows: Sequence[Sequence[tuple[float, bool]]]) -> float:
     """The threshold with the best word F1, of 5 to 95 hundredths; 0.5 where no item has gold words."""
     if not any(flag for row in rows for _, flag in row):
         return 0.5
-    return max((t / 100 for t in range(5, 96)), key=lambda t: word_scores(rows, t)["f1"])
+    return max((t / 100 for t in range(5, 96)), key=lambda t: word_scores(rows, t)["f1"] or 0.0)
 
 
-def _score(name: str, said: Any, gold: Any) -> dict[str, Any]:
+def _score(name: str, said: Any, gold: Any) -> dict[str, object]:
     metric = Accuracy()
     metric.update(said, gold)
     return {**metric.compute(n_resamples=N_RESAMPLES).to_dict(), "name": name}

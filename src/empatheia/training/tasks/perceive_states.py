@@ -148,7 +148,7 @@ class PerceiveStatesTask(PerceiveTask):
         first = self.first()
         return second.read(conversations) if first is None else JoinedAffect(first, second).read(conversations)
 
-    def evaluate(self, split: str, outputs: Path | None) -> dict[str, Any]:
+    def evaluate(self, split: str, outputs: Path | None) -> dict[str, object]:
         """Of the mixture (see :func:`perception_scores`); of the everyday part also ``alone: ...``, the second only."""
         scores = super().evaluate(split, outputs)
         if self.beside is None:

@@ -86,7 +86,7 @@ class Judges:
             self.data, self.folder, self.places.get("estimator"), self.places.get("masked"), self.device
         )
 
-    def data_record(self) -> dict[str, Any]:
+    def data_record(self) -> dict[str, object]:
         """Counts of contexts, target words and distractors, and a checksum of all of them."""
         data = self.data
         licence = LICENCES[data.corpus].licence if data.corpus in LICENCES else ""
@@ -166,12 +166,12 @@ class JudgedMeasurement(Measurement):
 
     judges: Judges
 
-    def data_record(self) -> dict[str, Any]:
+    def data_record(self) -> dict[str, object]:
         """Counts of contexts, target words and distractors, and a checksum of all of them."""
         return self.judges.data_record()
 
 
-def kept(file: Path, facts: tuple[Any, ...], kind: type[Said], make: Callable[[], Said]) -> Said:
+def kept(file: Path, facts: tuple[object, ...], kind: type[Said], make: Callable[[], Said]) -> Said:
     """What ``make`` gives, out of a file if it was made before from the same facts: a stopped run goes on behind it.
 
     Args:

@@ -192,7 +192,9 @@ class RespondTask:
             examples = [replace(example, response=None) for example in examples]
         return examples
 
-    def causes(self, data: DataConfig, split: str) -> Mapping[Any, CauseAnnotation] | None:
+    def causes(
+        self, data: DataConfig, split: str
+    ) -> Mapping[str, CauseAnnotation] | Mapping[tuple[str, int], CauseAnnotation] | None:
         """Cause labels by (dialogue, target turn), or by dialogue for the released ones."""
         if data.causes == "annotator":
             if not data.causes_path:
@@ -352,13 +354,13 @@ class RespondTask:
             terms += [f"started from {meta.get('name', path.parent)} ({earlier})"] if earlier else []
         return "; ".join(["CC BY-NC 4.0", *terms]) if terms else ""
 
-    def evaluate(self, split: str, outputs: Path | None) -> dict[str, Any]:
+    def evaluate(self, split: str, outputs: Path | None) -> dict[str, object]:
         """All metrics of the recipe on a split."""
         from empatheia.training.evaluation import evaluate_responder
 
         return evaluate_responder(self, split, outputs)
 
-    def data_record(self) -> dict[str, Any]:
+    def data_record(self) -> dict[str, object]:
         """Item counts and checksums by stage."""
         return self._record
 
@@ -389,7 +391,7 @@ class _TeacherCollator:
         return batch
 
 
-class _LexiconCauses(dict):
+class _LexiconCauses(dict[tuple[str, int], CauseAnnotation]):
     """Cause spans = words of a lexicon (Gao's ablation vs eLex), for every prefix of every dialogue."""
 
     def __init__(self, words: set[str], dialogues: Iterable[Dialogue]) -> None:
@@ -420,7 +422,7 @@ def is_whole(item: EncodedExample, max_target: int) -> bool:
 
 
 def write_model_folder(
-    folder: Path, model: Any, tokenizer: DialogueTokenizer, recipe: Recipe, layout: Layout, **extra: Any
+    folder: Path, model: Seq2SeqResponder, tokenizer: DialogueTokenizer, recipe: Recipe, layout: Layout, **extra: object
 ) -> None:
     """Everything a user needs to load a responder again, in one folder."""
     decoding = recipe.decoding

@@ -240,7 +240,7 @@ class RetrieveTask:
         (folder / "empatheia.json").write_text(json.dumps(meta, indent=2), encoding="utf-8")
         (folder / "recipe.yaml").write_text(recipe.dump(), encoding="utf-8")
 
-    def evaluate(self, split: str, outputs: Path | None) -> dict[str, Any]:
+    def evaluate(self, split: str, outputs: Path | None) -> dict[str, object]:
         """P@1,100 by the three protocols, scores of the replies chosen from each candidate set, emotion accuracy.
 
         ``p_at_1_100`` is ``blocks-shuffled`` (seed 0); ``blocks-ordered: ...`` and ``inline: ...`` are the others, a
@@ -293,7 +293,7 @@ class RetrieveTask:
             logits = self.model.emotion(torch.from_numpy(contexts).to(self.model.device))
         return emotion_scores(logits.double().softmax(-1).cpu().numpy(), gold)
 
-    def _inline(self, split: str, examples: Sequence[Example], contexts: np.ndarray) -> dict[str, Any]:
+    def _inline(self, split: str, examples: Sequence[Example], contexts: np.ndarray) -> dict[str, object]:
         """P@1 among the candidates the corpus lists with each reply, where it lists as many with the gold one in it."""
         lists = self.corpus(split).candidates
         wanted = [(i, lists.get((e.dialogue_id, e.turn_index), ())) for i, e in enumerate(examples)]
@@ -313,13 +313,13 @@ class RetrieveTask:
             "inline: p_at_1_100": {**metric.compute(n_resamples=N_RESAMPLES).to_dict(), "name": "inline: p_at_1_100"}
         }
 
-    def data_record(self) -> dict[str, Any]:
+    def data_record(self) -> dict[str, object]:
         """Pairs and checksums by stage, candidates."""
         number = {} if self._index is None else {"candidates": {self.data.candidates[0]: len(self._index)}}
         return {**self._counts, **number}
 
 
-def block_precisions(contexts: np.ndarray, replies: np.ndarray, size: int = BLOCK) -> dict[str, Any]:
+def block_precisions(contexts: np.ndarray, replies: np.ndarray, size: int = BLOCK) -> dict[str, object]:
     """``p_at_1_100`` over shuffled and ordered blocks; nothing where there is no block but the last.
 
     Args:
@@ -327,7 +327,7 @@ def block_precisions(contexts: np.ndarray, replies: np.ndarray, size: int = BLOC
         replies: Vectors of the gold replies, in the same order. Shape: (n, width).
         size: Candidates of a block.
     """
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     if len(contexts) <= size:
         return found
     protocols: dict[str, BlockProtocol] = {"": "blocks-shuffled", "blocks-ordered: ": "blocks-ordered"}
@@ -341,7 +341,7 @@ def block_precisions(contexts: np.ndarray, replies: np.ndarray, size: int = BLOC
     return found
 
 
-def _cased_bleu(replies: Sequence[str], references: Sequence[Sequence[str]]) -> dict[str, Any]:
+def _cased_bleu(replies: Sequence[str], references: Sequence[Sequence[str]]) -> dict[str, object]:
     metric = METRICS.get("bleu_avg")(tokenizer="rashkin")
     metric.update([_words(text) for text in replies], references)
     return metric.compute(n_resamples=N_RESAMPLES).to_dict()

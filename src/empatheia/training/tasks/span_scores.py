@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -54,7 +53,9 @@ def marked_answers(items: Sequence[EntailmentItem], notes: Sequence[CauseAnnotat
     return out
 
 
-def predictions(items: Sequence[EntailmentItem], answers: Answers, threshold: float) -> tuple[list[str], list[Any]]:
+def predictions(
+    items: Sequence[EntailmentItem], answers: Answers, threshold: float
+) -> tuple[list[str], list[str | None]]:
     """Predicted text ("" for none) and gold span (None for a negative) of every published question.
 
     Args:
@@ -71,18 +72,19 @@ def predictions(items: Sequence[EntailmentItem], answers: Answers, threshold: fl
     return texts, golds
 
 
-def span_scores(items: Sequence[EntailmentItem], answers: Answers, threshold: float) -> dict[str, Any]:
+def span_scores(items: Sequence[EntailmentItem], answers: Answers, threshold: float) -> dict[str, object]:
     """The plain numbers in percent, and under ``scores`` each with its signature and bootstrap interval.
 
     The bootstrap draws questions.
     """
     texts, golds = predictions(items, answers, threshold)
-    record: dict[str, Any] = {"threshold": threshold, "scores": {}}
+    scores: dict[str, object] = {}
+    record: dict[str, object] = {"threshold": threshold, "scores": scores}
     for name in METRIC_NAMES:
         metric = METRICS.get(name)()
         metric.update(texts, golds)
         score = metric.compute(n_resamples=N_RESAMPLES)
-        record["scores"][name] = score.to_dict()
+        scores[name] = score.to_dict()
         record |= score.parts
     return record
 
