@@ -158,8 +158,11 @@ def _causes_dict(note: CauseAnnotation, turns: Sequence[Turn]) -> dict[str, Json
 
 
 def _words_dict(scores: WordScores, turns: Sequence[Turn]) -> dict[str, Json]:
-    words = [span_dict(span, turns) for span in scores.words]
-    return {"turn": scores.turn, "emotion": scores.emotion, "words": words}
+    return {
+        "turn": scores.turn,
+        "emotion": scores.emotion,
+        "words": [span_dict(span, turns) for span in scores.words],
+    }
 
 
 def _mechanism_dict(mechanism: Mechanism, turns: Sequence[Turn]) -> dict[str, Json]:

@@ -274,6 +274,7 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
     Attributes:
         features: What the collator builds for the system.
         side_inputs: Names in :data:`empatheia.side_inputs.SIDE_INPUTS` of what it reads beside the context.
+        takes_reasoning: Whether it goes on from what it understood, by :meth:`encode_reasoned`.
         has_emotion_head: Whether it says an emotion; without, it answers and does not analyse.
         scores_padding: The word scores (a copy mixture, say) need the whole batch, in training too.
         gold_features: Of all systems, what only losses may read; never handed to the encoder outside
@@ -292,6 +293,7 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
     )
     side_inputs: ClassVar[tuple[str, ...]] = ()
     has_emotion_head: bool = False
+    takes_reasoning: bool = False
     scores_padding: bool = False
     scales_random_words: ClassVar[bool] = False
     """Whether training multiplies word vectors by sqrt(width) where none are given to start from."""
@@ -651,6 +653,19 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
             A record with ``emotion_logits`` ``(batch, 32)`` and ``cause_probs`` ``(batch, source)`` or None.
         """
         return Heads(emotion_logits=self.encode_heads(input_ids, attention_mask, **features).emotion_logits)
+
+    def encode_reasoned(self, reasoning: Understood, input_ids: Tensor, **inputs: Tensor) -> ResponderEncoding:
+        """What ``generate()`` takes as ``encoder_outputs``, from what :meth:`understand` found in the same context.
+
+        Args:
+            reasoning: Of the context.
+            input_ids: Shape: ``(batch, source)``.
+            **inputs: What else the system reads, likewise.
+
+        Raises:
+            TypeError: The system cannot go on from there (:attr:`takes_reasoning`).
+        """
+        raise TypeError(f"{type(self).__name__} does not go on from what it understood; give generate() the context.")
 
     def shift_right(self, labels: Tensor) -> Tensor:
         """Decoder inputs for teacher forcing: BOS, then the labels without their last column."""
