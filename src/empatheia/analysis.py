@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from empatheia.dialogue import CauseAnnotation, Dialogue, Span, Turn, span_dict
+from empatheia.reading import Json
 
 PARTS: tuple[str, ...] = ("emotion", "intent", "causes", "words", "mechanisms", "inferences", "reaction")
 """The questions a conversation can be asked, in the order of the five steps (perceive ... react)."""
@@ -141,11 +142,11 @@ class Analysis:
         return out
 
 
-def _labels_dict(labels: TurnLabels, turns: Sequence[Turn]) -> dict[str, Any]:
+def _labels_dict(labels: TurnLabels, turns: Sequence[Turn]) -> dict[str, Json]:
     return {"turn": labels.turn, "label": labels.label, "probabilities": dict(labels.probabilities)}
 
 
-def _causes_dict(note: CauseAnnotation, turns: Sequence[Turn]) -> dict[str, Any]:
+def _causes_dict(note: CauseAnnotation, turns: Sequence[Turn]) -> dict[str, Json]:
     return {
         "target": note.target,
         "turns": list(note.turns),
@@ -156,12 +157,15 @@ def _causes_dict(note: CauseAnnotation, turns: Sequence[Turn]) -> dict[str, Any]
     }
 
 
-def _words_dict(scores: WordScores, turns: Sequence[Turn]) -> dict[str, Any]:
-    words = [span_dict(span, turns) for span in scores.words]
-    return {"turn": scores.turn, "emotion": scores.emotion, "words": words}
+def _words_dict(scores: WordScores, turns: Sequence[Turn]) -> dict[str, Json]:
+    return {
+        "turn": scores.turn,
+        "emotion": scores.emotion,
+        "words": [span_dict(span, turns) for span in scores.words],
+    }
 
 
-def _mechanism_dict(mechanism: Mechanism, turns: Sequence[Turn]) -> dict[str, Any]:
+def _mechanism_dict(mechanism: Mechanism, turns: Sequence[Turn]) -> dict[str, Json]:
     return {
         "turn": mechanism.turn,
         "mechanism": mechanism.name,
@@ -171,7 +175,7 @@ def _mechanism_dict(mechanism: Mechanism, turns: Sequence[Turn]) -> dict[str, An
     }
 
 
-def _inference_dict(inference: Inference, turns: Sequence[Turn]) -> dict[str, Any]:
+def _inference_dict(inference: Inference, turns: Sequence[Turn]) -> dict[str, Json]:
     return {
         "turn": inference.turn,
         "relation": inference.relation,
@@ -182,7 +186,7 @@ def _inference_dict(inference: Inference, turns: Sequence[Turn]) -> dict[str, An
     }
 
 
-_AS_DICT: Mapping[str, Callable[[Any, Sequence[Turn]], dict[str, Any]]] = {
+_AS_DICT: Mapping[str, Callable[[Any, Sequence[Turn]], dict[str, Json]]] = {
     "emotion": _labels_dict,
     "intent": _labels_dict,
     "reaction": _labels_dict,

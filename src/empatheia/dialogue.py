@@ -12,6 +12,7 @@ from html import escape
 from typing import Any, Literal
 
 from empatheia.errors import DataError
+from empatheia.reading import Json
 
 Role = Literal["speaker", "listener"]
 _SHOWN = 80  # characters of a text where a record is shown
@@ -206,7 +207,7 @@ class Understanding:
     def _shown_causes(self) -> list[str]:
         return [span.of(self.turns)[:_SHOWN] for span in self.causes[:3]]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Json]:
         """Plain JSON-ready data; a cause carries its text beside its offsets, ``emotion`` is null if none is named."""
         return {
             "emotion": self.emotion if self.names_emotion else None,
@@ -240,7 +241,7 @@ class Candidate:
     score: float
     also: tuple[str, ...] = ()
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Json]:
         """Plain JSON-ready data."""
         return {
             "text": self.text,
@@ -295,7 +296,7 @@ class Explanation:
     belief: tuple[tuple[str, float], ...]
     missing: Mapping[str, str]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Json]:
         """Plain JSON-ready data; each target carries its text."""
         return {
             "emotion": self.emotion or None,
@@ -333,13 +334,13 @@ class Reply:
     text: str
     understanding: Understanding
     model: str = ""
-    decoding: Mapping[str, Any] = field(default_factory=dict)
+    decoding: Mapping[str, Json] = field(default_factory=dict)
     explanation: Explanation | None = None
-    care: Mapping[str, Any] | None = None
+    care: Mapping[str, Json] | None = None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Json]:
         """Plain JSON-ready data, as ``listener/reply.schema.json`` says; ``explanation`` and ``care`` if there."""
-        out: dict[str, Any] = {
+        out: dict[str, Json] = {
             "reply": self.text,
             "understanding": self.understanding.to_dict(),
             "model": self.model,
@@ -350,6 +351,6 @@ class Reply:
         return out if self.care is None else {**out, "care": dict(self.care)}
 
 
-def span_dict(span: Span, turns: Sequence[Turn]) -> dict[str, Any]:
+def span_dict(span: Span, turns: Sequence[Turn]) -> dict[str, Json]:
     """A span with its text, JSON-ready."""
     return {"turn": span.turn, "start": span.start, "end": span.end, "text": span.of(turns), "score": span.score}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Sequence
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any
 
 _UNDERSTANDING = {
     "affect_reading": "affect.turns",
@@ -79,7 +79,9 @@ class MovedModules(MetaPathFinder, Loader):
     def __init__(self) -> None:
         self._specs: dict[str, ModuleSpec | None] = {}
 
-    def find_spec(self, fullname: str, path: Any, target: ModuleType | None = None) -> ModuleSpec | None:
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
         """Of a module in :data:`MODULES`, else nothing."""
         return ModuleSpec(fullname, self) if fullname in MODULES else None
 
@@ -103,7 +105,7 @@ def open_old_names() -> None:
         sys.meta_path.append(MovedModules())
 
 
-def moved_name(package: str, name: str, module: str) -> Any:
+def moved_name(package: str, name: str, module: str) -> object:
     """What a package answers for a name that it held when it was a single module.
 
     Args:

@@ -16,13 +16,15 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from empatheia.errors import DataError
 
 if TYPE_CHECKING:
     import numpy as np
 
+Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
+"""What JSON can hold, and so what every ``to_dict`` here gives."""
 MAX_BYTES = 1 << 30
 """Of a file that is read whole, after it is unpacked."""
 MAX_LINE = 64 << 20
@@ -224,7 +226,16 @@ def lines_of(path: str | Path, errors: str = "strict") -> Iterator[tuple[int, st
                 ) from None
 
 
-def csv_reader(lines: Iterable[str], **options: Any) -> Any:
+class CsvCells(Iterator[list[str]], Protocol):
+    """Cells of each row, as ``csv.reader`` gives them."""
+
+    @property
+    def line_num(self) -> int:
+        """Line at which the last row ended."""
+        ...
+
+
+def csv_reader(lines: Iterable[str], **options: Any) -> CsvCells:
     """``csv.reader`` with bounded cells; see there for the options and for ``csv.Error``."""
     csv.field_size_limit(MAX_FIELD)
     return csv.reader(lines, **options)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Literal, Protocol, get_args
 
 from empatheia.dialogue import Span, Turn, span_dict
 from empatheia.errors import DataError
+from empatheia.reading import Json
 from empatheia.registry import nearest
 
 Level = Literal["none", "concern", "crisis"]
@@ -96,7 +97,7 @@ class Assessment:
         """Whether to act now."""
         return self.level == "crisis"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Json]:
         """Plain JSON-ready data; each span carries its text."""
         return {
             "level": self.level,
@@ -110,3 +111,11 @@ class Assessment:
             "worsened": self.worsened,
             "is_suspicion": self.is_suspicion,
         }
+
+
+class Assessor(Protocol):
+    """Whoever says how grave a conversation is, e.g. :class:`~empatheia.care.Detector`."""
+
+    def assess(self, item: object) -> Assessment:
+        """How grave a text or a conversation is at its last speaker turn."""
+        ...

@@ -13,11 +13,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from empatheia.care.assessment import Assessment
+from empatheia.care.assessment import Assessment, Assessor
 from empatheia.care.counting import Counter
 from empatheia.care.detector import shipped_detector, turns_of
 from empatheia.care.policy import Policy
@@ -26,13 +26,18 @@ from empatheia.care.reply_check import asks_whether_human, check_reply, without_
 from empatheia.care.resources import Resources
 from empatheia.dialogue import Reply, Turn, Understanding
 from empatheia.errors import ConfigError
+from empatheia.reading import Json
 from empatheia.taxonomy import EMOTIONS
+
+if TYPE_CHECKING:
+    from empatheia.care.guard import Answering, Guard
 
 NAME = "care"
 ON, OFF = "on", "off"
 CLAIM_LEFT_OUT = "a claim of a human past was left out"
 WITHHELD = "reply withheld"
 _LOG = logging.getLogger(__name__)
+_AHEAD = "read_ahead"  # a method that not every detector has
 HandOver = Callable[[Assessment], None]
 
 
@@ -74,21 +79,21 @@ class Care:
         resources: Resources | None = None,
         *,
         wording: Wording | None = None,
-        detector: Any | None = None,
+        detector: Assessor | None = None,
         counter: Counter | None = None,
         hand_over: HandOver | None = None,
     ) -> None:
         self.policy = policy or Policy()
         self.resources = resources or Resources.read()
         self.replies = Replies(wording or Wording.read(), self.resources, self.policy)
-        self.detector = detector or shipped_detector()
+        self.detector: Assessor = detector or shipped_detector()
         self.counter = counter or (Counter() if self.policy.count else None)
         self.hand_over = hand_over
 
     @classmethod
     def read(
         cls,
-        policy: Mapping[str, Any] | None = None,
+        policy: Mapping[str, object] | None = None,
         resources: str | Path | None = None,
         country: str | None = None,
         wording: str | Path | None = None,
@@ -107,7 +112,7 @@ class Care:
             ConfigError: Something of this cannot be used.
         """
         try:
-            checked = Policy(**dict(policy or {}))
+            checked = Policy.model_validate(dict(policy or {}))
         except ValidationError as problem:
             first = problem.errors()[0]
             raise ConfigError(
@@ -116,7 +121,7 @@ class Care:
             ) from None
         return cls(checked, Resources.read(resources, country), wording=Wording.read(wording), **options)
 
-    def guard(self, responder: object) -> Any:
+    def guard(self, responder: Answering) -> Guard:
         """The responder behind this check; see :class:`~empatheia.care.guard.Guard`."""
         from empatheia.care.guard import Guard
 
@@ -161,14 +166,14 @@ class Care:
             return self._settled(found, nature, "human")
         return Checked(found)
 
-    def check_all(self, items: Sequence[Any]) -> list[Checked]:
+    def check_all(self, items: Sequence[object]) -> list[Checked]:
         """:meth:`check` of several, which reads them together where that is faster.
 
         Args:
             items: Texts and conversations.
         """
         with suppress(Exception):  # whatever fails here fails again below, where it is dealt with
-            self.detector.read_ahead(items)
+            getattr(self.detector, _AHEAD)(items)
         return [self.check(item) for item in items]
 
     def finish(self, text: str, found: Assessment) -> tuple[str, list[str]]:
@@ -258,7 +263,7 @@ def shipped_care() -> Care:
     return Care()
 
 
-def mark(found: Assessment, done: Sequence[str]) -> dict[str, Any]:
+def mark(found: Assessment, done: Sequence[str]) -> dict[str, Json]:
     """What :attr:`Reply.care` says: found and done, never the text."""
     return {
         "care": ON,

@@ -10,7 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from empatheia.care.assessment import KINDS, LEVELS, About, Assessment, Kind, Level, graver
 from empatheia.care.classifier import CRISIS, RISK, LinearClassifier, shipped_classifier
@@ -81,7 +83,7 @@ class TextRead:
     readings: tuple[Reading, ...]
     around: Surroundings
 
-    def row(self, first: int = 0, last: int | None = None) -> tuple[Any, Any]:
+    def row(self, first: int = 0, last: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Features of some of its tokens; see :func:`~empatheia.care.features.feature_row`."""
         last = len(self.tokens) if last is None else last
         names = []
@@ -186,7 +188,7 @@ class Detector:
             is_suspicion=told is own and _is_suspicion(own),
         )
 
-    def read_ahead(self, items: Iterable[Any]) -> None:
+    def read_ahead(self, items: Iterable[object]) -> None:
         """Has the encoder read what :meth:`assess` will ask it of several inputs, all together, which is faster.
 
         Args:

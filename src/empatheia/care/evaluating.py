@@ -6,14 +6,15 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
-from empatheia.care.assessment import LEVELS, Assessment, check_name
+from empatheia.care.assessment import LEVELS, Assessment, Assessor, check_name
 from empatheia.care.labelled import labelled_records, with_typos
 from empatheia.dialogue import ROLES, Dialogue, Turn
 from empatheia.errors import DataError
+from empatheia.reading import Json
 
 BEFORE = (
     "The bus was late again.",
@@ -80,9 +81,19 @@ class Share:
         low, high = self.interval
         return f"{self.found}/{self.n} = {100 * self.found / self.n:.1f} % [{100 * low:.1f}, {100 * high:.1f}]"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain JSON-ready data."""
         return {"found": self.found, "n": self.n, "share": self.value, "interval": self.interval}
+
+
+class Told(TypedDict):
+    """A text that was taken for something else."""
+
+    id: str
+    kind: str
+    text: str
+    score: float
+    reasons: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +118,13 @@ class CareReport:
     false_alarms: Share
     false_crises: Share
     by_kind: dict[str, Share]
-    missed: tuple[dict[str, Any], ...]
-    alarmed: tuple[dict[str, Any], ...]
+    missed: tuple[Told, ...]
+    alarmed: tuple[Told, ...]
     milliseconds: tuple[float, float]
     thresholds: dict[str, float]
-    notes: dict[str, Any]
+    notes: dict[str, Json]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain JSON-ready data."""
         return {
             "recall": self.recall.to_dict(),
@@ -124,7 +135,7 @@ class CareReport:
             "missed": list(self.missed),
             "alarmed": list(self.alarmed),
             "milliseconds": {"p50": self.milliseconds[0], "p95": self.milliseconds[1]},
-            "thresholds": self.thresholds,
+            "thresholds": dict(self.thresholds),
             "validation": self.notes,
         }
 
@@ -155,7 +166,7 @@ def read_items(path: str | Path) -> list[CareItem]:
 
 def evaluate(
     items: Sequence[CareItem],
-    detector: Any = None,
+    detector: Assessor | None = None,
     *,
     typos: float = 0.0,
     n_before: int = 0,
@@ -176,13 +187,13 @@ def evaluate(
     from empatheia.care.detector import Detector
 
     _check_settings(typos, n_before)
-    detector = Detector() if detector is None else detector
+    asked: Assessor = Detector() if detector is None else detector
     found: list[Assessment] = []
     took: list[float] = []
     for item in items:
         dialogue = _conversation(item, typos, n_before, seed)
         begin = time.perf_counter()
-        found.append(detector.assess(dialogue))
+        found.append(asked.assess(dialogue))
         took.append(1000.0 * (time.perf_counter() - begin))
     pairs = list(zip(items, found, strict=True))
     risks = [pair for pair in pairs if pair[0].level != "none"]
@@ -197,8 +208,8 @@ def evaluate(
         tuple(_row(item, assessment) for item, assessment in risks if not assessment.is_flagged),
         tuple(_row(item, assessment) for item, assessment in harmless if assessment.is_flagged),
         (round(float(np.median(took)), 3), round(float(np.percentile(took, 95)), 3)),
-        dict(getattr(detector, "thresholds", {})),
-        _notes(detector),
+        dict(getattr(asked, "thresholds", {})),
+        _notes(asked),
     )
 
 
@@ -209,7 +220,7 @@ def _check_settings(typos: float, n_before: int) -> None:
         raise DataError(f"n_before is {n_before}; accepted: an even number from 0 to {len(BEFORE)}.")
 
 
-def _notes(detector: object) -> dict[str, Any]:
+def _notes(detector: object) -> dict[str, Json]:
     """Training and validation of the classifier that has the last word; empty for a detector without one."""
     judge = getattr(detector, "encoder", None) or getattr(detector, "classifier", None)
     return dict(getattr(judge, "notes", {}))
@@ -240,7 +251,7 @@ def _share(pairs: Iterable[tuple[CareItem, Assessment]], is_found: Callable[[Ass
     return Share(sum(results), len(results))
 
 
-def _row(item: CareItem, assessment: Assessment) -> dict[str, Any]:
+def _row(item: CareItem, assessment: Assessment) -> Told:
     return {
         "id": item.id,
         "kind": item.kind,

@@ -12,10 +12,10 @@ takes True (the shipped check, the default), a :class:`~empatheia.care.Care`, or
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, wraps
-from typing import Any
+from typing import Any, Protocol, overload
 
 from empatheia.care.checking import (
     CLAIM_LEFT_OUT,
@@ -37,7 +37,31 @@ _TAKES_CARE = "takes_care"
 """Attribute of methods that are guarded in themselves."""
 
 
-def answered(care: Care, item: Any, ask: Callable[[Any], Any]) -> Any:
+Ask = Callable[[object], Reply | list[Reply]]
+"""A responder: a text or a conversation to a reply, several of these to as many."""
+
+
+class Answering(Protocol):
+    """Whoever answers; what else is asked of it is looked for when it is."""
+
+    @property
+    def respond(self) -> Callable[..., object]:
+        """A text, a conversation or several of these to one reply or to several."""
+        ...
+
+
+class ReplyPieces(Protocol):
+    """A reply on its way: iterate for pieces of text; what keeps the whole of it has it under ``reply`` at the end."""
+
+    @property
+    def understanding(self) -> Understanding:
+        """What was perceived."""
+        ...
+
+    def __iter__(self) -> Iterator[str]: ...
+
+
+def answered(care: Care, item: object, ask: Ask) -> Reply | list[Reply]:
     """The guarded answer to one input, or the answers to several.
 
     Args:
@@ -50,7 +74,11 @@ def answered(care: Care, item: Any, ask: Callable[[Any], Any]) -> Any:
     """
     if isinstance(item, str | Dialogue):
         checked = care.check(item)
-        return built_reply(checked) if checked.instead else _finished(care, ask(item), checked)
+        if checked.instead:
+            return built_reply(checked)
+        said = ask(item)
+        (reply,) = said if isinstance(said, list) else [said]
+        return _finished(care, reply, checked)
     if isinstance(item, Mapping | bytes) or hasattr(item, "columns") or not isinstance(item, Iterable):
         return ask(item)
     items = list(item)
@@ -59,14 +87,15 @@ def answered(care: Care, item: Any, ask: Callable[[Any], Any]) -> Any:
     return _all_answered(care, items, ask)
 
 
-def _all_answered(care: Care, items: Sequence[str | Dialogue], ask: Callable[[Any], Any]) -> list[Reply]:
+def _all_answered(care: Care, items: Sequence[str | Dialogue], ask: Ask) -> list[Reply]:
     """The guarded answers to several inputs; the responder is asked for all those at once that it may answer."""
     found = care.check_all(items)
     left = [place for place, checked in enumerate(found) if not checked.instead]
     try:
-        replies = iter(ask([items[place] for place in left]) if left or not items else ())
+        said = ask([items[place] for place in left]) if left or not items else []
     except DataError as error:
         raise DataError(_INPUT.sub(lambda found: f"input {left[int(found[1]) - 1] + 1}:", str(error))) from error
+    replies = iter([said] if isinstance(said, Reply) else said)
     return [built_reply(checked) if checked.instead else _finished(care, next(replies), checked) for checked in found]
 
 
@@ -75,13 +104,13 @@ def _finished(care: Care, reply: Reply, checked: Checked) -> Reply:
     return replace(reply, text=text, care=mark(checked.assessment, done))
 
 
-def guarded(method: Callable[..., Any]) -> Callable[..., Any]:
+def guarded(method: Callable[..., Reply | list[Reply]]) -> Callable[..., Reply | list[Reply]]:
     """Puts the check in front of a listener's ``respond``; it takes ``care=`` beside its own settings."""
 
     @wraps(method)
-    def respond(self: Any, item: Any, *, care: Care | bool = True, **settings: Any) -> Any:
+    def respond(self: object, item: object, *, care: Care | bool = True, **settings: Any) -> Reply | list[Reply]:
         check = care_of(care)
-        ask = partial(method, self, **settings)
+        ask: Ask = partial(method, self, **settings)
         if check is not None:
             return answered(check, item, ask)
         replies = ask(item)
@@ -91,11 +120,11 @@ def guarded(method: Callable[..., Any]) -> Callable[..., Any]:
     return respond
 
 
-def guarded_stream(method: Callable[..., Any]) -> Callable[..., Any]:
+def guarded_stream(method: Callable[..., ReplyPieces]) -> Callable[..., GuardedStream]:
     """Puts the check in front of a listener's ``stream``; it takes ``care=`` beside its own settings."""
 
     @wraps(method)
-    def stream(self: Any, item: Any, *, care: Care | bool = True, **settings: Any) -> GuardedStream:
+    def stream(self: object, item: object, *, care: Care | bool = True, **settings: Any) -> GuardedStream:
         check = care_of(care)
         checked = None if check is None or not isinstance(item, str | Dialogue) else check.check(item)
         if checked is not None and checked.instead:
@@ -114,7 +143,7 @@ class Guard:
         care: The check; None = the shipped one.
     """
 
-    def __init__(self, responder: Any, care: Care | None = None) -> None:
+    def __init__(self, responder: Answering, care: Care | None = None) -> None:
         self.responder = responder
         self.care = care or Care()
 
@@ -123,7 +152,16 @@ class Guard:
             raise AttributeError(name)
         return getattr(self.responder, name)
 
-    def respond(self, item: Any, **settings: Any) -> Any:
+    @overload
+    def respond(self, item: str | Dialogue, **settings: Any) -> Reply: ...
+
+    @overload
+    def respond(self, item: Sequence[str | Dialogue], **settings: Any) -> list[Reply]: ...
+
+    @overload
+    def respond(self, item: object, **settings: Any) -> Reply | list[Reply]: ...
+
+    def respond(self, item: object, **settings: Any) -> Reply | list[Reply]:
         """Answers; see :class:`~empatheia.care.Policy` for what is done at which level.
 
         Args:
@@ -138,7 +176,7 @@ class Guard:
         """
         return self._call("respond", guarded, item, settings)
 
-    def stream(self, item: Any, **settings: Any) -> GuardedStream:
+    def stream(self, item: object, **settings: Any) -> GuardedStream:
         """Answers, sentence by sentence: none leaves before it was checked.
 
         Args:
@@ -149,13 +187,16 @@ class Guard:
 
     def converse(self, *arguments: Any, **settings: Any) -> Any:
         """The responder's own conversation, which asks this guard from now on."""
-        conversation = self.responder.converse(*arguments, **settings)
+        conversation = self._own("converse")(*arguments, **settings)
         conversation.listener = self
         return conversation
 
-    def _call(self, name: str, guard: Callable[..., Any], item: Any, settings: Mapping[str, Any]) -> Any:
+    def _own(self, name: str) -> Any:
+        return getattr(self.responder, name)
+
+    def _call(self, name: str, guard: Callable[..., Any], item: object, settings: Mapping[str, Any]) -> Any:
         settings = {**settings, "care": self.care}
-        method = getattr(self.responder, name)
+        method = self._own(name)
         if getattr(method, _TAKES_CARE, False):
             return method(item, **settings)
         return guard(lambda _, *given, **own: method(*given, **own))(self, item, **settings)
@@ -170,7 +211,7 @@ class GuardedStream:
         inner: The responder's own stream; None where the reply stands already.
     """
 
-    def __init__(self, care: Care | None, checked: Checked | None, inner: Any | None = None) -> None:
+    def __init__(self, care: Care | None, checked: Checked | None, inner: ReplyPieces | None = None) -> None:
         self.reply: Reply | None = None
         self._care = care
         self._checked = checked
@@ -180,10 +221,11 @@ class GuardedStream:
     @property
     def understanding(self) -> Understanding:
         """What was perceived; of a built reply, nothing."""
-        source: Any = self._built if self._built is not None else self._inner
+        source = self._built if self._built is not None else self._inner
+        assert source is not None  # one of both is there
         return source.understanding
 
-    def __iter__(self) -> Iterator[str]:
+    def __iter__(self) -> Generator[str, None, None]:
         if self._built is not None:
             yield self._built.text
             self.reply = self._built

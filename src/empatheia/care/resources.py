@@ -14,6 +14,7 @@ from pydantic import Field, ValidationError, field_validator
 from empatheia.config import Strict
 from empatheia.config.recipe import read_yaml
 from empatheia.errors import ConfigError
+from empatheia.reading import Json
 from empatheia.registry import nearest
 
 RESOURCES = Path(__file__).parent / "data" / "resources.yaml"
@@ -174,7 +175,7 @@ class Resources:
         """What whoever runs this should know: :meth:`guesses` and :meth:`outdated`."""
         return [*self.guesses(), *self.outdated(today)]
 
-    def to_list(self, country: str | None = None) -> list[dict[str, Any]]:
+    def to_list(self, country: str | None = None) -> list[dict[str, Json]]:
         """Plain JSON-ready data; of one country, or of all."""
         codes = [country.upper()] if country else sorted(self.file.countries)
         return [

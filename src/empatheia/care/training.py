@@ -16,7 +16,7 @@ import random
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 import numpy as np
@@ -29,6 +29,9 @@ from empatheia.care.labelled import TRAINING_TEXTS, LabelledText, read_texts, wi
 from empatheia.care.lexicon import COLUMNS, LEXICON, Lexicon
 from empatheia.errors import MissingDependencyError
 from empatheia.reading import read_json, read_text
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 PARTS = 5
 RUN = 4
@@ -106,7 +109,7 @@ def targets(texts: Sequence[LabelledText]) -> np.ndarray:
     return out
 
 
-def matrix(reads: Sequence[TextRead]) -> Any:
+def matrix(reads: Sequence[TextRead]) -> csr_matrix:
     """Features of texts as a sparse matrix. Shape: ``(len(reads), FEATURES)``."""
     from scipy.sparse import csr_matrix
 
@@ -117,12 +120,12 @@ def matrix(reads: Sequence[TextRead]) -> Any:
     return csr_matrix((values, buckets, ends), shape=(len(rows), FEATURES))
 
 
-def folded(features: Any) -> Any:
+def folded(features: csr_matrix) -> csr_matrix:
     """Words, letters and lexicon hits alone, in half as many buckets. Shape: ``(n, NARROW)``."""
     return (features[:, :NARROW] + features[:, NARROW:BUCKETS]).tocsr()
 
 
-def fit(features: Any, labels: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def fit(features: csr_matrix, labels: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Logistic regressions of several heads on the same features, by L-BFGS, all at once.
 
     Args:
@@ -142,7 +145,8 @@ def fit(features: Any, labels: np.ndarray, weights: np.ndarray) -> tuple[np.ndar
         raise MissingDependencyError(
             "training the detector needs scipy: pip install 'empatheia[topics]'. Using it does not."
         ) from error
-    n_heads, width = labels.shape[1], features.shape[1]
+    shape: Any = features.shape  # scipy does not say that every matrix has one
+    n_heads, width = labels.shape[1], shape[1]
     truth = np.maximum(labels, 0).astype(np.float32)
     counts = (labels >= 0).astype(np.float32) * weights[:, None]
     turned = features.T.tocsr()
@@ -192,7 +196,7 @@ def limit_for(chances: np.ndarray, is_harmless: np.ndarray, share: float) -> flo
     return min(1.0, float(np.floor(highest[int(share * len(highest))] * 10_000) + 1) / 10_000)
 
 
-def held_out(texts: Sequence[LabelledText], features: Any, noisy: Any, is_own: np.ndarray) -> np.ndarray:
+def held_out(texts: Sequence[LabelledText], features: csr_matrix, noisy: csr_matrix, is_own: np.ndarray) -> np.ndarray:
     """Probabilities of a risk and of a crisis by weights that never saw the voice.
 
     Args:
@@ -220,11 +224,12 @@ def held_out(texts: Sequence[LabelledText], features: Any, noisy: Any, is_own: n
     return out
 
 
-def stacked(one: Any, other: Any) -> Any:
+def stacked(one: csr_matrix, other: csr_matrix) -> csr_matrix:
     """Rows of one sparse matrix above those of another."""
     from scipy.sparse import vstack
 
-    return vstack([one, other]).tocsr()
+    rows: Any = vstack([one, other])
+    return rows.tocsr()
 
 
 def train(texts: Sequence[LabelledText], lexicon: Lexicon) -> tuple[LinearClassifier, np.ndarray]:

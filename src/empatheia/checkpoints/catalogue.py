@@ -11,6 +11,7 @@ from typing import Any
 
 from empatheia.checkpoints.manifest import MANIFEST, read_json, read_manifest
 from empatheia.errors import CheckpointError, MissingResourceError
+from empatheia.reading import Json
 from empatheia.resources import cache_dir, installed_model, is_at_hand, resolve_model, resolve_weights
 from empatheia.responders import RESPONDERS
 
@@ -52,7 +53,7 @@ class ModelEntry:
     fault: str = ""
     lacks: str = ""
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Json]:
         """Plain JSON-ready data."""
         return {
             **{name: getattr(self, name) for name in self.__dataclass_fields__},

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from threading import Lock
 from typing import Any, Protocol
 
 from torch import Tensor
 
 from empatheia.dialogue import Dialogue, Example
+from empatheia.responders.seq2seq import Seq2SeqResponder
 from empatheia.side_inputs import SideInput
 from empatheia.text.collation import IGNORED, Collator, EncodedExample, Layout, encode_examples, pad_rows
 from empatheia.text.tokenizer import DialogueTokenizer
@@ -33,7 +34,7 @@ class Contexts(Protocol):
         ...
 
     @property
-    def marks(self) -> dict[str, Any]:
+    def marks(self) -> Mapping[str, int | Sequence[int]]:
         """Start, end and padding, as arguments of ``generate()``."""
         ...
 
@@ -68,7 +69,11 @@ class ContextReader:
     n_given = 0
 
     def __init__(
-        self, network: Any, tokenizer: DialogueTokenizer, layout: Layout, side_inputs: Sequence[SideInput] = ()
+        self,
+        network: Seq2SeqResponder,
+        tokenizer: DialogueTokenizer,
+        layout: Layout,
+        side_inputs: Sequence[SideInput] = (),
     ) -> None:
         self.features = tuple(name for name in network.features if name not in network.gold_features)
         self.network, self.tokenizer, self.layout = network, tokenizer, layout
@@ -156,7 +161,7 @@ class ContextReader:
         return self.tokenizer.decode(row), self.tokenizer.decode(row, raw=True)
 
     @property
-    def marks(self) -> dict[str, Any]:
+    def marks(self) -> dict[str, int]:
         """Start, end and padding, as arguments of ``generate()``."""
         own = self.tokenizer
         begin = {"bos_token_id": own.bos_id, "decoder_start_token_id": own.bos_id}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from empatheia.checkpoints.catalogue import find_model
 from empatheia.checkpoints.manifest import MANIFEST, WEIGHTS, Manifest, read_manifest
@@ -13,6 +12,7 @@ from empatheia.checkpoints.reader import Reader
 from empatheia.checkpoints.weights import load_network
 from empatheia.errors import CheckpointError
 from empatheia.resources import file_sha256
+from empatheia.responders.seq2seq import Seq2SeqResponder
 from empatheia.text.tokenizer import DialogueTokenizer
 
 
@@ -31,7 +31,7 @@ class OpenModel:
     reader: Reader
 
     @property
-    def network(self) -> Any:
+    def network(self) -> Seq2SeqResponder:
         """In evaluation mode, on the device it was opened for."""
         return self.reader.network
 

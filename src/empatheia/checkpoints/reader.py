@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,6 +18,7 @@ from empatheia.checkpoints.contexts import ContextReader
 from empatheia.checkpoints.inputs import ReadyInput, unread
 from empatheia.checkpoints.manifest import Manifest
 from empatheia.dialogue import Understanding
+from empatheia.responders.seq2seq import Seq2SeqResponder, Understood, given
 from empatheia.side_inputs import make_side_inputs
 from empatheia.taxonomy import EMOTIONS
 from empatheia.text.batching import TokenBatchSampler, cut_by_length
@@ -53,7 +53,7 @@ class Reader:
         manifest: Its ``empatheia.json``.
     """
 
-    def __init__(self, network: Any, tokenizer: DialogueTokenizer, manifest: Manifest) -> None:
+    def __init__(self, network: Seq2SeqResponder, tokenizer: DialogueTokenizer, manifest: Manifest) -> None:
         side_inputs = make_side_inputs(getattr(network, "side_inputs", ()), manifest.side_inputs, tokenizer)
         self.contexts = ContextReader(network, tokenizer, Layout(**manifest.layout), side_inputs)
         self.network = network
@@ -106,7 +106,7 @@ class Reader:
         return [result for result in results if result is not None]
 
     @torch.inference_mode()
-    def reason(self, tensors: dict[str, Tensor]) -> Any:
+    def reason(self, tensors: dict[str, Tensor]) -> Understood | None:
         """What the network finds in one batch; None without an emotion head."""
         return self.network.understand(**tensors) if self.analyzes else None
 
@@ -114,12 +114,12 @@ class Reader:
         """One batch; a network without an emotion head gives a uniform distribution, marked as such."""
         return self.records(inputs, self.reason(tensors))
 
-    def records(self, inputs: Sequence[EncodedInput], output: Any) -> list[Understanding]:
+    def records(self, inputs: Sequence[EncodedInput], output: Understood | None) -> list[Understanding]:
         """What :meth:`reason` found, input by input."""
         if output is None:
             even = [[1 / len(EMOTIONS)] * len(EMOTIONS)] * len(inputs)
             return [self._record(*pair, None) for pair in zip(inputs, even, strict=True)]
-        logits = output.emotion_logits[:, self._model_order].double() / self.manifest.temperature  # (batch, 32)
+        logits = given(output.emotion_logits)[:, self._model_order].double() / self.manifest.temperature  # (batch, 32)
         emotions = logits.softmax(-1).tolist()
         causes = [None] * len(inputs) if output.cause_probs is None else output.cause_probs.float().tolist()
         return [self._record(*row) for row in zip(inputs, emotions, causes, strict=True)]

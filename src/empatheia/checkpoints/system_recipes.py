@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from empatheia.config import read_recipe_tree, recipe_files, recipes_root
 from empatheia.errors import EmpatheiaError, MissingResourceError
@@ -83,7 +82,7 @@ def first_to_make(name: str) -> RecipeEntry | None:
     return min(recipes, key=lambda r: (is_lesser(r.name, name), bool(r.start), rank(name, r, {})), default=None)
 
 
-def rank(system: str, recipe: RecipeEntry, records: Mapping[str, Any]) -> tuple[Any, ...]:
+def rank(system: str, recipe: RecipeEntry, records: Container[str]) -> tuple[bool, bool, bool, bool, bool, int, str]:
     """No ablation, no step on the way to another; of these first one with a record, a published row, no variant."""
     plain = (recipe.is_variant, len(recipe.name), recipe.name)
     is_step = any(f"/{recipe.name}/" in other.start for other in recipes_of_systems().get(system, ()))

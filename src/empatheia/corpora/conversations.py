@@ -17,7 +17,7 @@ from empatheia.corpora.licences import LICENCES, Licence
 from empatheia.corpora.loading import LoadedCorpus, Problem, numbered_lines, report
 from empatheia.dialogue import ROLES, Dialogue, Role, Turn
 from empatheia.errors import ConfigError, DataError
-from empatheia.reading import UnreadableError, parse_json
+from empatheia.reading import Json, UnreadableError, parse_json
 from empatheia.registry import nearest
 from empatheia.resources import find_corpus_file
 
@@ -112,7 +112,7 @@ def read(
     name: str,
     split: str = "all",
     strict: bool = False,
-    shaped: Callable[[Mapping[str, Any], int], Mapping[str, Any]] = lambda record, line: record,
+    shaped: Callable[[Mapping[str, Json], int], Mapping[str, Json]] = lambda record, line: record,
 ) -> LoadedCorpus:
     """Any file of this form; a line that cannot be used is reported and left out.
 
@@ -159,7 +159,9 @@ def read(
     return LoadedCorpus(name, split, path, tuple(dialogues), problems=tuple(problems), turn_labels=labels)
 
 
-def _record(line: str, number: int, shaped: Callable[[Mapping[str, Any], int], Mapping[str, Any]]) -> Mapping[str, Any]:
+def _record(
+    line: str, number: int, shaped: Callable[[Mapping[str, Json], int], Mapping[str, Json]]
+) -> Mapping[str, Any]:
     try:
         record = parse_json(line)
     except UnreadableError as error:

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeVar, cast, get_args
 from empatheia.corpora.loading import LoadedCorpus, Problem, canonical_split, numbered_lines, report
 from empatheia.dialogue import CauseAnnotation, Dialogue, Span
 from empatheia.errors import DataError
-from empatheia.reading import parse_json
+from empatheia.reading import Json, parse_json
 from empatheia.taxonomy import EMOTIONS, INTENTS
 
 NAME = "everyday"
@@ -128,7 +128,7 @@ def _read(path: Path, split: str, strict: bool) -> tuple[tuple[EverydayItem, ...
     return tuple(out), tuple(problems)
 
 
-def parse(record: Mapping[str, Any], id: str = "", source: str = NAME) -> EverydayItem:
+def parse(record: Mapping[str, Json], id: str = "", source: str = NAME) -> EverydayItem:
     """One line of a file.
 
     Args:
@@ -148,11 +148,14 @@ def parse(record: Mapping[str, Any], id: str = "", source: str = NAME) -> Everyd
     for name in acceptable:
         _one({"acceptable": name}, "acceptable", EMOTIONS)
     reply = _text(record, "reply")
+    causes = record.get("causes") or []
+    if not isinstance(causes, list):
+        raise DataError(f"causes is {str(causes)[:40]!r}; accepted: a list of [turn, start, end]")
     return EverydayItem(
         dialogue=Dialogue(_text(record, "id") or id, Dialogue.of(*turns).turns, emotion, source=source),
         acceptable=acceptable,
         side=side,
-        causes=tuple(_span(value, turns) for value in record.get("causes") or ()),
+        causes=tuple(_span(value, turns) for value in causes),
         reply=reply,
         avoid=_text(record, "avoid"),
         intent=_one(record, "intent", INTENTS) if reply else "",

@@ -75,7 +75,7 @@ def load(split: str, root: str | Path | None = None, strict: bool = False) -> Lo
     return corpus
 
 
-def as_examples(split: str, root: Path | None) -> tuple[list[Example], dict[Any, CauseAnnotation]]:
+def as_examples(split: str, root: Path | None) -> tuple[list[Example], dict[tuple[str, int], CauseAnnotation]]:
     """RECCON targets as contexts: the target's speaker is the speaker, the history ends with the target.
 
     Returns:

@@ -16,14 +16,20 @@ from typing import Any, cast
 
 import torch
 from torch import Tensor
-from transformers.generation.utils import GenerateBeamDecoderOnlyOutput, GenerateBeamEncoderDecoderOutput
+from transformers import GenerationConfig
+from transformers.generation.utils import (
+    GenerateBeamDecoderOnlyOutput,
+    GenerateBeamEncoderDecoderOutput,
+    GenerateBeamOutput,
+)
 
+from empatheia.decoding.models import Processor, StepwiseModel, Stops
 from empatheia.errors import DecodingError
 
 _NEVER = -1.0e9
 
 
-def diverse_beams(n_groups: int, strength: float) -> Callable[..., Any]:
+def diverse_beams(n_groups: int, strength: float) -> Callable[..., Tensor | GenerateBeamOutput]:
     """What to give ``generate()`` as ``custom_generate``.
 
     Args:
@@ -40,15 +46,15 @@ def diverse_beams(n_groups: int, strength: float) -> Callable[..., Any]:
 
 @torch.no_grad()
 def diverse_beam_search(
-    model: Any,
+    model: StepwiseModel,
     input_ids: Tensor,
-    logits_processor: Any,
-    stopping_criteria: Any,
-    generation_config: Any,
+    logits_processor: Processor,
+    stopping_criteria: Stops,
+    generation_config: GenerationConfig,
     n_groups: int,
     strength: float,
     **model_kwargs: Any,
-) -> Any:
+) -> Tensor | GenerateBeamOutput:
     """The loop ``generate()`` calls.
 
     Args:
@@ -113,15 +119,18 @@ class _Group:
         config: Generation settings.
     """
 
-    def __init__(self, ids: Tensor, config: Any) -> None:
+    def __init__(self, ids: Tensor, config: GenerationConfig) -> None:
         self.config = config
-        self.eos: Any = config._eos_token_tensor
+        self.eos = config._eos_token_tensor
         self.running = ids
         self.prompt = ids.shape[2]
         batch, self.width = ids.shape[:2]
         self.scores = torch.full((batch, self.width), _NEVER, device=ids.device)
         self.scores[:, 0] = 0.0  # all beams begin alike: only the first may branch
-        filler = self.eos[0] if config._pad_token_tensor is None else config._pad_token_tensor
+        filler = config._pad_token_tensor
+        if filler is None:
+            assert self.eos is not None  # a model without padding has an end mark
+            filler = self.eos[0]
         self.filler = int(filler)
         self.finished = torch.full((batch, self.width, config.max_length), self.filler, device=ids.device)
         self.finished_scores = torch.full((batch, self.width), _NEVER, device=ids.device)
@@ -129,7 +138,7 @@ class _Group:
         self.is_open = torch.ones((batch, 1), dtype=torch.bool, device=ids.device)
         self.goes_on = True
 
-    def step(self, log_probs: Tensor, stopping_criteria: Any) -> Tensor:
+    def step(self, log_probs: Tensor, stopping_criteria: Stops) -> Tensor:
         """Takes the next piece.
 
         Args:
@@ -189,7 +198,7 @@ def _take(beams: Tensor, places: Tensor) -> Tensor:
     return torch.take_along_dim(beams, places, dim=1)
 
 
-def _best(groups: list[_Group], model: Any, config: Any) -> Any:
+def _best(groups: list[_Group], model: StepwiseModel, config: GenerationConfig) -> Tensor | GenerateBeamOutput:
     scores = torch.cat([group.finished_scores for group in groups], 1)
     values, order = scores.sort(dim=1, descending=True, stable=True)  # of equal ones the earlier group's
     n = config.num_return_sequences

@@ -15,9 +15,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils.hooks import RemovableHandle
 from transformers import LogitsProcessor, LogitsProcessorList
 
 from empatheia.decoding import pragmatics
+from empatheia.decoding.models import GeneratingModel, Made
 from empatheia.decoding.pragmatics import Prior, listener_loss, log_sums
 from empatheia.decoding.worlds import MOST_SCORES, WorldReader, Worlds, check_readable, limits_told, parents_of
 from empatheia.errors import DecodingError
@@ -48,7 +50,7 @@ class FocusProcessor(LogitsProcessor):
 
     def __init__(
         self,
-        model: Any,
+        model: GeneratingModel[object],
         worlds: Worlds,
         alpha: float = ALPHA,
         beta: float = BETA,
@@ -63,7 +65,7 @@ class FocusProcessor(LogitsProcessor):
         self.worlds = worlds
         self.alpha, self.beta = alpha, beta
         self.prior: Prior = prior
-        self.ends = model.generation_config.eos_token_id if eos_token_id is None else eos_token_id
+        self.ends = getattr(model.generation_config, "eos_token_id", None) if eos_token_id is None else eos_token_id
         self.reader = WorldReader(model, worlds.distractors(), worlds.n_worlds - 1, use_cache=use_cache)
         self.n_prompt = 0 if model.config.is_encoder_decoder else worlds.true()["input_ids"].shape[1]
         self.n_given = 0  # pieces no one said: a decoder's start
@@ -72,7 +74,7 @@ class FocusProcessor(LogitsProcessor):
         self._is_reading = False
         self._before: Tensor | None = None  # pieces of the last call
         self._true = self._others = self._log_z = torch.empty(0)  # of the last call, raw: (rows, V), (rows, W - 1, V)
-        self._hook: Any = None
+        self._hook: RemovableHandle | None = None
 
     def __enter__(self) -> FocusProcessor:
         if self._before is not None:
@@ -81,11 +83,12 @@ class FocusProcessor(LogitsProcessor):
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._hook.remove()
+        if self._hook is not None:
+            self._hook.remove()
         self._hook = None
         self._raw.clear()
 
-    def _watch(self, model: Any, inputs: Any, output: Any) -> None:
+    def _watch(self, model: object, inputs: object, output: Any) -> None:
         if not self._is_reading and getattr(output, "logits", None) is not None:
             self._raw[get_ident()] = output.logits[:, -1]
 
@@ -160,13 +163,13 @@ def _normalised(raised: Tensor, scores: Tensor) -> Tensor:
 
 
 def focused_generate(
-    model: Any,
+    model: GeneratingModel[Made],
     worlds: Worlds,
     alpha: float = ALPHA,
     beta: float = BETA,
     prior: Prior = "L0",
     **options: Any,
-) -> Any:
+) -> Made:
     """``model.generate`` of the true contexts, focused on what sets them apart from the distractors.
 
     Args:
@@ -203,7 +206,7 @@ def focused_generate(
             return model.generate(**true, logits_processor=own, **options)
 
 
-def _setting(model: Any, options: Mapping[str, Any], name: str) -> Any:
+def _setting(model: GeneratingModel[object], options: Mapping[str, Any], name: str) -> Any:
     """What ``generate()`` will go by."""
     for value in (options.get(name), getattr(options.get("generation_config"), name, None)):
         if value is not None:

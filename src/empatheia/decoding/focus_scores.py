@@ -22,6 +22,7 @@ from empatheia.metrics.listening import ListenerAccuracy
 from empatheia.metrics.mechanisms import MechanismLevel
 from empatheia.metrics.word_forms import each_once
 from empatheia.text.words import tokenize_words
+from empatheia.understanding.mechanisms.identifier import MechanismsOfTurns
 from empatheia.understanding.mechanisms.replies import TRIVIAL, reply_levels
 from empatheia.understanding.vectors.words import WordVectors
 
@@ -36,7 +37,7 @@ def focus_scores(
     gold: Sequence[str] | None = None,
     vectors: WordVectors | None = None,
     threshold: float | None = None,
-    mechanisms: Any = None,
+    mechanisms: MechanismsOfTurns | None = None,
     listener: FreshListener | None = None,
     contrasts: Sequence[Contrast | None] = (),
     speakers: Mapping[str, str] | None = None,
@@ -111,7 +112,7 @@ def judge_replies(
     replies: Sequence[str],
     dialogues: Sequence[Dialogue],
     *,
-    mechanisms: Any = None,
+    mechanisms: MechanismsOfTurns | None = None,
     listener: FreshListener | None = None,
     contrasts: Sequence[Contrast | None] = (),
     speaker: str | None = None,

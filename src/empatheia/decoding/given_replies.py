@@ -14,6 +14,7 @@ from torch import Tensor
 
 from empatheia.decoding import pragmatics
 from empatheia.decoding.focus import ALPHA, BETA
+from empatheia.decoding.models import GeneratingModel
 from empatheia.decoding.pragmatics import Prior
 from empatheia.decoding.worlds import MOST_SCORES, Worlds, check_readable, limits_told, takes, trimmed
 from empatheia.errors import DecodingError
@@ -56,7 +57,7 @@ class FocusedScores:
 
 @torch.no_grad()
 def focused_score(
-    model: Any,
+    model: GeneratingModel[object],
     worlds: Worlds,
     labels: Tensor,
     alpha: float = ALPHA,
@@ -95,7 +96,13 @@ def focused_score(
 
 
 def _score(
-    model: Any, inputs: dict[str, Tensor], labels: Tensor, n_worlds: int, alpha: float, beta: float, prior: Prior
+    model: GeneratingModel[object],
+    inputs: dict[str, Tensor],
+    labels: Tensor,
+    n_worlds: int,
+    alpha: float,
+    beta: float,
+    prior: Prior,
 ) -> tuple[Tensor, ...]:
     kept = labels.ne(_IGNORED)
     logits = _logits(model, inputs, labels.repeat_interleave(n_worlds, 0)).float()
@@ -113,7 +120,7 @@ def _score(
     return log_s1 * kept, said[..., 0], entropy * kept, belief, n_pieces
 
 
-def _logits(model: Any, inputs: dict[str, Tensor], labels: Tensor) -> Tensor:
+def _logits(model: GeneratingModel[object], inputs: dict[str, Tensor], labels: Tensor) -> Tensor:
     """Scores of each label's place. Shape: ``(rows, T, vocabulary)``."""
     if model.config.is_encoder_decoder:
         return model(**inputs, labels=labels).logits

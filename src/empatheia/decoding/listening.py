@@ -7,12 +7,12 @@ which context it finds the likeliest does not depend on beta.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from torch import Tensor
 
 from empatheia.decoding.distractors import Contrast
 from empatheia.decoding.given_replies import focused_score
+from empatheia.decoding.models import GeneratingModel
 from empatheia.decoding.world_inputs import Encode, worlds_of
 from empatheia.dialogue import Dialogue
 from empatheia.errors import ConfigError
@@ -28,7 +28,9 @@ class FreshListener:
         name: Of the model.
     """
 
-    def __init__(self, model: Any, encode: Encode, labels: Callable[[Sequence[str]], Tensor], name: str) -> None:
+    def __init__(
+        self, model: GeneratingModel[object], encode: Encode, labels: Callable[[Sequence[str]], Tensor], name: str
+    ) -> None:
         self.model = model
         self.encode = encode
         self.labels = labels

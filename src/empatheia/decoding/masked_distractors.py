@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from transformers import AutoModelForMaskedLM, AutoTokenizer
+from transformers import AutoModelForMaskedLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from empatheia.decoding.distractors import Distractors, Made
 from empatheia.decoding.targets import Targets
@@ -45,8 +45,8 @@ class MaskedDistractors(Distractors):
 
     def __init__(
         self,
-        model: Any,
-        tokenizer: Any,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
         seed: int = 0,
         temperature: float = 1.0,
         vocabulary: WordList | None = None,
@@ -103,7 +103,7 @@ class MaskedDistractors(Distractors):
     def _scores(self, gaps: Sequence[Gap], batch_size: int) -> np.ndarray:
         rows, places = zip(*map(self._row, gaps), strict=True)
         out = np.zeros((len(gaps), len(self.vocabulary.words)))
-        padding = self.tokenizer.pad_token_id or 0
+        padding: Any = self.tokenizer.pad_token_id or 0
         for batch in BucketBatchSampler([len(row) for row in rows], batch_size, shuffle=False):
             ids = pad_rows([rows[i] for i in batch], padding).to(self.model.device)
             lengths = torch.tensor([len(rows[i]) for i in batch])
@@ -116,12 +116,12 @@ class MaskedDistractors(Distractors):
 
     def _row(self, gap: Gap) -> tuple[list[int], int]:
         """Pieces of a text with its gaps masked, as near to the first gap as fits, and the place of that gap."""
-        mask = self.tokenizer.mask_token_id
+        mask: Any = self.tokenizer.mask_token_id
         before, *after = self._pieces([gap.before.rstrip(), *gap.after])
         behind: list[int] = []
         for i, part in enumerate(after):
             behind += [*([mask] if i else []), *part]
-        frame = list(self.tokenizer(self.tokenizer.mask_token)["input_ids"])
+        frame = list(self.tokenizer(str(self.tokenizer.mask_token))["input_ids"])
         n_front = frame.index(mask)
         room = self.max_pieces - len(frame)
         n_before = min(len(before), max(room // 2, room - len(behind)))

@@ -6,21 +6,27 @@ Training, measuring and answering all go through :class:`PairReader`, so they re
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from empatheia.dialogue import Turn
-from empatheia.responders.rashkin_retrieval import IGNORED, RashkinRetrieval, TextReader
+from empatheia.responders.rashkin_retrieval import IGNORED, RashkinRetrieval, RetrievalConfig, TextReader
 from empatheia.side_inputs.external_vectors import ExternalVectors
 from empatheia.side_inputs.prepended_labels import PrependedLabels
 from empatheia.text.batching import TokenBatchSampler
 from empatheia.text.tokenizer import DialogueTokenizer
 
 BATCH_TOKENS = 4096
-Row = dict[str, Any]
+
+
+class Row(TypedDict):
+    """A text as a model reads it: its pieces, and the second encoder's vector. Shape: (external width,)."""
+
+    ids: Sequence[int]
+    external: np.ndarray
 
 
 class PairReader:
@@ -34,7 +40,7 @@ class PairReader:
     """
 
     def __init__(
-        self, tokenizer: DialogueTokenizer, config: Any, labels: PrependedLabels, external: ExternalVectors
+        self, tokenizer: DialogueTokenizer, config: RetrievalConfig, labels: PrependedLabels, external: ExternalVectors
     ) -> None:
         self.tokenizer = tokenizer
         self.text = TextReader(tokenizer, config)

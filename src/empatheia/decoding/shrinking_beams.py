@@ -16,13 +16,15 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from transformers import GenerationConfig
 
+from empatheia.decoding.models import Processor, StepwiseModel, Stops
 from empatheia.errors import DecodingError
 
 BLOCKED = -1.0e20
 
 
-def shrinking_beams(blocked: int = 4) -> Callable[..., Any]:
+def shrinking_beams(blocked: int = 4) -> Callable[..., Tensor]:
     """What to give ``generate()`` as ``custom_generate``.
 
     Args:
@@ -58,11 +60,11 @@ def repeats(ids: Tensor, n: int) -> Tensor:
 
 @torch.no_grad()
 def shrinking_beam_search(
-    model: Any,
+    model: StepwiseModel,
     input_ids: Tensor,
-    logits_processor: Any,
-    stopping_criteria: Any,
-    generation_config: Any,
+    logits_processor: Processor,
+    stopping_criteria: Stops,
+    generation_config: GenerationConfig,
     blocked: int = 4,
     **model_kwargs: Any,
 ) -> Tensor:

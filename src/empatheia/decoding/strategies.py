@@ -25,6 +25,7 @@ from transformers import (
 )
 
 from empatheia.errors import DataError, DecodingError
+from empatheia.reading import Json
 from empatheia.registry import nearest
 from empatheia.taxonomy import canonical_emotion
 
@@ -109,7 +110,7 @@ class Decoding:
         _check_share("top_p", self.top_p, 1)
         _check_share("repetition_penalty", self.repetition_penalty, 10)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Json]:
         """The settings that had a say in the reply."""
         read = {"greedy": (), "beam": ("num_beams",), "sample": ("top_k", "temperature", "seed")}[self.strategy]
         settings = asdict(self)

@@ -11,11 +11,13 @@ import difflib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
-from empatheia.dialogue import Dialogue, Span, Understanding
+from empatheia.analysis import TurnLabels, WordScores
+from empatheia.dialogue import CauseAnnotation, Dialogue, Span, Understanding
 from empatheia.errors import ConfigError, DataError
 from empatheia.registry import Registry
+from empatheia.understanding import Component, ExplainingComponent, Kind
 from empatheia.understanding.words.questions import is_candidate, words_of
 
 N_WORDS = 5
@@ -105,10 +107,15 @@ class ScoredTargets:
         ConfigError: ``k`` is below 1, or a component of another part.
     """
 
-    def __init__(self, component: Any, k: int | None = N_WORDS, emotion: Any = None) -> None:
+    def __init__(
+        self,
+        component: ExplainingComponent[WordScores],
+        k: int | None = N_WORDS,
+        emotion: Component[TurnLabels] | None = None,
+    ) -> None:
         self.component = _of_part(component, "words")
         self.k = _checked(k)
-        self._asked = {} if emotion is None else {"emotion": emotion}
+        self._emotion = emotion
 
     def find(self, dialogues: Sequence[Dialogue], *, batch_size: int = 32) -> list[Targets]:
         """See :class:`TargetFinder`."""
@@ -117,7 +124,7 @@ class ScoredTargets:
         asked = [_up_to(d, turn, alone) for d, turn in zip(dialogues, turns, strict=True)]
         out = []
         for dialogue, turn, records in zip(
-            dialogues, turns, self.component.annotate(asked, batch_size=batch_size, **self._asked), strict=True
+            dialogues, turns, _annotated(self.component, asked, batch_size, self._emotion), strict=True
         ):
             own = records[-1]
             found = [span for span in own.top(len(own.words)) if span.score != 0]  # 0: left out of the ranking
@@ -166,10 +173,15 @@ class SpanTargets:
         ConfigError: ``k`` is below 1, or a component of another part.
     """
 
-    def __init__(self, component: Any, k: int | None = N_WORDS, emotion: Any = None) -> None:
+    def __init__(
+        self,
+        component: ExplainingComponent[CauseAnnotation],
+        k: int | None = N_WORDS,
+        emotion: Component[TurnLabels] | None = None,
+    ) -> None:
         self.component = _of_part(component, "causes")
         self.k = _checked(k)
-        self._asked = {} if emotion is None else {"emotion": emotion}
+        self._emotion = emotion
 
     def find(self, dialogues: Sequence[Dialogue], *, batch_size: int = 32) -> list[Targets]:
         """See :class:`TargetFinder`."""
@@ -177,7 +189,7 @@ class SpanTargets:
         asked = [_up_to(d, turn, False) for d, turn in zip(dialogues, turns, strict=True)]
         out = []
         for dialogue, turn, notes in zip(
-            dialogues, turns, self.component.annotate(asked, batch_size=batch_size, **self._asked), strict=True
+            dialogues, turns, _annotated(self.component, asked, batch_size, self._emotion), strict=True
         ):
             text = dialogue.turns[turn].text
             note = next((note for note in notes if note.target == turn), None)
@@ -322,10 +334,22 @@ def _checked(k: int | None) -> int | None:
     return k
 
 
-def _of_part(component: Any, part: str) -> Any:
+def _of_part(component: ExplainingComponent[Kind], part: str) -> ExplainingComponent[Kind]:
     if getattr(component, "part", None) != part:
         raise ConfigError(f"targets: {type(component).__name__} is no component of part {part!r}; give one.")
     return component
+
+
+def _annotated(
+    component: ExplainingComponent[Kind],
+    dialogues: Sequence[Dialogue],
+    batch_size: int,
+    emotion: Component[TurnLabels] | None,
+) -> Sequence[tuple[Kind, ...]]:
+    """A component's records; one that takes no other's emotion is not handed any."""
+    if emotion is None:
+        return component.annotate(dialogues, batch_size=batch_size)
+    return component.annotate(dialogues, batch_size=batch_size, emotion=emotion)
 
 
 def _short(text: str, most: int = 60) -> str:

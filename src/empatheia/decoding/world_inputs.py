@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from transformers import PreTrainedTokenizerBase
 
 from empatheia.decoding.distractors import Contrast
 from empatheia.decoding.worlds import Worlds, stack_worlds
@@ -87,7 +88,7 @@ def world_texts(
 def stacked_worlds(
     dialogues: Sequence[Dialogue],
     contrasts: Sequence[Contrast | None],
-    tokenizer: Any,
+    tokenizer: PreTrainedTokenizerBase,
     separator: str = "\n",
     max_turns: int | None = None,
     **options: Any,

@@ -14,9 +14,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from transformers import PreTrainedTokenizerBase
 from transformers.cache_utils import EncoderDecoderCache
 from transformers.modeling_outputs import ModelOutput
 
+from empatheia.decoding.models import GeneratingModel
 from empatheia.errors import DecodingError
 
 _OF_TRANSFORMERS = ("input_ids", "attention_mask", "token_type_ids", "position_ids", "global_attention_mask")
@@ -98,7 +100,14 @@ class WorldReader:
         use_cache: Keep keys and values; without, every step reads the whole reply again.
     """
 
-    def __init__(self, model: Any, inputs: Mapping[str, Tensor], n_distractors: int, *, use_cache: bool = True) -> None:
+    def __init__(
+        self,
+        model: GeneratingModel[object],
+        inputs: Mapping[str, Tensor],
+        n_distractors: int,
+        *,
+        use_cache: bool = True,
+    ) -> None:
         self.model = model
         self.n = n_distractors
         self.is_encoder_decoder = bool(model.config.is_encoder_decoder)
@@ -119,8 +128,11 @@ class WorldReader:
         example = torch.arange(n_rows, device=self.prompts.device) // (n_rows // n_examples)
         places = (example[:, None] * self.n + torch.arange(self.n, device=example.device)).flatten()  # (n_rows * n,)
         if self.is_encoder_decoder:
-            prepare = getattr(model, "_prepare_text_encoder_decoder_kwargs_for_generation", None)
-            prepare = prepare or model._prepare_encoder_decoder_kwargs_for_generation  # transformers before 5.20
+            names = (
+                "_prepare_text_encoder_decoder_kwargs_for_generation",
+                "_prepare_encoder_decoder_kwargs_for_generation",
+            )
+            prepare = next(getattr(model, name) for name in names if hasattr(model, name))  # the second before 5.20
             kwargs = prepare(self.prompts, kwargs, "input_ids", model.generation_config)
         elif takes(model, "position_ids"):
             count = getattr(model, "_prepare_position_ids_for_generation", None)  # before 5.20 made at every step
@@ -165,8 +177,9 @@ class WorldReader:
             return
         cache: Any = self.kwargs[name]
         places = (parents[:, None] * self.n + torch.arange(self.n, device=parents.device)).flatten()
-        if hasattr(self.model, "_reorder_cache"):  # as in transformers' beam search
-            self.kwargs[name] = self.model._reorder_cache(cache, places)
+        reorder = getattr(self.model, "_reorder_cache", None)
+        if reorder is not None:  # as in transformers' beam search
+            self.kwargs[name] = reorder(cache, places)
         elif isinstance(cache, EncoderDecoderCache):  # rows move within an example, whose contexts all of them share
             own: Any = cache.self_attention_cache
             own.reorder_cache(places)
@@ -174,7 +187,7 @@ class WorldReader:
             cache.reorder_cache(places)
 
 
-def check_readable(model: Any, worlds: Worlds) -> None:
+def check_readable(model: GeneratingModel[object], worlds: Worlds) -> None:
     """Refuses worlds that a model cannot go on from.
 
     Raises:
@@ -195,7 +208,7 @@ def check_readable(model: Any, worlds: Worlds) -> None:
 
 
 @contextmanager
-def limits_told(model: Any, worlds: Worlds) -> Iterator[None]:
+def limits_told(model: GeneratingModel[object], worlds: Worlds) -> Iterator[None]:
     """Says what a table of positions or pieces was asked for that it does not have."""
     try:
         yield
@@ -209,7 +222,7 @@ def limits_told(model: Any, worlds: Worlds) -> Iterator[None]:
         ) from error
 
 
-def takes(model: Any, name: str) -> bool:
+def takes(model: GeneratingModel[object], name: str) -> bool:
     """Whether a model's ``forward`` has an argument."""
     return name in inspect.signature(model.forward).parameters
 
@@ -256,7 +269,7 @@ def _take(value: Any, places: Tensor) -> Any:
     return value
 
 
-def stack_worlds(texts: Sequence[Sequence[str]], tokenizer: Any, **options: Any) -> Worlds:
+def stack_worlds(texts: Sequence[Sequence[str]], tokenizer: PreTrainedTokenizerBase, **options: Any) -> Worlds:
     """Worlds of a Hugging Face tokenizer.
 
     Args:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 from transformers import PreTrainedModel
 
@@ -18,11 +18,11 @@ class AlignedModel(PreTrainedModel):
     """
 
     @classmethod
-    def from_pretrained(cls, *args: Any, **kwargs: Any) -> Any:
+    def from_pretrained(cls, *args: Any, **kwargs: Any) -> Self:
         """As in transformers, but no code of a folder runs and nothing is unpickled; weights become aligned."""
         kwargs = {"trust_remote_code": False, "use_safetensors": True, **kwargs}
         loaded: Any = super().from_pretrained(*args, **kwargs)
-        model = loaded[0] if isinstance(loaded, tuple) else loaded
+        model = loaded[0] if kwargs.get("output_loading_info") else loaded
         for weight in (*model.parameters(), *model.buffers()):
             if weight.device.type == "cpu" and weight.data_ptr() % ALIGNMENT:
                 weight.data = weight.data.clone()

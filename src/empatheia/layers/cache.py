@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from transformers.cache_utils import EncoderDecoderCache
+from transformers.cache_utils import Cache, CacheLayerMixin, EncoderDecoderCache
 
 
 def with_earlier_steps(
@@ -48,7 +48,7 @@ def causal_attention(n_new: int, n_all: int, device: torch.device) -> tuple[Tens
     return torch.ones(n_new, n_all, dtype=torch.bool, device=device).tril(n_all - n_new), False
 
 
-def last_steps(cache: Any, layer_idx: int, n: int) -> tuple[Tensor, Tensor] | None:
+def last_steps(cache: Cache | None, layer_idx: int, n: int) -> tuple[Tensor, Tensor] | None:
     """The last ``n`` steps that a layer of a cache keeps, or as many as there are.
 
     Args:
@@ -59,9 +59,11 @@ def last_steps(cache: Any, layer_idx: int, n: int) -> tuple[Tensor, Tensor] | No
     Returns:
         Keys and values, steps in the third dimension; None where nothing is kept yet.
     """
-    if cache is None or layer_idx >= len(cache.layers) or not cache.layers[layer_idx].is_initialized:
+    if cache is None or layer_idx >= len(cache.layers):
         return None
     layer = cache.layers[layer_idx]
+    if not (isinstance(layer, CacheLayerMixin) and layer.is_initialized) or layer.keys is None or layer.values is None:
+        return None
     n_kept = int(layer.get_seq_length())
     first = max(0, n_kept - n)
     return layer.keys[:, :, first:n_kept], layer.values[:, :, first:n_kept]

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from transformers.cache_utils import Cache, EncoderDecoderCache
 
 from empatheia.layers.attention import Attention
 from empatheia.layers.cache import causal_attention, last_steps, memory_of, with_earlier_steps
@@ -98,7 +99,9 @@ class ConvolutionalFeedForward(nn.Module):
         self.is_causal = is_causal
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, states: Tensor, mask: Tensor | None = None, cache: Any = None, cache_index: int = 0) -> Tensor:
+    def forward(
+        self, states: Tensor, mask: Tensor | None = None, cache: Cache | None = None, cache_index: int = 0
+    ) -> Tensor:
         """Convolves.
 
         Args:
@@ -123,7 +126,7 @@ class ConvolutionalFeedForward(nn.Module):
         padding = (2, 0) if self.is_causal else (1, 1)
         return layer(F.pad(states.transpose(1, 2), padding)).relu().transpose(1, 2)
 
-    def _step(self, states: Tensor, cache: Any, index: int) -> Tensor:
+    def _step(self, states: Tensor, cache: Cache, index: int) -> Tensor:
         """New steps, with the two before each from the cache, which re-orders them with the beams."""
         n_new = states.shape[1]
         before = last_steps(cache, index, 2)
@@ -253,7 +256,7 @@ class ConvolutionalDecoderLayer(nn.Module):
         self.ffn = ConvolutionalFeedForward(width, ffn_width, is_causal=True, dropout=dropout)
         self.dropout = nn.Dropout(dropout)
 
-    def attend_self(self, states: Tensor, cache: Any = None) -> Tensor:
+    def attend_self(self, states: Tensor, cache: EncoderDecoderCache | None = None) -> Tensor:
         """Self-attention with its residual; the cache takes the new keys and values."""
         normed = self.self_norm(states)
         keys, values = self.self_attention.project(normed)
@@ -261,16 +264,18 @@ class ConvolutionalDecoderLayer(nn.Module):
         keep, is_causal = causal_attention(states.shape[1], keys.shape[2], states.device)
         return states + self.dropout(self.self_attention(normed, keys, values, keep, is_causal=is_causal))
 
-    def memory_pair(self, memory: Tensor, cache: Any = None) -> tuple[Tensor, Tensor]:
+    def memory_pair(self, memory: Tensor, cache: EncoderDecoderCache | None = None) -> tuple[Tensor, Tensor]:
         """Keys and values of the memory, projected once an answer."""
         return memory_of(cache, self.layer_idx, memory.shape[1], lambda: self.cross_attention.project(memory))
 
-    def feed(self, states: Tensor, cache: Any = None) -> Tensor:
+    def feed(self, states: Tensor, cache: EncoderDecoderCache | None = None) -> Tensor:
         """Convolutional feed-forward with its residual."""
         own = None if cache is None else cache.self_attention_cache
         return states + self.dropout(self.ffn(self.ffn_norm(states), None, own, self.conv_idx))
 
-    def forward(self, states: Tensor, memory: Tensor, memory_keep: Tensor | None, cache: Any = None) -> Tensor:
+    def forward(
+        self, states: Tensor, memory: Tensor, memory_keep: Tensor | None, cache: EncoderDecoderCache | None = None
+    ) -> Tensor:
         """Decodes one or several steps; shapes as in :meth:`empatheia.layers.transformer.DecoderLayer.forward`."""
         states = self.attend_self(states, cache)
         pair = self.memory_pair(memory, cache)
@@ -306,7 +311,9 @@ class ConvolutionalDecoder(nn.Module):
         positions = torch.arange(first_position, first_position + states.shape[1], device=states.device)
         return self.projection(states) + timing_signal(positions, states.shape[2], states.dtype)
 
-    def forward(self, states: Tensor, memory: Tensor, memory_mask: Tensor | None, cache: Any = None) -> Tensor:
+    def forward(
+        self, states: Tensor, memory: Tensor, memory_mask: Tensor | None, cache: EncoderDecoderCache | None = None
+    ) -> Tensor:
         """Decodes opened states (:meth:`open`).
 
         Args:

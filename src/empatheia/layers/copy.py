@@ -6,10 +6,11 @@ See et al. 2017's pointer-generator without coverage, as EmpDG and KEMP use it o
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import cast
 
 import torch
 from torch import Tensor, nn
+from transformers.cache_utils import EncoderDecoderCache
 
 from empatheia.layers.convolutional import ConvolutionalDecoder, ConvolutionalDecoderLayer
 from empatheia.layers.precision import wide
@@ -75,7 +76,7 @@ class CopyDecoderLayer(ConvolutionalDecoderLayer):
         states: Tensor,
         memory: Tensor,
         memory_keep: Tensor | None,
-        cache: Any = None,
+        cache: EncoderDecoderCache | None = None,
         signal: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Decodes one or several steps.
@@ -140,7 +141,7 @@ class CopyDecoder(ConvolutionalDecoder):
         states: Tensor,
         memory: Tensor,
         memory_mask: Tensor | None,
-        cache: Any = None,
+        cache: EncoderDecoderCache | None = None,
         signal: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Decodes opened states.
@@ -157,9 +158,8 @@ class CopyDecoder(ConvolutionalDecoder):
         """
         keep = None if memory_mask is None else memory_mask[:, None, None, :].bool()
         weights = states.new_zeros(*states.shape[:2], memory.shape[1])
-        layers: Any = self.layers
-        for layer in layers:
-            states, weights = layer.look(states, memory, keep, cache, signal)
+        for layer in self.layers:
+            states, weights = cast(CopyDecoderLayer, layer).look(states, memory, keep, cache, signal)
         return self.norm(states), weights
 
 

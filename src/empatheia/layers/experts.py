@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from transformers.cache_utils import Cache, EncoderDecoderCache
 
 from empatheia.layers.cache import causal_attention, last_steps, memory_of, with_earlier_steps
 from empatheia.layers.convolutional import standardised
@@ -134,7 +134,7 @@ class ExpertFeedForward(nn.Module):
         self.second = ExpertLinear(n_experts, 3 * inner_width, width, bias=True, fans=(fans[1], fans[0]))
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, states: Tensor, routing: Routing, cache: Any = None, cache_index: int = 0) -> Tensor:
+    def forward(self, states: Tensor, routing: Routing, cache: Cache | None = None, cache_index: int = 0) -> Tensor:
         """Convolves.
 
         Args:
@@ -215,7 +215,7 @@ class ExpertDecoderLayer(nn.Module):
         mixed = F.scaled_dot_product_attention(queries, keys, values, keep, dropout, is_causal)
         return mixed.unflatten(1, (-1, self.n_heads)).transpose(2, 3).flatten(3)  # (batch, slots, length, inner)
 
-    def _attend_self(self, states: Tensor, routing: Routing, cache: Any) -> Tensor:
+    def _attend_self(self, states: Tensor, routing: Routing, cache: EncoderDecoderCache | None) -> Tensor:
         projected = self.self_projection(self.self_norm(states, routing.ids), routing)
         queries, keys, values = map(self._split, projected.chunk(3, dim=-1))
         keys, values = with_earlier_steps(cache, keys, values, self.layer_idx)
@@ -223,7 +223,9 @@ class ExpertDecoderLayer(nn.Module):
         mixed = self._attend(queries, keys, values, keep, is_causal)
         return states + self.dropout(self.self_out(mixed, routing))
 
-    def _memory_pair(self, memory: Tensor, routing: Routing, cache: Any) -> tuple[Tensor, Tensor]:
+    def _memory_pair(
+        self, memory: Tensor, routing: Routing, cache: EncoderDecoderCache | None
+    ) -> tuple[Tensor, Tensor]:
         """Keys and values of the memory, projected once an answer."""
 
         def project() -> tuple[Tensor, Tensor]:
@@ -233,7 +235,12 @@ class ExpertDecoderLayer(nn.Module):
         return memory_of(cache, self.layer_idx, memory.shape[1], project)
 
     def forward(
-        self, states: Tensor, memory: Tensor, memory_keep: Tensor | None, routing: Routing, cache: Any = None
+        self,
+        states: Tensor,
+        memory: Tensor,
+        memory_keep: Tensor | None,
+        routing: Routing,
+        cache: EncoderDecoderCache | None = None,
     ) -> Tensor:
         """Decodes one or several steps by the chosen experts.
 

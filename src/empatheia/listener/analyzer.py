@@ -31,7 +31,7 @@ from empatheia.registry import nearest
 from empatheia.resources import quiet_loading
 from empatheia.text.readable import has_controls, readable
 from empatheia.text.uncertainty import CONTROLS, doubts
-from empatheia.understanding import Component
+from empatheia.understanding import Component, Record
 
 WINDOW_TURNS = 1024
 """Turns read at a time: enough for full batches, and what bounds the memory."""
@@ -76,7 +76,7 @@ class Analyzer:
         models: Mapping[str, str | Path] | None = None,
         *,
         listener: str | Path = DEFAULT,
-        components: Mapping[str, Component] | None = None,
+        components: Mapping[str, Component[Record]] | None = None,
         device: str = "cpu",
         stand_ins: bool = True,
     ) -> None:
@@ -98,11 +98,13 @@ class Analyzer:
                 )
         self._given = frozenset(components or ())
         self._reading: Any = None
-        self._loaded: dict[str, Component | None] = {part: _shared(own) for part, own in (components or {}).items()}
+        self._loaded: dict[str, Component[Record] | None] = {
+            part: _shared(own) for part, own in (components or {}).items()
+        }
         self._reasons: dict[str, str] = {}
         self._notes: dict[str, str] = {}
 
-    def component(self, part: str) -> Component | None:
+    def component(self, part: str) -> Component[Record] | None:
         """The component of a part, loaded now if it was not; None if there is none, see :attr:`missing`.
 
         Raises:
@@ -201,7 +203,7 @@ class Analyzer:
         names, missing = self.names, self.missing
         shares = _Shares(progress, len(names), len(dialogues))
         read = [Dialogue(d.id, tuple(Turn(turn.role, readable(turn.text)) for turn in d.turns)) for d in dialogues]
-        found: dict[str, list[tuple[Any, ...]]] = {}
+        found: dict[str, Sequence[tuple[Any, ...]]] = {}
         try:
             for part in names:
                 component = self.component(part)
@@ -227,7 +229,7 @@ class Analyzer:
             for i, dialogue in enumerate(dialogues)
         ]
 
-    def _load(self, part: str) -> Component | None:
+    def _load(self, part: str) -> Component[Record] | None:
         given = {model.name for model in models_of(part)} & set(self.models)
         places = places_of(part, self.models, self._may_stand_in)
         is_listeners = part in BY_LISTENER and not places
@@ -254,14 +256,14 @@ class Analyzer:
             self._notes[part] = reason
         return _shared(component)
 
-    def _by_listener(self, part: str) -> Component:
+    def _by_listener(self, part: str) -> Component[Record]:
         from empatheia.listener.reasoner import EmotionByReasoner, ReasonerReading, WordsByReasoner
 
         if self._reading is None:
             self._reading = ReasonerReading.load(self.listener, self.device)
         return EmotionByReasoner(self._reading) if part == "emotion" else WordsByReasoner(self._reading)
 
-    def _helper(self, part: str) -> Component | None:
+    def _helper(self, part: str) -> Component[Record] | None:
         """Another part's component for those that read it, asked for or not."""
         return self.component(part)
 
@@ -307,7 +309,7 @@ class _Shares:
             self._n_told = n
 
 
-def _shared(component: Component) -> Component:
+def _shared(component: Component[Record]) -> Component[Record]:
     return Remembered(component) if component.part in _SHARED else component
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from empatheia.care.checking import Care
+from empatheia.care.guard import ReplyPieces
 from empatheia.decoding.strategies import Decoding
 from empatheia.dialogue import Dialogue, Reply, Turn, Understanding
-from empatheia.listener.streaming import ReplyStream
 
 
 class Answers(Protocol):
@@ -23,7 +23,7 @@ class Answers(Protocol):
         """One reply to a conversation that ends with the speaker."""
         ...
 
-    def stream(self, item: Dialogue, /, *, decoding: Decoding | None, care: Care | bool) -> ReplyStream:
+    def stream(self, item: Dialogue, /, *, decoding: Decoding | None, care: Care | bool) -> ReplyPieces:
         """The same reply piece by piece."""
         ...
 
@@ -73,7 +73,7 @@ class Conversation:
 class ConversationStream:
     """A reply on its way; remembers both turns when it ends or is left."""
 
-    def __init__(self, conversation: Conversation, text: str, stream: ReplyStream) -> None:
+    def __init__(self, conversation: Conversation, text: str, stream: ReplyPieces) -> None:
         self._conversation = conversation
         self._text = text
         self._stream = stream
@@ -86,7 +86,7 @@ class ConversationStream:
     @property
     def reply(self) -> Reply | None:
         """The whole reply once the stream has ended, else None."""
-        return self._stream.reply
+        return getattr(self._stream, "reply", None)
 
     def __iter__(self) -> Iterator[str]:
         said = ""

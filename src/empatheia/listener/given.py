@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from empatheia.dialogue import Dialogue, Role, Turn
@@ -23,7 +23,7 @@ def is_one(item: object) -> bool:
     return isinstance(item, str | Dialogue) or _is_chat(item)
 
 
-def given(item: Any, column: str | None = None) -> Input | list[Input]:
+def given(item: object, column: str | None = None) -> Input | list[Input]:
     """What was handed in, as every listener reads it.
 
     Args:
@@ -43,8 +43,9 @@ def given(item: Any, column: str | None = None) -> Input | list[Input]:
         return _texts_of(item, column)
     if column is not None:
         raise TypeError(f"column={column!r} goes with a frame; found {_kind(item)}. Accepted: {ACCEPTED}.")
-    if hasattr(item, "to_list") and not isinstance(item, Mapping):  # a Series of polars or pandas
-        item = item.to_list()
+    to_list: Callable[[], object] | None = getattr(item, "to_list", None)
+    if to_list is not None and not isinstance(item, Mapping):  # a Series of polars or pandas
+        item = to_list()
     if isinstance(item, Mapping | bytes) or not isinstance(item, Iterable):
         raise TypeError(f"cannot read {_kind(item)}. Accepted: {ACCEPTED}.")
     out: list[Input] = []

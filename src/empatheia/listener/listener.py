@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import torch
 from torch import Tensor
@@ -156,6 +156,7 @@ class Listener(BatchListener):
             chosen = [inputs[i] for i in part]
             tensors = self.reader.tensors(chosen)
             found = self.reader.reason(tensors)
+            assert found is not None  # systems that take their reasoning reason
             understandings += self.reader.records(chosen, found)
             encodings.append(self.network.encode_reasoned(found, **tensors))
             masks += tensors["attention_mask"]
@@ -193,13 +194,32 @@ class Listener(BatchListener):
             settings["logits_processor"] = LogitsProcessorList([*processors, *settings.get("logits_processor", ())])
         with torch.random.fork_rng(devices=[]):  # systems that draw gates when they answer stay reproducible
             torch.manual_seed(decoding.seed)
-            return self.network.generate(
+            made = self.network.generate(
                 **tensors,
                 **settings,
                 suppress_tokens=sorted(silent - {tokenizer.eos_id}),
                 begin_suppress_tokens=[tokenizer.eos_id],
                 **extra,
             )
+        return made if isinstance(made, Tensor) else made.sequences
+
+
+@overload
+def analyze(
+    item: Input, model: str | Path | None = ..., *, target: int | None = ..., **options: Any
+) -> Understanding: ...
+
+
+@overload
+def analyze(
+    item: Sequence[Input], model: str | Path | None = ..., *, target: int | None = ..., **options: Any
+) -> list[Understanding]: ...
+
+
+@overload
+def analyze(
+    item: object, model: str | Path | None = ..., *, column: str | None = ..., target: int | None = ..., **options: Any
+) -> Understanding | list[Understanding]: ...
 
 
 def analyze(
@@ -209,7 +229,7 @@ def analyze(
     column: str | None = None,
     target: int | None = None,
     **options: Any,
-) -> Any:
+) -> Understanding | list[Understanding]:
     """:meth:`Listener.analyze` with a model that is loaded once.
 
     Args:
@@ -230,6 +250,35 @@ def analyze(
     return _shared(str(model or perceiver())).analyze(read, **options)
 
 
+@overload
+def respond(
+    item: Input, model: str | Path | None = ..., *, system: str | None = ..., care: Care | bool = ..., **settings: Any
+) -> Reply: ...
+
+
+@overload
+def respond(
+    item: Sequence[Input],
+    model: str | Path | None = ...,
+    *,
+    system: str | None = ...,
+    care: Care | bool = ...,
+    **settings: Any,
+) -> list[Reply]: ...
+
+
+@overload
+def respond(
+    item: object,
+    model: str | Path | None = ...,
+    *,
+    system: str | None = ...,
+    column: str | None = ...,
+    care: Care | bool = ...,
+    **settings: Any,
+) -> Reply | list[Reply]: ...
+
+
 def respond(
     item: object,
     model: str | Path | None = None,
@@ -238,7 +287,7 @@ def respond(
     column: str | None = None,
     care: Care | bool = True,
     **settings: Any,
-) -> Any:
+) -> Reply | list[Reply]:
     """:meth:`Listener.respond` with a model that is loaded once.
 
     Args:

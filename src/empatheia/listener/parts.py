@@ -6,15 +6,15 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic
 
 from empatheia.analysis import PARTS
-from empatheia.dialogue import Dialogue
+from empatheia.dialogue import Dialogue, Turn
 from empatheia.errors import CheckpointError, ConfigError, MissingResourceError
 from empatheia.reading import read_record
 from empatheia.registry import nearest
 from empatheia.resources import installed_model
-from empatheia.understanding import COMPONENTS, Component
+from empatheia.understanding import COMPONENTS, Component, Kind, Record
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,10 +111,10 @@ def parse_parts(text: str | Sequence[str]) -> tuple[str, ...]:
 def load_part(
     part: str,
     given: Mapping[str, str | Path],
-    helpers: Callable[[str], Component | None],
+    helpers: Callable[[str], Component[Record] | None],
     device: str = "cpu",
     stand_ins: bool = True,
-) -> Component:
+) -> Component[Record]:
     """The component of a part: from a given folder, or from where models are installed.
 
     Args:
@@ -205,18 +205,18 @@ def stand_in_reason(place: str | Path) -> str:
     return reason if isinstance(reason, str) else ""
 
 
-class Remembered:
+class Remembered(Generic[Kind]):
     """A component that reads each conversation once, however many others ask it.
 
     Args:
         component: Who answers; of a part whose records do not name the conversation.
     """
 
-    def __init__(self, component: Component) -> None:
+    def __init__(self, component: Component[Kind]) -> None:
         self.component = component
         self.part = component.part
         self.name = component.name
-        self._known: dict[Any, tuple[Any, ...]] = {}
+        self._known: dict[tuple[Turn, ...], tuple[Kind, ...]] = {}
 
     def forget(self) -> None:
         """Drops what was remembered."""
@@ -224,7 +224,7 @@ class Remembered:
 
     def annotate(
         self, dialogues: Sequence[Dialogue], *, batch_size: int = 32, progress: Callable[[int], None] | None = None
-    ) -> list[tuple[Any, ...]]:
+    ) -> list[tuple[Kind, ...]]:
         """As the component's own; conversations with the same turns are read once."""
         known = self._known
         new = {d.turns: d for d in dialogues if d.turns not in known}

@@ -92,6 +92,12 @@ class PerceivingListener:
             out += self._understood(chunk, progress)
         return out
 
+    @overload
+    def respond(self, item: Input, *, decoding: Decoding | None = ..., **settings: Any) -> Reply: ...
+
+    @overload
+    def respond(self, item: Inputs, *, decoding: Decoding | None = ..., **settings: Any) -> list[Reply]: ...
+
     @guarded
     def respond(
         self, item: Input | Inputs, *, decoding: Decoding | None = None, **settings: Any

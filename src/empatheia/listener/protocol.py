@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol, overload
 
 from empatheia.care.checking import Care
+from empatheia.care.guard import ReplyPieces
 from empatheia.checkpoints.manifest import Manifest
 from empatheia.decoding.strategies import Decoding
 from empatheia.dialogue import Dialogue, Reply, Understanding
@@ -43,13 +44,20 @@ class AnyListener(Protocol):
         """What the speaker feels and which words caused it; one understanding, or a list in the order of the inputs."""
         ...
 
-    @property
-    def respond(self) -> Callable[..., Any]:
-        """``respond(item, *, decoding=None, care=True, **settings)``: one reply, or a list in the inputs' order."""
+    @overload
+    def respond(self, item: Input, *, decoding: Decoding | None = ..., **settings: Any) -> Reply: ...
+
+    @overload
+    def respond(self, item: Inputs, *, decoding: Decoding | None = ..., **settings: Any) -> list[Reply]: ...
+
+    def respond(
+        self, item: Input | Inputs, *, decoding: Decoding | None = None, **settings: Any
+    ) -> Reply | list[Reply]:
+        """One reply, or a list in the order of the inputs; ``care`` is among the settings."""
         ...
 
     @property
-    def stream(self) -> Callable[..., ReplyStream]:
+    def stream(self) -> Callable[..., ReplyPieces]:
         """``stream(item, *, decoding=None, care=True, **settings)``: one reply, piece by piece."""
         ...
 

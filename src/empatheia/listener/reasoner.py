@@ -9,13 +9,39 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, Protocol
 
 from empatheia.analysis import TurnLabels, WordScores
 from empatheia.checkpoints.catalogue import DEFAULT
-from empatheia.dialogue import Dialogue, Understanding
+from empatheia.checkpoints.manifest import Manifest
+from empatheia.dialogue import Dialogue, Turn, Understanding
 from empatheia.listener.listener import Listener
+from empatheia.understanding import Kind
 from empatheia.understanding.words.questions import WordAnswer, WordQuestion, record
+
+
+class Reasoner(Protocol):
+    """A listener that understands conversations, asked for nothing else."""
+
+    @property
+    def name(self) -> str:
+        """For records."""
+        ...
+
+    @property
+    def manifest(self) -> Manifest:
+        """Of its folder."""
+        ...
+
+    def analyze(self, item: Sequence[str | Dialogue], batch_size: int = 64) -> list[Understanding]:
+        """What the speakers feel and why, in the order of the conversations."""
+        ...
+
+
+def analyzes(listener: Reasoner) -> bool:
+    """Whether a listener names emotions, as its reader says."""
+    reader: Any = getattr(listener, "reader", None)
+    return bool(reader.analyzes)
 
 
 class ReasonerReading:
@@ -25,9 +51,9 @@ class ReasonerReading:
         listener: A loaded model with an emotion head.
     """
 
-    def __init__(self, listener: Listener) -> None:
+    def __init__(self, listener: Reasoner) -> None:
         self.listener = listener
-        self._known: dict[Any, dict[int, Understanding]] = {}
+        self._known: dict[tuple[Turn, ...], dict[int, Understanding]] = {}
 
     @classmethod
     def load(cls, folder: str | Path = DEFAULT, device: str = "cpu") -> ReasonerReading:
@@ -44,14 +70,14 @@ class ReasonerReading:
         new = {d.turns: d for d in dialogues if d.turns not in known}
         places = [(key, i) for key in new for i, turn in enumerate(key) if turn.role == "speaker"]
         prefixes = [Dialogue("", key[: i + 1]) for key, i in places]
-        rows: dict[Any, dict[int, Understanding]] = {key: {} for key in new}
+        rows: dict[tuple[Turn, ...], dict[int, Understanding]] = {key: {} for key in new}
         for (key, i), found in zip(places, self.listener.analyze(prefixes, batch_size=batch_size), strict=True):
             rows[key][i] = found
         known |= rows
         return [known[d.turns] for d in dialogues]
 
 
-class _FromReasoner(ABC):
+class _FromReasoner(ABC, Generic[Kind]):
     part: ClassVar[str]
 
     def __init__(self, reading: ReasonerReading) -> None:
@@ -60,7 +86,7 @@ class _FromReasoner(ABC):
 
     def annotate(
         self, dialogues: Sequence[Dialogue], *, batch_size: int = 32, progress: Callable[[int], None] | None = None
-    ) -> list[tuple[Any, ...]]:
+    ) -> list[tuple[Kind, ...]]:
         """One record a speaker turn, in the order of the turns; later turns are never read.
 
         Args:
@@ -76,11 +102,11 @@ class _FromReasoner(ABC):
         return out
 
     @abstractmethod
-    def record(self, turn: int, found: Understanding) -> Any:
+    def record(self, turn: int, found: Understanding) -> Kind:
         """The part's record of one turn."""
 
 
-class EmotionByReasoner(_FromReasoner):
+class EmotionByReasoner(_FromReasoner[TurnLabels]):
     """Part ``emotion``: what the speaker feels at each turn, in the light of the turns before it."""
 
     part = "emotion"
@@ -90,7 +116,7 @@ class EmotionByReasoner(_FromReasoner):
         return TurnLabels(turn, dict(found.emotions))
 
 
-class WordsByReasoner(_FromReasoner):
+class WordsByReasoner(_FromReasoner[WordScores]):
     """Part ``words``: the cause probability of each word of a speaker turn."""
 
     part = "words"

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from empatheia.config import Strict
+from empatheia.reading import Json
 
 SCHEMA = Path(__file__).with_name("reply.schema.json")
 
@@ -177,7 +178,7 @@ class ReplyRecord(Strict):
     care: CareRecord | None = None
 
 
-def schema() -> dict[str, Any]:
+def schema() -> dict[str, Json]:
     """The JSON Schema (draft 2020-12)."""
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **ReplyRecord.model_json_schema()}
 

@@ -33,7 +33,7 @@ from empatheia.errors import CheckpointError, ConfigError, EmpatheiaError, Missi
 from empatheia.metrics.published import DEFINITIONS, Published, other_settings, published
 from empatheia.metrics.records import RunRecord, check_record, measured_of
 from empatheia.metrics.score import Score
-from empatheia.reading import files_below, parse_json, read_record
+from empatheia.reading import Json, files_below, parse_json, read_record
 from empatheia.registry import nearest
 from empatheia.resources import cache_dir
 from empatheia.responders import RESPONDERS
@@ -99,7 +99,7 @@ class SystemEntry:
     folder: str = ""
     command: str = ""
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Json]:
         """Plain JSON-ready data; ``kind`` tells it from a model folder."""
         return {"kind": "system", **asdict(self), "recipes": list(self.recipes)}
 

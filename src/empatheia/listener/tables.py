@@ -57,7 +57,7 @@ def beside_given(
     return [*given, *names.values()], rows
 
 
-def as_text(cell: object) -> Any:
+def as_text(cell: object) -> object:
     """A cell that a spreadsheet shows and does not compute: an apostrophe goes before ``=``, ``+``, ``-`` and ``@``.
 
     >>> as_text("=HYPERLINK(A1)"), as_text("@me"), as_text("-0.5"), as_text("fine"), as_text(-3)

@@ -16,14 +16,16 @@ from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
-from transformers import AutoModel
+from torch import LongTensor, Tensor, nn
+from transformers import AutoModel, PreTrainedConfig
+from transformers.generation.utils import GenerateOutput
 from transformers.utils import ModelOutput
 
 from empatheia.layers.attention import Attention, GateForm
 from empatheia.layers.gates import hard_gates, soft_gates
 from empatheia.layers.positions import sinusoidal_positions
 from empatheia.layers.transformer import Encoder
+from empatheia.reading import Json
 from empatheia.resources import build_pretrained, described_encoder, load_pretrained
 from empatheia.responders.seq2seq import (
     IGNORED,
@@ -102,7 +104,7 @@ class CauseGatedConfig(Seq2SeqConfig):
         reasoner_positions: bool = False,
         emotion_pooling: str = "cls",
         emotion_smoothing: float | None = None,
-        encoder_config: dict[str, Any] | None = None,
+        encoder_config: dict[str, Json] | None = None,
         **kwargs: Any,
     ) -> None:
         fields = dict(self.variant_fields(variant))
@@ -335,7 +337,9 @@ class CauseGated(Seq2SeqResponder):
             states = states + self.encoder.emotions(encoding.emotion_ids)[:, None]
         return states
 
-    def encode_heads(self, input_ids: Any, attention_mask: Any, **features: Any) -> ResponderEncoding:
+    def encode_heads(
+        self, input_ids: Tensor, attention_mask: Tensor | None, **features: Tensor | None
+    ) -> ResponderEncoding:
         """The reasoner alone: its pre-training needs no memory for the decoder."""
         reasoning = self.encoder.reasoner(input_ids, attention_mask)
         return ResponderEncoding(emotion_logits=reasoning.emotion_logits, cause_logits=reasoning.cause_logits)
@@ -364,12 +368,12 @@ class CauseGated(Seq2SeqResponder):
         return losses
 
     @staticmethod
-    def _cause_count(cause_labels: Tensor, config: Any) -> Tensor:
+    def _cause_count(cause_labels: Tensor, config: PreTrainedConfig) -> Tensor:
         kept = cause_labels.ne(IGNORED)
         return kept.any(-1).sum() if config.loss_reduction == "sum" else kept.sum()
 
     @classmethod
-    def count_items(cls, batch: dict[str, Tensor], config: CauseGatedConfig) -> dict[str, Tensor]:
+    def count_items(cls, batch: dict[str, Tensor], config: PreTrainedConfig) -> dict[str, Tensor]:
         """How many items each loss of ``batch`` is a mean over."""
         counts = super().count_items(batch, config)
         if (gold := batch.get("cause_labels")) is not None and config.gate != "none":
@@ -402,7 +406,7 @@ class CauseGated(Seq2SeqResponder):
         names = [name for name in ("attention_mask", "role_ids") if name in inputs]
         return self.encoder(input_ids, **{name: inputs[name] for name in names}, reasoning=reasoning)
 
-    def generate(self, *args: Any, reasoning: Reasoning | None = None, **kwargs: Any) -> Any:
+    def generate(self, *args: Any, reasoning: Reasoning | None = None, **kwargs: Any) -> GenerateOutput | LongTensor:
         """As in transformers; what :meth:`understand` found in the same context is not computed again.
 
         Args:

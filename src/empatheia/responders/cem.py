@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
+from transformers import PreTrainedConfig
 from transformers import initialization as init
 
 from empatheia.layers.face import WordFrequencies
@@ -88,7 +89,7 @@ class DiverseResponder(FamilyResponder):
         self.frequencies.resize(n_pieces)
 
     def reply_losses(
-        self, logits: Tensor, labels: Tensor, encoding: Any, states: Tensor, n_words: Tensor
+        self, logits: Tensor, labels: Tensor, encoding: ResponderEncoding, states: Tensor, n_words: Tensor
     ) -> dict[str, Tensor]:
         """``words`` and ``diversity``; predictions are counted before they are weighed."""
         self.frequencies.see(logits.detach(), labels)
@@ -99,7 +100,7 @@ class DiverseResponder(FamilyResponder):
         return {"words": nll.sum() / n, "diversity": (self.frequencies(labels) * plain).sum() / n}
 
     @classmethod
-    def count_items(cls, batch: dict[str, Tensor], config: Any) -> dict[str, Tensor]:
+    def count_items(cls, batch: dict[str, Tensor], config: PreTrainedConfig) -> dict[str, Tensor]:
         """How many items each loss of ``batch`` is a mean over."""
         counts = super().count_items(batch, config)
         if "words" in counts:
@@ -251,7 +252,9 @@ class CEM(DiverseResponder):
         """Words, roles, five encoders, emotion head, gate."""
         return CEMEncoder(config)
 
-    def encode_heads(self, input_ids: Any, attention_mask: Any, **features: Any) -> ResponderEncoding:
+    def encode_heads(
+        self, input_ids: Tensor, attention_mask: Tensor | None, **features: Tensor | None
+    ) -> ResponderEncoding:
         """The emotion alone: no cognition is read for it."""
         names = ("role_ids", "knowledge_ids", "knowledge_mask")
         known = {name: features.get(name) for name in names}

@@ -11,10 +11,11 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from transformers.cache_utils import EncoderDecoderCache
 
 from empatheia.layers.copy import Copy, CopyDecoder, CopyDecoderLayer
 from empatheia.responders.moel_family import FamilyConfig, FamilyResponder
-from empatheia.responders.seq2seq import ResponderEncoding
+from empatheia.responders.seq2seq import ResponderEncoding, given
 
 
 class CopyingConfig(FamilyConfig):
@@ -53,18 +54,18 @@ class CopyingResponder(FamilyResponder):
     has_emotion_head = True
     decoder_layer: type[CopyDecoderLayer] = CopyDecoderLayer
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: CopyingConfig) -> None:
         super().__init__(config)
         self.emotion_input = nn.Linear(config.n_emotions, config.width) if self.opens_with_emotion(config) else None
         self.copy = Copy(config.width, softens=config.variant == "repo") if config.copies else None
         self.post_init()
 
     @staticmethod
-    def opens_with_emotion(config: Any) -> bool:
+    def opens_with_emotion(config: CopyingConfig) -> bool:
         """Whether the emotion logits stand in place of BOS."""
         return True
 
-    def build_decoder(self, config: Any) -> nn.Module:
+    def build_decoder(self, config: CopyingConfig) -> nn.Module:
         """The family's blocks, which tell where they look."""
         return CopyDecoder(
             config.n_decoder_layers,
@@ -77,32 +78,38 @@ class CopyingResponder(FamilyResponder):
             averages_scores=config.variant == "repo",
         )
 
-    def embed_reply(self, ids: Tensor, encoding: Any, first_position: int) -> Tensor:
+    def embed_reply(self, ids: Tensor, encoding: CopyingEncoding, first_position: int) -> Tensor:
         """Word vectors; the emotion's in place of BOS."""
         vectors = super().embed_reply(ids, encoding, first_position)
         if first_position or self.emotion_input is None:
             return vectors
         return torch.cat((self.emotion_input(encoding.emotion_logits)[:, None], vectors[:, 1:]), dim=1)
 
-    def decode(self, states: Tensor, encoding: Any, attention_mask: Tensor | None, cache: Any) -> Tensor:
+    def decode(
+        self,
+        states: Tensor,
+        encoding: CopyingEncoding,
+        attention_mask: Tensor | None,
+        cache: EncoderDecoderCache | None,
+    ) -> Tensor:
         """States, then attention weights. Shape: ``(batch, target, width + memory)``."""
         mask = attention_mask if encoding.memory_mask is None else encoding.memory_mask
         return torch.cat(self.decoder(states, encoding.last_hidden_state, mask, cache, self.signal(encoding)), dim=-1)
 
-    def signal(self, encoding: Any) -> Tensor | None:
+    def signal(self, encoding: CopyingEncoding) -> Tensor | None:
         """What each decoder block fuses with the memory it attends to; here nothing."""
         return None
 
-    def word_logits(self, states: Tensor, encoding: Any) -> Tensor:
+    def word_logits(self, states: Tensor, encoding: CopyingEncoding) -> Tensor:
         """Log-probabilities of pieces (scores without copy). Shape: ``(batch, target, vocabulary)``."""
-        return self._score(states, encoding, encoding.memory_ids)
+        return self._score(states, encoding, given(encoding.memory_ids))
 
-    def kept_logits(self, states: Tensor, kept: Tensor, encoding: Any) -> Tensor:
+    def kept_logits(self, states: Tensor, kept: Tensor, encoding: CopyingEncoding) -> Tensor:
         """As :meth:`word_logits`, of the states that count. Shape: ``(1, number kept, vocabulary)``."""
         rows = kept.nonzero()[:, 0]
-        return self._score(states[kept][:, None], encoding, encoding.memory_ids[rows]).transpose(0, 1)
+        return self._score(states[kept][:, None], encoding, given(encoding.memory_ids)[rows]).transpose(0, 1)
 
-    def _score(self, states: Tensor, encoding: Any, memory_ids: Tensor) -> Tensor:
+    def _score(self, states: Tensor, encoding: CopyingEncoding, memory_ids: Tensor) -> Tensor:
         hidden, weights = states.split((self.config.width, states.shape[-1] - self.config.width), dim=-1)
         logits = super().word_logits(hidden, encoding)
         return logits if self.copy is None else self.copy(hidden, weights, logits, memory_ids)

@@ -32,7 +32,7 @@ from empatheia.layers.losses import total_of
 from empatheia.layers.precision import wide
 from empatheia.responders.copying import CopyingConfig, CopyingEncoding, CopyingResponder
 from empatheia.responders.moel_family import FamilyEncoder, family_encoder
-from empatheia.responders.seq2seq import IGNORED, ResponderOutput, register
+from empatheia.responders.seq2seq import IGNORED, ResponderOutput, given, register
 
 DISCRIMINATORS = {"both": ("semantic", "emotion"), "semantic": ("semantic",), "none": ()}
 REPLY_LOSSES = frozenset(("words", "emotion"))
@@ -404,7 +404,9 @@ class EmpDG(CopyingResponder):
             answers = not wanted_losses or bool(REPLY_LOSSES & set(wanted_losses))
             counts = self.count_items({"labels": taught.labels, "feedback_ids": taught.feedback_ids}, self.config)
             with torch.set_grad_enabled(answers or self._reaches_generator(names)):
-                encoding = cast(EmpDGEncoding, self.encode(input_ids, attention_mask, **features))  # its encoder's
+                encoding = cast(
+                    EmpDGEncoding, self.encode(self._context(input_ids), attention_mask, **features)
+                )  # its encoder's
             losses = self.judge(encoding, *taught, names)
             encoder_outputs = encoding
         if not answers:
@@ -465,7 +467,7 @@ class EmpDG(CopyingResponder):
         known = _are_known(labels, feedback_ids)
         if not known.any():
             score = {name: judge.score.weight.sum() for name, judge in self._judges()}
-            idle = _known(encoding.last_hidden_state).sum()
+            idle = given(encoding.last_hidden_state).sum()
             return {n: 0.0 * (score[n[7:]] if n.startswith("critic") else idle) for n in names}
         encoding = type(encoding)(**{name: rows[known] for name, rows in encoding.items()})
         with torch.set_grad_enabled(self._reaches_generator(names)):
@@ -474,7 +476,7 @@ class EmpDG(CopyingResponder):
         losses: dict[str, Tensor] = {}
         for name, judge in self._judges():
             reads_sentences = name == "semantic"
-            context = _known(encoding.last_hidden_state)[:, 0] if reads_sentences else _known(encoding.emotion_state)
+            context = given(encoding.last_hidden_state)[:, 0] if reads_sentences else given(encoding.emotion_state)
             context = context.detach()
             if f"critic_{name}" in names:
                 feedback = judge.listen(*judge.embed(*heard, emotion_vocabulary))
@@ -512,7 +514,7 @@ class EmpDG(CopyingResponder):
             vocabulary)``, or None. At most ``n_sampled_words`` long.
         """
         cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
-        read = _known(encoding.memory_ids)
+        read = given(encoding.memory_ids)
         begin = read.new_full((len(read), 1), cast(int, self.config.decoder_start_token_id))
         vectors = self.embed_reply(begin, encoding, 0)
         is_open = torch.ones(len(begin), dtype=torch.bool, device=begin.device)
@@ -533,11 +535,6 @@ class EmpDG(CopyingResponder):
             said = rows[-1] @ self.encoder.words.weight if has_gradient else self.encoder.words(drawn)
             vectors = (said * self.config.word_scale)[:, None]
         return torch.stack(ids, 1), torch.stack(masks, 1), torch.stack(rows, 1) if has_gradient else None
-
-
-def _known(tensor: Tensor | None) -> Tensor:
-    assert tensor is not None  # of an encoding of EmpDG's own
-    return tensor
 
 
 def _are_known(labels: Tensor, feedback_ids: Tensor) -> Tensor:

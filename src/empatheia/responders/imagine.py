@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from transformers import AutoModel
+from transformers import AutoModel, PreTrainedConfig
 from transformers import initialization as init
 
 from empatheia.layers.convolutional import ConvolutionalDecoder, ConvolutionalEncoder
@@ -29,7 +29,7 @@ from empatheia.layers.refinement import GatedMLP, beside
 from empatheia.resources import build_pretrained, described_encoder
 from empatheia.responders.cem import DiverseConfig, DiverseResponder, affect_vector, read_sequences
 from empatheia.responders.moel_family import family_encoder
-from empatheia.responders.seq2seq import IGNORED, ResponderEncoding, register
+from empatheia.responders.seq2seq import IGNORED, ResponderEncoding, given, register
 
 AFFECT, TYPES = 0, slice(1, 4)
 """Places of affect, and of behaviour, physical entities and events, among the knowledge sequences."""
@@ -223,12 +223,12 @@ class ImagineEncoder(nn.Module):
         self.experience = Projection(config) if config.knowledge else None
         self.to_memory = nn.Linear(config.memory_width, width) if config.memory_projection else None
 
-    def read(self, ids: Tensor, mask: Tensor | None, role_ids: Tensor | None, stack: Any) -> Tensor:
+    def read(self, ids: Tensor, mask: Tensor | None, role_ids: Tensor | None, stack: nn.Module | None) -> Tensor:
         """``E_W + E_P + E_S`` through an encoder (equations 4 and 5). Shape: ``(batch, length, width)``.
 
         Positions beyond the table share its last row.
         """
-        if self.is_pretrained:
+        if self.is_pretrained or stack is None:
             keep = torch.ones_like(ids) if mask is None else mask.long()
             return self.projection(self.pretrained(input_ids=ids, attention_mask=keep).last_hidden_state)
         places = torch.arange(ids.shape[1], device=ids.device).clamp_max(self.positions.num_embeddings - 1)
@@ -361,14 +361,16 @@ class Imagine(DiverseResponder):
             None if config.memory_projection else config.memory_width,
         )
 
-    def embed_reply(self, ids: Tensor, encoding: Any, first_position: int) -> Tensor:
+    def embed_reply(self, ids: Tensor, encoding: ImagineEncoding, first_position: int) -> Tensor:
         """Words; the emotion in the place of BOS."""
         vectors = super().embed_reply(ids, encoding, first_position)
         if first_position > 0:
             return vectors
-        return torch.cat((encoding.start.unsqueeze(1), vectors[:, 1:]), dim=1)
+        return torch.cat((given(encoding.start).unsqueeze(1), vectors[:, 1:]), dim=1)
 
-    def encode_heads(self, input_ids: Any, attention_mask: Any, **features: Any) -> ImagineEncoding:
+    def encode_heads(
+        self, input_ids: Tensor, attention_mask: Tensor | None, **features: Tensor | None
+    ) -> ImagineEncoding:
         """Emotion and mechanisms alone: no commonsense is read for them."""
         names = ("role_ids", "cause_ids", "cause_mask", "cause_role_ids")
         known = {name: features.get(name) for name in names}
@@ -377,7 +379,7 @@ class Imagine(DiverseResponder):
         logits = None if reaction is None else reaction(causes[:, 0])[0]
         return ImagineEncoding(emotion_logits=emotions, mechanism_logits=logits)
 
-    def encoding_losses(self, encoding: Any, **labels: Tensor | None) -> dict[str, Tensor]:
+    def encoding_losses(self, encoding: ImagineEncoding, **labels: Tensor | None) -> dict[str, Tensor]:
         """``emotion`` (equation 3) and ``mechanisms``, the sum of three cross-entropies (equation 8)."""
         losses = super().encoding_losses(encoding, **labels)
         gold = labels.get("mechanism_labels")
@@ -388,7 +390,7 @@ class Imagine(DiverseResponder):
         return losses
 
     @classmethod
-    def count_items(cls, batch: dict[str, Tensor], config: Any) -> dict[str, Tensor]:
+    def count_items(cls, batch: dict[str, Tensor], config: PreTrainedConfig) -> dict[str, Tensor]:
         """How many items each loss of ``batch`` is a mean over."""
         counts = super().count_items(batch, config)
         if config.mechanisms and (gold := batch.get("mechanism_labels")) is not None:

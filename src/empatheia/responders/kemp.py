@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
+from transformers import PreTrainedConfig
 
 from empatheia.layers.copy import CopyDecoderLayer, compact
 from empatheia.layers.graph import GraphAttention, context_graph
@@ -211,7 +212,7 @@ class KEMP(CopyingResponder):
         return {"attention": (losses * has_reply).sum() / has_reply.sum().clamp_min(1)}
 
     @classmethod
-    def count_items(cls, batch: dict[str, Tensor], config: KEMPConfig) -> dict[str, Tensor]:
+    def count_items(cls, batch: dict[str, Tensor], config: PreTrainedConfig) -> dict[str, Tensor]:
         """Adds the replies the ``attention`` loss is a mean over."""
         counts = super().count_items(batch, config)
         if (labels := batch.get("labels")) is not None and config.signal:

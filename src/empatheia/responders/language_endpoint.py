@@ -10,18 +10,21 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from empatheia.dialogue import Example
 from empatheia.errors import ConfigError, DataError, EndpointError
-from empatheia.reading import parse_json
+from empatheia.reading import Json, parse_json
 from empatheia.resources import append_line, is_whole_line
-from empatheia.resources.chat_endpoint import ChatAnswer, ChatEndpoint, Ledger, Prices, Usage, in_order
+from empatheia.resources.chat_endpoint import ChatAnswer, ChatEndpoint, Ledger, Message, Prices, Usage, in_order
 from empatheia.text.prompts import Hints, Wording, messages_of, read_reply
+
+if TYPE_CHECKING:
+    from empatheia.responders.language_model import LanguageModelConfig
 
 
 class Endpoint(Protocol):
@@ -29,7 +32,7 @@ class Endpoint(Protocol):
 
     model: str
 
-    def ask(self, messages: Any, **options: Any) -> ChatAnswer:
+    def ask(self, messages: Sequence[Message], **options: Any) -> ChatAnswer:
         """One answer to a conversation."""
         ...
 
@@ -79,7 +82,7 @@ class EndpointReplies:
         wording: Wording | None = None,
         *,
         prices: Prices | None = None,
-        request: Mapping[str, Any] | None = None,
+        request: Mapping[str, Json] | None = None,
         workers: int = 4,
         journal: str | Path | None = None,
     ) -> None:
@@ -209,7 +212,7 @@ class EndpointReplies:
 
 
 def open_endpoint(
-    config: Any,
+    config: LanguageModelConfig,
     *,
     prices: Prices | None = None,
     journal: str | Path | None = None,
@@ -226,7 +229,7 @@ def open_endpoint(
     Raises:
         ConfigError: There is no or no usable address.
     """
-    endpoint = ChatEndpoint(config.llm, config.endpoint, **client)
+    endpoint = ChatEndpoint(config.llm or "", config.endpoint, **client)
     wording = Wording.of(config.wording)
     return EndpointReplies(
         endpoint, wording, prices=prices, request=config.request, workers=config.workers, journal=journal

@@ -27,13 +27,15 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
-from torch import Tensor, nn
-from transformers import AutoModel
+from torch import LongTensor, Tensor, nn
+from transformers import AutoModel, PreTrainedConfig
 from transformers import initialization as init
+from transformers.generation.utils import GenerateOutput
 from transformers.models.auto.modeling_auto import MODEL_MAPPING
 
 from empatheia.errors import DecodingError
 from empatheia.layers.post_norm import PostNormDecoder, PostNormEncoder
+from empatheia.reading import Json
 from empatheia.resources import build_pretrained, described_encoder, load_pretrained
 from empatheia.responders.seq2seq import (
     IGNORED,
@@ -89,7 +91,7 @@ class MEED2Config(Seq2SeqConfig):
         segments: bool = True,
         n_positions: int = 100,
         loss_reduction: str | None = None,
-        encoder_config: dict[str, Any] | None = None,
+        encoder_config: dict[str, Json] | None = None,
         n_encoder_layers: int = 4,
         n_decoder_layers: int = 4,
         n_heads: int = 6,
@@ -344,7 +346,7 @@ class MEED2(Seq2SeqResponder):
         assert self.encoder.pretrained is not None  # built because the recipe names an encoder
         self.encoder.pretrained.start(folder)
 
-    def encode(self, input_ids: Any, attention_mask: Any, **features: Any) -> Any:
+    def encode(self, input_ids: Tensor, attention_mask: Tensor | None, **features: Tensor | None) -> ResponderEncoding:
         """Runs the encoder; in training mode the gold reply's label is the reply's label (teacher forcing)."""
         gold = features.get("gold_reply_label_ids")
         if self.training and gold is not None:
@@ -354,14 +356,14 @@ class MEED2(Seq2SeqResponder):
             features["reply_label_ids"] = gold
         return super().encode(input_ids, attention_mask, **features)
 
-    def decoder_inputs(self, ids: Tensor, encoding: Any, first_position: int) -> Tensor:
+    def decoder_inputs(self, ids: Tensor, encoding: MEED2Encoding, first_position: int) -> Tensor:
         """Embeds the reply's pieces, each with the reply's label and segment. Shape: ``(batch, target, width)``."""
         segment_ids = None if encoding.reply_segment_ids is None else encoding.reply_segment_ids[:, None]
         label_ids = None if encoding.reply_label_ids is None else encoding.reply_label_ids[:, None]
         return self.encoder.embed(ids, first_position, segment_ids, label_ids)
 
     def reply_losses(
-        self, logits: Tensor, labels: Tensor, encoding: Any, states: Tensor, n_words: Tensor
+        self, logits: Tensor, labels: Tensor, encoding: MEED2Encoding, states: Tensor, n_words: Tensor
     ) -> dict[str, Tensor]:
         """The word loss; ``item``: pieces averaged within a reply, then replies averaged. Arguments as in the base."""
         if self.config.loss_reduction != "item":
@@ -370,14 +372,16 @@ class MEED2(Seq2SeqResponder):
         return {"words": (nll.sum(-1) / labels.ne(IGNORED).sum(-1).clamp_min(1)).sum() / n_words.clamp_min(1)}
 
     @classmethod
-    def count_items(cls, batch: dict[str, Tensor], config: Any) -> dict[str, Tensor]:
+    def count_items(cls, batch: dict[str, Tensor], config: PreTrainedConfig) -> dict[str, Tensor]:
         """How many items each loss of ``batch`` is a mean over."""
         counts = super().count_items(batch, config)
         if config.loss_reduction == "item" and (labels := batch.get("labels")) is not None:
             counts["words"] = labels.ne(IGNORED).any(-1).sum()
         return counts
 
-    def generate(self, *args: Any, label: str | Sequence[str] | None = None, **kwargs: Any) -> Any:
+    def generate(
+        self, *args: Any, label: str | Sequence[str] | None = None, **kwargs: Any
+    ) -> GenerateOutput | LongTensor:
         """As in transformers, with a say in what the reply expresses.
 
         Args:

@@ -21,6 +21,7 @@ from typing import Any, cast
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from transformers import PreTrainedConfig
 
 from empatheia.layers.attention import Attention
 from empatheia.layers.convolutional import ConvolutionalFeedForward, UnbiasedLayerNorm, timing_signal
@@ -317,12 +318,12 @@ class MIME(FamilyResponder):
         """Everything up to the decoder's memory."""
         return MIMEEncoder(config)
 
-    def encode_heads(self, input_ids: Any, attention_mask: Any, **features: Any) -> MIMEEncoding:
+    def encode_heads(self, input_ids: Tensor, attention_mask: Tensor | None, **features: Tensor | None) -> MIMEEncoding:
         """The emotion alone."""
         states = self.encoder.states(input_ids, attention_mask, features.get("role_ids"))
         return MIMEEncoding(emotion_logits=self.encoder.emotion_scores(states))
 
-    def encode(self, input_ids: Any, attention_mask: Any, **features: Any) -> MIMEEncoding:
+    def encode(self, input_ids: Tensor, attention_mask: Tensor | None, **features: Tensor | None) -> MIMEEncoding:
         """The fused context; in training the gold emotion, where it is known, decides the polarity."""
         gold = features.get("emotion_labels")
         if not self.training or gold is None:
@@ -333,7 +334,7 @@ class MIME(FamilyResponder):
         return self.encoder.empathise(states, attention_mask, scores, emotion)
 
     def reply_losses(
-        self, logits: Tensor, labels: Tensor, encoding: Any, states: Tensor, n_words: Tensor
+        self, logits: Tensor, labels: Tensor, encoding: MIMEEncoding, states: Tensor, n_words: Tensor
     ) -> dict[str, Tensor]:
         """``words`` and, in training, ``kl``, over as many items as the words: so both weigh as in the sum of both."""
         losses = super().reply_losses(logits, labels, encoding, states, n_words)
@@ -343,7 +344,7 @@ class MIME(FamilyResponder):
         return losses
 
     @classmethod
-    def count_items(cls, batch: dict[str, Tensor], config: Any) -> dict[str, Tensor]:
+    def count_items(cls, batch: dict[str, Tensor], config: PreTrainedConfig) -> dict[str, Tensor]:
         """How many items each loss of ``batch`` is a mean over."""
         counts = super().count_items(batch, config)
         if config.stochastic and "words" in counts:

@@ -18,12 +18,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import initialization as init
+from transformers.cache_utils import EncoderDecoderCache
 
 from empatheia.layers.convolutional import ConvolutionalDecoder, ConvolutionalDecoderLayer
 from empatheia.layers.experts import ExpertDecoderLayer, ExpertLinear, ExpertNorm, Routing
 from empatheia.layers.pooling import mean_pool
 from empatheia.responders.moel_family import FamilyConfig, FamilyEncoder, FamilyResponder
-from empatheia.responders.seq2seq import IGNORED, ResponderEncoding, register
+from empatheia.responders.seq2seq import IGNORED, ResponderEncoding, given, register
 
 LEAST_TEACHING = 1e-4
 
@@ -157,7 +158,7 @@ class ListenerDecoder(ConvolutionalDecoder):
         memory_mask: Tensor | None,
         ids: Tensor,
         weights: Tensor,
-        cache: Any = None,
+        cache: EncoderDecoderCache | None = None,
     ) -> Tensor:
         """What is heard: ``z``.
 
@@ -251,11 +252,13 @@ class MoEL(FamilyResponder):
             init.zeros_(module.step)
             init.zeros_(module.speaks)
 
-    def encode_heads(self, input_ids: Any, attention_mask: Any, **features: Any) -> ResponderEncoding:
+    def encode_heads(
+        self, input_ids: Tensor, attention_mask: Tensor | None, **features: Tensor | None
+    ) -> ResponderEncoding:
         """The emotion alone; no listener speaks, so no step of the teacher's schedule passes."""
         return super().encode(input_ids, attention_mask, **features)
 
-    def encode(self, input_ids: Any, attention_mask: Any, **features: Any) -> MoELEncoding:
+    def encode(self, input_ids: Tensor, attention_mask: Tensor | None, **features: Tensor | None) -> MoELEncoding:
         """The context; in training, when the teacher speaks, with the gold emotion's listener alone."""
         encoding: Any = super().encode(input_ids, attention_mask, **features)
         gold = features.get("emotion_labels")
@@ -282,20 +285,22 @@ class MoEL(FamilyResponder):
         encoding.listener_ids = torch.where(known, gold.clamp_min(0)[:, None], ids)
         encoding.listener_weights = torch.where(known, alone, weights)
 
-    def decode(self, states: Tensor, encoding: Any, attention_mask: Tensor | None, cache: Any) -> Tensor:
+    def decode(
+        self, states: Tensor, encoding: MoELEncoding, attention_mask: Tensor | None, cache: EncoderDecoderCache | None
+    ) -> Tensor:
         """Listeners, then the meta listener; shapes as in :meth:`Seq2SeqResponder.decode`."""
-        memory, decoder = encoding.last_hidden_state, cast(ListenerDecoder, self.decoder)  # as it was built
-        heard = (encoding.listener_ids, encoding.listener_weights)
+        memory, decoder = given(encoding.last_hidden_state), cast(ListenerDecoder, self.decoder)  # as it was built
+        heard = (given(encoding.listener_ids), given(encoding.listener_weights))
         mixed = decoder.mix(states, memory, attention_mask, *heard, cache)
         return decoder(mixed, memory, attention_mask, cache)
 
-    def encoding_losses(self, encoding: Any, **labels: Tensor | None) -> dict[str, Tensor]:
+    def encoding_losses(self, encoding: MoELEncoding, **labels: Tensor | None) -> dict[str, Tensor]:
         """``emotion``: cross-entropy, or the mean binary cross-entropy of the sigmoids."""
         gold = labels.get("emotion_labels")
         if self.config.softmax or gold is None:
             return super().encoding_losses(encoding, **labels)
         known = gold.ne(IGNORED)
-        scores = encoding.emotion_logits[known]
+        scores = given(encoding.emotion_logits)[known]
         wanted = F.one_hot(gold[known], scores.shape[-1]).to(scores.dtype)
         total = F.binary_cross_entropy_with_logits(scores, wanted, reduction="none").mean(-1).sum()
         return {"emotion": total / known.sum().clamp_min(1)}

@@ -16,8 +16,10 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 from transformers import AutoModel
+from transformers.cache_utils import EncoderDecoderCache
 
 from empatheia.layers.convolutional import ConvolutionalDecoder, ConvolutionalEncoder
+from empatheia.reading import Json
 from empatheia.resources import build_pretrained, described_encoder, load_pretrained
 from empatheia.responders.seq2seq import ResponderEncoding, Seq2SeqConfig, Seq2SeqResponder
 
@@ -55,7 +57,7 @@ class FamilyConfig(Seq2SeqConfig):
         dropout: float = 0.0,
         label_smoothing: float = 0.1,
         loss_reduction: str | None = None,
-        encoder_config: dict[str, Any] | None = None,
+        encoder_config: dict[str, Json] | None = None,
         **kwargs: Any,
     ) -> None:
         if variant not in VARIANTS:
@@ -83,7 +85,9 @@ class FamilyConfig(Seq2SeqConfig):
         return 2 * self.n_decoder_layers
 
 
-def family_encoder(config: FamilyConfig, n_layers: int | None = None, input_width: int | None = None) -> Any:
+def family_encoder(
+    config: FamilyConfig, n_layers: int | None = None, input_width: int | None = None
+) -> ConvolutionalEncoder:
     """Encoder blocks of a configuration's sizes.
 
     Args:
@@ -156,11 +160,11 @@ class FamilyResponder(Seq2SeqResponder):
     features: ClassVar[tuple[str, ...]] = ("input_ids", "attention_mask", "role_ids", "emotion_labels", "labels")
     decoder: ConvolutionalDecoder
 
-    def build_encoder(self, config: Any) -> nn.Module:
+    def build_encoder(self, config: FamilyConfig) -> nn.Module:
         """Words, roles, blocks."""
         return FamilyEncoder(config)
 
-    def build_decoder(self, config: Any) -> nn.Module:
+    def build_decoder(self, config: FamilyConfig) -> nn.Module:
         """The family's decoder blocks."""
         return ConvolutionalDecoder(
             config.n_decoder_layers,
@@ -177,15 +181,21 @@ class FamilyResponder(Seq2SeqResponder):
         own = self.encoder.pretrained.state_dict()
         self.encoder.pretrained.load_state_dict({name: tensor for name, tensor in source.items() if name in own})
 
-    def embed_reply(self, ids: Tensor, encoding: Any, first_position: int) -> Tensor:
+    def embed_reply(self, ids: Tensor, encoding: ResponderEncoding, first_position: int) -> Tensor:
         """Word vectors times sqrt(width); a system may put something else in the place of BOS (position 0)."""
         return self.encoder.words(ids) * self.config.word_scale
 
-    def decoder_inputs(self, ids: Tensor, encoding: Any, first_position: int) -> Tensor:
+    def decoder_inputs(self, ids: Tensor, encoding: ResponderEncoding, first_position: int) -> Tensor:
         """Words, projected, plus timing. Shape: ``(batch, target, width)``."""
         return self.decoder.open(self.embed_reply(ids, encoding, first_position), first_position)
 
-    def decode(self, states: Tensor, encoding: Any, attention_mask: Tensor | None, cache: Any) -> Tensor:
+    def decode(
+        self,
+        states: Tensor,
+        encoding: ResponderEncoding,
+        attention_mask: Tensor | None,
+        cache: EncoderDecoderCache | None,
+    ) -> Tensor:
         """Decoder states over the memory; shapes as in :meth:`Seq2SeqResponder.decode`."""
         mask = attention_mask if encoding.memory_mask is None else encoding.memory_mask
         return self.decoder(states, encoding.last_hidden_state, mask, cache)

@@ -21,6 +21,7 @@ from transformers import AutoModel
 from empatheia.layers.ensemble import Ensemble
 from empatheia.layers.pooling import mean_pool
 from empatheia.layers.post_norm import PostNormDecoder, PostNormEncoder
+from empatheia.reading import Json
 from empatheia.resources import build_pretrained, described_encoder, load_pretrained
 from empatheia.responders.seq2seq import (
     ResponderEncoding,
@@ -58,7 +59,7 @@ class RashkinGenerationConfig(Seq2SeqConfig):
         norm: str = "post",
         emotion_head: bool = False,
         external_width: int | None = None,
-        encoder_config: dict[str, Any] | None = None,
+        encoder_config: dict[str, Json] | None = None,
         n_encoder_layers: int = 4,
         n_decoder_layers: int = 4,
         n_heads: int = 6,

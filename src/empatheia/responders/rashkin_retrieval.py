@@ -33,6 +33,7 @@ from empatheia.layers.losses import total_of
 from empatheia.layers.pooling import mean_pool
 from empatheia.layers.positions import sinusoidal_positions
 from empatheia.layers.post_norm import PostNormEncoder
+from empatheia.reading import Json
 from empatheia.resources import build_pretrained, described_encoder, load_pretrained
 from empatheia.text.collation import pad_rows
 from empatheia.text.tokenizer import DialogueTokenizer
@@ -96,7 +97,7 @@ class RetrievalConfig(PreTrainedConfig):
         emotion_head: bool = False,
         n_emotions: int = 32,
         external_width: int | None = None,
-        encoder_config: dict[str, Any] | None = None,
+        encoder_config: dict[str, Json] | None = None,
         chunk: int = 0,
         max_turns: int = 4,
         max_pieces: int = 100,
@@ -346,7 +347,7 @@ class RashkinRetrieval(AlignedModel):
         return torch.cat(parts)[order.argsort()]
 
     @classmethod
-    def count_items(cls, batch: dict[str, Tensor], config: Any) -> dict[str, Tensor]:
+    def count_items(cls, batch: dict[str, Tensor], config: PreTrainedConfig) -> dict[str, Tensor]:
         """How many items each loss of ``batch`` is a mean over, without running the model."""
         counts: dict[str, Tensor] = {}
         if (candidates := batch.get("candidate_ids")) is not None:

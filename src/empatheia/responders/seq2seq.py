@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import LongTensor, Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 from transformers import AutoConfig, AutoModelForSeq2SeqLM, GenerationMixin, PreTrainedConfig
 from transformers import initialization as init
 from transformers.cache_utils import DynamicCache, EncoderDecoderCache
+from transformers.generation.utils import GenerateOutput
 from transformers.modeling_outputs import BaseModelOutput
 from transformers.utils import ModelOutput
 
@@ -167,7 +168,7 @@ class ResponderOutput(ModelOutput):
     logits: Tensor | None = None
     emotion_logits: Tensor | None = None
     cause_logits: Tensor | None = None
-    past_key_values: Any = None
+    past_key_values: EncoderDecoderCache | None = None
 
     def __getitem__(self, k: Any) -> Any:
         """As in transformers; asked for scores that were not computed, it says what would have them computed."""
@@ -179,12 +180,25 @@ class ResponderOutput(ModelOutput):
         return super().__getitem__(k)
 
 
+class Understood(Protocol):
+    """What a system says of a context without answering; see :meth:`Seq2SeqResponder.understand`."""
+
+    emotion_logits: Tensor | None
+    cause_probs: Tensor | None
+
+
 @dataclass
 class Heads(ModelOutput):
-    """What a system says of a context without answering; see :meth:`Seq2SeqResponder.understand`."""
+    """An :class:`Understood` and no more."""
 
     emotion_logits: Tensor | None = None
     cause_probs: Tensor | None = None
+
+
+def given(tensor: Tensor | None) -> Tensor:
+    """What a record need not hold, but an encoding made by the system's own encoder does."""
+    assert tensor is not None
+    return tensor
 
 
 def encoder_stack(config: Seq2SeqConfig) -> Encoder:
@@ -260,6 +274,7 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
     Attributes:
         features: What the collator builds for the system.
         side_inputs: Names in :data:`empatheia.side_inputs.SIDE_INPUTS` of what it reads beside the context.
+        takes_reasoning: Whether it goes on from what it understood, by :meth:`encode_reasoned`.
         has_emotion_head: Whether it says an emotion; without, it answers and does not analyse.
         scores_padding: The word scores (a copy mixture, say) need the whole batch, in training too.
         gold_features: Of all systems, what only losses may read; never handed to the encoder outside
@@ -278,6 +293,7 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
     )
     side_inputs: ClassVar[tuple[str, ...]] = ()
     has_emotion_head: bool = False
+    takes_reasoning: bool = False
     scores_padding: bool = False
     scales_random_words: ClassVar[bool] = False
     """Whether training multiplies word vectors by sqrt(width) where none are given to start from."""
@@ -293,11 +309,11 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
         self.dropout = nn.Dropout(config.dropout)
         self.post_init()
 
-    def build_encoder(self, config: Any) -> nn.Module:
+    def build_encoder(self, config: Seq2SeqConfig) -> nn.Module:
         """The system's encoder."""
         raise TypeError(f"{type(self).__name__} must say what its encoder is.")
 
-    def build_decoder(self, config: Any) -> nn.Module:
+    def build_decoder(self, config: Seq2SeqConfig) -> nn.Module:
         """The system's decoder."""
         return Decoder(
             config.n_decoder_layers,
@@ -309,7 +325,7 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
             self.decoder_gate_form(config),
         )
 
-    def decoder_gate_form(self, config: Any) -> GateForm | None:
+    def decoder_gate_form(self, config: Seq2SeqConfig) -> GateForm | None:
         """Form of the decoder's gated attention; None for a plain decoder."""
         return None
 
@@ -402,16 +418,24 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
         positions = torch.arange(first_position, first_position + ids.shape[1], device=ids.device)
         return words + sinusoidal_positions(positions, self.config.width, words.dtype)
 
-    def encode_heads(self, input_ids: Any, attention_mask: Any, **features: Any) -> ResponderEncoding:
+    def encode_heads(
+        self, input_ids: Tensor, attention_mask: Tensor | None, **features: Tensor | None
+    ) -> ResponderEncoding:
         """The encoder's side outputs when no reply is scored; a system that can skips its memory here."""
         return self.encode(input_ids, attention_mask, **features)
 
-    def encode(self, input_ids: Any, attention_mask: Any, **features: Any) -> ResponderEncoding:
+    def encode(self, input_ids: Tensor, attention_mask: Tensor | None, **features: Tensor | None) -> ResponderEncoding:
         """Runs the encoder on what is known before the reply: gold labels among ``features`` are left out."""
         known = {name: value for name, value in features.items() if name not in self.gold_features}
         return self.encoder(input_ids=input_ids, attention_mask=attention_mask, **known)
 
-    def decode(self, states: Tensor, encoding: ResponderEncoding, attention_mask: Tensor | None, cache: Any) -> Tensor:
+    def decode(
+        self,
+        states: Tensor,
+        encoding: ResponderEncoding,
+        attention_mask: Tensor | None,
+        cache: EncoderDecoderCache | None,
+    ) -> Tensor:
         """Decoder states of embedded pieces.
 
         Args:
@@ -430,7 +454,7 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
         """Word scores of decoder states. Shape: ``(batch, target, vocabulary)``."""
         return F.linear(states, self.encoder.words.weight) if self.config.tie_words else self.word_head(states)
 
-    def kept_logits(self, states: Tensor, kept: Tensor, encoding: Any) -> Tensor:
+    def kept_logits(self, states: Tensor, kept: Tensor, encoding: ResponderEncoding) -> Tensor:
         """Word scores of the states that count.
 
         Args:
@@ -443,7 +467,7 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
         """
         return self.word_logits(states[kept][None], encoding)
 
-    def encoding_losses(self, encoding: Any, **labels: Tensor | None) -> dict[str, Tensor]:
+    def encoding_losses(self, encoding: ResponderEncoding, **labels: Tensor | None) -> dict[str, Tensor]:
         """Losses of the encoder's heads, unweighted means by name: ``emotion`` where there is such a head."""
         gold = labels.get("emotion_labels")
         if gold is None or encoding.emotion_logits is None:
@@ -452,7 +476,7 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
         return {"emotion": total / gold.ne(IGNORED).sum().clamp_min(1)}
 
     def reply_losses(
-        self, logits: Tensor, labels: Tensor, encoding: Any, states: Tensor, n_words: Tensor
+        self, logits: Tensor, labels: Tensor, encoding: ResponderEncoding, states: Tensor, n_words: Tensor
     ) -> dict[str, Tensor]:
         """Losses of a scored reply, unweighted means by name.
 
@@ -467,7 +491,7 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
         nll = word_loss(logits, labels, self.config.pad_token_id, self.config.label_smoothing)
         return {"words": nll.sum() / n_words.clamp_min(1)}
 
-    def state_losses(self, states: Tensor, labels: Tensor, encoding: Any) -> dict[str, Tensor]:
+    def state_losses(self, states: Tensor, labels: Tensor, encoding: ResponderEncoding) -> dict[str, Tensor]:
         """Losses on the decoder's states themselves, unweighted means by name; none here.
 
         Args:
@@ -481,7 +505,7 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
         return self.count_items({"labels": labels}, self.config)["words"]
 
     @classmethod
-    def count_items(cls, batch: dict[str, Tensor], config: Any) -> dict[str, Tensor]:
+    def count_items(cls, batch: dict[str, Tensor], config: PreTrainedConfig) -> dict[str, Tensor]:
         """How many items each loss of ``batch`` is a mean over, without running the model."""
         counts: dict[str, Tensor] = {}
         if (labels := batch.get("labels")) is not None:
@@ -524,7 +548,8 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
             Losses (when labels are given), word scores and the encoder's side outputs.
 
         Raises:
-            ValueError: Inner states are asked for, or a decoder mask with holes is given.
+            ValueError: There is neither a context nor its encoding, inner states are asked for, or a decoder mask with
+                holes is given.
         """
         self._check_asked(features)
         if decoder_input_ids is None and labels is not None:
@@ -532,7 +557,7 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
         encoding = encoder_outputs
         if encoding is None:
             encode = self.encode_heads if decoder_input_ids is None else self.encode
-            encoding = encode(input_ids, attention_mask, **features)
+            encoding = encode(self._context(input_ids), attention_mask, **features)
         losses = self.encoding_losses(encoding, input_ids=input_ids, attention_mask=attention_mask, **features)
         logits = None
         if decoder_input_ids is not None:
@@ -554,6 +579,11 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
             cause_logits=encoding.cause_logits,
             past_key_values=past_key_values,
         )
+
+    def _context(self, input_ids: Tensor | None) -> Tensor:
+        if input_ids is None:
+            raise ValueError(f"no context for {type(self).__name__}: give input_ids, or encoder_outputs.")
+        return input_ids
 
     def _keeps_past(self, use_cache: bool | None, labels: Tensor | None) -> bool:
         """Whether the states of pieces are kept for those after them; not where something is learned, if not asked."""
@@ -586,7 +616,7 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
             losses = self.reply_losses(logits, labels, encoding, states, n_words=self._n_words(labels))
         return logits, {**losses, **self.state_losses(states, labels, encoding)}
 
-    def generate(self, *args: Any, **kwargs: Any) -> Any:
+    def generate(self, *args: Any, **kwargs: Any) -> GenerateOutput | LongTensor:
         """As in transformers; inner states are not given.
 
         Raises:
@@ -609,7 +639,9 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
             raise ValueError("decoder_attention_mask hides steps in front of others; pad replies on the right.")
 
     @torch.no_grad()
-    def understand(self, input_ids: Tensor, attention_mask: Tensor | None = None, **features: Any) -> Any:
+    def understand(
+        self, input_ids: Tensor, attention_mask: Tensor | None = None, **features: Tensor | None
+    ) -> Understood:
         """Emotion (and causes, where a system has them) alone.
 
         Args:
@@ -621,6 +653,19 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
             A record with ``emotion_logits`` ``(batch, 32)`` and ``cause_probs`` ``(batch, source)`` or None.
         """
         return Heads(emotion_logits=self.encode_heads(input_ids, attention_mask, **features).emotion_logits)
+
+    def encode_reasoned(self, reasoning: Understood, input_ids: Tensor, **inputs: Tensor) -> ResponderEncoding:
+        """What ``generate()`` takes as ``encoder_outputs``, from what :meth:`understand` found in the same context.
+
+        Args:
+            reasoning: Of the context.
+            input_ids: Shape: ``(batch, source)``.
+            **inputs: What else the system reads, likewise.
+
+        Raises:
+            TypeError: The system cannot go on from there (:attr:`takes_reasoning`).
+        """
+        raise TypeError(f"{type(self).__name__} does not go on from what it understood; give generate() the context.")
 
     def shift_right(self, labels: Tensor) -> Tensor:
         """Decoder inputs for teacher forcing: BOS, then the labels without their last column."""
@@ -641,7 +686,7 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
         encoder_outputs: ResponderEncoding | None = None,
         use_cache: bool | None = None,
         **kwargs: Any,
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Inputs of one decoding step: all pieces without a cache, the newest with one; others, but gold, as given."""
         if past_key_values is not None and (past := past_key_values.get_seq_length()) > 0:
             input_ids = input_ids[:, past:]

@@ -36,7 +36,7 @@ class SideInput(Protocol):
         """
         ...
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> Mapping[str, object]:
         """What makes an equal one: saved with a model."""
         ...
 
@@ -83,7 +83,7 @@ class TeachingSideInput(SideInput, Protocol):
 
 
 def make_side_inputs(
-    names: Sequence[str], settings: Mapping[str, Mapping[str, Any]], tokenizer: DialogueTokenizer
+    names: Sequence[str], settings: Mapping[str, Mapping[str, object]], tokenizer: DialogueTokenizer
 ) -> list[SideInput]:
     """The side inputs a system needs, each with its settings.
 

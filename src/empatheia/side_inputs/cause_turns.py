@@ -17,6 +17,7 @@ from torch import Tensor
 from empatheia.corpora.annotations import read_annotations
 from empatheia.dialogue import Dialogue, Example
 from empatheia.errors import ConfigError, EmpatheiaError, MissingResourceError
+from empatheia.reading import Json
 from empatheia.resources import resolve_model
 from empatheia.text.collation import EncodedExample, pad_rows
 from empatheia.text.tokenizer import DialogueTokenizer
@@ -94,7 +95,7 @@ class CauseTurns:
                 except MissingResourceError as error:
                     raise MissingResourceError(f"side input cause_turns: {error} {MAKE}") from None
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, Json]:
         """See :class:`empatheia.side_inputs.SideInput`; where the model is loaded, the detector may be missing."""
         return {
             "detector": self.detector,

@@ -152,7 +152,7 @@ class ConceptGraph:
         most: int = 10,
         parts_of_speech: bool | None = None,
         variant: Literal["paper", "repo"] = "paper",
-        concepts: Mapping[str, Sequence[Sequence[Any]]] | None = None,
+        concepts: Mapping[str, Sequence[Sequence[str | float]]] | None = None,
         intensities: Mapping[str, float] | None = None,
     ) -> None:
         if variant not in ("paper", "repo"):
@@ -164,7 +164,7 @@ class ConceptGraph:
         self._sources = {"assertions": assertions, "lexicon": str(lexicon)}
         self._limits: dict[str, Any] = {"min_intensity": min_intensity, "n_stored": n_stored}
         if concepts is not None and intensities is not None:
-            self.concepts: Concepts = {head: [(t, float(e)) for t, e in tails] for head, tails in concepts.items()}
+            self.concepts: Concepts = {head: [(str(t), float(e)) for t, e in tails] for head, tails in concepts.items()}
             self.intensities = dict(intensities)
             return
         if assertions is None:
@@ -192,7 +192,7 @@ class ConceptGraph:
             raise ConfigError(f"concept_graph.lexicon {name!r} has no arousal; accepted: NRC-VAD, Warriner.")
         return found.affect
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, object]:
         """Sources, limits, rule, and what the vocabulary needs of the files."""
         return {
             **self._sources,

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from empatheia.corpora import lexicons, sample
 from empatheia.dialogue import Example
+from empatheia.reading import Json
 from empatheia.side_inputs.context_words import FUNCTION_WORDS, choose_tagging, context_words
 from empatheia.text.collation import EncodedExample, pad_rows
 from empatheia.text.tokenizer import DialogueTokenizer
@@ -60,9 +61,9 @@ class EmotionWords:
         rule = "and adjectives" if self.adjectives else "without a part-of-speech rule"
         logger.info("emotion words: %d of %s, %s", len(self.words), self.lexicon, rule)
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, Json]:
         """Lexicon, rule and words."""
-        return {"lexicon": self.lexicon, "adjectives": self.adjectives, "words": sorted(self.words)}
+        return {"lexicon": self.lexicon, "adjectives": self.adjectives, "words": [*sorted(self.words)]}
 
     def lexicon_mask(self) -> Tensor:
         """True for pieces that are emotion words by the lexicon. Shape: ``(vocabulary,)``."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from torch import Tensor
 
 from empatheia.dialogue import Example, Turn
 from empatheia.errors import ConfigError, DataError, MissingResourceError
-from empatheia.reading import parse_json
+from empatheia.reading import Json, parse_json
 from empatheia.text.collation import EncodedExample
 from empatheia.text.tokenizer import DialogueTokenizer
 from empatheia.understanding.vectors.cache import CachedVectors
@@ -58,13 +58,12 @@ class ExternalVectors:
         self._settings = {"encoder": encoder, "path": path, "reads": reads, "cache": cache}
         self.reads = reads
         self.table: dict[str, np.ndarray] = {} if path is None else read_features(path)
-        self.encoder: Any = None
+        self.encoder: SentenceVectors | CachedVectors[np.ndarray] | None = None
         if encoder is not None:
-            self.encoder = SentenceVectors.load(encoder)
-            if self.encoder.model.device.type == "cpu":
-                self.encoder.model.float()  # a learnt map follows: the last bits are not worth twice the time
-            if cache is not None:
-                self.encoder = CachedVectors(self.encoder, cache)
+            own = SentenceVectors.load(encoder)
+            if own.model.device.type == "cpu":
+                own.model.float()  # a learnt map follows: the last bits are not worth twice the time
+            self.encoder = own if cache is None else CachedVectors(own, cache)
 
     @property
     def width(self) -> int:
@@ -73,7 +72,7 @@ class ExternalVectors:
             return self.encoder.width
         return len(next(iter(self.table.values()))) if self.table else 0
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, Json]:
         """What makes an equal one; empty without a second encoder."""
         return {name: value for name, value in self._settings.items() if value is not None} if self.width else {}
 
@@ -89,7 +88,7 @@ class ExternalVectors:
             DataError: A text is not in the file and there is no encoder.
         """
         out = np.zeros((len(texts), self.width), dtype=np.float32)
-        missing = []
+        missing: list[int] = []
         for i, text in enumerate(texts):
             row = self.table.get(keys[i]) if keys else None
             row = self.table.get(text) if row is None else row

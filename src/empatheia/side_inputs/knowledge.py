@@ -20,6 +20,7 @@ from torch import Tensor
 
 from empatheia.dialogue import Dialogue, Example
 from empatheia.errors import ConfigError, EmpatheiaError, MissingResourceError
+from empatheia.reading import Json
 from empatheia.resources import resolve_model
 from empatheia.side_inputs.cause_turns import last_speaker_turn
 from empatheia.taxonomy import RELATION_GROUPS
@@ -74,7 +75,7 @@ class Knowledge:
         cache: str | None = None,
         head: str = "turn",
         n: int = 5,
-        options: Mapping[str, Any] | None = None,
+        options: Mapping[str, Json] | None = None,
         blocked: Iterable[str] = (),
         max_pieces: int = 128,
         fingerprint: str | None = None,
@@ -89,7 +90,7 @@ class Knowledge:
         self.cache = cache
         self.head = head
         self.n = n
-        self.options = dict(options or {})
+        self.options: dict[str, Any] = dict(options or {})
         self.blocked = tuple(blocked)
         self.max_pieces = max_pieces
         self.fingerprint = fingerprint
@@ -101,7 +102,7 @@ class Knowledge:
         if must_exist:
             self._check()
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, Json]:
         """See :class:`empatheia.side_inputs.SideInput`; where the model is loaded, the sources may be missing."""
         return {
             "provider": self.provider,

@@ -18,6 +18,7 @@ from torch import Tensor
 from empatheia.corpora import labelled_texts, sample
 from empatheia.dialogue import Example
 from empatheia.errors import ConfigError, MissingResourceError
+from empatheia.reading import Json
 from empatheia.text.collation import EncodedExample, pad_rows
 from empatheia.text.tokenizer import DialogueTokenizer
 from empatheia.text.words import tokenize_words
@@ -126,7 +127,7 @@ class PrependedLabels:
         if not 1 <= k <= n:
             raise ConfigError(f"prepended_labels: k={k}; accepted: 1 to {n}, the classifier's labels.")
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, Json]:
         """What makes an equal one."""
         if self.name is None:
             return {}

@@ -22,7 +22,7 @@ from empatheia.corpora import sample
 from empatheia.corpora.turn_labels import LabelledTurns, load_released, read_turn_labels
 from empatheia.dialogue import Example
 from empatheia.errors import CheckpointError, ConfigError, MissingResourceError
-from empatheia.reading import read_record
+from empatheia.reading import Json, read_record
 from empatheia.resources import cache_dir, resolve_model
 from empatheia.taxonomy import LABELS_41
 from empatheia.text.collation import EncodedExample, pad_rows
@@ -84,7 +84,7 @@ class LabelsOfTurns:
         self._file = self._read_file()
         self._check_agreement()
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, Json]:
         """See :class:`empatheia.side_inputs.SideInput`; where the model is loaded, its labellers may be missing."""
         given = {"classifier": self.classifier, "predictor": self.predictor, "labels": self.labels}
         return {**given, "must_exist": False}

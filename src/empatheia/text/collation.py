@@ -106,7 +106,7 @@ def encode_examples(
     examples: Sequence[Example],
     tokenizer: DialogueTokenizer,
     layout: Layout,
-    causes: Mapping[Any, CauseAnnotation] | None = None,
+    causes: Mapping[tuple[str, int], CauseAnnotation] | Mapping[str, CauseAnnotation] | None = None,
     emotion_index: Mapping[str, int] | None = None,
     cause_key: Literal["prefix", "dialogue"] = "prefix",
     level: Literal["turn", "span"] = "turn",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Protocol, TypeVar
 
-from empatheia.dialogue import Dialogue
+from empatheia.analysis import Inference, Mechanism, TurnLabels, WordScores
+from empatheia.dialogue import CauseAnnotation, Dialogue
 from empatheia.registry import Registry
 
 UNDERSTANDERS = Registry(
@@ -26,20 +27,27 @@ UNDERSTANDERS = Registry(
 """Trainable models by the name recipes use (`system:`)."""
 
 
-class Component(Protocol):
-    """One question answered for whole conversations, by a loaded model or a look-up.
+Record = TurnLabels | CauseAnnotation | WordScores | Mechanism | Inference
+"""What components say of a turn."""
+Kind = TypeVar("Kind", bound=Record, covariant=True)
 
-    Attributes:
-        part: Which of :data:`empatheia.analysis.PARTS` it answers.
-        name: Model or provider name for the record.
-    """
 
-    part: str
-    name: str
+class Component(Protocol[Kind]):
+    """One question answered for whole conversations, by a loaded model or a look-up."""
+
+    @property
+    def part(self) -> str:
+        """Which of :data:`empatheia.analysis.PARTS` it answers."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """Of the model or provider, for the record."""
+        ...
 
     def annotate(
         self, dialogues: Sequence[Dialogue], *, batch_size: int = 32, progress: Callable[[int], None] | None = None
-    ) -> list[tuple[Any, ...]]:
+    ) -> Sequence[tuple[Kind, ...]]:
         """Records of each conversation, in order; the same alone or among others.
 
         Args:
@@ -49,6 +57,28 @@ class Component(Protocol):
 
         Returns:
             For each conversation the records of its part (:mod:`empatheia.analysis`), by turn.
+        """
+        ...
+
+
+class ExplainingComponent(Component[Kind], Protocol[Kind]):
+    """A component that explains an emotion: another component may say which, in place of its own source."""
+
+    def annotate(
+        self,
+        dialogues: Sequence[Dialogue],
+        *,
+        batch_size: int = 32,
+        progress: Callable[[int], None] | None = None,
+        emotion: Component[TurnLabels] | None = None,
+    ) -> Sequence[tuple[Kind, ...]]:
+        """As :meth:`Component.annotate`.
+
+        Args:
+            dialogues: Conversations; roles matter.
+            batch_size: Most items in one forward pass.
+            progress: Called with the number of conversations just finished.
+            emotion: Says what the turns express, for this call; None = the component's own source.
         """
         ...
 
@@ -67,4 +97,4 @@ COMPONENTS = Registry(
 )
 """Part or provider name to a class with ``load(folder, **options) -> Component``."""
 
-__all__ = ["COMPONENTS", "UNDERSTANDERS", "Component"]
+__all__ = ["COMPONENTS", "UNDERSTANDERS", "Component", "ExplainingComponent", "Kind", "Record"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -26,6 +26,7 @@ from transformers.models.auto.modeling_auto import MODEL_MAPPING
 
 from empatheia.errors import CheckpointError, ConfigError
 from empatheia.layers.aligned import AlignedModel
+from empatheia.reading import Json
 from empatheia.resources import build_pretrained, load_pretrained, model_type_of
 from empatheia.understanding import UNDERSTANDERS
 
@@ -37,8 +38,8 @@ SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def encoder_settings(
-    config: Mapping[str, Any] | PreTrainedConfig, dropout: float | None = None, owner: str = "classifier"
-) -> dict[str, Any]:
+    config: Mapping[str, Json] | PreTrainedConfig, dropout: float | None = None, owner: str = "classifier"
+) -> dict[str, Json]:
     """An encoder's whole configuration as plain values.
 
     Args:
@@ -54,7 +55,7 @@ def encoder_settings(
     return values if dropout is None else {**values, **{name: dropout for name in DROPOUTS if name in values}}
 
 
-def encoder_config(settings: Mapping[str, Any] | None, owner: str) -> PreTrainedConfig:
+def encoder_config(settings: Mapping[str, Json] | None, owner: str) -> PreTrainedConfig:
     """A configuration object from plain values; see :func:`encoder_settings` for errors."""
     values = dict(settings or {})
     model_type = values.pop("model_type", None)
@@ -64,7 +65,7 @@ def encoder_config(settings: Mapping[str, Any] | None, owner: str) -> PreTrained
             " encoder by folder or name."
         )
     try:
-        config = AutoConfig.for_model(model_type, **values)
+        config = AutoConfig.for_model(str(model_type), **values)
     except ValueError:
         raise ConfigError(
             f"{owner}: encoder_config has model_type {model_type!r}, which transformers does not know;"
@@ -75,7 +76,7 @@ def encoder_config(settings: Mapping[str, Any] | None, owner: str) -> PreTrained
     return config
 
 
-def build_encoder(settings: Mapping[str, Any] | None, owner: str) -> PreTrainedModel:
+def build_encoder(settings: Mapping[str, Json] | None, owner: str) -> PreTrainedModel:
     """The encoder a configuration describes, with fresh weights and without a pooler.
 
     Args:
@@ -154,7 +155,7 @@ class EncoderModel(AlignedModel):
     _supports_sdpa = True
     _supports_flash_attn = True
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: PreTrainedConfig) -> None:
         super().__init__(config)
         self.encoder = build_encoder(config.encoder_config, config.model_type)
         settings = self.encoder.config
@@ -177,7 +178,7 @@ class EncoderModel(AlignedModel):
         self.encoder.set_input_embeddings(value)
 
     @classmethod
-    def on_encoder(cls, source: PreTrainedModel, **fields: Any) -> Any:
+    def on_encoder(cls, source: PreTrainedModel, **fields: Any) -> Self:
         """A model that starts with the weights of an encoder, and fresh heads.
 
         Args:
@@ -225,7 +226,13 @@ def special_ids(tokenizer: PreTrainedTokenizerBase) -> tuple[int, int, int]:
     return opening, closing, padding if padding is not None else closing
 
 
-def check_positions(settings: Mapping[str, Any] | None, max_pieces: int) -> None:
+def whole_in(settings: Mapping[str, Json] | None, name: str) -> int:
+    """A whole number of a model's configuration; 0 where it names none."""
+    value = None if settings is None else settings.get(name)
+    return value if isinstance(value, int) else 0
+
+
+def check_positions(settings: Mapping[str, Json] | None, max_pieces: int) -> None:
     """Refuses sequences longer than the encoder has positions for.
 
     Args:
@@ -235,10 +242,9 @@ def check_positions(settings: Mapping[str, Any] | None, max_pieces: int) -> None
     Raises:
         ConfigError: They are more than the encoder's positions.
     """
-    encoder = settings or {}
-    positions = encoder.get("max_position_embeddings")
-    if positions and encoder.get("model_type") in _LATE_POSITIONS:
-        positions -= (encoder.get("pad_token_id") or 0) + 1
+    positions = whole_in(settings, "max_position_embeddings")
+    if positions and settings is not None and settings.get("model_type") in _LATE_POSITIONS:
+        positions -= whole_in(settings, "pad_token_id") + 1
     if positions and max_pieces > positions:
         raise ConfigError(
             f"max_pieces is {max_pieces}, but the encoder has {positions} positions; accepted: at most that."

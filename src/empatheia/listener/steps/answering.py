@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from empatheia.dialogue import Dialogue
 from empatheia.errors import EndpointError
 from empatheia.listener.parts import how_to_get, models_of
 from empatheia.listener.steps.settings import Answered, ListenerSettings
+from empatheia.understanding import Component, Kind, Record
+
+if TYPE_CHECKING:
+    from empatheia.listener.steps.served import ServedComponent
 
 STEP_OF = {"emotion": "perceive", "words": "explain", "causes": "explain", "inferences": "project", "reaction": "react"}
 """Part to the section of the settings that says who answers it."""
@@ -37,13 +41,13 @@ def models_named(settings: ListenerSettings) -> dict[str, str]:
     return {name: place for name, place in given.items() if place is not None}
 
 
-def served_parts(settings: ListenerSettings) -> dict[str, Any]:
+def served_parts(settings: ListenerSettings) -> dict[str, ServedComponent[Record]]:
     """Part to a component that asks an endpoint, of the steps whose settings name one.
 
     Raises:
         ConfigError: An endpoint has no usable address.
     """
-    found: dict[str, Any] = {}
+    found: dict[str, ServedComponent[Record]] = {}
     for part in ("emotion", "words", "inferences", "reaction"):
         section: Answered = getattr(settings, STEP_OF[part])
         if section.llm is not None:
@@ -120,6 +124,8 @@ class Notes:
                 self.doubts[i].append(f"step {step} was left out: {reason}")
         return [result for result, _ in found]
 
-    def rows(self, step: str, component: Any, dialogues: Sequence[Dialogue], batch_size: int) -> list[Any]:
+    def rows(
+        self, step: str, component: Component[Kind], dialogues: Sequence[Dialogue], batch_size: int
+    ) -> list[tuple[Kind, ...] | None]:
         """Likewise a component's records."""
         return self.ask(step, lambda asked: component.annotate(asked, batch_size=batch_size), dialogues)

@@ -2,14 +2,52 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Protocol
 
 from empatheia.care.checking import Care
+from empatheia.care.guard import ReplyPieces
 from empatheia.decoding.strategies import Decoding
 from empatheia.dialogue import Dialogue, Reply
 from empatheia.listener.conversation import Conversation, ConversationStream
 from empatheia.listener.steps.steering import Steering
-from empatheia.listener.streaming import ReplyStream
+
+
+class Steered(Protocol):
+    """A listener that may be steered, e.g. :class:`~empatheia.listener.steps.focused.FocusedListener`."""
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        ...
+
+    def respond(
+        self,
+        item: Dialogue,
+        /,
+        *,
+        decoding: Decoding | None,
+        steering: Steering = ...,
+        explain: bool = ...,
+        care: Care | bool,
+        **settings: Any,
+    ) -> Reply:
+        """One reply to a conversation that ends with the speaker."""
+        ...
+
+    def stream(
+        self,
+        item: Dialogue,
+        /,
+        *,
+        decoding: Decoding | None,
+        steering: Steering = ...,
+        explain: bool = ...,
+        care: Care | bool,
+        **settings: Any,
+    ) -> ReplyPieces:
+        """The same reply as one piece."""
+        ...
 
 
 class SteeredConversation(Conversation):
@@ -27,11 +65,11 @@ class SteeredConversation(Conversation):
         last: The newest reply with its explanation; None before the first.
     """
 
-    listener: Any
+    listener: Steered
 
     def __init__(
         self,
-        listener: Any,
+        listener: Steered,
         decoding: Decoding | None,
         dialogue: Dialogue | None = None,
         steering: Steering | None = None,
@@ -45,7 +83,7 @@ class SteeredConversation(Conversation):
 
     def say(self, text: str) -> Reply:
         """Adds what the speaker says and the listener's reply; a text that is refused changes nothing."""
-        reply: Reply = self.listener.respond(
+        reply = self.listener.respond(
             self._with(text),
             decoding=self.decoding,
             steering=self.steering,
@@ -76,11 +114,11 @@ class SteeredConversation(Conversation):
 
 
 class _Remembering(ConversationStream):
-    def __init__(self, conversation: SteeredConversation, text: str, stream: ReplyStream) -> None:
+    def __init__(self, conversation: SteeredConversation, text: str, stream: ReplyPieces) -> None:
         super().__init__(conversation, text, stream)
         self._steered = conversation
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[str]:
         yield from super().__iter__()
         if self.reply is not None:
             self._steered.last = self.reply

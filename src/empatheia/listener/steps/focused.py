@@ -21,12 +21,14 @@ from empatheia.care.guard import guarded, guarded_stream
 from empatheia.checkpoints.catalogue import perceiver
 from empatheia.checkpoints.inputs import ReadyInput, prepare
 from empatheia.checkpoints.manifest import FORMAT, Manifest
+from empatheia.decoding.distractors import Distractors
 from empatheia.decoding.strategies import Decoding
 from empatheia.dialogue import Dialogue, Explanation, Reply, Understanding
 from empatheia.errors import ConfigError, DecodingError
 from empatheia.listener.batch_listener import chunks
 from empatheia.listener.listener import Listener
 from empatheia.listener.protocol import AnyListener, Input, Inputs
+from empatheia.listener.reasoner import Reasoner
 from empatheia.listener.steps.contrast import Contrasts
 from empatheia.listener.steps.conversing import SteeredConversation
 from empatheia.listener.steps.express import REPLIES_OF, Expressed, Expression
@@ -45,8 +47,10 @@ from empatheia.listener.steps.understand import Steps
 from empatheia.listener.steps.understood import Understood
 from empatheia.listener.steps.voices import Voice
 from empatheia.listener.streaming import Cancelled, PieceQueue, ReplyStream
+from empatheia.reading import Json
 from empatheia.registry import nearest
 from empatheia.resources.chat_endpoint import Usage
+from empatheia.understanding import Component, Record
 
 SYSTEM = "five_steps"
 FILE = "listener.yaml"
@@ -74,12 +78,12 @@ class FocusedListener:
 
     def __init__(
         self,
-        settings: ListenerSettings | Mapping[str, Any] | None = None,
+        settings: ListenerSettings | Mapping[str, Json] | None = None,
         *,
-        components: Mapping[str, Any] | None = None,
+        components: Mapping[str, Component[Record]] | None = None,
         voices: Sequence[AnyListener | Voice] | None = None,
-        reasoner: AnyListener | None = None,
-        distractors: Mapping[str, Any] | None = None,
+        reasoner: Reasoner | None = None,
+        distractors: Mapping[str, Distractors] | None = None,
         folder: str | Path | None = None,
         device: str = "cpu",
     ) -> None:
@@ -184,6 +188,28 @@ class FocusedListener:
                 if progress is not None:
                     progress(len(part))
         return out
+
+    @overload
+    def respond(
+        self,
+        item: Input,
+        *,
+        decoding: Decoding | None = ...,
+        steering: Steering | None = ...,
+        explain: bool = ...,
+        **settings: Any,
+    ) -> Reply: ...
+
+    @overload
+    def respond(
+        self,
+        item: Inputs,
+        *,
+        decoding: Decoding | None = ...,
+        steering: Steering | None = ...,
+        explain: bool = ...,
+        **settings: Any,
+    ) -> list[Reply]: ...
 
     @guarded
     def respond(
@@ -305,7 +331,7 @@ class FocusedListener:
             for one, said in zip(found, told, strict=True)
         ]
 
-    def _reasoner(self) -> AnyListener:
+    def _reasoner(self) -> Reasoner:
         place = perceiver() if self.settings.reasoner == AUTO else self.settings.reasoner
         return self._own_reasoner or self._listener(place)
 

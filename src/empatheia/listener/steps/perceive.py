@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from empatheia.analysis import TurnLabels
 from empatheia.dialogue import Dialogue
+from empatheia.understanding import Component
 
 _LEAST = 1e-12
 
@@ -27,7 +28,7 @@ class Perceiver:
 
     part: ClassVar[str] = "emotion"
 
-    def __init__(self, component: Any, carry: float = 0.0, given: str | None = None) -> None:
+    def __init__(self, component: Component[TurnLabels], carry: float = 0.0, given: str | None = None) -> None:
         self.component = component
         self.carry = carry
         self.given = given

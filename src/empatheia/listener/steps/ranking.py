@@ -55,6 +55,7 @@ class Ranker:
                 raise DataError(f"reply {number} of {len(replies)} is blank; give a text.")
         self._voice.replies = tuple(replies)
         why = self._listener.respond(item, steering=steering or Steering(), explain=True).explanation
+        assert why is not None  # it was asked for
         found = {reply_key(one.text): one for one in why.candidates}
         ranked = [replace(found[reply_key(text)], text=text, also=()) for text in replies]
         return replace(why, candidates=tuple(sorted(ranked, key=_minus_score)))

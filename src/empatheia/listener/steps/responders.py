@@ -8,10 +8,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import LogitsProcessorList
+from transformers import LogitsProcessor, LogitsProcessorList
 
 from empatheia.checkpoints.inputs import prepare
 from empatheia.checkpoints.prompt_contexts import PromptContexts
+from empatheia.checkpoints.reader import EncodedInput
 from empatheia.decoding.strategies import Decoding
 from empatheia.dialogue import Example
 from empatheia.listener.language_models import DEFAULTS, LanguageListener
@@ -21,7 +22,7 @@ from empatheia.listener.steps.settings import REFLECTION, DecodingSettings, Focu
 from empatheia.listener.steps.voices import Asked, LocalVoice, Voice, Written
 from empatheia.responders.reflection import Perceived, reflect
 from empatheia.taxonomy import LABELS_41
-from empatheia.text.prompt_pieces import PromptReader
+from empatheia.text.prompt_pieces import PromptItem, PromptReader
 from empatheia.text.prompts import Hints
 
 STANDARD_SHOWN = ("emotion", "causes", "intent", "inferences")
@@ -57,7 +58,12 @@ class OwnVoice(LocalVoice):
         return inputs
 
     def write(
-        self, asked: Sequence[Asked], inputs: dict[str, Tensor], decoding: Decoding, n: int, processors: Sequence[Any]
+        self,
+        asked: Sequence[Asked],
+        inputs: dict[str, Tensor],
+        decoding: Decoding,
+        n: int,
+        processors: Sequence[LogitsProcessor],
     ) -> list[str]:
         """See :class:`LocalVoice`."""
         extra = {"num_return_sequences": n} if n > 1 else {}
@@ -73,7 +79,7 @@ class OwnVoice(LocalVoice):
         tokenizer = self.listener.tokenizer
         return "[UNK]" if id == tokenizer.unk_id else tokenizer.decode([id], raw=True)
 
-    def _encoded(self, asked: Sequence[Asked]) -> list[Any]:
+    def _encoded(self, asked: Sequence[Asked]) -> list[EncodedInput]:
         return self.listener.reader.encode([prepare(one.dialogue) for one in asked])
 
 
@@ -110,7 +116,12 @@ class LanguageVoice(LocalVoice):
         return self.contexts.tensors([self._item(one) for one in asked])
 
     def write(
-        self, asked: Sequence[Asked], inputs: dict[str, Tensor], decoding: Decoding, n: int, processors: Sequence[Any]
+        self,
+        asked: Sequence[Asked],
+        inputs: dict[str, Tensor],
+        decoding: Decoding,
+        n: int,
+        processors: Sequence[LogitsProcessor],
     ) -> list[str]:
         """See :class:`LocalVoice`."""
         settings = decoding.generate_settings(["\n".join(t.text for t in one.dialogue.turns) for one in asked])
@@ -123,7 +134,7 @@ class LanguageVoice(LocalVoice):
 
     def labels(self, asked: Sequence[Asked], replies: Sequence[str]) -> list[list[int]]:
         """See :class:`LocalVoice`."""
-        return [list(self._item(one, reply).reply) for one, reply in zip(asked, replies, strict=True)]
+        return [list(self._item(one, reply).reply or ()) for one, reply in zip(asked, replies, strict=True)]
 
     def likelihoods(self, asked: Sequence[Asked], replies: Sequence[str]) -> list[float]:
         """See :class:`LocalVoice`."""
@@ -134,7 +145,7 @@ class LanguageVoice(LocalVoice):
         """See :class:`LocalVoice`."""
         return self.reader.decode([id])
 
-    def _item(self, asked: Asked, reply: str | None = None) -> Any:
+    def _item(self, asked: Asked, reply: str | None = None) -> PromptItem:
         return self.reader.encode(Example(asked.dialogue.turns, reply), shown_hints(asked.hints, self.shown))
 
 

@@ -11,14 +11,16 @@ import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Generic, TypeGuard
 
 from empatheia.analysis import Inference, TurnLabels, WordScores
 from empatheia.dialogue import Dialogue, Span
 from empatheia.errors import ConfigError, DataError, EndpointError
-from empatheia.reading import parse_json
+from empatheia.reading import Json, parse_json
 from empatheia.resources.chat_endpoint import API_KEY, ChatEndpoint, Ledger, Usage, in_order
+from empatheia.responders.language_endpoint import Endpoint
 from empatheia.taxonomy import EMOTIONS, LABELS_41, RELATIONS, canonical_emotion
+from empatheia.understanding import Kind, Record
 from empatheia.understanding.words.questions import is_candidate, words_of
 
 WORKERS = 4
@@ -40,7 +42,7 @@ _MEANINGS = {
 }
 
 
-class ServedComponent(ABC):
+class ServedComponent(ABC, Generic[Kind]):
     """A part answered turn by turn by a served model.
 
     Args:
@@ -50,12 +52,12 @@ class ServedComponent(ABC):
 
     part: ClassVar[str]
 
-    def __init__(self, endpoint: Any, workers: int = WORKERS) -> None:
+    def __init__(self, endpoint: Endpoint, workers: int = WORKERS) -> None:
         self.endpoint = endpoint
         self.workers = workers
         self.name: str = endpoint.model
         self.ledger = Ledger()
-        self._known: dict[tuple[Any, ...], list[Any]] = {}
+        self._known: dict[tuple[tuple[str, str], ...], list[Kind]] = {}
 
     @property
     def host(self) -> str:
@@ -69,7 +71,7 @@ class ServedComponent(ABC):
 
     def annotate(
         self, dialogues: Sequence[Dialogue], *, batch_size: int = 32, progress: Callable[[int], None] | None = None
-    ) -> list[tuple[Any, ...]]:
+    ) -> list[tuple[Kind, ...]]:
         """Records of each speaker turn, in order; later turns are not sent.
 
         Args:
@@ -82,7 +84,7 @@ class ServedComponent(ABC):
         """
         places = [(d, i) for d, talk in enumerate(dialogues) for i, t in enumerate(talk.turns) if t.role == "speaker"]
         answers = in_order(lambda place: self._turn(dialogues[place[0]], place[1]), places, self.workers)
-        out: list[list[Any]] = [[] for _ in dialogues]
+        out: list[list[Kind]] = [[] for _ in dialogues]
         for (d, _), records in zip(places, answers, strict=True):
             out[d] += records
         if progress is not None:
@@ -94,14 +96,14 @@ class ServedComponent(ABC):
         """What is asked about the last turn."""
 
     @abstractmethod
-    def records(self, turn: int, text: str, answer: Mapping[str, Any]) -> list[Any]:
+    def records(self, turn: int, text: str, answer: Mapping[str, Json]) -> list[Kind]:
         """What the answer says.
 
         Raises:
             ValueError: It says nothing that can be used; the message tells the model why.
         """
 
-    def _turn(self, dialogue: Dialogue, turn: int) -> list[Any]:
+    def _turn(self, dialogue: Dialogue, turn: int) -> list[Kind]:
         key = tuple((own.role, own.text) for own in dialogue.turns[: turn + 1])
         known = self._known.get(key)
         if known is None:  # a conversation grows by a turn and is asked about anew
@@ -111,7 +113,7 @@ class ServedComponent(ABC):
             self._known[key] = known
         return known
 
-    def _answered(self, dialogue: Dialogue, turn: int) -> list[Any]:
+    def _answered(self, dialogue: Dialogue, turn: int) -> list[Kind]:
         text = dialogue.turns[turn].text
         talk = [{"role": own.role, "text": own.text} for own in dialogue.turns[: turn + 1]]
         asked = f"{json.dumps(talk, ensure_ascii=False)}\n\nAbout the last turn: {self.question(text)}"
@@ -133,7 +135,7 @@ class ServedComponent(ABC):
         )
 
 
-class ServedEmotion(ServedComponent):
+class ServedEmotion(ServedComponent[TurnLabels]):
     """Part ``emotion``: the served model's distribution; what it leaves out has probability 0."""
 
     part = "emotion"
@@ -145,12 +147,12 @@ class ServedEmotion(ServedComponent):
             ' probability: {"probabilities": {"sad": 0.7, "lonely": 0.3}}'
         )
 
-    def records(self, turn: int, text: str, answer: Mapping[str, Any]) -> list[Any]:
+    def records(self, turn: int, text: str, answer: Mapping[str, Json]) -> list[TurnLabels]:
         """See :class:`ServedComponent`."""
         return [TurnLabels(turn, _distribution(answer, EMOTIONS))]
 
 
-class ServedReaction(ServedComponent):
+class ServedReaction(ServedComponent[TurnLabels]):
     """Part ``reaction``: what the reply should express or do."""
 
     part = "reaction"
@@ -162,12 +164,12 @@ class ServedReaction(ServedComponent):
             ' five with their probability: {"probabilities": {"consoling": 0.6, "questioning": 0.4}}'
         )
 
-    def records(self, turn: int, text: str, answer: Mapping[str, Any]) -> list[Any]:
+    def records(self, turn: int, text: str, answer: Mapping[str, Json]) -> list[TurnLabels]:
         """See :class:`ServedComponent`."""
         return [TurnLabels(turn, _distribution(answer, LABELS_41))]
 
 
-class ServedWords(ServedComponent):
+class ServedWords(ServedComponent[WordScores]):
     """Part ``words``: words of the turn, scored 1, 1/2, 1/3 ... of their sum as named; others are left out."""
 
     part = "words"
@@ -180,10 +182,10 @@ class ServedWords(ServedComponent):
             ' {"emotion": "sad", "words": ["dog", "died"]}'
         )
 
-    def records(self, turn: int, text: str, answer: Mapping[str, Any]) -> list[Any]:
+    def records(self, turn: int, text: str, answer: Mapping[str, Json]) -> list[WordScores]:
         """See :class:`ServedComponent`."""
         emotion, named = _label(answer.get("emotion"), EMOTIONS), answer.get("words")
-        if not isinstance(named, list) or not all(isinstance(word, str) for word in named):
+        if not _is_texts(named):
             raise ValueError('`words` must be a list of words, e.g. ["dog"]')
         places = words_of(text)
         lowered = [text[a:b].lower() for a, b in places]
@@ -196,7 +198,7 @@ class ServedWords(ServedComponent):
         return [WordScores(turn, emotion, spans)]
 
 
-class ServedInferences(ServedComponent):
+class ServedInferences(ServedComponent[Inference]):
     """Part ``inferences``: a few short tails of the six relations about a person."""
 
     part = "inferences"
@@ -209,28 +211,28 @@ class ServedInferences(ServedComponent):
             ' {"xReact": ["sad"], "xWant": ["to find the dog"]}'
         )
 
-    def records(self, turn: int, text: str, answer: Mapping[str, Any]) -> list[Any]:
+    def records(self, turn: int, text: str, answer: Mapping[str, Json]) -> list[Inference]:
         """See :class:`ServedComponent`."""
         if strange := [name for name in answer if name not in _MEANINGS]:
             raise ValueError(f"{strange[0]!r} is none of the relations {', '.join(_MEANINGS)}")
         out = []
         for name in (name for name in RELATIONS if name in _MEANINGS):
             tails = answer.get(name, [])
-            if not isinstance(tails, list) or not all(isinstance(tail, str) for tail in tails):
+            if not _is_texts(tails):
                 raise ValueError(f"`{name}` must be a list of texts")
             kept = tuple(" ".join(tail.split()) for tail in tails if tail.strip())
             out.append(Inference(turn, name, kept, absent="" if kept else "the model named none"))
         return out
 
 
-SERVED: Mapping[str, type[ServedComponent]] = {
+SERVED: Mapping[str, type[ServedComponent[Record]]] = {
     own.part: own for own in (ServedEmotion, ServedWords, ServedInferences, ServedReaction)
 }
 
 
 def served_component(
     part: str, llm: str, endpoint: str | None = None, key_variable: str = API_KEY, **limits: Any
-) -> ServedComponent:
+) -> ServedComponent[Record]:
     """A part asked at an endpoint.
 
     Args:
@@ -248,7 +250,7 @@ def served_component(
     return SERVED[part](ChatEndpoint(llm, endpoint, key_variable=key_variable, **limits))
 
 
-def _object(text: str) -> Mapping[str, Any]:
+def _object(text: str) -> Mapping[str, Json]:
     """The JSON object in an answer, whatever stands around it.
 
     Raises:
@@ -264,14 +266,18 @@ def _object(text: str) -> Mapping[str, Any]:
     return record
 
 
-def _label(name: Any, known: tuple[str, ...]) -> str:
+def _is_texts(value: Json) -> TypeGuard[list[str]]:
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+
+
+def _label(name: object, known: tuple[str, ...]) -> str:
     try:
         return canonical_emotion(str(name), known)
     except DataError:
         raise ValueError(f"{str(name)[:40]!r} is none of the labels") from None
 
 
-def _distribution(answer: Mapping[str, Any], known: tuple[str, ...]) -> dict[str, float]:
+def _distribution(answer: Mapping[str, Json], known: tuple[str, ...]) -> dict[str, float]:
     """Probabilities of all labels; what is named shares 1.
 
     Raises:
@@ -281,7 +287,7 @@ def _distribution(answer: Mapping[str, Any], known: tuple[str, ...]) -> dict[str
     if not isinstance(given, dict) or not given:
         raise ValueError("`probabilities` must be an object of labels with numbers")
     out = dict.fromkeys(known, 0.0)
-    for name, value in cast("dict[str, Any]", given).items():
+    for name, value in given.items():
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
             raise ValueError(f"the probability of {name!r} must be a number from 0 to 1")
         out[_label(name, known)] += float(value)

@@ -24,12 +24,12 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
 
-from empatheia.analysis import Inference
+from empatheia.analysis import Inference, Mechanism, TurnLabels
 from empatheia.dialogue import Dialogue, Turn
 from empatheia.metrics.word_forms import base_form, each_once
 from empatheia.text.words import tokenize_words
+from empatheia.understanding import Component
 from empatheia.understanding.words.questions import is_candidate
 
 TERMS = (
@@ -117,7 +117,9 @@ def length(reply: str, shortest: int, longest: int) -> float:
     return -(n - longest) / longest if n > longest else 0.0
 
 
-def intents(component: Any, turns: Sequence[Turn], replies: Sequence[str], wanted: Sequence[str]) -> list[float]:
+def intents(
+    component: Component[TurnLabels], turns: Sequence[Turn], replies: Sequence[str], wanted: Sequence[str]
+) -> list[float]:
     """Log-probability of the wanted intent given each reply.
 
     Args:
@@ -134,7 +136,7 @@ def intents(component: Any, turns: Sequence[Turn], replies: Sequence[str], wante
     return [math.log(max(own.get(label, 0.0), _LEAST)) for own, label in zip(found, wanted, strict=True)]
 
 
-def mechanisms(component: Any, turns: Sequence[Turn], replies: Sequence[str]) -> list[float]:
+def mechanisms(component: Component[Mechanism], turns: Sequence[Turn], replies: Sequence[str]) -> list[float]:
     """Expected level of each reply, mean over the mechanisms the model knows.
 
     Args:

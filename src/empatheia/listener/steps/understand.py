@@ -10,17 +10,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from inspect import signature
+from pathlib import Path
 from threading import RLock
-from typing import Any
+from typing import Literal, overload
 
-from empatheia.analysis import Inference, TurnLabels
+from empatheia.analysis import Inference, TurnLabels, WordScores
 from empatheia.checkpoints.inputs import ReadyInput, unread
-from empatheia.decoding.targets import ReasonerTargets, ScoredTargets, SpanTargets, Targets, named
-from empatheia.dialogue import Dialogue, Understanding
+from empatheia.decoding.targets import ReasonerTargets, ScoredTargets, SpanTargets, TargetFinder, Targets, named
+from empatheia.dialogue import CauseAnnotation, Dialogue, Understanding
 from empatheia.errors import ConfigError, DataError, MissingResourceError
 from empatheia.listener.analyzer import Analyzer
 from empatheia.listener.parts import BY_LISTENER, places_of
-from empatheia.listener.reasoner import EmotionByReasoner, ReasonerReading, WordsByReasoner
+from empatheia.listener.reasoner import EmotionByReasoner, Reasoner, ReasonerReading, WordsByReasoner, analyzes
 from empatheia.listener.steps.answering import STEP_OF, Notes, models_named, remedy, served_parts
 from empatheia.listener.steps.perceive import Perceiver
 from empatheia.listener.steps.settings import ListenerSettings, ProjectSettings
@@ -28,6 +29,7 @@ from empatheia.listener.steps.steering import OFF, Steering
 from empatheia.listener.steps.understood import GIVEN, Understood
 from empatheia.taxonomy import EMOTIONS
 from empatheia.text.uncertainty import doubts
+from empatheia.understanding import Component, ExplainingComponent, Record
 
 PERCEPTION = "affect_reader"
 PARTS = ("emotion", "words", "causes", "inferences", "reaction", "intent", "mechanisms")
@@ -51,20 +53,21 @@ class Steps:
     def __init__(
         self,
         settings: ListenerSettings,
-        reasoner: Callable[[], Any],
-        components: Mapping[str, Any] | None = None,
+        reasoner: Callable[[], Reasoner],
+        components: Mapping[str, Component[Record]] | None = None,
         device: str = "cpu",
     ) -> None:
         self.settings = settings
         self._reasoner = reasoner
-        self._given = {**served_parts(settings), **(components or {})}
+        self._given: dict[str, Component[Record]] = dict(served_parts(settings))
+        self._given.update(components or {})
         self._device = device
         self._models = models_named(settings)
         self._reasons: dict[str, str] = {}
         self._lock = RLock()
         self._may_stand_in = settings.stand_ins
 
-    def _places(self, part: str) -> dict[str, Any]:
+    def _places(self, part: str) -> dict[str, str | Path]:
         """The models that answer a part: those the settings name, else installed ones.
 
         Where the reasoner is a perception (:mod:`empatheia.listener.perceiving`), what is merely installed for emotion
@@ -86,7 +89,7 @@ class Steps:
         except MissingResourceError as problem:
             self._reasons["reasoner"] = str(problem)
             return None
-        if not listener.reader.analyzes:
+        if not analyzes(listener):
             raise ConfigError(
                 f"reasoner: {listener.name!r} names no emotion, so it cannot stand in; name a listener with an emotion"
                 " head, e.g. default."
@@ -103,7 +106,7 @@ class Steps:
         return Analyzer(PARTS, self._models, components=components, device=self._device, stand_ins=self._may_stand_in)
 
     @property
-    def given(self) -> list[Any]:
+    def given(self) -> list[Component[Record]]:
         """Components handed in, or asked at an endpoint."""
         return list(self._given.values())
 
@@ -113,7 +116,22 @@ class Steps:
         without = [part for part in BY_LISTENER if part not in self._given and not self._places(part)]
         return tuple(without) if without and self.reading is not None else ()
 
-    def component(self, part: str) -> Any:
+    @overload
+    def component(self, part: Literal["emotion", "intent", "reaction"]) -> Component[TurnLabels] | None: ...
+
+    @overload
+    def component(self, part: Literal["words"]) -> ExplainingComponent[WordScores] | None: ...
+
+    @overload
+    def component(self, part: Literal["causes"]) -> ExplainingComponent[CauseAnnotation] | None: ...
+
+    @overload
+    def component(self, part: Literal["inferences"]) -> Component[Inference] | None: ...
+
+    @overload
+    def component(self, part: str) -> Component[Record] | None: ...
+
+    def component(self, part: str) -> Component[Record] | None:
         """The component of a part, or None; then :meth:`reason` says why."""
         with self._lock:
             if part in BY_LISTENER and part not in self.analyzer.given and not self._places(part):
@@ -262,7 +280,7 @@ class Steps:
             return [None] * len(dialogues)
         return [list(row.values())[-1] for row in self.reading.read(dialogues, len(dialogues))]
 
-    def _finder(self, way: str, perceiver: Perceiver | None = None) -> Any:
+    def _finder(self, way: str, perceiver: Perceiver | None = None) -> TargetFinder | None:
         most = self.settings.explain.most
         has_own = "words" in self._given or bool(self._places("words"))
         if way in ("auto", "gee") and has_own and (words := self.component("words")) is not None:
@@ -278,7 +296,7 @@ class Steps:
             return ReasonerTargets(analyze, most)
         return None
 
-    def _emotion_for(self, component: Any, perceiver: Perceiver | None) -> Perceiver | None:
+    def _emotion_for(self, component: Component[Record], perceiver: Perceiver | None) -> Perceiver | None:
         """For a component that reads the emotion these steps find; one with an emotion of its own keeps that."""
         emotion = getattr(component, "emotion", None)
         if emotion is None or emotion is not self.component("emotion"):

@@ -29,7 +29,7 @@ from empatheia.dialogue import Span, Turn
 from empatheia.errors import CheckpointError, ConfigError
 from empatheia.layers.losses import total_of
 from empatheia.layers.low_rank import LowRankLinear, add_low_rank, merge
-from empatheia.reading import read_record
+from empatheia.reading import Json, read_record
 from empatheia.resources import load_pretrained, load_weights, resolve_model
 from empatheia.taxonomy import EMOTIONS
 from empatheia.text.noise import straight
@@ -97,7 +97,7 @@ class AffectReaderConfig(PreTrainedConfig):
 
     def __init__(
         self,
-        encoder_config: dict[str, Any] | PreTrainedConfig | None = None,
+        encoder_config: dict[str, Json] | PreTrainedConfig | None = None,
         labels: Sequence[str] | None = None,
         base: str | None = None,
         base_checksum: str = "",

@@ -23,7 +23,7 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import torch
@@ -31,7 +31,14 @@ import torch.nn.functional as F
 from safetensors import SafetensorError
 from safetensors.numpy import save_file
 from torch import Tensor, nn
-from transformers import AutoModel, AutoModelForCausalLM, AutoTokenizer, PreTrainedConfig, PreTrainedTokenizerBase
+from transformers import (
+    AutoModel,
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    PreTrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
 
 from empatheia.dialogue import Turn
 from empatheia.errors import CheckpointError, ConfigError, MissingDependencyError, MissingResourceError
@@ -216,13 +223,18 @@ class StatePieces:
     """
 
     def __init__(
-        self, base: Any, tokenizer: PreTrainedTokenizerBase, config: AffectStatesConfig, cache: Path | None = None
+        self,
+        base: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        config: AffectStatesConfig,
+        cache: Path | None = None,
     ) -> None:
-        if max(config.blocks) > len(base.layers):
+        blocks = cast(nn.ModuleList, base.layers)  # of a model of transformers without its output layer
+        if max(config.blocks) > len(blocks):
             raise ConfigError(
-                f"affect_states: block {max(config.blocks)} is to be read; {config.base} has {len(base.layers)}."
+                f"affect_states: block {max(config.blocks)} is to be read; {config.base} has {len(blocks)}."
             )
-        base.layers = base.layers[: max(config.blocks)]
+        base.layers = blocks[: max(config.blocks)]
         base.norm = nn.Identity()
         self.base, self.tokenizer, self.config, self.cache = base.eval().requires_grad_(False), tokenizer, config, cache
         self._question = self._ids(QUESTION)

@@ -13,12 +13,12 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModel, PreTrainedTokenizerBase
+from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedTokenizerBase
 from transformers.utils import ModelOutput
 
 from empatheia.dialogue import CauseAnnotation, Span
@@ -29,6 +29,7 @@ from empatheia.understanding.causes.entailment_items import (
     EntailmentCollator,
     EntailmentDataset,
     EntailmentItem,
+    PairRow,
     encode_joint,
     encode_pairs,
     in_stretches,
@@ -100,7 +101,7 @@ class JointReader(EncoderModel):
 
     told_by_fingerprint: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: PreTrainedConfig) -> None:
         super().__init__(config)
         self.dropout = nn.Dropout(config.dropout)
         if config.form == "joint":
@@ -111,7 +112,7 @@ class JointReader(EncoderModel):
     @classmethod
     def from_encoder(
         cls, folder: str, tokenizer_folder: str | None = None, **kwargs: Any
-    ) -> tuple[Any, PreTrainedTokenizerBase]:
+    ) -> tuple[Self, PreTrainedTokenizerBase]:
         """A model with a pretrained encoder and fresh heads, and the tokenizer that goes with it.
 
         Args:
@@ -386,7 +387,7 @@ def _annotate_whole(
 ) -> list[CauseAnnotation]:
     owners = [(i, turn) for i, item in enumerate(items) for turn in item.asked()]
     if model.config.form == "joint":
-        rows = encode_joint(items, tokenizer, model.config.max_pieces)
+        rows: Sequence[Mapping[str, Any]] = encode_joint(items, tokenizer, model.config.max_pieces)
     else:
         rows = _pair_rows(model, tokenizer, items, owners)
     scored: list[list[float]] = [[] for _ in rows]
@@ -414,7 +415,7 @@ def _pair_rows(
     tokenizer: PreTrainedTokenizerBase,
     items: Sequence[EntailmentItem],
     owners: Sequence[tuple[int, int]],
-) -> list[dict[str, Any]]:
+) -> list[PairRow]:
     """A row for each (item, turn) asked about."""
     texts = [item_pair_texts(item, model.config, tokenizer) for item in items]
     return encode_pairs([texts[i][turn] for i, turn in owners], tokenizer, model.config.max_pieces)
@@ -445,7 +446,7 @@ def _pair_annotations(
 
 def _joint_annotation(
     item: EntailmentItem,
-    row: dict[str, Any],
+    row: Mapping[str, Any],
     turns: list[float],
     pieces: list[float],
     threshold: float,

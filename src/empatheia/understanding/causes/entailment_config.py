@@ -7,6 +7,7 @@ from typing import Any
 from transformers import PreTrainedConfig
 
 from empatheia.errors import ConfigError
+from empatheia.reading import Json
 from empatheia.understanding.encoders import encoder_settings
 
 PAIR_MAX_PIECES = {True: 512, False: 300}  # with context, without (Poria et al.'s scripts)
@@ -40,7 +41,7 @@ class CauseEntailmentConfig(PreTrainedConfig):
 
     def __init__(
         self,
-        encoder_config: dict[str, Any] | PreTrainedConfig | None = None,
+        encoder_config: dict[str, Json] | PreTrainedConfig | None = None,
         form: str = "joint",
         max_pieces: int | None = None,
         context: bool = True,

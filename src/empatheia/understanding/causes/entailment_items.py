@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 import torch.nn.functional as F
 from torch import Tensor
@@ -272,18 +272,52 @@ def pair_text(
     return f" {separator} ".join(fields)
 
 
+class PairRow(TypedDict):
+    """A text of the pair form in pieces; ``labels`` holds its one label, where it is known."""
+
+    input_ids: list[int]
+    labels: NotRequired[list[int]]
+
+
+class JointRow(TypedDict):
+    """A target with its history in pieces.
+
+    Attributes:
+        input_ids: With the special ones.
+        token_type_ids: 1 for turns by the target's speaker.
+        turn_ids: Index of the turn, from the first kept one on; -1 outside.
+        offsets: Characters in the turn's text, (0, 0) for special pieces.
+        first_turn: Index of the first kept turn.
+        labels: Of the kept turns: 1 causal, 0 not, -100 not supervised.
+        span_labels: Likewise of the pieces.
+        item, turn: Which item a row is of, and which of its turns it asks about (-1 = all).
+        span_positions: First and last piece of each gold span.
+    """
+
+    input_ids: list[int]
+    token_type_ids: list[int]
+    turn_ids: list[int]
+    offsets: list[tuple[int, int]]
+    first_turn: int
+    labels: NotRequired[list[int]]
+    span_labels: NotRequired[list[int]]
+    item: NotRequired[int]
+    turn: NotRequired[int]
+    span_positions: NotRequired[list[tuple[int, int]]]
+
+
 def encode_pairs(
     texts: Sequence[str],
     tokenizer: PreTrainedTokenizerBase,
     max_length: int,
     labels: Sequence[int] | None = None,
-) -> list[dict[str, Any]]:
+) -> list[PairRow]:
     """Pieces of pair-form texts, cut on the right; ``labels`` (if given) become one-turn label lists."""
     if not texts:
         return []
     clean = [SURROGATES.sub(" ", text) for text in texts]
     rows = tokenizer(clean, truncation=True, max_length=max_length)["input_ids"]
-    features: list[dict[str, Any]] = [{"input_ids": row} for row in rows]
+    features: list[PairRow] = [{"input_ids": row} for row in rows]
     for feature, label in zip(features, labels or [], strict=bool(labels)):
         feature["labels"] = [label]
     return features
@@ -294,7 +328,7 @@ def encode_joint(
     tokenizer: PreTrainedTokenizerBase,
     max_length: int = 512,
     span_supervision: str | None = None,
-) -> list[dict[str, Any]]:
+) -> list[JointRow]:
     """``[CLS] emotion [SEP] U_0 [SEP] ... U_t [SEP]`` with turn numbers, speaker types and labels.
 
     When the sequence is longer than ``max_length`` the oldest turns go first; a target that does not fit
@@ -346,7 +380,7 @@ def _encode_item(
     sep_id: int,
     max_length: int,
     supervision: str | None,
-) -> dict[str, Any]:
+) -> JointRow:
     head = [cls_id, *cut[item.emotion][0], sep_id]
     room = max_length - len(head)
     if room < 2:
@@ -368,7 +402,7 @@ def _encode_item(
         offsets += [*where, (0, 0)]
         turn_ids += [index - first] * (len(pieces) + 1)
         types += [int(item.speakers[index] == item.speakers[item.target])] * (len(pieces) + 1)
-    feature: dict[str, Any] = {
+    feature: JointRow = {
         "input_ids": ids,
         "token_type_ids": types,
         "turn_ids": turn_ids,
@@ -382,7 +416,7 @@ def _encode_item(
     return feature
 
 
-def _span_labels(item: EntailmentItem, feature: dict[str, Any], supervision: str) -> list[int]:
+def _span_labels(item: EntailmentItem, feature: JointRow, supervision: str) -> list[int]:
     """1 for pieces that overlap a gold span, 0 for the others of supervised turns, -100 elsewhere.
 
     A causal turn whose span could not be located in its text is not supervised.
@@ -422,7 +456,7 @@ def _separator(config: CauseEntailmentConfig, tokenizer: PreTrainedTokenizerBase
     return str(native)
 
 
-class EntailmentDataset(Sequence[dict[str, Any]]):
+class EntailmentDataset(Sequence["JointRow | PairRow"]):
     """Encoded items in memory, as the form and its context want them.
 
     Joint form: one row for each target, or without context for each supervised turn. Pair form: one row for each
@@ -447,7 +481,7 @@ class EntailmentDataset(Sequence[dict[str, Any]]):
             supervision = config.span_supervision if config.spans else None
             if not config.context:
                 items = [short for item in items for _, short in split_candidates(item)]
-            self.rows = encode_joint(items, tokenizer, config.max_pieces, supervision)
+            self.rows: Sequence[JointRow | PairRow] = encode_joint(items, tokenizer, config.max_pieces, supervision)
         else:
             chosen = []
             for item in items:
@@ -460,7 +494,7 @@ class EntailmentDataset(Sequence[dict[str, Any]]):
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __getitem__(self, index: int) -> dict[str, Any]:
+    def __getitem__(self, index: int) -> JointRow | PairRow:
         return self.rows[index]
 
 

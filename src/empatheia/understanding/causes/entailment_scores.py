@@ -4,11 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol
 
 from empatheia.dialogue import CauseAnnotation
 from empatheia.errors import DataError
 from empatheia.understanding.causes.entailment_items import EntailmentItem
+
+
+class LabelledPair(Protocol):
+    """A (target, candidate) pair of a dialogue, e.g. :class:`empatheia.corpora.reccon_pairs.Pair`."""
+
+    @property
+    def dialogue_id(self) -> str:
+        """Of the target."""
+        ...
+
+    @property
+    def target(self) -> int:
+        """0-based index of its turn."""
+        ...
+
+    @property
+    def candidate(self) -> int:
+        """0-based index of the candidate's."""
+        ...
+
+    @property
+    def label(self) -> int:
+        """1 cause, 0 not."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +60,9 @@ class PairScores:
     threshold: float
 
 
-def evaluate_pairs(annotations: Iterable[CauseAnnotation], pairs: Iterable[Any], threshold: float = 0.5) -> PairScores:
+def evaluate_pairs(
+    annotations: Iterable[CauseAnnotation], pairs: Iterable[LabelledPair], threshold: float = 0.5
+) -> PairScores:
     """F1 over published pairs: a turn with several gold spans counts once for each, as in the released files.
 
     Args:
@@ -50,7 +76,7 @@ def evaluate_pairs(annotations: Iterable[CauseAnnotation], pairs: Iterable[Any],
     return _pair_scores(_pair_probabilities(annotations, pairs), threshold)
 
 
-def best_threshold(annotations: Iterable[CauseAnnotation], pairs: Iterable[Any]) -> PairScores:
+def best_threshold(annotations: Iterable[CauseAnnotation], pairs: Iterable[LabelledPair]) -> PairScores:
     """Scores at the threshold (0.05, 0.06, ... 0.95) with the best macro-F1; for validation pairs only."""
     return best_scores(_pair_probabilities(annotations, pairs))
 
@@ -88,7 +114,9 @@ def best_scores(cells: Sequence[tuple[float, int]]) -> PairScores:
     )
 
 
-def _pair_probabilities(annotations: Iterable[CauseAnnotation], pairs: Iterable[Any]) -> list[tuple[float, int]]:
+def _pair_probabilities(
+    annotations: Iterable[CauseAnnotation], pairs: Iterable[LabelledPair]
+) -> list[tuple[float, int]]:
     known = {(note.dialogue_id, note.target): note.probabilities for note in annotations}
     cells = []
     for pair in pairs:

@@ -7,6 +7,7 @@ from typing import Any
 from transformers import PreTrainedConfig
 
 from empatheia.errors import ConfigError
+from empatheia.reading import Json
 from empatheia.understanding.encoders import encoder_settings
 
 LEAST_CONTEXT = 64  # pieces of context every window has room for, however long the question
@@ -48,7 +49,7 @@ class CauseSpansConfig(PreTrainedConfig):
 
     def __init__(
         self,
-        encoder_config: dict[str, Any] | PreTrainedConfig | None = None,
+        encoder_config: dict[str, Json] | PreTrainedConfig | None = None,
         form: str = "paper",
         context: bool = True,
         max_pieces: int | None = None,

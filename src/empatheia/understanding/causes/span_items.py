@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 import torch
 from torch import Tensor
@@ -13,10 +13,28 @@ from transformers import PreTrainedTokenizerBase
 from empatheia.corpora.reccon_pairs import span_question
 from empatheia.dialogue import Span
 from empatheia.errors import ConfigError
-from empatheia.understanding.causes.entailment_items import IGNORED, EntailmentItem, encode_joint, split_candidates
+from empatheia.understanding.causes.entailment_items import (
+    IGNORED,
+    EntailmentItem,
+    JointRow,
+    encode_joint,
+    split_candidates,
+)
 from empatheia.understanding.causes.span_config import LEAST_CONTEXT, CauseSpansConfig
 from empatheia.understanding.encoders import SURROGATES, special_ids
 from empatheia.understanding.labels.classifier import pad_rows
+
+
+class QuestionRow(TypedDict):
+    """A question and a window of its context in pieces; see :func:`question_rows`."""
+
+    input_ids: list[int]
+    token_type_ids: list[int]
+    answerable: list[int]
+    offsets: list[tuple[int, int]]
+    item: int
+    turn: int
+    span_positions: NotRequired[list[tuple[int, int]]]
 
 
 def question_rows(
@@ -24,7 +42,7 @@ def question_rows(
     tokenizer: PreTrainedTokenizerBase,
     config: CauseSpansConfig,
     with_answers: bool = False,
-) -> list[dict[str, Any]]:
+) -> list[QuestionRow]:
     """Published form: ``[CLS] question [SEP] context [SEP]``, one row for each window of the context.
 
     Args:
@@ -66,7 +84,7 @@ def question_rows(
         begin = _begin(items[number], turn) if config.context else 0
         scope = (begin, begin + len(items[number].texts[turn])) if config.answers == "evidence" else None
         offsets = [tuple(pair) for pair in encoded["offset_mapping"][window]]
-        row: dict[str, Any] = {
+        row: QuestionRow = {
             "input_ids": encoded["input_ids"][window],
             "token_type_ids": encoded["token_type_ids"][window],
             "answerable": _answerable(encoded.sequence_ids(window), offsets, scope),
@@ -141,7 +159,7 @@ def _position(row: Mapping[str, Any], gold: tuple[int, int] | None) -> tuple[int
 
 def joint_rows(
     items: Sequence[EntailmentItem], tokenizer: PreTrainedTokenizerBase, config: CauseSpansConfig
-) -> list[dict[str, Any]]:
+) -> list[JointRow]:
     """Joint form: the rows of :func:`encode_joint` with ``span_positions`` for located gold spans of labelled items.
 
     Also ``item`` and ``turn``: which item a row is of, and, without context, which of its turns (else -1).
@@ -171,7 +189,7 @@ def _joint_position(row: Mapping[str, Any], item: EntailmentItem, span: Span) ->
     return (inside[0], inside[-1]) if inside else None
 
 
-class SpanDataset(Sequence[dict[str, Any]]):
+class SpanDataset(Sequence[JointRow | QuestionRow]):
     """Encoded training items in memory.
 
     Args:
@@ -187,7 +205,7 @@ class SpanDataset(Sequence[dict[str, Any]]):
         self, items: Sequence[EntailmentItem], tokenizer: PreTrainedTokenizerBase, config: CauseSpansConfig
     ) -> None:
         if config.form == "joint":
-            self.rows = joint_rows(items, tokenizer, config)
+            self.rows: Sequence[JointRow | QuestionRow] = joint_rows(items, tokenizer, config)
         else:
             self.rows = question_rows(items, tokenizer, config, with_answers=True)
         self.lengths = [len(row["input_ids"]) for row in self.rows]
@@ -195,7 +213,7 @@ class SpanDataset(Sequence[dict[str, Any]]):
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __getitem__(self, index: int) -> dict[str, Any]:
+    def __getitem__(self, index: int) -> JointRow | QuestionRow:
         return self.rows[index]
 
 

@@ -292,7 +292,7 @@ def _extract(
 
 
 def _joint_answers(
-    items: Sequence[EntailmentItem], rows: Sequence[dict[str, Any]], found: Sequence[Any]
+    items: Sequence[EntailmentItem], rows: Sequence[Mapping[str, Any]], found: Sequence[Any]
 ) -> list[dict[int, SpanAnswer]]:
     """For each item, turn to answer, where one row reads all turns."""
     answers: list[dict[int, SpanAnswer]] = [{} for _ in items]
@@ -302,7 +302,7 @@ def _joint_answers(
 
 
 def _asked_answers(
-    items: Sequence[EntailmentItem], rows: Sequence[dict[str, Any]], found: Sequence[Any], config: CauseSpansConfig
+    items: Sequence[EntailmentItem], rows: Sequence[Mapping[str, Any]], found: Sequence[Any], config: CauseSpansConfig
 ) -> list[dict[int, SpanAnswer]]:
     """For each item, turn to answer, where each turn was asked about in one or more windows."""
     windows: dict[tuple[int, int], list[Any]] = {}

@@ -34,7 +34,7 @@ UNKNOWN = "neutral"
 WINDOW_TURNS = 2048
 
 Loaded = tuple[Any, PreTrainedTokenizerBase]
-Emotion = str | Component | None
+Emotion = str | Component[TurnLabels] | None
 
 
 class CausesOfTurns:
@@ -136,7 +136,7 @@ class CausesOfTurns:
         *,
         batch_size: int = 32,
         progress: Callable[[int], None] | None = None,
-        emotion: Component | None = None,
+        emotion: Component[TurnLabels] | None = None,
     ) -> list[tuple[CauseAnnotation, ...]]:
         """One annotation for each turn that is explained, in the order of the turns.
 
@@ -224,7 +224,7 @@ class CausesOfTurns:
         return probabilities, tuple(i for i, p in enumerate(probabilities) if p >= round(limit, 4) and i in found)
 
     def _emotions(
-        self, dialogues: Sequence[Dialogue], batch_size: int, emotion: Component | None
+        self, dialogues: Sequence[Dialogue], batch_size: int, emotion: Component[TurnLabels] | None
     ) -> list[dict[int, str]]:
         """The word the models read for each turn whose emotion is known."""
         source = emotion or self.emotion
@@ -236,7 +236,7 @@ class CausesOfTurns:
                 {} if label is None else dict.fromkeys(range(len(d.turns)), reccon_word(label))
                 for label, d in zip(labels, dialogues, strict=True)
             ]
-        found: list[tuple[TurnLabels, ...]] = source.annotate(dialogues, batch_size=batch_size)
+        found = source.annotate(dialogues, batch_size=batch_size)
         return [{labels.turn: reccon_word_of(labels.probabilities) for labels in row} for row in found]
 
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from empatheia.errors import CheckpointError, DataError, MissingResourceError
-from empatheia.reading import parse_json
+from empatheia.reading import Json, parse_json
 from empatheia.resources import hold_file
 from empatheia.taxonomy import RELATIONS
 from empatheia.understanding.inferences.heads import Asked
@@ -200,7 +200,7 @@ class FillReport:
     answered: Mapping[str, int] = field(default_factory=dict)
     absent: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Json]:
         """JSON-ready."""
         return {
             "file": str(self.path),
@@ -221,7 +221,7 @@ def fill_cache(
     n: int = 5,
     resume: bool = False,
     batch_size: int = 32,
-    heads: Mapping[str, Any] | None = None,
+    heads: Mapping[str, Json] | None = None,
     progress: Progress | None = None,
 ) -> FillReport:
     """Asks a provider about turns, one line a turn in their order; a kill loses at most ``provider.stride`` texts.

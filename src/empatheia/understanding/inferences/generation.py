@@ -76,7 +76,7 @@ class GeneratedInferences:
         max_new_tokens: int = 24,
         max_pieces: int | None = None,
         source: str = "",
-        device: object = None,
+        device: str | torch.device | None = None,
     ) -> None:
         for option, value in (("beams", beams), ("max_new_tokens", max_new_tokens)):
             if value < 1:
@@ -104,7 +104,7 @@ class GeneratedInferences:
 
     @classmethod
     def load(
-        cls, folder: str | Path, *, prompt: str | None = None, device: object = None, **settings: Any
+        cls, folder: str | Path, *, prompt: str | None = None, device: str | torch.device | None = None, **settings: Any
     ) -> GeneratedInferences:
         """From a model folder or name.
 

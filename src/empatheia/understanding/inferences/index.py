@@ -21,7 +21,8 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -33,6 +34,9 @@ from empatheia.taxonomy import RELATIONS
 from empatheia.understanding.fingerprints import fingerprint_of
 from empatheia.understanding.inferences.heads import FORMS, person_head, plain_head
 from empatheia.understanding.vectors.texts import WORDS, Vectors, WordVectors, load_vectors
+
+if TYPE_CHECKING:
+    import torch
 
 FORMAT = 1
 KIND = "inference_index"
@@ -95,7 +99,9 @@ class TupleIndex:
         self._graph: Any = None
 
     @classmethod
-    def open(cls, folder: str | Path, encoder: str | Path | None = None, device: object = None) -> TupleIndex:
+    def open(
+        cls, folder: str | Path, encoder: str | Path | None = None, device: str | torch.device | None = None
+    ) -> TupleIndex:
         """An index with its encoder.
 
         Args:
@@ -230,7 +236,7 @@ def build_index(
     form: str = "plain",
     approximate: bool = False,
     batch_size: int = 64,
-    device: object = None,
+    device: str | torch.device | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> TupleIndex:
     """Makes an index, or opens the one that is there if it is the same.
@@ -319,7 +325,7 @@ def read_meta(folder: Path) -> dict[str, Any]:
     return meta
 
 
-def import_faiss() -> Any:
+def import_faiss() -> ModuleType:
     """The library behind approximate search.
 
     Raises:

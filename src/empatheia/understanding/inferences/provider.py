@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from empatheia.corpora.atomic import canonical_relation
 from empatheia.errors import ConfigError
+from empatheia.reading import Json
 from empatheia.taxonomy import RELATION_GROUPS, RELATIONS
 from empatheia.understanding.fingerprints import fingerprint_of
 
@@ -47,7 +48,7 @@ class Tails:
     head: str | None = None
     absent: str = ""
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Json]:
         """JSON-ready, without the relation and without what is empty."""
         if not self.texts:
             return {"absent": self.absent}

@@ -6,14 +6,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from empatheia.analysis import Inference
-from empatheia.dialogue import Dialogue
+from empatheia.dialogue import CauseAnnotation, Dialogue
 from empatheia.errors import CheckpointError, ConfigError, MissingResourceError
-from empatheia.reading import read_record
+from empatheia.reading import Json, read_record
 from empatheia.resources import installed_model, models_root, resolve_model
 from empatheia.taxonomy import RELATIONS
+from empatheia.understanding import COMPONENTS, Component
 from empatheia.understanding.inferences.cache import CachedInferences, infer_merged
 from empatheia.understanding.inferences.heads import Asked, asked_about, check_heads
 from empatheia.understanding.inferences.index import is_index
@@ -27,6 +28,9 @@ from empatheia.understanding.inferences.provider import (
     Tails,
     asked_relations,
 )
+
+if TYPE_CHECKING:
+    import torch
 
 WINDOW = 512
 NONE = "none"
@@ -61,7 +65,7 @@ class InferencesOfTurns:
         provider: Inferences,
         *,
         head: str = "turn",
-        causes: Any = None,
+        causes: Component[CauseAnnotation] | None = None,
         no_cause: str = "whole",
         relations: Sequence[str] | str = RELATIONS,
         n: int = 5,
@@ -87,12 +91,12 @@ class InferencesOfTurns:
         folder: str | Path,
         *,
         head: str = "turn",
-        causes: Any = None,
+        causes: Component[CauseAnnotation] | str | Path | None = None,
         no_cause: str = "whole",
         relations: Sequence[str] | str = RELATIONS,
         n: int = 5,
         blocked: Sequence[str] = (),
-        device: Any = None,
+        device: str | torch.device | None = None,
         **settings: Any,
     ) -> InferencesOfTurns:
         """From whatever :func:`open_provider` opens.
@@ -114,13 +118,14 @@ class InferencesOfTurns:
             ConfigError: An option is unknown.
         """
         if isinstance(causes, str | Path):
-            from empatheia.understanding import COMPONENTS
-
-            causes = COMPONENTS.get("causes").load(causes, **({} if device is None else {"device": device}))
+            options = {} if device is None else {"device": device}
+            finder: Component[CauseAnnotation] | None = COMPONENTS.get("causes").load(causes, **options)
+        else:
+            finder = causes
         provider = open_provider(folder, device=device, **settings)
         if blocked:
             provider = Filtered(provider, blocked)
-        return cls(provider, head=head, causes=causes, no_cause=no_cause, relations=relations, n=n)
+        return cls(provider, head=head, causes=finder, no_cause=no_cause, relations=relations, n=n)
 
     def annotate(
         self, dialogues: Sequence[Dialogue], *, batch_size: int = 32, progress: Callable[[int], None] | None = None
@@ -165,7 +170,7 @@ class InferencesOfTurns:
                         self._counts["turns without a cause"] += not asked.has_causes
                         yield asked
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> dict[str, Json]:
         """Counts since the start: turns, and for each relation how many were answered and why others were not."""
         return {
             **{name: count for name, count in self._counts.items() if count},
@@ -204,7 +209,7 @@ class InferencesOfTurns:
         ]
 
 
-def open_provider(place: str | Path, *, device: Any = None, **settings: Any) -> Inferences:
+def open_provider(place: str | Path, *, device: str | torch.device | None = None, **settings: Any) -> Inferences:
     """The provider that a folder or file holds, told from what is in it.
 
     Args:
@@ -244,7 +249,7 @@ def open_provider(place: str | Path, *, device: Any = None, **settings: Any) -> 
     return _made(GeneratedInferences, path, device, settings)
 
 
-def _made(provider: Any, path: Path, device: Any, settings: dict[str, Any]) -> Inferences:
+def _made(provider: Any, path: Path, device: str | torch.device | None, settings: dict[str, Any]) -> Inferences:
     for name in settings:
         if name not in provider.settings:
             raise ConfigError(

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from transformers import AutoTokenizer, PreTrainedModel
+from transformers import AutoTokenizer, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import ModelOutput
 
 from empatheia.dialogue import Dialogue, Turn
@@ -36,6 +36,7 @@ SYSTEMS = ("utterance_classifier", "linear_classifier")
 
 Text = str | Sequence[Turn]
 Row = dict[str, Any]
+Model = TypeVar("Model", bound=PreTrainedModel)
 
 
 class Reader(Protocol):
@@ -116,7 +117,7 @@ def row_lengths(rows: Sequence[Row]) -> list[int]:
     return [max(1, len(row.get("input_ids", ()))) for row in rows]
 
 
-def label_fields(labels: Sequence[str], owner: str) -> dict[str, Any]:
+def label_fields(labels: Sequence[str], owner: str) -> dict[str, dict[int, str] | dict[str, int]]:
     """Label names as the library's configurations hold them: ``id2label`` and ``label2id``.
 
     Raises:
@@ -281,12 +282,13 @@ class TextClassifier:
             yield found[[place[text] for text in chunk]]
 
 
-def label_names(config: Any) -> tuple[str, ...]:
+def label_names(config: PreTrainedConfig) -> tuple[str, ...]:
     """Label names of a configuration, by index."""
-    return tuple(config.id2label[i] for i in range(config.num_labels))
+    settings: Any = config  # which has both, whatever transformers' annotations say
+    return tuple(settings.id2label[i] for i in range(settings.num_labels))
 
 
-def read_model(model_class: type[PreTrainedModel], folder: str | Path) -> Any:
+def read_model(model_class: type[Model], folder: str | Path) -> Model:
     """A model with all its weights, in evaluation mode.
 
     Raises:
@@ -302,7 +304,7 @@ def read_model(model_class: type[PreTrainedModel], folder: str | Path) -> Any:
     return model.eval()
 
 
-def read_tokenizer(folder: str | Path) -> Any:
+def read_tokenizer(folder: str | Path) -> PreTrainedTokenizerBase:
     """The tokenizer saved with a model.
 
     Raises:

@@ -28,11 +28,11 @@ from empatheia.dialogue import Dialogue, Turn
 from empatheia.errors import CheckpointError, ConfigError, DataError
 from empatheia.layers.aligned import AlignedModel
 from empatheia.layers.pooling import POOLINGS, Pooling
-from empatheia.reading import read_record
+from empatheia.reading import Json, read_record
 from empatheia.resources import resolve_model
 from empatheia.taxonomy import LABELS_41
 from empatheia.text.batching import BucketBatchSampler
-from empatheia.understanding import COMPONENTS
+from empatheia.understanding import COMPONENTS, Component
 from empatheia.understanding.encoders import (
     build_encoder,
     check_positions,
@@ -79,7 +79,7 @@ class ReactionPredictorConfig(PreTrainedConfig):
 
     def __init__(
         self,
-        encoder_config: dict[str, Any] | PreTrainedConfig | None = None,
+        encoder_config: dict[str, Json] | PreTrainedConfig | None = None,
         pooling: str = "additive",
         head_width: int | None = None,
         turn_labels: bool = True,
@@ -403,7 +403,11 @@ class ReactionToTurns:
     part: ClassVar[str] = "reaction"
 
     def __init__(
-        self, model: ReactionPredictor, reader: ContextReader, name: str = "reaction", labeller: Any = None
+        self,
+        model: ReactionPredictor,
+        reader: ContextReader,
+        name: str = "reaction",
+        labeller: Component[TurnLabels] | None = None,
     ) -> None:
         self.model = model.eval()
         self.reader = reader
@@ -416,7 +420,7 @@ class ReactionToTurns:
     def load(
         cls,
         folder: str | Path,
-        labeller: Any = None,
+        labeller: Component[TurnLabels] | str | Path | None = None,
         device: str | torch.device | None = None,
     ) -> ReactionToTurns:
         """Reads a model folder.
@@ -444,9 +448,12 @@ class ReactionToTurns:
         meta = path / "empatheia.json"
         name = read_record(meta)["name"] if meta.is_file() else path.name
         if isinstance(labeller, str | Path):
-            labeller = COMPONENTS.get("intent").load(labeller, **({} if device is None else {"device": device}))
+            options = {} if device is None else {"device": device}
+            own: Component[TurnLabels] | None = COMPONENTS.get("intent").load(labeller, **options)
+        else:
+            own = labeller
         placed: Any = model
-        return cls(placed.to(device or "cpu"), reader, name, labeller)
+        return cls(placed.to(device or "cpu"), reader, name, own)
 
     def annotate(
         self, dialogues: Sequence[Dialogue], *, batch_size: int = 32, progress: Callable[[int], None] | None = None
@@ -478,7 +485,9 @@ class ReactionToTurns:
         return out
 
 
-def turn_labels(dialogues: Sequence[Dialogue], labeller: Any, batch_size: int = 32) -> list[tuple[str | None, ...]]:
+def turn_labels(
+    dialogues: Sequence[Dialogue], labeller: Component[TurnLabels] | None, batch_size: int = 32
+) -> list[tuple[str | None, ...]]:
     """The most probable label of every turn by a component of part ``intent``; all None without one.
 
     With ``corpora.turn_labels.write_turn_labels`` this makes the file that the recipe's ``data.labels`` names.

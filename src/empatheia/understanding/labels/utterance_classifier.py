@@ -26,6 +26,7 @@ from transformers import (
 
 from empatheia.errors import ConfigError
 from empatheia.layers.pooling import POOLINGS, Pooling
+from empatheia.reading import Json
 from empatheia.understanding.encoders import (
     SURROGATES,
     EncoderModel,
@@ -77,7 +78,7 @@ class UtteranceClassifierConfig(PreTrainedConfig):
 
     def __init__(
         self,
-        encoder_config: dict[str, Any] | PreTrainedConfig | None = None,
+        encoder_config: dict[str, Json] | PreTrainedConfig | None = None,
         labels: Sequence[str] | None = None,
         pooling: str = "mean",
         head_width: int = 0,

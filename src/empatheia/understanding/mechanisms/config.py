@@ -8,6 +8,7 @@ from typing import Any
 from transformers import PreTrainedConfig
 
 from empatheia.errors import ConfigError
+from empatheia.reading import Json
 from empatheia.taxonomy import MECHANISMS
 from empatheia.understanding.encoders import encoder_settings
 
@@ -48,7 +49,7 @@ class MechanismIdentifierConfig(PreTrainedConfig):
 
     def __init__(
         self,
-        encoder_config: dict[str, Any] | PreTrainedConfig | None = None,
+        encoder_config: dict[str, Json] | PreTrainedConfig | None = None,
         mechanisms: Sequence[str] = MECHANISMS,
         tie_encoders: bool = False,
         freeze_seeker: bool = True,

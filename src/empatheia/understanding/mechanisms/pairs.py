@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 import torch
 from torch import Tensor
@@ -45,6 +45,25 @@ class Pair:
     rationales: Mapping[str, tuple[Span, ...]] | None = None
 
 
+class PairRow(TypedDict):
+    """A pair in pieces.
+
+    Attributes:
+        input_ids: Of both texts, for their number only.
+        seeker_ids, response_ids: Of each, with the special ones.
+        offsets: Characters of each response piece; special pieces have none (start = end).
+        label: Level by mechanism, -100 not supervised.
+        rationale_label: By mechanism and response piece: 1, 0 or -100.
+    """
+
+    input_ids: list[int]
+    seeker_ids: list[int]
+    response_ids: list[int]
+    offsets: list[tuple[int, int]]
+    label: NotRequired[list[int]]
+    rationale_label: NotRequired[list[list[int]]]
+
+
 class PairReader:
     """Pairs to pieces: ``[CLS] text [SEP]`` for each of the two texts.
 
@@ -65,7 +84,7 @@ class PairReader:
         self.opening, self.closing, self.padding = special_ids(tokenizer)
         check_positions(config.encoder_config, config.max_pieces)
 
-    def encode(self, pairs: Sequence[Pair]) -> list[dict[str, Any]]:
+    def encode(self, pairs: Sequence[Pair]) -> list[PairRow]:
         """One row a pair; ``input_ids`` are both texts' pieces, for their number only.
 
         ``offsets`` are the characters of each response piece; special pieces have none (start = end).
@@ -74,7 +93,7 @@ class PairReader:
         responses = self._pieces([pair.response for pair in pairs])
         rows = []
         for pair, (seeker, _), (response, offsets) in zip(pairs, seekers, responses, strict=True):
-            row: dict[str, Any] = {
+            row: PairRow = {
                 "input_ids": seeker + response,
                 "seeker_ids": seeker,
                 "response_ids": response,
@@ -102,11 +121,11 @@ class PairReader:
             for start, end in offsets
         ]
 
-    def collate(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, Tensor]:
+    def collate(self, rows: Sequence[PairRow]) -> dict[str, Tensor]:
         """A padded batch of what ``forward`` names."""
         batch = {}
-        for side in ("seeker", "response"):
-            ids = [row[f"{side}_ids"] for row in rows]
+        sides = {"seeker": [row["seeker_ids"] for row in rows], "response": [row["response_ids"] for row in rows]}
+        for side, ids in sides.items():
             lengths = torch.tensor([len(own) for own in ids])
             if self.config.padding == "repo":
                 ids = [own + [self.padding] * (self.config.max_pieces - len(own)) for own in ids]
@@ -114,9 +133,9 @@ class PairReader:
             batch[f"{side}_mask"] = torch.arange(batch[f"{side}_ids"].shape[1]) < lengths[:, None]
         if "label" in rows[0]:
             width = batch["response_ids"].shape[1]
-            batch["labels"] = torch.tensor([row["label"] for row in rows], dtype=torch.long)
+            batch["labels"] = torch.tensor([row.get("label") for row in rows], dtype=torch.long)
             batch["rationale_labels"] = torch.tensor(
-                [[own + [IGNORED] * (width - len(own)) for own in row["rationale_label"]] for row in rows],
+                [[own + [IGNORED] * (width - len(own)) for own in row.get("rationale_label", [])] for row in rows],
                 dtype=torch.long,
             )
         return batch

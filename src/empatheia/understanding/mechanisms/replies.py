@@ -9,19 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from empatheia.dialogue import Dialogue, Turn
 from empatheia.errors import DataError
 
+if TYPE_CHECKING:
+    from empatheia.understanding.mechanisms.identifier import MechanismsOfTurns
+
 TRIVIAL: Mapping[str, str] = MappingProxyType({"trivial: sorry": "I'm sorry to hear that.", "trivial: why": "Why?"})
 """Replies that fit anything, by the name their scores stand under."""
 
 
 def reply_levels(
-    component: Any, dialogues: Sequence[Dialogue], replies: Sequence[str], *, batch_size: int = 32
+    component: MechanismsOfTurns, dialogues: Sequence[Dialogue], replies: Sequence[str], *, batch_size: int = 32
 ) -> dict[str, np.ndarray]:
     """The level of each mechanism in each reply; an empty reply has level 0.
 

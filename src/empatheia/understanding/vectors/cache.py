@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -23,7 +23,11 @@ _SLAB = 1024
 _TABLE = "CREATE TABLE IF NOT EXISTS vectors (key TEXT PRIMARY KEY, states BLOB NOT NULL, ids BLOB, counts BLOB)"
 
 
-class Encoder(Protocol):
+Rows = TypeVar("Rows", covariant=True)
+"""An array for sentences, a list of ``TokenVectors`` for pieces."""
+
+
+class Encoder(Protocol[Rows]):
     """What can be cached: ``SentenceVectors``, ``WordVectors`` or ``TokenEncoder``."""
 
     name: str
@@ -35,12 +39,12 @@ class Encoder(Protocol):
 
     def encode(
         self, texts: Sequence[str], *, batch_size: int = 32, progress: Callable[[int], None] | None = None
-    ) -> Any:
+    ) -> Rows:
         """One row or one record for each text."""
         ...
 
 
-class CachedVectors:
+class CachedVectors(Generic[Rows]):
     """An encoder that looks into a file first, and writes there what it lacked.
 
     Args:
@@ -48,7 +52,7 @@ class CachedVectors:
         path: The file; made when first needed, in a folder that exists.
     """
 
-    def __init__(self, encoder: Encoder, path: str | Path) -> None:
+    def __init__(self, encoder: Encoder[Rows], path: str | Path) -> None:
         self.encoder, self.path = encoder, Path(path)
         self.name, self.width = encoder.name, encoder.width
 
@@ -58,7 +62,7 @@ class CachedVectors:
 
     def encode(
         self, texts: Sequence[str], *, batch_size: int = 32, progress: Callable[[int], None] | None = None
-    ) -> Any:
+    ) -> Rows:
         """As the encoder's: an array for sentences, a list of ``TokenVectors`` for pieces.
 
         Args:
@@ -78,7 +82,7 @@ class CachedVectors:
                 progress(len(texts) - len(missing))
             for start in range(0, len(missing), _SLAB):
                 some = missing[start : start + _SLAB]
-                made = self.encoder.encode(some, batch_size=batch_size, progress=progress)
+                made: Any = self.encoder.encode(some, batch_size=batch_size, progress=progress)
                 found.update(zip(some, made, strict=True))
                 file.executemany(
                     "INSERT OR REPLACE INTO vectors VALUES (?, ?, ?, ?)",
@@ -88,7 +92,8 @@ class CachedVectors:
         if not texts:
             return self.encoder.encode([])
         ordered: list[Any] = [found[text] for text in texts]
-        return ordered if isinstance(ordered[0], TokenVectors) else np.stack(ordered)
+        rows: Any = ordered if isinstance(ordered[0], TokenVectors) else np.stack(ordered)
+        return rows
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -22,6 +22,10 @@ from empatheia.resources import file_sha256, resolve_model
 from empatheia.text.batching import BucketBatchSampler
 from empatheia.understanding.fingerprints import fingerprint_of
 from empatheia.understanding.words.questions import is_candidate
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 WORDS = "words"
 """Name of the encoder that needs no weights."""
@@ -87,8 +91,16 @@ class SentenceVectors:
         device: Where it runs; None = the processor.
     """
 
-    def __init__(self, model: Any, tokenizer: Any, name: str, weights: str, device: Any = None) -> None:
-        self.model = model.eval().to(usable_device(device))
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        name: str,
+        weights: str,
+        device: str | torch.device | None = None,
+    ) -> None:
+        placed: Any = model.eval()
+        self.model: PreTrainedModel = placed.to(usable_device(device))
         if self.model.device.type != "mps":  # has no double precision
             self.model = self.model.double()
         self.tokenizer = tokenizer
@@ -100,7 +112,7 @@ class SentenceVectors:
         self.max_pieces = min(tokenizer.model_max_length, limit - offset, _MOST_PIECES)
 
     @classmethod
-    def load(cls, folder: str | Path, device: object = None) -> SentenceVectors:
+    def load(cls, folder: str | Path, device: str | torch.device | None = None) -> SentenceVectors:
         """From a folder or a name such as ``minilm``.
 
         Raises:
@@ -211,7 +223,7 @@ class WordVectors:
         return number // 2 % self.width, 1 if number % 2 else -1
 
 
-def usable_device(device: Any) -> Any:
+def usable_device(device: str | torch.device | None) -> torch.device:
     """A torch device that is here; None = the processor.
 
     Raises:
@@ -230,7 +242,7 @@ def usable_device(device: Any) -> Any:
     return found
 
 
-def load_vectors(name: str | Path, device: object = None) -> SentenceVectors | WordVectors:
+def load_vectors(name: str | Path, device: str | torch.device | None = None) -> SentenceVectors | WordVectors:
     """An encoder by folder or name; ``words`` is the one without weights.
 
     Raises:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,6 +18,9 @@ from empatheia.text.batching import BucketBatchSampler
 from empatheia.understanding.encoders import SURROGATES, special_ids
 from empatheia.understanding.fingerprints import fingerprint_of
 from empatheia.understanding.vectors.texts import SentenceVectors
+
+if TYPE_CHECKING:
+    import torch
 
 _BYTE_LEVEL = ("roberta", "longformer", "bart", "gpt2")
 """Encoders whose tokenizer cuts a word behind a blank otherwise than one that opens the text."""
@@ -44,7 +48,9 @@ class TokenEncoder:
         self._around = set(special_ids(self.tokenizer)[:2])
 
     @classmethod
-    def load(cls, folder: str | Path, layer: int | None = None, device: object = None) -> TokenEncoder:
+    def load(
+        cls, folder: str | Path, layer: int | None = None, device: str | torch.device | None = None
+    ) -> TokenEncoder:
         """From a folder or a name such as ``minilm``.
 
         Raises:

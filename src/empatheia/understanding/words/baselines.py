@@ -13,7 +13,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -165,7 +165,7 @@ class ClassifierWords:
         self.labels = label_names(config)
 
     @classmethod
-    def load(cls, folder: str | Path, **options: Any) -> Any:
+    def load(cls, folder: str | Path, **options: Any) -> Self:
         """From a folder or name.
 
         Raises:

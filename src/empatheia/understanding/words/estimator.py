@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 import torch
@@ -30,9 +30,11 @@ from transformers.utils import ModelOutput
 
 from empatheia.errors import CheckpointError, ConfigError
 from empatheia.layers.aligned import AlignedModel
+from empatheia.reading import Json
 from empatheia.resources import build_pretrained, load_pretrained
 from empatheia.taxonomy import EMOTIONS
 from empatheia.text.batching import BucketBatchSampler
+from empatheia.understanding.encoders import whole_in
 from empatheia.understanding.labels.classifier import IGNORED, label_fields, label_names, pad_rows, read_model
 from empatheia.understanding.words.estimator_pieces import EstimatorReader, TextPieces
 from empatheia.understanding.words.evidence import (
@@ -73,7 +75,7 @@ class EmotionEstimatorConfig(PreTrainedConfig):
 
     def __init__(
         self,
-        backbone_config: dict[str, Any] | PreTrainedConfig | None = None,
+        backbone_config: dict[str, Json] | PreTrainedConfig | None = None,
         labels: Sequence[str] | None = None,
         label_form: str = "__{}__",
         max_pieces: int = 128,
@@ -94,7 +96,7 @@ class EmotionEstimatorConfig(PreTrainedConfig):
         if labels is not None:
             kwargs |= label_fields(labels, "emotion_estimator")
         self.backbone_config = None if backbone_config is None else _plain(backbone_config, backbone_dropout)
-        positions = (self.backbone_config or {}).get("max_position_embeddings") or max_pieces
+        positions = whole_in(self.backbone_config, "max_position_embeddings") or max_pieces
         if max_pieces > positions:
             raise ConfigError(
                 f"emotion_estimator: max_pieces is {max_pieces}, but the backbone has {positions} positions; accepted:"
@@ -168,7 +170,9 @@ class EmotionEstimator(AlignedModel):
         return start_piece(self.backbone.config)
 
     @classmethod
-    def from_backbone(cls, folder: str, labels: Sequence[str] = EMOTIONS, **kwargs: Any) -> tuple[Any, EstimatorReader]:
+    def from_backbone(
+        cls, folder: str, labels: Sequence[str] = EMOTIONS, **kwargs: Any
+    ) -> tuple[Self, EstimatorReader]:
         """An estimator that starts from a pretrained language model, and its reader.
 
         An encoder such as BERT becomes a causal model: its attention looks back only and its output layer is new.
@@ -196,7 +200,7 @@ class EmotionEstimator(AlignedModel):
         return model, EstimatorReader(tokenizer, model.config, model.start)
 
     @classmethod
-    def open(cls, folder: str | Path) -> tuple[Any, EstimatorReader]:
+    def open(cls, folder: str | Path) -> tuple[Self, EstimatorReader]:
         """A trained model and its reader from the folder training saved.
 
         Raises:

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import PreTrainedTokenizerBase
+from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
 from empatheia.errors import ConfigError
 from empatheia.text.tokenizer import META, DialogueTokenizer
@@ -62,7 +62,7 @@ class EstimatorReader:
     """
 
     def __init__(
-        self, tokenizer: DialogueTokenizer | PreTrainedTokenizerBase, config: Any, start: int | None = None
+        self, tokenizer: DialogueTokenizer | PreTrainedTokenizerBase, config: PreTrainedConfig, start: int | None = None
     ) -> None:
         self.tokenizer = tokenizer
         self.start = start
@@ -171,7 +171,7 @@ class EstimatorReader:
         self.tokenizer.save_pretrained(folder)
 
     @classmethod
-    def open(cls, folder: str | Path, config: Any, start: int | None) -> EstimatorReader:
+    def open(cls, folder: str | Path, config: PreTrainedConfig, start: int | None) -> EstimatorReader:
         """What :meth:`save` wrote, or the tokenizer of any Hugging Face folder.
 
         Raises:

@@ -118,7 +118,7 @@ class WordsOfTurns:
         self,
         scorer: WordScorer,
         *,
-        emotion: str | Any | None = None,
+        emotion: str | Component[TurnLabels] | None = None,
         targets: Sequence[Role] = ("speaker",),
         name: str | None = None,
     ) -> None:
@@ -143,7 +143,7 @@ class WordsOfTurns:
         folder: str | Path | None = None,
         *,
         method: str | None = None,
-        emotion: str | Any | None = None,
+        emotion: str | Component[TurnLabels] | None = None,
         evidence: str | None = None,
         targets: Sequence[Role] = ("speaker",),
         device: str | torch.device | None = None,
@@ -187,7 +187,7 @@ class WordsOfTurns:
         *,
         batch_size: int = 32,
         progress: Callable[[int], None] | None = None,
-        emotion: Component | None = None,
+        emotion: Component[TurnLabels] | None = None,
     ) -> list[tuple[WordScores, ...]]:
         """One record for each turn that is explained, in the order of the turns.
 
@@ -219,7 +219,7 @@ class WordsOfTurns:
         return out
 
     def _annotated(
-        self, dialogues: Sequence[Dialogue], batch_size: int, emotion: Component | None
+        self, dialogues: Sequence[Dialogue], batch_size: int, emotion: Component[TurnLabels] | None
     ) -> list[tuple[WordScores, ...]]:
         places = [[i for i, turn in enumerate(d.turns) if turn.role in self.targets] for d in dialogues]
         emotions = self._emotions(dialogues, batch_size, emotion)
@@ -232,7 +232,7 @@ class WordsOfTurns:
         return [tuple(record(i, *next(answers)) for i in indices) for indices in places]
 
     def _emotions(
-        self, dialogues: Sequence[Dialogue], batch_size: int, emotion: Component | None
+        self, dialogues: Sequence[Dialogue], batch_size: int, emotion: Component[TurnLabels] | None
     ) -> list[dict[int, str | None]]:
         source = emotion or self.emotion
         if source is None:
@@ -240,7 +240,7 @@ class WordsOfTurns:
         if isinstance(source, str):
             labels = [d.emotion if source == "conversation" else source for d in dialogues]
             return [dict.fromkeys(range(len(d.turns)), label) for label, d in zip(labels, dialogues, strict=True)]
-        found: list[tuple[TurnLabels, ...]] = source.annotate(dialogues, batch_size=batch_size)
+        found = source.annotate(dialogues, batch_size=batch_size)
         return [{labels.turn: _most_probable_emotion(labels) for labels in row} for row in found]
 
 
