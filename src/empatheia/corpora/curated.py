@@ -10,12 +10,22 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from empatheia.corpora.facts import CorpusFacts, Licence
 from empatheia.corpora.loading import LoadedCorpus, canonical_split
 from empatheia.dialogue import ROLES, Dialogue, Turn
 from empatheia.errors import DataError, MissingResourceError
 from empatheia.resources import corpus_roots
 
 NAME = "curated"
+FACTS = CorpusFacts(
+    file="curated/corpus.json",
+    licence=Licence(
+        "of the films or chats it was made from",
+        False,
+        "Whoever made it knows what it may be used for; OpenSubtitles asks for a link and states no licence.",
+        "empatheia curate",
+    ),
+)
 PARTS = ("edos", "os", "all")
 _COLUMNS = ("key", "turns", "labels")
 

@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from empatheia.corpora.facts import CorpusFacts, Licence
 from empatheia.corpora.loading import (
     LoadedCorpus,
     Problem,
@@ -31,6 +32,12 @@ __all__ = ["FOLDER", "NAME", "OFFICIAL", "SHA256", "SIZE", "URLS", "decode", "lo
 
 NAME = "empathetic_dialogues"
 FOLDER = "empatheticdialogues"
+FACTS = CorpusFacts(
+    file="empatheticdialogues/train.csv",
+    licence=Licence(
+        "CC BY-NC 4.0", True, "Non-commercial like the weights; the author is named.", "Rashkin et al. 2019, Meta"
+    ),
+)
 URLS = (
     "https://dl.fbaipublicfiles.com/parlai/empatheticdialogues/empatheticdialogues.tar.gz",
     "http://parl.ai/downloads/empatheticdialogues/empatheticdialogues.tar.gz",

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast, get_args
 
+from empatheia.corpora.facts import CorpusFacts, Licence
 from empatheia.corpora.loading import LoadedCorpus, Problem, canonical_split, numbered_lines, report
 from empatheia.dialogue import CauseAnnotation, Dialogue, Span
 from empatheia.errors import DataError
@@ -19,6 +20,7 @@ from empatheia.reading import parse_json
 from empatheia.taxonomy import EMOTIONS, INTENTS
 
 NAME = "everyday"
+FACTS = CorpusFacts(licence=Licence("CC BY 4.0", True, "Written for this project; the project is named.", "bundled"))
 ANNOTATOR = "everyday/written"
 Name = TypeVar("Name", bound=str)
 Side = Literal["pleasant", "unpleasant", "mixed"]

@@ -20,6 +20,7 @@ from typing import Any
 
 from empatheia.config.recipe import read_yaml
 from empatheia.corpora import conversations
+from empatheia.corpora.facts import CorpusFacts, Licence
 from empatheia.corpora.loading import LoadedCorpus, canonical_split
 from empatheia.errors import DataError
 from empatheia.registry import nearest
@@ -27,6 +28,10 @@ from empatheia.resources import find_corpus_file
 from empatheia.taxonomy import EMOTIONS
 
 NAME = "own"
+FACTS = CorpusFacts(
+    file="own/train.jsonl",
+    licence=Licence("yours", False, "You know whose words they are and what they may be used for.", "you"),
+)
 LABELS = "labels.yaml"
 _GET = "write one JSON object a line, see docs/howto/own_data.md"
 _MOST_NAMED = 5

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from empatheia.corpora.facts import CorpusFacts, Licence
 from empatheia.corpora.loading import (
     LoadedCorpus,
     Problem,
@@ -32,6 +33,16 @@ __all__ = ["EXPECTED", "FOLDER", "NAME", "last_speaker_turn", "load", "read", "s
 
 NAME = "recec"
 FOLDER = "recec"
+FACTS = CorpusFacts(
+    splits=("valid", "test"),
+    file="recec/test_with_cause.jsonl",
+    licence=Licence(
+        "none stated; text CC BY-NC 4.0",
+        False,
+        "Labels without a licence; the package makes its own with a RECCON annotator.",
+        "github.com/A-Rain/EmpDialogue_RecEC",
+    ),
+)
 ANNOTATOR = "recec/released"
 GET = "https://github.com/A-Rain/EmpDialogue_RecEC (its data/<split>_with_cause.json files)"
 EXPECTED = {"valid": (2_769, 12_074, 4_884), "test": (2_546, 10_969, 4_463)}
