@@ -16,6 +16,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any, cast
 
 import typer
@@ -77,35 +78,45 @@ COMMANDS: dict[str, tuple[str, str]] = {
 HELP_FLAGS = {"help_option_names": ["-h", "--help"]}
 
 
+def all_commands() -> dict[str, tuple[str, str]]:
+    """``COMMANDS``, and behind them those of other packages (entry-point group ``empatheia.commands``)."""
+    others = [point for point in entry_points(group="empatheia.commands") if point.name not in COMMANDS]
+    return COMMANDS | {point.name: (point.value, f"A command of {_package_of(point)}.") for point in others}
+
+
+def _package_of(point: EntryPoint) -> str:
+    return point.dist.name if point.dist else point.value.partition(".")[0]
+
+
 class LazyGroup(TyperGroup):
-    """A group whose commands are entries of ``COMMANDS`` until one of them is called."""
+    """A group whose commands are entries of a table until one of them is called."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Names in the order of the table."""
-        return list(COMMANDS)
+        """Names in the order of the table, those of other packages last."""
+        return list(all_commands())
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """A stand-in that knows its help line; None for an unknown name."""
-        if cmd_name not in COMMANDS:
+        if (entry := COMMANDS.get(cmd_name) or all_commands().get(cmd_name)) is None:
             return None
-        return TyperCommand(cmd_name, short_help=COMMANDS[cmd_name][1], rich_markup_mode=None)
+        return TyperCommand(cmd_name, short_help=entry[1], rich_markup_mode=None)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """Imports the command that is about to run."""
         name = args[0]
-        if name not in COMMANDS and not name.startswith("-"):
-            ctx.fail(f"no such command {name!r}.{nearest(name, list(COMMANDS))} Known: {', '.join(COMMANDS)}.")
+        if name not in COMMANDS and not name.startswith("-") and name not in (known := all_commands()):
+            ctx.fail(f"no such command {name!r}.{nearest(name, list(known))} Known: {', '.join(known)}.")
         name, _, rest = super().resolve_command(ctx, args)
         return name, load_command(str(name)), rest
 
 
 def load_command(name: str) -> Any:
-    """Imports the command behind a name of ``COMMANDS``.
+    """Imports the command behind a name of ``COMMANDS``, or of another package's entry point.
 
     Raises:
         MissingDependencyError: A package the command needs is not installed.
     """
-    module, _, attribute = COMMANDS[name][0].partition(":")
+    module, _, attribute = (COMMANDS.get(name) or all_commands()[name])[0].partition(":")
     try:
         target = getattr(import_module(module), attribute)
     except ModuleNotFoundError as error:

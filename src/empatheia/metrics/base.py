@@ -45,6 +45,9 @@ class Metric(ABC):
         higher_is_better: Direction; None for what has none.
         columns: Names of the sufficient statistics.
         can_bootstrap: False where drawing items with replacement would bias the value.
+        reads: What ``update`` takes of a file of replies, in order, from ``reply``, ``reference``, ``context``,
+            ``predicted`` and ``emotion``; () where no file holds it. None: as its arguments are named (``responses`` or
+            ``hypotheses``, ``references``, ``contexts``).
     """
 
     name: str
@@ -52,6 +55,7 @@ class Metric(ABC):
     higher_is_better: bool | None = True
     columns: tuple[str, ...]
     can_bootstrap: bool = True
+    reads: tuple[str, ...] | None = None
 
     def __init__(self) -> None:
         self._chunks: list[np.ndarray] = []

@@ -347,14 +347,20 @@ class RespondTask:
         shut = [name for name in sorted(names) if name in LICENCES and not licence(name).may_train_released_weights]
         if shut:
             terms.append(f"not to be passed on, because of {', '.join(shut)}")
-        if self.recipe.start is not None:
-            path = started_from(self.recipe) / "empatheia.json"
-            meta = read_record(path) if path.is_file() else {}
-            earlier = str(meta.get("licence", "")).removeprefix(_OUR_TERMS).removeprefix("; ")
-            terms += [f"started from {meta.get('name', path.parent)} ({earlier})"] if earlier else []
+        if earlier := self._earlier_terms():
+            terms.append(earlier)
         corpus = self.recipe.data.corpus
         own = licence_text(corpus) if corpus in CORPORA and corpus not in _UNDER_OUR_TERMS else _OUR_TERMS
         return "; ".join([own, *terms]) if terms or own != _OUR_TERMS else ""
+
+    def _earlier_terms(self) -> str:
+        """What the weights it started from add to the licence; empty for nothing."""
+        if self.recipe.start is None:
+            return ""
+        path = started_from(self.recipe) / "empatheia.json"
+        meta = read_record(path) if path.is_file() else {}
+        earlier = str(meta.get("licence", "")).removeprefix(_OUR_TERMS).removeprefix("; ")
+        return f"started from {meta.get('name', path.parent)} ({earlier})" if earlier else ""
 
     def evaluate(self, split: str, outputs: Path | None) -> dict[str, Any]:
         """All metrics of the recipe on a split."""
