@@ -29,28 +29,28 @@ COMMANDS: dict[str, tuple[str, str]] = {
     # name: (where its function or sub-application is, one line of help)
     "analyze": (
         "empatheia.cli.analyze:analyze",
-        "Say what is felt and which words caused it: text, stdin or file.",
+        "Find emotions and the words that caused them: text, stdin or file.",
     ),
     "respond": ("empatheia.cli.respond:respond", "Answer a conversation with one empathetic reply."),
     "chat": ("empatheia.cli.chat:chat", "Talk with a model, turn by turn."),
-    "serve": ("empatheia.cli.serve:serve", "Answer over HTTP: OpenAI's protocol, analysis, a page to talk to."),
-    "mcp": ("empatheia.cli.mcp:mcp", "Offer analysis and replies to assistants as tools."),
-    "care": ("empatheia.cli.care:app", "Check texts for danger, measure the check, show the help lines."),
-    "demo": ("empatheia.cli.demo:demo", "Run the main job on a short conversation with the bundled model."),
+    "serve": ("empatheia.cli.serve:serve", "Answer over HTTP: OpenAI's protocol, analysis, chat page."),
+    "mcp": ("empatheia.cli.mcp:mcp", "Offer analysis and replies as tools for assistants (MCP)."),
+    "care": ("empatheia.cli.care:app", "Check texts for danger, measure the check, show help lines."),
+    "demo": ("empatheia.cli.demo:demo", "Show analysis and replies on short conversations, with the bundled model."),
     "models": ("empatheia.cli.models:app", "List models, show their cards, train or fetch more."),
     "data": ("empatheia.cli.data:app", "Get, show and count corpora."),
-    "train": ("empatheia.cli.train:train", "Train one or more recipes, resuming where they stopped."),
-    "queue": ("empatheia.cli.queue:app", "Train a queue of recipes in order; a stopped one goes on."),
+    "train": ("empatheia.cli.train:train", "Train recipes; stopped runs continue."),
+    "queue": ("empatheia.cli.queue:app", "Train a queue of recipes in order; a stopped one continues."),
     "evaluate": ("empatheia.cli.evaluate:evaluate", "Score a run and print it beside the published row."),
     "score": (
         "empatheia.cli.score:score",
-        "Measure anybody's replies: text files, or a file as a paper released it.",
+        "Measure any replies: text files, or a file released with a paper.",
     ),
     "reproduce": (
         "empatheia.cli.reproduce:reproduce",
-        "Set a published table beside our runs, and name those it waits for.",
+        "Compare a published table with our runs, and name the missing ones.",
     ),
-    "plot": ("empatheia.cli.plot:app", "Draw curves, confusions, labels, lengths and trade-offs of runs."),
+    "plot": ("empatheia.cli.plot:app", "Plot curves, confusions, labels, lengths and trade-offs of runs."),
     "leaderboard": (
         "empatheia.cli.leaderboard:leaderboard",
         "Write a page of all runs: sort, filter, replies side by side.",
@@ -65,15 +65,15 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "annotate": (
         "empatheia.cli.annotate:annotate",
-        "Label the causes in EmpatheticDialogues with a trained annotator.",
+        "Label causes, emotions or mechanisms of a corpus with a trained model.",
     ),
     "infer": (
         "empatheia.cli.infer:infer",
-        "Ask a commonsense provider about every speaker turn, into a file; make its index.",
+        "Write commonsense inferences about every speaker turn to a file; build the index.",
     ),
     "curate": ("empatheia.cli.curate:app", "Make dialogue corpora out of subtitles and chats."),
-    "package": ("empatheia.cli.package:package", "Make a finished run into a model folder with its card."),
-    "doctor": ("empatheia.cli.doctor:doctor", "Say what is installed, what is missing and how to get it."),
+    "package": ("empatheia.cli.package:package", "Turn a finished run into a model folder with its card."),
+    "doctor": ("empatheia.cli.doctor:doctor", "Show what is installed, what is missing and how to get it."),
 }
 HELP_FLAGS = {"help_option_names": ["-h", "--help"]}
 
@@ -124,7 +124,7 @@ def load_command(name: str) -> Any:
 
         raise MissingDependencyError(
             f"the command {name!r} needs the module {error.name!r}, which is not installed."
-            " Install the package anew: pip install --upgrade empatheia"
+            " Reinstall the package: pip install --upgrade empatheia"
         ) from error
     callbacks = [entry.callback for entry in getattr(target, "registered_commands", [])] or [target]
     for callback in callbacks:  # a raw docstring spells click's do-not-rewrap mark as two characters

@@ -52,7 +52,7 @@ class Check:
 def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     with_licences: Annotated[
-        bool, typer.Option("--licences", help="List the licences of all packages needed, in place of the rest.")
+        bool, typer.Option("--licences", help="Only list the licences of all packages needed.")
     ] = False,
 ) -> None:
     """Say what is installed, where each part comes from, what is missing and how to get it.

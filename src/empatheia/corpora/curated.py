@@ -93,4 +93,6 @@ def _rows(corpus: Path, parts: Sequence[str], split: str) -> Iterator[dict[str, 
                 yield from polars.read_parquet(path, columns=list(_COLUMNS)).iter_rows(named=True)
             except (polars.exceptions.PolarsError, OSError) as error:
                 said = " ".join(str(error).split())[:200]
-                raise DataError(f"{path}: no whole Parquet file of a curation ({said}). Resume the run.") from None
+                raise DataError(
+                    f"{path}: not a complete Parquet file of a curation ({said}). Resume the run."
+                ) from None

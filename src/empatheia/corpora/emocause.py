@@ -257,7 +257,7 @@ def _refuse_shifted(place: Path, counts: Mapping[str, int], misses: Sequence[tup
     if shifts:
         shift, n = shifts.most_common(1)[0]
         told += f"; {n:,} of them would with {shift}"
-    raise DataError(f"{place}: {told}. Indices count the tokens of tokenized_situation from 0: mend the file.")
+    raise DataError(f"{place}: {told}. Indices count the tokens of tokenized_situation from 0: fix the file.")
 
 
 def _places(text: str, tokens: Sequence[str]) -> tuple[tuple[int, int], ...]:

@@ -200,7 +200,7 @@ def _lines(path: Path, split: str) -> tuple[list[IntentText], list[Problem]]:
     if not texts:
         first = f"; the first: {problems[0]}" if problems else ""
         raise DataError(
-            f"{path}: no example in this file ({len(problems)} lines could not be used{first}). Fetch it anew."
+            f"{path}: no example in this file ({len(problems)} lines could not be used{first}). Fetch it again."
         )
     return texts, problems
 

@@ -143,7 +143,7 @@ def parse(record: Mapping[str, Any], id: str = "", source: str = NAME) -> Everyd
         DataError: A field is missing or has a value that is not accepted; says which.
     """
     if not isinstance(record, Mapping):
-        raise DataError(f"a {type(record).__name__} in place of an object")
+        raise DataError(f"a {type(record).__name__} instead of an object")
     turns = _turns(record)
     emotion, side = _one(record, "emotion", EMOTIONS), _one(record, "side", SIDES)
     acceptable = _texts(record, "acceptable")

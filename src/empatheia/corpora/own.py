@@ -65,7 +65,7 @@ def _labels(path: Path) -> dict[str, str]:
     own = read_yaml(path) if path.is_file() else {}
     if wrong := {name: label for name, label in own.items() if label not in EMOTIONS}:
         listed = ", ".join(f"{name}: {label}" for name, label in list(wrong.items())[:_MOST_NAMED])
-        raise DataError(f"{path} maps to what is no emotion ({listed}); accepted: {', '.join(EMOTIONS)}.")
+        raise DataError(f"{path} maps to unknown emotions ({listed}); accepted: {', '.join(EMOTIONS)}.")
     return {name: name for name in EMOTIONS} | {str(name).casefold(): label for name, label in own.items()}
 
 

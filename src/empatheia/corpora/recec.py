@@ -100,7 +100,7 @@ def read(path: str | Path, split: str, strict: bool = False, annotator: str = AN
     if not dialogues:
         first = f"; the first: {problems[0]}" if problems else ""
         raise DataError(
-            f"{path}: no conversation in this file ({len(problems)} lines could not be used{first}). Fetch it anew."
+            f"{path}: no conversation in this file ({len(problems)} lines could not be used{first}). Fetch it again."
         )
     report(problems, strict)
     return LoadedCorpus(NAME, split, path, tuple(dialogues.values()), tuple(annotations), tuple(problems))

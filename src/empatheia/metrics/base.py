@@ -195,7 +195,7 @@ class Metric(ABC):
             DataError: They did not see the same items.
         """
         if not self.can_bootstrap:
-            raise ConfigError(f"{self.name} of several runs is no sum of theirs; compute it run by run.")
+            raise ConfigError(f"{self.name} cannot be summed over several runs; compute it run by run.")
         for other in others:
             _ = self + other  # raises for what cannot be merged
             check_same_length(self.name, items=range(self.n_items), items_there=range(other.n_items))

@@ -203,9 +203,7 @@ class RespondTask:
         elif data.causes in ("recec", "sample"):
             root = sample.root() if data.causes == "sample" else None
             if split == "train" and root is None:
-                raise ConfigError(
-                    "RecEC's train labels were never released in a form that can be had; use data.causes=annotator."
-                )
+                raise ConfigError("RecEC's train labels are not available; use data.causes=annotator.")
             notes = recec.load(split, root=root).annotations
         elif data.causes == "lexicon":
             return _LexiconCauses(lexicons.load_words(data.causes_path), self.dialogues(data, split))
