@@ -1,4 +1,4 @@
-"""Writes the table of systems in README.md from the records in results/; ``--check`` only says if it is current."""
+"""Writes the tables of systems in README.md and docs/systems.md from results/; ``--check`` says if they are current."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from empatheia.listener.systems import ALWAYS, TOLD, SystemEntry, known_systems
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
+PAGE = ROOT / "docs" / "systems.md"
+SOURCE = "https://github.com/empatheia/empatheia/blob/main"
 BEGIN, END = "<!-- systems: written by docs/generate_readme.py -->", "<!-- /systems -->"
 TITLES = {
     "accuracy": ("emotion", "{:.1f} %"),
@@ -46,33 +48,52 @@ def pairs(system: SystemEntry) -> str:
     return "; ".join(told) or "open"
 
 
+def paper(system: SystemEntry) -> tuple[str, str]:
+    """Who published it, and the page that explains it, from docs/."""
+    page = f"concepts/{PAGES.get(system.name, system.name)}.md".replace("concepts/../", "")
+    return re.sub(r",.* (\d{4})$", r" \1", system.paper) or "any model", page
+
+
+def short_row(system: SystemEntry) -> str:
+    """A line of README's table."""
+    who, page = paper(system)
+    return f"| [`{system.name}`](src/{system.file}) | [{who}](docs/{page}) |"
+
+
 def row(system: SystemEntry) -> str:
-    """One line of the table."""
-    page = f"docs/concepts/{PAGES.get(system.name, system.name)}.md".replace("concepts/../", "")
-    who = re.sub(r",.* (\d{4})$", r" \1", system.paper) or "any model"
+    """A line of the page's table."""
+    who, page = paper(system)
     cells = [
-        f"[`{system.name}`](src/{system.file})",
+        f"[`{system.name}`]({SOURCE}/src/{system.file})",
         f"[{who}]({page})",
-        f"[`{system.recipe}`](recipes/{system.recipe}.yaml)",
+        f"[`{system.recipe}`]({SOURCE}/recipes/{system.recipe}.yaml)",
         pairs(system),
     ]
     return f"| {' | '.join(cells)} |"
 
 
-def table() -> str:
-    """The whole table, between its marks."""
+def tables() -> dict[Path, list[str]]:
+    """Lines of each file's table."""
     systems = known_systems(ROOT / "results", ROOT / "no runs")
-    head = ["| `--system` | after | recipe | ours / published |", "|---|---|---|---|"]
-    return "\n".join([BEGIN, *head, *map(row, systems), END])
+    return {
+        README: ["| `--system` | after |", "|---|---|", *map(short_row, systems)],
+        PAGE: ["| `--system` | after | recipe | ours / published |", "|---|---|---|---|", *map(row, systems)],
+    }
+
+
+def written(file: Path, lines: list[str]) -> str:
+    """The file's text with these lines between the marks."""
+    before, mark, rest = file.read_text(encoding="utf-8").partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not mark or not end:
+        sys.exit(f"{file.name} has no place for the table: {BEGIN} ... {END}")
+    return before + "\n".join([BEGIN, *lines, END]) + after
 
 
 if __name__ == "__main__":
-    before, mark, rest = README.read_text(encoding="utf-8").partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not mark or not end:
-        sys.exit(f"{README.name} has no place for the table: {BEGIN} ... {END}")
-    text = before + table() + after
-    if "--check" not in sys.argv[1:]:
-        README.write_text(text, encoding="utf-8")
-    elif README.read_text(encoding="utf-8") != text:
-        sys.exit(f"{README.name} is not current: run python docs/{Path(__file__).name}")
+    for file, lines in tables().items():
+        text = written(file, lines)
+        if "--check" not in sys.argv[1:]:
+            file.write_text(text, encoding="utf-8")
+        elif file.read_text(encoding="utf-8") != text:
+            sys.exit(f"{file.name} is not current: run python docs/{Path(__file__).name}")

@@ -259,7 +259,7 @@ def test_a_full_disk_leaves_only_what_was_done(cli, tiny_model, tmp_path):
     partial = tmp_path / "result.jsonl.partial"
     told, error = done.err.splitlines()
     assert (
-        done.code == 1 and told == f"what was done is kept in {partial}; the same command with --resume goes on with it"
+        done.code == 1 and told == f"finished rows are kept in {partial}; repeat the command with --resume to continue"
     )
     assert re.match(r"error: [Ff]ile too large", error) and not out.exists() and partial.stat().st_size <= 20_000
     done = cli(

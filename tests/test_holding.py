@@ -41,9 +41,7 @@ def test_a_file_of_another_kind_is_left_as_it_is(tmp_path, read):
     path = tmp_path / "thesis.txt"
     path.write_text("years of work, on one line")
     for touch in (read, lambda place: append_line(place, "{}")):
-        with pytest.raises(
-            DataError, match=r"thesis\.txt ends in something that is no line of JSON; name another file"
-        ):
+        with pytest.raises(DataError, match=r"thesis\.txt does not end in a line of JSON; name another file"):
             touch(path)
     assert path.read_text() == "years of work, on one line"
 

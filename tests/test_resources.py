@@ -459,7 +459,9 @@ def test_a_slow_drip_ends(tmp_path, name, online):
             download(server.url, tmp_path / "file", attempts=1, longest=0.4)
         assert not (tmp_path / "file").exists()
         endpoint = ChatEndpoint("m", server.url, timeout=0.3, longest=0.4, retries=0)
-        with pytest.raises(EndpointError, match=r"gave no answer in 1 try; last: (no whole answer within 0.4 s|500)"):
+        with pytest.raises(
+            EndpointError, match=r"gave no answer in 1 try; last: (no complete answer within 0.4 s|500)"
+        ):
             endpoint.ask([{"role": "user", "content": "Hi."}])
 
 

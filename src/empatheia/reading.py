@@ -180,14 +180,14 @@ def read_json(path: str | Path) -> Any:
     try:
         return parse_json(text)
     except UnreadableError as error:
-        raise UnreadableError(f"{path}: not JSON ({error}). Copy the file again, or make it anew.") from None
+        raise UnreadableError(f"{path}: not JSON ({error}). Copy the file again, or make it again.") from None
 
 
 def read_record(path: str | Path) -> dict[str, Any]:
     """The JSON object of a file; raises as :func:`read_json`, and UnreadableError for a value of another kind."""
     value = read_json(path)
     if not isinstance(value, dict):
-        raise UnreadableError(f"{path}: holds a JSON {type(value).__name__}; accepted: an object. Make the file anew.")
+        raise UnreadableError(f"{path}: holds a JSON {type(value).__name__}; accepted: an object. Make the file again.")
     return value
 
 
@@ -290,12 +290,14 @@ def read_array(path: str | Path, mmap: bool = False) -> np.ndarray:
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)  # a header without its numbers maps nothing
         if not isinstance(array, np.ndarray):
-            raise ValueError("an archive in place of one array")
+            raise ValueError("an archive instead of one array")
         return array if mmap else np.array(array)
     except OSError:
         raise
     except Exception as error:  # numpy evaluates a header as Python, with errors of all its kinds
-        raise UnreadableError(f"{path}: no whole array ({' '.join(str(error).split())[:200]}). Make it anew.") from None
+        raise UnreadableError(
+            f"{path}: not a complete array ({' '.join(str(error).split())[:200]}). Make it again."
+        ) from None
 
 
 def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
@@ -317,7 +319,7 @@ def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
         raise
     except Exception as error:  # as above, and those of a damaged archive
         said = " ".join(str(error).split())[:200]
-        raise UnreadableError(f"{path}: no whole arrays ({said}). Make it anew.") from None
+        raise UnreadableError(f"{path}: not complete arrays ({said}). Make it again.") from None
 
 
 def files_below(folder: str | Path, pattern: str) -> list[Path]:

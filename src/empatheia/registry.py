@@ -14,6 +14,19 @@ from typing import Any
 
 from empatheia.errors import ConfigError
 
+_SINGULAR = {
+    "components": "component",
+    "corpora": "corpus",
+    "distractors": "kind of distractors",
+    "listeners": "listener",
+    "metrics": "metric",
+    "responders": "system",
+    "side inputs": "side input",
+    "targets": "kind of targets",
+    "tasks": "task",
+    "understanders": "model of the analysis",
+}
+
 
 def nearest(name: str, known: Iterator[str] | list[str]) -> str:
     """Returns a hint such as ``did you mean 'soft'?`` or the empty string when nothing is close."""
@@ -55,7 +68,7 @@ class Registry:
         self._load_plugins()
         if name not in self._entries:
             raise ConfigError(
-                f"unknown {self.kind} name {name!r}.{nearest(name, list(self._entries))}"
+                f"no {_SINGULAR.get(self.kind, self.kind)} is called {name!r}.{nearest(name, list(self._entries))}"
                 f" Known: {', '.join(sorted(self._entries))}."
             )
         return self._entries[name]

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, cast
 
 from empatheia.corpora.replies import ReplyFile, SystemReply
-from empatheia.errors import ConfigError, EmpatheiaError
+from empatheia.errors import ConfigError, DataError, EmpatheiaError
 from empatheia.metrics import METRICS
 from empatheia.metrics.profiles import DEFAULT, ENCODER, WORDS, Column, Words, profile_of
 from empatheia.metrics.score import Score, Signature
@@ -29,13 +29,10 @@ _PARTS: Mapping[str, tuple[str, int]] = {
     "distinct_replies": ("replies", 0),
 }
 _DECIMALS = {"percent": 2, "fraction": 4, "perplexity": 2, "words": 2, "characters": 2}
-_EMOTIONS = (
-    *("accuracy", "f1_macro", "f1_weighted", "precision_weighted", "recall_weighted", "confusion"),
-    *("distribution_kl", "distribution_js", "distribution_tv"),
-)
-_RANKINGS = {"accuracy_top3": 3, "accuracy_top5": 5}
 _VECTORS = ("bertscore", "similarity")  # modules whose metrics take vectors for texts
-_TEXTS = (("responses",), ("hypotheses", "references"), ("responses", "contexts"))  # what a file can give to a metric
+_ARGUMENTS = {"responses": "reply", "hypotheses": "reply", "references": "reference", "contexts": "context"}
+_FIELDS = ("reply", "reference", "context", "predicted", "emotion")
+_LABELS = {"predicted", "emotion"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,8 +210,6 @@ class _Bench:
             return column.missing
         if metric not in METRICS:
             return f"no metric {metric!r} in this version"
-        if metric in _EMOTIONS or metric in _RANKINGS:
-            return self._no_emotions(_RANKINGS.get(metric, 1))
         if metric == "accuracy_batch_mean":
             return (
                 "needs the batches that were averaged, which a file does not hold; over single items it is `accuracy`"
@@ -222,15 +217,15 @@ class _Bench:
         place = METRICS.target(metric).partition(":")[0]
         if place.rpartition(".")[2] in _VECTORS:
             return ENCODER
-        inputs = _inputs_of(metric)
-        if "references" in inputs and any(reply.reference is None for reply in self.replies):
+        fields = fields_of(metric)
+        if not fields:
+            wanted = ", ".join(_arguments_of(metric)) or "other inputs"
+            return f"needs {wanted}, which a file of replies does not hold: `{place}` takes them from Python"
+        if "reference" in fields and any(reply.reference is None for reply in self.replies):
             return "needs references: give --ref, or a reference in every row"
-        if "contexts" in inputs and not any(reply.context for reply in self.replies):
+        if "context" in fields and not any(reply.context for reply in self.replies):
             return "needs contexts: give --context, or a context in the rows"
-        if inputs in _TEXTS:
-            return ""
-        wanted = ", ".join(inputs) or "other inputs"
-        return f"needs {wanted}, which a file of replies does not hold: `{place}` takes them from Python"
+        return self._no_emotions() if _LABELS & set(fields) else ""
 
     def cell(self, column: Column) -> Cell:
         """The measured column."""
@@ -258,25 +253,28 @@ class _Bench:
         words = column.words if "tokenizer" in accepted else "space"  # the others cut plain text themselves
         if words != "space":
             arguments["tokenizer"] = words
-        if column.metric in _EMOTIONS or column.metric in _RANKINGS:
-            if "labels" in accepted:
-                arguments["labels"] = self._labels()
-            metric = factory(**arguments)
-            is_ranking = column.metric in _RANKINGS
-            predicted = [reply.predicted if is_ranking else reply.predicted[0] for reply in self.replies]
-            metric.update(predicted, [reply.emotion for reply in self.replies])
-            return metric
+        fields = fields_of(column.metric)
+        if _LABELS & set(fields) and "labels" in accepted:
+            arguments["labels"] = self._labels()
         metric = factory(**arguments)
-        hypotheses, references = self._texts(words)
-        inputs = _inputs_of(column.metric)
-        if "references" in inputs:
-            metric.update(hypotheses, references)
-        elif "contexts" in inputs:
-            cut = _cutter(words)
-            metric.update(hypotheses, [[cut(turn) for turn in reply.context] for reply in self.replies])
-        else:
-            metric.update(hypotheses)
+        metric.update(*(self._field(field, words, getattr(metric, "top_k", 1)) for field in fields))
         return metric
+
+    def _field(self, field: str, words: str, n_guesses: int) -> list[Any]:
+        """A field of all replies as metrics take it: texts cut, and of several guesses the first, or all in order."""
+        if field == "emotion":
+            return [reply.emotion for reply in self.replies]
+        if field == "predicted" and n_guesses == 1:
+            return [reply.predicted[0] for reply in self.replies]
+        if field == "predicted":
+            for reply in self.replies:
+                if (n := len(reply.predicted)) < n_guesses:
+                    raise DataError(f"needs {n_guesses} guesses an item; the item at line {reply.line} has {n}")
+            return [reply.predicted for reply in self.replies]
+        if field == "context":
+            cut = _cutter(words)
+            return [[cut(turn) for turn in reply.context] for reply in self.replies]
+        return self._texts(words)[field == "reference"]
 
     def _texts(self, words: str) -> tuple[list[Any], list[Any]]:
         if words not in self._cut:
@@ -286,7 +284,7 @@ class _Bench:
             self._cut[words] = [cut(reply.reply) for reply in self.replies], references
         return self._cut[words]
 
-    def _no_emotions(self, n_guesses: int) -> str:
+    def _no_emotions(self) -> str:
         if all(reply.emotion is None for reply in self.replies):
             return "needs gold emotions, which the file does not hold (fields emotion and predicted)"
         if not any(reply.predicted for reply in self.replies):
@@ -295,8 +293,6 @@ class _Bench:
             if reply.emotion is None or not reply.predicted:
                 which = "gold" if reply.emotion is None else "predicted"
                 return f"the item at line {reply.line} has no {which} emotion"
-            if len(reply.predicted) < n_guesses:
-                return f"needs {n_guesses} guesses an item; the item at line {reply.line} has {len(reply.predicted)}"
         return ""
 
     def _labels(self) -> Sequence[str]:
@@ -320,17 +316,38 @@ def own_signature(cell: Cell, shared: Signature) -> Signature:
     return Signature({key: value for key, value in values.items() if key not in shared.values})
 
 
-def _inputs_of(metric: str) -> tuple[str, ...]:
-    """Names of what a metric's ``update`` must be given."""
+def fields_of(metric: str) -> tuple[str, ...]:
+    """Fields of a file of replies that a metric's ``update`` takes, in order; empty where no file holds what it needs.
+
+    They are the metric's ``reads``, or follow from the names of its arguments: ``responses`` or ``hypotheses``,
+    ``references``, ``contexts``.
+
+    Raises:
+        ConfigError: Its ``reads`` names a field that there is not.
+    """
+    reads: Sequence[str] | None = getattr(_class_of(metric), "reads", None)
+    if reads is None:
+        found = [_ARGUMENTS.get(name, "") for name in _arguments_of(metric)]
+        return tuple(found) if all(found) else ()
+    if unknown := [field for field in reads if field not in _FIELDS]:
+        raise ConfigError(f"{metric}: reads has {unknown[0]!r}; accepted: {', '.join(_FIELDS)}.")
+    return tuple(reads)
+
+
+def _class_of(metric: str) -> Any:
     factory = METRICS.get(metric)
-    metric_class: Any = factory.func if isinstance(factory, partial) else factory
-    parameters = list(inspect.signature(metric_class.update).parameters.values())[1:]
+    return factory.func if isinstance(factory, partial) else factory
+
+
+def _arguments_of(metric: str) -> tuple[str, ...]:
+    """Names of what a metric's ``update`` must be given."""
+    parameters = list(inspect.signature(_class_of(metric).update).parameters.values())[1:]
     return tuple(p.name for p in parameters if p.default is inspect.Parameter.empty)
 
 
 def _cut_by(column: Column, words: Words) -> Column:
     """A default column on other words; sacreBLEU cuts for itself."""
-    if words == "space" or column.metric in ("bleu_sacre", *_EMOTIONS):
+    if words == "space" or column.metric == "bleu_sacre" or _LABELS & set(fields_of(column.metric)):
         return column
     return Column(column.name, column.metric, words=words, part=column.part, note=column.note, missing=column.missing)
 

@@ -13,18 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from empatheia.config import read_yaml
-from empatheia.corpora import empathetic_dialogues, sample
+from empatheia.corpora import CORPORA, facts_of, splits_of
 from empatheia.corpora.loading import read_text
 from empatheia.corpora.replies import SystemReply, numbered
 from empatheia.corpora.reply_files import read_replies
 from empatheia.dialogue import Dialogue, Span
-from empatheia.errors import DataError, EmpatheiaError, MissingResourceError
+from empatheia.errors import DataError, EmpatheiaError
 from empatheia.reading import files_below, parse_json, read_record
 from empatheia.text.words import CONTRACTIONS
 
 OUTPUTS = "outputs.jsonl"
-SPLITS = ("test", "valid", "train")
-_CORPORA = {"empathetic_dialogues": empathetic_dialogues.load, "sample": sample.load}
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,19 +230,20 @@ class _Contexts:
         self.corpus, self.data = corpus, data
         self.trouble = ""
         self._found: dict[str, Dialogue] = {}
-        self._left = list(SPLITS)
+        self._left: list[str] | None = None  # splits that were not read yet
 
     def of(self, dialogue: str) -> Dialogue | None:
         """The dialogue of that id; None if no split has it, and then ``trouble`` may say why."""
-        while dialogue not in self._found and self._left:
-            split = self._left.pop(0)
-            try:
-                if (load := _CORPORA.get(self.corpus)) is None:
-                    raise MissingResourceError(f"the corpus {self.corpus!r} has no dialogues to look up")
-                for found in load(split, root=self.data if self.corpus != sample.NAME else None):
+        try:
+            if self._left is None:
+                self._left = list(reversed(splits_of(self.corpus)))  # test first
+            load = CORPORA.get(self.corpus)
+            root = self.data if facts_of(self.corpus).file else None
+            while dialogue not in self._found and self._left:
+                for found in load(self._left.pop(0), root=root):
                     self._found.setdefault(found.id, found)
-            except EmpatheiaError as error:
-                self._left, self.trouble = [], f"contexts are missing: {error}"
+        except EmpatheiaError as error:
+            self._left, self.trouble = [], f"contexts are missing: {error}"
         return self._found.get(dialogue)
 
 

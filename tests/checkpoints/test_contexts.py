@@ -88,5 +88,5 @@ def test_an_opened_model_reads_as_its_listener_does(tiny_model, tmp_path):
     theirs = listener.reader.contexts([talk])
     assert set(ours) == set(opened.reader.contexts.features)
     assert all(torch.equal(ours[name], theirs[name]) for name in ours)
-    with pytest.raises(CheckpointError, match=r"no empatheia\.json|not a whole model folder"):
+    with pytest.raises(CheckpointError, match=r"no empatheia\.json|not a complete model folder"):
         open_model(tmp_path)

@@ -193,7 +193,7 @@ def test_resuming_gives_what_one_run_gives(cli, tiny_model, tmp_path, monkeypatc
     calls.clear()
     monkeypatch.setattr(Listener, "analyze", analyze)
     done = cli(*arguments, "--resume")
-    assert done.code == 0 and f"going on after row {15 if cut else 16}" in done.err
+    assert done.code == 0 and f"continuing after row {15 if cut else 16}" in done.err
     assert done.err.splitlines()[-1].startswith("40 rows, ") and not partial.exists()
     resumed = records(out.read_text())
     for row, expected in zip(resumed, records(whole), strict=True):
@@ -233,7 +233,7 @@ def test_resuming_another_input_or_model_is_refused(cli, tiny_model, tmp_path):
 def test_a_result_that_cannot_take_its_name_leaves_the_old_one_and_the_rows(tmp_path, monkeypatch, capsys, name):
     out, partial = tmp_path / name, tmp_path / f"{name}.partial"
     out.write_text("old")
-    told = f"what was done is kept in {partial}; the same command with --resume goes on with it\n"
+    told = f"finished rows are kept in {partial}; repeat the command with --resume to continue\n"
     with pytest.raises(ZeroDivisionError), ResultFile(out) as file:
         file.write({"row": 1})
         raise ZeroDivisionError

@@ -106,4 +106,4 @@ def test_nothing_to_analyse(cli, tmp_path, tiny_model):
     (tmp_path / "in" / "a.csv").write_text("text\n\n")
     (tmp_path / "in" / "b.parquet").write_bytes(b"PAR1")
     done = cli("analyze", str(tmp_path / "in"), *words)
-    assert done.code == 1 and "no row of" in done.err and "no whole Parquet file" in done.err
+    assert done.code == 1 and "no row of" in done.err and "not a complete Parquet file" in done.err

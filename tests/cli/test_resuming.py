@@ -122,7 +122,7 @@ def test_killed_twice_and_resumed_the_rows_are_those_of_one_run(cli, command, tm
 
     monkeypatch.setattr(Analyzer, "analyze", counted)
     done = cli(*asked)
-    assert done.code == 0 and f"going on after row {n_done} of" in done.err and "90 rows, 5 bad" in done.err
+    assert done.code == 0 and f"continuing after row {n_done} of" in done.err and "90 rows, 5 bad" in done.err
     assert sum(n_read) == sum(bool(text_of(number)) for number in range(n_done + 1, N_ROWS + 1)), "done rows are kept"
     assert not list(tmp_path.glob("r.jsonl.*"))
     resumed, expected = records(out), records(whole)

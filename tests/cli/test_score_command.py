@@ -111,7 +111,7 @@ def test_without_torch_and_under_a_second(texts):
         (("{moel}", "--hyp", "{moel}"), 2, "name one file of replies"),
         (("{moel}", "--ref", "{moel}"), 2, "--ref and --context go with --hyp"),
         (("{moel}", "--profile", "moell"), 2, "unknown profile 'moell'. Did you mean 'moel'?"),
-        (("{moel}", "--metrics", "blue"), 2, "unknown metrics name 'blue'"),
+        (("{moel}", "--metrics", "blue"), 2, "no metric is called 'blue'"),
         (("{moel}", "--format", "text"), 2, "unknown format 'text'"),
         (("{moel}", "--system", "nobody"), 2, "has no system 'nobody'"),
         (("{moel}", "--words", "bpe"), 2, "unknown words 'bpe'"),

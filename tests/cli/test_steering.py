@@ -171,7 +171,7 @@ def test_settings_that_need_each_other_are_checked_together(cli, model, tmp_path
 
 def test_who_is_named_to_answer_answers(cli, model):
     done = cli("respond", TEXT, *model[:2], "--set", "express.responders=reflection")
-    assert done.code != 0 and "leave --set express.responders out" in done.err
+    assert done.code != 0 and "leave out --set express.responders" in done.err
 
 
 def test_an_option_of_the_last_version_tells_its_key(cli, model):
@@ -288,7 +288,7 @@ def test_why_is_not_told_of_a_reply_without_steps(cli, model):
     assert done.err.count("there is no reply to explain yet") == 2  # at first, and after all was forgotten
     assert done.out.count("emotion   ") == 2 and "given in five steps" not in done.err
     done = cli("chat", *model[:2], stdin=f"{TEXT}\n/why\nHe was old.\n/why\n")
-    assert "the last reply was not given in five steps" in done.err and done.out.count("emotion   ") == 1
+    assert "the last reply did not use five steps" in done.err and done.out.count("emotion   ") == 1
 
 
 def test_a_chat_by_a_file_shows_the_words_it_chose(cli, yaml_file):

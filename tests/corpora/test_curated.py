@@ -43,6 +43,6 @@ def test_what_is_not_there(folder, tmp_path, monkeypatch):
     file = next((folder / "corpus" / "os" / "train").glob("*.parquet"))
     whole = file.read_bytes()
     file.write_bytes(b"PAR1")
-    with pytest.raises(DataError, match="no whole Parquet file"):
+    with pytest.raises(DataError, match="not a complete Parquet file"):
         curated.load("train", folder)
     file.write_bytes(whole)

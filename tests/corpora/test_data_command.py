@@ -89,7 +89,7 @@ def test_stats(run, monkeypatch):
 @pytest.mark.parametrize(
     ("args", "code", "message"),
     [
-        (("show", "smaple"), 2, "unknown corpora name 'smaple'. Did you mean 'sample'?"),
+        (("show", "smaple"), 2, "no corpus is called 'smaple'. Did you mean 'sample'?"),
         (("show", "dream"), 3, "dream.jsonl"),
         (("show", "sample", "--split", "x"), 1, "unknown split 'x'"),
         (("show", "sample", "--id", "hit:450000_conv:900001x"), 1, "Did you mean 'hit:450000_conv:900001'?"),
@@ -98,7 +98,7 @@ def test_stats(run, monkeypatch):
             3,
             "dream cannot be fetched by this command (non-commercial research; Sun et al. 2019)",
         ),
-        (("get", "nothing"), 2, "unknown corpora name 'nothing'"),
+        (("get", "nothing"), 2, "no corpus is called 'nothing'"),
         (("show", "sample", "-n", "0"), 2, "--n"),
     ],
 )

@@ -8,7 +8,7 @@ import zipfile
 
 import pytest
 
-from empatheia.corpora import CORPORA, CORPORA_FILES, emocause, sample, splits_of
+from empatheia.corpora import CORPORA, emocause, facts_of, sample, splits_of
 from empatheia.corpora.licences import licence
 from empatheia.errors import DataError, MissingResourceError
 from empatheia.taxonomy import EMOTIONS
@@ -148,7 +148,7 @@ def test_folder_and_archive(tmp_path):
 
 
 def test_registered(no_data):
-    assert CORPORA.get("emocause") is emocause.load and CORPORA_FILES["emocause"] == "emocause/test.json"
+    assert CORPORA.get("emocause") is emocause.load and facts_of("emocause").file == "emocause/test.json"
     assert splits_of("emocause") == ("valid", "test")
     assert not licence("emocause").may_train_released_weights
     with pytest.raises(MissingResourceError, match="the archive linked from"):

@@ -116,7 +116,7 @@ def test_conversation_in_two_places(tmp_path):
     rows = "c,1,sad,p,1,a,,\nd,1,sad,p,1,b,,\nc,2,sad,p,2,c,,\n"
     corpus = ed.load("train", root=write(tmp_path, HEADER + rows))
     assert [len(d.turns) for d in corpus] == [1, 1]
-    assert "goes on after another one began" in corpus.problems[0].reason
+    assert "continues after another one began" in corpus.problems[0].reason
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def test_a_bad_line_is_told_and_the_others_are_read(write, line, told):
 
 
 def test_labels_that_are_no_emotion(write):
-    with pytest.raises(DataError, match=r"maps to what is no emotion \(Thankful: happy\); accepted: .*grateful"):
+    with pytest.raises(DataError, match=r"maps to unknown emotions \(Thankful: happy\); accepted: .*grateful"):
         own.load("train", write(LINES, "Thankful: happy\n"))
 
 

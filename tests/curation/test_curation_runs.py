@@ -484,7 +484,7 @@ def test_splits_are_shares_of_names():
     [
         ("shards=0", "shards"),
         ("workerz=2", "workerz"),
-        ("name=../x", "no plain name"),
+        ("name=../x", "not a plain name"),
         ("memory=1MB", "accepted: 64MB or more"),
         ("rank.top=0", "rank.top"),
         ("split.shares=[0,0,0]", "not all 0"),

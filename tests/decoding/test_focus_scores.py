@@ -147,7 +147,7 @@ def test_listener_accuracy_side_by_side(fresh):
     assert score.parts["chance"] == pytest.approx(100 / 3)
     with pytest.raises(ConfigError, match="also spoke"):
         focus_scores({"a": FOCUSED}, DIALOGUES, TARGETS, listener=fresh, contrasts=made, speakers={"a": "bart"})
-    with pytest.raises(DataError, match="nothing to tell"):
+    with pytest.raises(DataError, match="a listener cannot be measured"):
         focus_scores({"a": FOCUSED}, DIALOGUES, TARGETS, listener=fresh, contrasts=[None, None])
     assert stacked_worlds(DIALOGUES, made, byte_tokenizer()).n_worlds == 3
 

@@ -124,7 +124,7 @@ def test_bad_input():
     assert TARGETS.get("gee") is ScoredTargets and TARGETS.get("given") is GivenTargets
     with pytest.raises(ConfigError, match="k is 0"):
         ScoredTargets(words_component(), k=0)
-    with pytest.raises(ConfigError, match="no component of part 'causes'"):
+    with pytest.raises(ConfigError, match="not a component of part 'causes'"):
         SpanTargets(words_component())
     with pytest.raises(ConfigError, match="no word is named"):
         GivenTargets([])

@@ -159,7 +159,7 @@ def test_it_goes_on_where_it_stopped(tmp_path):
     with ChatServer(longer_is_better) as server:
         count = iter(range(100))
         server.answer = lambda body: longer_is_better(body) if next(count) < 3 else server.failures.append(400) or "no"
-        with pytest.raises(EndpointError, match=r"\. What .* kept in .*out\.jsonl; the same command goes on"):
+        with pytest.raises(EndpointError, match=r"\. The answers so far are in .*out\.jsonl; repeat the command"):
             judge(PAIRS, ("A", "B"), endpoint(server), out, workers=1)
     kept = out.read_text().splitlines()
     assert 3 <= len(kept) < 6
@@ -200,7 +200,7 @@ def test_answers_to_something_else_are_not_taken(tmp_path):
         whole = json.loads(out.read_text().splitlines()[0])
         for bad in ("hello", json.dumps(whole | {"pair": ["#1"], "prompt_tokens": None})):
             out.write_text(f"{bad}\n")
-            with pytest.raises(DataError, match=r"out.jsonl:1: no answer of a judge"):
+            with pytest.raises(DataError, match=r"out.jsonl:1: not an answer of a judge"):
                 judge(PAIRS[:1], ("A", "B"), endpoint(server), out)
         with pytest.raises(ConfigError, match=r"unknown criterion 'empaty'. Did you mean"):
             judge(PAIRS[:1], ("A", "B"), endpoint(server), tmp_path / "new.jsonl", criteria=["empaty"])

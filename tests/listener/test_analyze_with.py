@@ -135,7 +135,7 @@ def test_tables_of_turns(ask, tmp_path):
     found = records(done.out)
     assert [record["row"] for record in found] == [1, 3, 4, 5, 6] and [r["id"] for r in found[:2]] == ["c1", "c2"]
     assert found[0]["turns"] == [{"role": "speaker", "text": "I lost my job."}, {"role": "listener", "text": "Oh no!"}]
-    assert "goes on after another one" in found[2]["error"] and "empty" in found[3]["error"]
+    assert "continues after another one" in found[2]["error"] and "empty" in found[3]["error"]
     assert "3 people speak" in found[4]["error"]
     path.write_text("text\nI won!\nI lost.\n")
     assert [len(r["turns"]) for r in records(ask(str(path), "--with", "intent", "--json").out)] == [1, 1]
@@ -223,7 +223,7 @@ def test_killed_in_the_middle_and_resumed_no_row_is_lost_or_doubled(tmp_path, ti
     with partial.open("ab") as stream:
         stream.write(b'{"row": 999, "turns": [{"ro')  # as if the kill had cut a line
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0 and "going on after row" in done.stderr and "1,200 rows, 133 bad" in done.stderr
+    assert done.returncode == 0 and "continuing after row" in done.stderr and "1,200 rows, 133 bad" in done.stderr
     rows = records(out.read_text())
     assert [row["row"] for row in rows] == list(range(1, 1201)) and not partial.exists()
     for row, text in zip(rows, texts, strict=True):

@@ -353,7 +353,7 @@ def test_an_instance_is_loaded_from_yaml(tiny_model, tmp_path):
         ({"express": {"responders": [{"llm": "x", "model": "y"}]}}, "name one of them"),
         ({"express": {"focus": {"alpha": -1}}}, r"express.focus.alpha: .* greater than or equal to 0 \(found -1\)"),
         ({"express": {"focus": {"worlds": 1}}}, "greater than or equal to 2"),
-        ({"express": {"decoding": [{"n": 2}]}}, "greedy gives no so many replies"),
+        ({"express": {"decoding": [{"n": 2}]}}, "n is 2, but greedy search returns one reply"),
         ({"express": {"min_words": 9, "max_words": 4}}, "must not be larger"),
         ({"memory": {"carry": 1.5}}, "memory.carry: .* less than or equal to 1"),
         ({"explain": {"targets": "given"}}, "words go with `given` alone"),

@@ -96,7 +96,7 @@ def test_models_in_empatheia_models_and_the_cache_are_listed(tmp_path, monkeypat
 
 
 def test_an_unfinished_run_is_refused(tmp_path):
-    with pytest.raises(CheckpointError, match="is no finished run; call the training again"):
+    with pytest.raises(CheckpointError, match="is not a finished run; repeat the training command"):
         install_run(tmp_path, "intent")
 
 
@@ -272,7 +272,7 @@ def test_train_command_checks_its_words(cli):
 def test_train_command_says_when_the_time_is_up(cli):
     done = cli("models", "train", "intent", "reaction", "--size", "smoke", "--stand-in", "--quiet", "--budget", "0")
     assert done.code == 0 and done.out == "intent: not started\nreaction: not started\n"
-    assert "the same command goes on" in done.err
+    assert "repeat the command to continue" in done.err
 
 
 def test_pull_command(cli, tmp_path, fakes):

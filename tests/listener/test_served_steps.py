@@ -92,7 +92,7 @@ def test_an_answer_that_cannot_be_read_is_asked_for_once_more(part):
         records = component.annotate([Dialogue.of("I lost my grandmother last week.")])[0]
         assert records and all(record.turn == 0 for record in records) and component.part == part
         assert len(server.requests) == component.usage.answers == 2  # the one that could not be read took tokens, too
-        assert "there is no JSON object in it" in server.requests[1]["messages"][-1]["content"]
+        assert "it holds no JSON object" in server.requests[1]["messages"][-1]["content"]
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_an_answer_that_cannot_be_read_is_asked_for_once_more(part):
         ("emotion", '{"probabilities": {"sad": 7}}', "must be a number from 0 to 1"),
         ("emotion", '{"probabilities": {"sad": 0}}', "all probabilities are 0"),
         ("emotion", '{"probabilities": {"consoling": 1}}', "none of the labels"),
-        ("words", '{"emotion": "sad", "words": ["cat"]}', "'cat' is no word of the last turn"),
+        ("words", '{"emotion": "sad", "words": ["cat"]}', "'cat' is not a word of the last turn"),
         ("words", '{"emotion": "sad", "words": "lost"}', "must be a list of words"),
         ("words", '{"words": ["lost"]}', "'None' is none of the labels"),
         ("inferences", '{"xFoo": ["sad"]}', "'xFoo' is none of the relations"),

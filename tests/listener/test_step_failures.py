@@ -250,7 +250,7 @@ def test_what_the_caller_decides_now_beats_the_label_of_the_decoding(listener):
 def test_a_word_of_the_part_that_is_not_read_is_named(listener):
     own = FocusedListener({"express": SHORT}, voices=[listener], reasoner=listener, distractors=GIVEN)
     long = "My grandmother died. " + "We moved to a new town and cooked dinner. " * 200
-    with pytest.raises(DataError, match=r"'grandmother' stands only in the first 2,.* characters"):
+    with pytest.raises(DataError, match=r"'grandmother' occurs only in the first 2,.* characters"):
         own.respond(long, focus="grandmother")
     with pytest.raises(DataError, match="'exam' does not stand in 'My grandmother died"):
         own.respond(long, focus="exam")

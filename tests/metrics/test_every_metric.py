@@ -91,6 +91,10 @@ ITEMS = {
     CohenKappa: st.tuples(flag, flag),
     RawAgreement: st.tuples(st.lists(flag, min_size=2, max_size=4)),
 }
+BY_NAME = {  # an argument of update in a class that stands above nowhere
+    "responses": words, "hypotheses": words, "references": reference, "contexts": st.lists(words, max_size=2),
+    "predicted": flag, "gold": flag,
+}  # fmt: skip
 ARGUMENTS = {
     "fleiss_kappa": {"n_categories": 2},
     "cohen_kappa": {"labels": [0, 1]},
@@ -128,7 +132,33 @@ def items_of(name):
     metric = build(name)
     if isinstance(metric, Accuracy) and metric.top_k > 1:
         return st.tuples(st.permutations(range(5)), st.integers(0, 6))
-    return next(strategy for kind, strategy in ITEMS.items() if isinstance(metric, kind))
+    for kind, strategy in ITEMS.items():
+        if isinstance(metric, kind):
+            return strategy
+    names = needed(metric)
+    if not set(names) <= set(BY_NAME):
+        kind = type(metric).__name__
+        pytest.fail(f"{name}: update takes {', '.join(names)}; add {kind} to ITEMS with one item of each argument.")
+    return st.tuples(*(BY_NAME[argument] for argument in names))
+
+
+def needed(metric):
+    """Names of the arguments that update cannot do without."""
+    return [x.name for x in inspect.signature(metric.update).parameters.values() if x.default is x.empty]
+
+
+def another(kind, setting):
+    """A value of a setting that is not its default."""
+    if (kind.__name__, setting) in TOGETHER:
+        return TOGETHER[kind.__name__, setting]
+    default = inspect.signature(kind).parameters[setting].default
+    if setting in OTHER and OTHER[setting] != default:
+        return {setting: OTHER[setting]}
+    if isinstance(default, bool):
+        return {setting: not default}
+    if isinstance(default, int | float):
+        return {setting: default + 1}
+    return pytest.fail(f"{kind.__name__}: add a value of {setting!r} other than {default!r} to OTHER or TOGETHER.")
 
 
 def fed(name, *batches):
@@ -208,8 +238,7 @@ def test_without_items_there_is_no_score(name):
     with pytest.raises(DataError, match=f"{name}: no items to score"):
         build(name).compute()
     metric = build(name)
-    needed = [x for x in inspect.signature(metric.update).parameters.values() if x.default is x.empty]
-    n_arguments = 4 if isinstance(metric, Likelihood) else len(needed)
+    n_arguments = 4 if isinstance(metric, Likelihood) else len(needed(metric))
     metric.update(*([] for _ in range(n_arguments)))
     assert metric.n_items == 0
 
@@ -224,7 +253,7 @@ def test_another_setting_is_another_score(name, setting):
     kind, base = type(build(name)), dict(ARGUMENTS.get(name, {}))
     if setting == "vectors":  # named by `encoder`
         return
-    changed = kind(**{**base, **TOGETHER.get((kind.__name__, setting), {setting: OTHER.get(setting)})})
+    changed = kind(**{**base, **another(kind, setting)})
     if setting == "words" and kind is not WordPerplexity:
         assert changed.signature() == kind(**base).signature()  # the others count no words
         return

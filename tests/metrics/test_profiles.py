@@ -229,7 +229,7 @@ def test_choice_of_columns():
     assert [column.name for column in columns_of(metrics=["bleu_sacre"])] == ["bleu_sacre"]
     assert columns_of("moel", ["bleu_sacre"])[-1].name == "bleu_sacre"
     assert {column.words for column in columns_of(words="nltk")} == {"nltk", "space"}
-    with pytest.raises(ConfigError, match=r"unknown metrics name 'bleu_sacree'"):
+    with pytest.raises(ConfigError, match=r"no metric is called 'bleu_sacree'"):
         columns_of(metrics=["bleu_sacree"])
     with pytest.raises(ConfigError, match="fixes how words are cut"):
         columns_of("moel", words="nltk")

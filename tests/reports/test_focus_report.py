@@ -64,9 +64,9 @@ def test_a_line_for_each_kind_from_the_unfocused_system_through_its_alphas():
 
 def test_what_is_no_run_of_focus_is_told(tmp_path):
     (tmp_path / "metrics.json").write_text(json.dumps({"metrics": {"ppl_word": score("ppl_word", 3, "perplexity")}}))
-    with pytest.raises(DataError, match="no measured run of task focus"):
+    with pytest.raises(DataError, match="not a measured run of task focus"):
         read_focus_record(tmp_path)
-    with pytest.raises(DataError, match="is no finished run"):
+    with pytest.raises(DataError, match="is not a finished run"):
         read_focus_record(tmp_path / "none")
     assert not is_focus_record({"metrics": {}})
     pytest.importorskip("matplotlib")

@@ -187,7 +187,7 @@ def test_a_failure_keeps_what_was_answered_and_says_where(tmp_path):
         list(asked.stream(pairs))
         server.failures = [401]
         with pytest.raises(
-            EndpointError, match=r"refused with 401.*kept in .*answers\.jsonl; the same command goes on"
+            EndpointError, match=r"refused with 401.*so far are in .*answers\.jsonl; repeat the command to continue"
         ):
             list(asked.stream([*pairs, (example("three"), None)]))
         assert [a.reply for a in asked.stream([*pairs, (example("three"), None)])] == ["fine"] * 3
@@ -226,7 +226,7 @@ def test_a_file_that_is_no_journal_is_left_alone(tmp_path):
     other = tmp_path / "notes.jsonl"
     other.write_text('{"mine": 1}\n')
     with ChatServer(echo) as server:
-        with pytest.raises(DataError, match=r"notes\.jsonl:1: no answer of a language model"):
+        with pytest.raises(DataError, match=r"notes\.jsonl:1: not an answer of a language model"):
             replies(server, journal=other)
         with pytest.raises(DataError, match="does not exist"):
             replies(server, journal=tmp_path / "nowhere" / "a.jsonl")

@@ -490,7 +490,7 @@ def test_a_gguf_header_is_not_believed(tmp_path, name):
     file = tmp_path / "x.gguf"
     file.write_bytes(LIES[name])
     for read in (form_of, load_tokenizer, lambda place: load_base(place, "causal")):
-        with pytest.raises(CheckpointError, match=r"x\.gguf is no whole GGUF file of a language model"):
+        with pytest.raises(CheckpointError, match=r"x\.gguf is not a complete GGUF file of a language model"):
             read(file)
 
 
@@ -500,7 +500,7 @@ def test_a_cut_gguf_file_is_told(tmp_path):
     raw = whole.read_bytes()
     for length in (0, 3, 20, 24, 40, 200, 1000):
         whole.write_bytes(raw[:length])
-        with pytest.raises(CheckpointError, match=r"base\.gguf is no whole GGUF file"):
+        with pytest.raises(CheckpointError, match=r"base\.gguf is not a complete GGUF file"):
             check_gguf(whole)
 
 

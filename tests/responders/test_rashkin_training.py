@@ -127,7 +127,7 @@ def test_validation_has_the_batches_of_training(tmp_path):
 @pytest.mark.parametrize(
     ("override", "message"),
     [
-        ("data.corpus=other", "accepted: empathetic_dialogues, sample"),
+        ("data.corpus=sampel", "no corpus is called 'sampel'. Did you mean 'sample'"),
         ("model.pooling=max", "accepted: mean, first"),
         ("model.widht=3", "Did you mean 'width'"),
         ("system=transformer", "trains rashkin_retrieval"),

@@ -111,7 +111,7 @@ def test_no_session_no_answer(client, token):
     for method, path in (("GET", "/api/me"), ("POST", "/api/take"), ("POST", "/api/withdraw")):
         answer = client.request(method, path, headers={"authorization": token})
         assert answer.status_code in (401, 403) and "Use the link" in answer.text.replace(
-            "open the link", "Use the link"
+            "open your link", "Use the link"
         )
 
 

@@ -48,7 +48,7 @@ def test_words_with_blanks_are_passed_over(tmp_path):
         (
             "the 1 2\nsad 1 x\n",
             None,
-            r"vectors.txt:2: the vector of 'sad' holds something that is no number: '1 x'",
+            r"vectors.txt:2: the vector of 'sad' holds something that is not a number: '1 x'",
         ),
         ("sad 1 nan\n", None, r"vectors.txt:1: the vector of 'sad' holds a value that is not finite"),
         ("triste 1 2\n", None, r"none of 2 vocabulary words has a vector there; is it the right language"),

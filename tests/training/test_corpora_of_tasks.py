@@ -35,7 +35,7 @@ def test_responders_and_prompts_learn_from_a_corpus_by_its_one_line(registered):
 def test_an_unknown_corpus_is_named_with_the_nearest():
     """It was silently EmpatheticDialogues for prompts."""
     prompt = task(PromptTask, "language_model/zero_shot.yaml", "recon")
-    with pytest.raises(ConfigError, match=r"unknown corpora name 'recon'. Did you mean 'rec"):
+    with pytest.raises(ConfigError, match=r"no corpus is called 'recon'. Did you mean 'rec"):
         prompt.dialogues("train")
     respond = task(RespondTask, "gao2021/soft.yaml", "recon")
     with pytest.raises(ConfigError, match=r"data.corpus='recon'. Did you mean 'reccon'\? Accepted: .*pooled"):

@@ -185,7 +185,7 @@ def test_table_and_chart():
 @pytest.mark.parametrize(
     ("override", "message"),
     [
-        ("data.corpus=reccon", "data.corpus=reccon; accepted: empathetic_dialogues, sample"),
+        ("data.corpus=recon", "no corpus is called 'recon'. Did you mean 'reccon'"),
         ("tokenizer.kind=word", "needs model.backbone_config"),
         ("model.backbone_config=null", "needs model.backbone_config"),
         ("model.evidense=all", "unknown key 'model.evidense'. Did you mean 'evidence'"),

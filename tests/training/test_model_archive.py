@@ -173,9 +173,9 @@ def test_what_is_no_key(lab, tmp_path, text):
     pack_models({"ours": lab}, tmp_path / "m.tar", private)
     bad = tmp_path / "bad.pem"
     bad.write_text(text)
-    with pytest.raises(ConfigError, match=r"no Ed25519 public key; accepted: one made by: openssl genpkey"):
+    with pytest.raises(ConfigError, match=r"not an Ed25519 public key; accepted: one made by: openssl genpkey"):
         install_archive(tmp_path / "m.tar", key=bad)
-    with pytest.raises(ConfigError, match="no Ed25519 private key"):
+    with pytest.raises(ConfigError, match="not an Ed25519 private key"):
         pack_models({"ours": lab}, tmp_path / "n.tar", public)
     with pytest.raises(ConfigError, match=r"the key .*nowhere.pem cannot be read"):
         pack_models({"ours": lab}, tmp_path / "n.tar", tmp_path / "nowhere.pem")
@@ -223,7 +223,7 @@ def test_more_than_is_listed_is_refused(lab, tmp_path):
 def test_code_is_neither_packed_nor_installed(lab, tmp_path):
     pack_models({"ours": lab}, tmp_path / "m.tar")
     (lab / "modeling.py").write_text("print('hello')")
-    with pytest.raises(CheckpointError, match=r"modeling\.py is of no kind a model is made of"):
+    with pytest.raises(CheckpointError, match=r"modeling\.py is not a kind of file that models have"):
         pack_models({"ours": lab}, tmp_path / "n.tar")
 
     def with_code(name, data):
@@ -233,7 +233,7 @@ def test_code_is_neither_packed_nor_installed(lab, tmp_path):
     with tarfile.open(changed) as tar:
         tar.extractall(tmp_path / "open", filter="data")
     (tmp_path / "open" / "ours" / "words" / "pieces.txt").rename(tmp_path / "open" / "ours" / "words" / "pieces.py")
-    with pytest.raises(DataError, match=r"pieces\.py is of no kind a model is made of; refused"):
+    with pytest.raises(DataError, match=r"pieces\.py is not a kind of file that models have; refused"):
         install_archive(tmp_path / "open")
 
 
@@ -251,7 +251,7 @@ def test_what_is_no_archive(lab, tmp_path):
         install_archive(tmp_path / "text.tar")
     with pytest.raises(MissingResourceError, match=r"no archive .*Accepted: an http\(s\) address, a \.tar"):
         install_archive(tmp_path / "nowhere.tar")
-    with pytest.raises(ConfigError, match=r"no ending of an archive; accepted: \.tar"):
+    with pytest.raises(ConfigError, match=r"does not end like an archive; accepted: \.tar"):
         pack_models({"ours": lab}, tmp_path / "models.zip")
     with pytest.raises(MissingResourceError, match="the offline switch is on"):
         install_archive("https://example.org/models.tar")

@@ -46,7 +46,7 @@ def test_packaging_keeps_the_model_usable(finished, tmp_path):
 
 
 def test_an_unfinished_run_is_refused(tmp_path):
-    with pytest.raises(CheckpointError, match="not finished; go on with `empatheia train`"):
+    with pytest.raises(CheckpointError, match="not finished; continue it with `empatheia train`"):
         package(tmp_path, tmp_path / "model", "x")
     with pytest.raises(CheckpointError, match=r"has no metrics\.json"):
         keep(tmp_path, tmp_path)

@@ -225,5 +225,5 @@ def test_the_share_is_the_one_of_the_highest_likelihood():
 
 def test_a_second_look_starts_anew(tmp_path):
     recipe = load_recipe(SECOND, size="smoke", overrides=["start=somewhere"])
-    with pytest.raises(ConfigError, match="starts anew; drop start"):
+    with pytest.raises(ConfigError, match="starts from scratch; drop start"):
         PerceiveStatesTask(recipe, tmp_path)

@@ -98,7 +98,7 @@ def test_a_served_model_is_measured_and_a_stopped_run_goes_on(tmp_path, monkeypa
         changes = ["model.form=endpoint", "model.llm=llm", f"model.endpoint={server.url}", "model.workers=1"]
         served = recipe("zero_shot", *changes, "model.base_config=null")
         server.failures = [None, None, 401]
-        with pytest.raises(EndpointError, match="the same command goes on"):
+        with pytest.raises(EndpointError, match="repeat the command to continue"):
             run(served, tmp_path, show_progress=False)
         n_before = len(server.requests)
         status = run(served, tmp_path, show_progress=False)

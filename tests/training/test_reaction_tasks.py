@@ -202,7 +202,7 @@ def test_targets_of_one_role_and_overlong_contexts(tmp_path):
         ("epitome/shared.yaml", ["data.corpus=reccon"], "data.corpus=reccon; accepted: epitome, sample"),
         ("epitome/shared.yaml", ["encoder=null"], "task `mechanisms` needs `encoder`"),
         ("epitome/shared.yaml", ["model.heads=2"], "unknown key 'model.heads'"),
-        ("meed2/response_labels.yaml", ["data.corpus=reccon"], "accepted: empathetic_dialogues, sample"),
+        ("meed2/response_labels.yaml", ["data.corpus=recon"], "no corpus is called 'recon'. Did you mean 'reccon'"),
         ("meed2/response_labels.yaml", ["model.encoder_config=null"], "needs model.encoder_config"),
         ("meed2/response_labels.yaml", ["model.poolin=dot"], "unknown key 'model.poolin'.*pooling"),
     ],

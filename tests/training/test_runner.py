@@ -290,7 +290,7 @@ def test_a_training_that_diverges_fails_the_command(cli, tmp_path, n_recipes):
         files[-1].write_text(bench.tiny_recipe(name=f"tiny{number}").dump())
     change = ("--set", "stages.reasoner.learning_rate=1e39", "--out", str(tmp_path / "runs"), "--quiet")
     done = cli("train", *map(str, files), *change)
-    assert done.code == 1 and "learns no longer: NaN or infinite" in done.out + done.err
+    assert done.code == 1 and "stopped: NaN or infinite" in done.out + done.err
     assert "unexpected" not in done.err and not list(tmp_path.rglob("metrics.json"))
 
 

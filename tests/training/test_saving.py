@@ -133,7 +133,7 @@ def test_a_folder_made_here_is_replaced(tmp_path):
 def test_a_folder_of_others_is_left_as_it_is(tmp_path, place):
     (tmp_path / place).mkdir()
     (tmp_path / place / "thesis.txt").write_text("years of work")
-    with pytest.raises(CheckpointError, match=f"{place} is there and was not made by empatheia. It is left as it is;"):
+    with pytest.raises(CheckpointError, match=f"{place} exists and was not made by empatheia. It is left as it is;"):
         save_folder(tmp_path / "model", refuse_to_fill)
     assert (tmp_path / place / "thesis.txt").read_text() == "years of work"
 
@@ -165,7 +165,7 @@ def test_files_and_links_are_left_as_they_are(tmp_path):
     save_folder(tmp_path / "model", fill)
     (tmp_path / "link").symlink_to(tmp_path / "model")
     for name in ("file", "link"):
-        with pytest.raises(CheckpointError, match=f"{name} is there and is no folder that was made here"):
+        with pytest.raises(CheckpointError, match=f"{name} exists and was not made here"):
             save_folder(tmp_path / name, refuse_to_fill)
 
 
@@ -261,7 +261,7 @@ def test_a_run_takes_no_folder_of_others(tmp_path):
     folder = run_folder(tmp_path, recipe)
     (folder / "checkpoint").mkdir(parents=True)
     (folder / "checkpoint" / "thesis.txt").write_text("years of work")
-    with pytest.raises(ConfigError, match=r"smoke-seed7 is there and is no run folder: it holds 'checkpoint' and no"):
+    with pytest.raises(ConfigError, match=r"smoke-seed7 exists and is not a run folder: it holds 'checkpoint' and no"):
         run(recipe, tmp_path, show_progress=False)
     assert files(tmp_path) == {"tiny/smoke-seed7/checkpoint/thesis.txt": b"years of work"}
 

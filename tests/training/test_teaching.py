@@ -64,7 +64,7 @@ def test_a_student_learns_what_the_teacher_says(taught, tmp_path):
 
 
 def test_a_folder_that_is_no_run_is_told(tmp_path):
-    with pytest.raises(CheckpointError, match="is no run folder with a finished stage"):
+    with pytest.raises(CheckpointError, match="is not a run folder with a finished stage"):
         load_run(tmp_path)
 
 

@@ -318,7 +318,7 @@ def test_a_loss_that_is_no_number_stops_the_stage_and_keeps_the_last_checkpoint(
 
     monkeypatch.setattr(Transformer, "forward", broken)
     message = (
-        r"stage 'train' learns no longer: NaN or infinite loss words at step 4; the last checkpoint is kept in .*"
+        r"stage 'train' stopped: NaN or infinite loss words at step 4; the last checkpoint is kept in .*"
         r"checkpoints\. Train in another --out with a lower learning_rate"
     )
     with pytest.raises(TrainingError, match=message) as caught:

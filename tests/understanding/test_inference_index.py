@@ -214,7 +214,7 @@ def test_damaged_folders(compass, tmp_path):
     assert "--build-index" in broken(lambda copy: (copy / "empatheia.json").unlink())
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.txt").write_text("mine")
-    with pytest.raises(DataError, match="is there and is no index"):
+    with pytest.raises(DataError, match="exists and is not an index"):
         build_index(table(*ROWS, folder=tmp_path), Axes(2, plane), tmp_path / "full")
     assert (tmp_path / "full" / "thesis.txt").exists()
     with pytest.raises(ConfigError, match="form is 'x'"):

@@ -94,14 +94,14 @@ class LinearClassifier:
                 thresholds, notes = parse_json(told["thresholds"]), parse_json(told["notes"])
         except (OSError, SafetensorError, KeyError, ValueError) as error:
             raise CheckpointError(
-                f"the classifier {path} cannot be read: {error}. Reinstall the package, or train it anew:"
+                f"the classifier {path} cannot be read: {error}. Reinstall the package, or train it again:"
                 " python -m empatheia.care.training"
             ) from error
         shapes, wanted = (wide.shape, narrow.shape), ((N_WIDE, FEATURES), (len(HEADS) - N_WIDE, NARROW))
         if shapes != wanted or told["heads"] != ",".join(HEADS):
             raise CheckpointError(
                 f"the classifier {path} has the shapes {shapes}; this release reads {wanted}."
-                " Train it anew: python -m empatheia.care.training"
+                " Train it again: python -m empatheia.care.training"
             )
         return cls(wide, narrow, bias, thresholds, notes)
 

@@ -154,7 +154,7 @@ class EncoderClassifier(nn.Module):
             told = parse_json((file.metadata() or {}).get("about", "{}"))
         own = model.learnt()
         if set(own) != set(weights) or set(told.get("thresholds", ())) != {RISK, CRISIS}:
-            raise CheckpointError(f"{path} does not fit this release; train it anew: python -m empatheia.care.encoder")
+            raise CheckpointError(f"{path} does not fit this release; train it again: python -m empatheia.care.encoder")
         model.load_state_dict({**model.state_dict(), **{name: value.float() for name, value in weights.items()}})
         merge(model.encoder)
         model.thresholds, model.notes = told["thresholds"], told["notes"]

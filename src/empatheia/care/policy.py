@@ -21,7 +21,7 @@ class Policy(Strict):
 
     crisis: Crisis = Field(
         default="replace",
-        description="`replace`: the responder is not asked and a reply is built from parts; `follow`: it is asked, and"
+        description="`replace`: the responder is not asked and the reply is composed; `follow`: it is asked, and"
         " the built reply stands in front of its own.",
     )
     concern: Concern = Field(
@@ -35,7 +35,7 @@ class Policy(Strict):
         description='Sentences in which the responder claims a human past ("I had a dog too"): left out.',
     )
     block_every: int = Field(
-        default=3, ge=1, description="Speaker turns before the block of resources may be told again."
+        default=3, ge=1, description="Speaker turns before the block of resources may be repeated."
     )
     ask_every: int = Field(default=3, ge=1, description="Speaker turns before a gentle question may be asked again.")
     tell_nature: bool = Field(

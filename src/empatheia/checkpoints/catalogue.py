@@ -93,7 +93,7 @@ def find_model(name: str | Path) -> Path:
         mirror = os.environ.get("EMPATHEIA_MODELS", "").strip()
         if not mirror or not (Path(mirror).expanduser() / DEFAULT).is_dir():
             raise MissingResourceError(
-                "this installation has no bundled model. Install the package anew, or name a model folder"
+                "this installation has no bundled model. Reinstall the package, or name a model folder"
                 " with --model (in Python: Listener.load(folder))."
             )
     if not path.is_dir() and str(name) in RESPONDERS and installed_model(str(name)) is None:

@@ -67,7 +67,7 @@ def read_manifest(folder: Path) -> Manifest:
     weights = weights if is_name else WEIGHTS
     for name in (MANIFEST, "config.json", *([weights] if weights else [])):
         if not (folder / name).is_file():
-            raise CheckpointError(f"{folder} has no {name}, so it is not a whole model folder. {REMEDY}")
+            raise CheckpointError(f"{folder} has no {name}, so it is not a complete model folder. {REMEDY}")
     record = read_json(path)
     if record.get("format") != FORMAT:
         raise CheckpointError(

@@ -41,7 +41,7 @@ def load_network(folder: Path, manifest: Manifest, n_pieces: int, device: str) -
     wanted, found = network_class.config_class.model_type, read_json(folder / "config.json").get("model_type")
     if found != wanted:
         raise CheckpointError(
-            f"{folder / 'config.json'} is of a foreign architecture, {found!r};"
+            f"{folder / 'config.json'} has another architecture, {found!r};"
             f" {manifest.system} needs {wanted!r}. {REMEDY}"
         )
     _check_weights(folder / WEIGHTS)

@@ -16,6 +16,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, cast
 
 import typer
@@ -31,28 +32,28 @@ COMMANDS: dict[str, tuple[str, str]] = {
     # name: (where its function or sub-application is, one line of help)
     "analyze": (
         "empatheia.cli.analyze:analyze",
-        "Say what is felt and which words caused it: text, stdin or file.",
+        "Find emotions and the words that caused them: text, stdin or file.",
     ),
     "respond": ("empatheia.cli.respond:respond", "Answer a conversation with one empathetic reply."),
     "chat": ("empatheia.cli.chat:chat", "Talk with a model, turn by turn."),
-    "serve": ("empatheia.cli.serve:serve", "Answer over HTTP: OpenAI's protocol, analysis, a page to talk to."),
-    "mcp": ("empatheia.cli.mcp:mcp", "Offer analysis and replies to assistants as tools."),
-    "care": ("empatheia.cli.care:app", "Check texts for danger, measure the check, show the help lines."),
-    "demo": ("empatheia.cli.demo:demo", "Run the main job on a short conversation with the bundled model."),
+    "serve": ("empatheia.cli.serve:serve", "Answer over HTTP: OpenAI's protocol, analysis, chat page."),
+    "mcp": ("empatheia.cli.mcp:mcp", "Offer analysis and replies as tools for assistants (MCP)."),
+    "care": ("empatheia.cli.care:app", "Check texts for danger, measure the check, show help lines."),
+    "demo": ("empatheia.cli.demo:demo", "Show analysis and replies on short conversations, with the bundled model."),
     "models": ("empatheia.cli.models:app", "List models, show their cards, train or fetch more."),
     "data": ("empatheia.cli.data:app", "Get, show and count corpora."),
-    "train": ("empatheia.cli.train:train", "Train one or more recipes, resuming where they stopped."),
-    "queue": ("empatheia.cli.queue:app", "Train a queue of recipes in order; a stopped one goes on."),
+    "train": ("empatheia.cli.train:train", "Train recipes; stopped runs continue."),
+    "queue": ("empatheia.cli.queue:app", "Train a queue of recipes in order; a stopped one continues."),
     "evaluate": ("empatheia.cli.evaluate:evaluate", "Score a run and print it beside the published row."),
     "score": (
         "empatheia.cli.score:score",
-        "Measure anybody's replies: text files, or a file as a paper released it.",
+        "Measure any replies: text files, or a file released with a paper.",
     ),
     "reproduce": (
         "empatheia.cli.reproduce:reproduce",
-        "Set a published table beside our runs, and name those it waits for.",
+        "Compare a published table with our runs, and name the missing ones.",
     ),
-    "plot": ("empatheia.cli.plot:app", "Draw curves, confusions, labels, lengths and trade-offs of runs."),
+    "plot": ("empatheia.cli.plot:app", "Plot curves, confusions, labels, lengths and trade-offs of runs."),
     "leaderboard": (
         "empatheia.cli.leaderboard:leaderboard",
         "Write a page of all runs: sort, filter, replies side by side.",
@@ -67,48 +68,58 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "annotate": (
         "empatheia.cli.annotate:annotate",
-        "Label the causes in EmpatheticDialogues with a trained annotator.",
+        "Label causes, emotions or mechanisms of a corpus with a trained model.",
     ),
     "infer": (
         "empatheia.cli.infer:infer",
-        "Ask a commonsense provider about every speaker turn, into a file; make its index.",
+        "Write commonsense inferences about every speaker turn to a file; build the index.",
     ),
     "curate": ("empatheia.cli.curate:app", "Make dialogue corpora out of subtitles and chats."),
-    "package": ("empatheia.cli.package:package", "Make a finished run into a model folder with its card."),
-    "doctor": ("empatheia.cli.doctor:doctor", "Say what is installed, what is missing and how to get it."),
+    "package": ("empatheia.cli.package:package", "Turn a finished run into a model folder with its card."),
+    "doctor": ("empatheia.cli.doctor:doctor", "Show what is installed, what is missing and how to get it."),
 }
 HELP_FLAGS = {"help_option_names": ["-h", "--help"]}
 
 
+def all_commands() -> dict[str, tuple[str, str]]:
+    """``COMMANDS``, and behind them those of other packages (entry-point group ``empatheia.commands``)."""
+    others = [point for point in entry_points(group="empatheia.commands") if point.name not in COMMANDS]
+    return COMMANDS | {point.name: (point.value, f"A command of {_package_of(point)}.") for point in others}
+
+
+def _package_of(point: EntryPoint) -> str:
+    return point.dist.name if point.dist else point.value.partition(".")[0]
+
+
 class LazyGroup(TyperGroup):
-    """A group whose commands are entries of ``COMMANDS`` until one of them is called."""
+    """A group whose commands are entries of a table until one of them is called."""
 
     def list_commands(self, ctx: typer.Context) -> list[str]:
-        """Names in the order of the table."""
-        return list(COMMANDS)
+        """Names in the order of the table, those of other packages last."""
+        return list(all_commands())
 
     def get_command(self, ctx: typer.Context, cmd_name: str) -> TyperCommand | None:
         """A stand-in that knows its help line; None for an unknown name."""
-        if cmd_name not in COMMANDS:
+        if (entry := COMMANDS.get(cmd_name) or all_commands().get(cmd_name)) is None:
             return None
-        return TyperCommand(cmd_name, short_help=COMMANDS[cmd_name][1], rich_markup_mode=None)
+        return TyperCommand(cmd_name, short_help=entry[1], rich_markup_mode=None)
 
     def resolve_command(self, ctx: typer.Context, args: list[str]) -> tuple[str | None, Command, list[str]]:
         """Imports the command that is about to run."""
         name = args[0]
-        if name not in COMMANDS and not name.startswith("-"):
-            ctx.fail(f"no such command {name!r}.{nearest(name, list(COMMANDS))} Known: {', '.join(COMMANDS)}.")
+        if name not in COMMANDS and not name.startswith("-") and name not in (known := all_commands()):
+            ctx.fail(f"no such command {name!r}.{nearest(name, list(known))} Known: {', '.join(known)}.")
         name, _, rest = super().resolve_command(ctx, args)
         return name, load_command(str(name)), rest
 
 
 def load_command(name: str) -> Command:
-    """Imports the command behind a name of ``COMMANDS``.
+    """Imports the command behind a name of ``COMMANDS``, or of another package's entry point.
 
     Raises:
         MissingDependencyError: A package the command needs is not installed.
     """
-    module, _, attribute = COMMANDS[name][0].partition(":")
+    module, _, attribute = (COMMANDS.get(name) or all_commands()[name])[0].partition(":")
     try:
         target = getattr(import_module(module), attribute)
     except ModuleNotFoundError as error:
@@ -116,7 +127,7 @@ def load_command(name: str) -> Command:
 
         raise MissingDependencyError(
             f"the command {name!r} needs the module {error.name!r}, which is not installed."
-            " Install the package anew: pip install --upgrade empatheia"
+            " Reinstall the package: pip install --upgrade empatheia"
         ) from error
     callbacks = [entry.callback for entry in getattr(target, "registered_commands", [])] or [target]
     for callback in callbacks:  # a raw docstring spells click's do-not-rewrap mark as two characters

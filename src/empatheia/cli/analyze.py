@@ -43,29 +43,31 @@ def analyze(
     column: Annotated[str | None, typer.Option(help="CSV column or JSON field with the text.")] = None,
     model: Annotated[str, typer.Option(help="Name or folder of a model.")] = "default",
     batch_size: Annotated[int, typer.Option(min=1, help="Most texts in one batch.")] = 64,
-    out: Annotated[Path | None, typer.Option(help="Write .jsonl or .csv here, whole or not at all.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="With --out: go on where a stopped run was.")] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Write .jsonl or .csv here; the file appears when it is complete.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="With --out: continue a stopped run.")] = False,
     with_: Annotated[str | None, typer.Option("--with", metavar="PARTS", help=WITH_HELP)] = None,
     model_for: Annotated[
         Optional[list[str]],  # noqa: UP045
         typer.Option(metavar="NAME=FOLDER", help="With --with: the model of a part; repeat for several."),
     ] = None,
     html: Annotated[
-        Path | None, typer.Option(help="Write a page that needs nothing else; of emotion and causes without --with.")
+        Path | None, typer.Option(help="Write a self-contained page; without --with it has emotion and causes.")
     ] = None,
-    speaker: Annotated[str | None, typer.Option(help="With --with: who is the speaker in a chat.")] = None,
+    speaker: Annotated[str | None, typer.Option(help="With --with: name of the speaker in a chat.")] = None,
     formulas: Annotated[bool, typer.Option("--formulas", help=FORMULAS_HELP)] = False,
     engine: Annotated[str, typer.Option(metavar="plain|dask", help=ENGINE_HELP)] = "plain",
     workers: Annotated[int, typer.Option(min=0, help="With --engine dask: processes; 0 = this one.")] = 2,
     scheduler: Annotated[str | None, typer.Option(help="With --engine dask: a cluster, tcp://HOST:PORT.")] = None,
 ) -> None:
-    r"""Say what is felt and which words caused it.
+    r"""Find what is felt and which words caused it.
 
     A file is CSV/TSV (a column text, utterance, ...), JSON lines (strings, or objects with text or turns) or
     plain text, one item a line. A bad row is reported with its number and the others are processed; the exit
     code is 1 only if no row could be used.
 
-    With --with the conversation is asked more, turn by turn, and plain text may be a chat ("A: ...", "B: ...").
+    With --with further parts are analysed, turn by turn, and plain text may be a chat ("A: ...", "B: ...").
 
     \b
     empatheia analyze "My dog died last week."
@@ -111,7 +113,7 @@ def _check_places(path: Path | None, out: Path | None, html: Path | None, resume
         ConfigError: They cannot, or there is nothing to resume.
     """
     if resume and out is None:
-        raise ConfigError("--resume needs --out FILE: without a file there is nothing to go on from.")
+        raise ConfigError("--resume needs --out FILE: without a file there is nothing to continue.")
     for place in (out, html):
         if place is not None:
             check_output(place, [path, html if place is out else None])
@@ -211,7 +213,7 @@ def _run(
             file.settle({"model": model_mark(place)})
             if file.n_done:
                 tally.n_good = sum(1 for _ in file.finished(rows, as_dialogue))
-                say(f"going on after row {file.n_done:,} of {file.partial}")
+                say(f"continuing after row {file.n_done:,} of {file.partial}")
         keep = file.write if file is not None else print_json if as_json else None
         advance = stack.enter_context(progress_bar(total, file.n_done if file else 0))
         while chunk := list(islice(rows, ROWS_PER_CHUNK)):

@@ -200,7 +200,7 @@ def _each(
     tell(Progress(stage, 0, len(tasks), None))
     for n, (place, result) in enumerate(own.results(function, tasks), 1):
         if isinstance(result, DiedError):
-            raise DataError(f"{asdict(tasks[place])}: {result}. The same command goes on with what is there.")
+            raise DataError(f"{asdict(tasks[place])}: {result}. Repeat the command to continue.")
         out[place] = result
         passed = time.monotonic() - begun
         tell(Progress(stage, n, len(tasks), passed * (len(tasks) - n) / n))

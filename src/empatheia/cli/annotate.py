@@ -39,7 +39,7 @@ def annotate(
         ),
     ] = What.causes,
     corpus: Annotated[
-        str, typer.Option(help="Whose dialogues: a name of `empatheia data list`.")
+        str, typer.Option(help="Corpus to label, as named by `empatheia data list`.")
     ] = "empathetic_dialogues",
     splits: Annotated[str, typer.Option(help="Its splits, comma-separated.")] = "train,valid,test",
     emotions: Annotated[str, typer.Option(help="Emotion words the annotator reads: reccon or verbatim.")] = "reccon",
@@ -47,11 +47,11 @@ def annotate(
         Optional[str],  # noqa: UP045
         typer.Option(
             metavar="NAME",
-            help="Causes without gold labels: the emotion read is this model's, by name or folder; none = nobody's.",
+            help="For causes without gold labels: model that predicts the emotion; none = no emotion.",
         ),
     ] = None,
     report: Annotated[Optional[Path], typer.Option(help="Write agreement with RecEC as JSON.")] = None,  # noqa: UP045
-    limit: Annotated[Optional[int], typer.Option(help="First so many dialogues of each split.")] = None,  # noqa: UP045
+    limit: Annotated[Optional[int], typer.Option(help="Only so many dialogues of each split.")] = None,  # noqa: UP045
 ) -> None:
     r"""Say which turns (and words) caused the emotion, or how probable each emotion is, or what each reply does.
 

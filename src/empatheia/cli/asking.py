@@ -94,7 +94,7 @@ def ask(
         _run(analyzer, chain(first, rows), total, batch_size, to)
     except KeyboardInterrupt:
         if out is not None and resume:
-            say("stopped: the same command goes on.")
+            say("stopped: repeat the command to continue.")
         raise
 
 
@@ -189,7 +189,7 @@ def _take_up(file: ResultFile, rows: Iterator[Row], tally: Tally, report: Report
     """Passes over the rows that an earlier run has done; they are counted and come into the report."""
     from empatheia.checkpoints.inputs import as_conversation
 
-    say(f"going on after row {file.n_done:,} of {file.partial}")
+    say(f"continuing after row {file.n_done:,} of {file.partial}")
     for record in file.finished(rows, as_conversation):
         tally.n_good, tally.n_bad = tally.n_good + ("error" not in record), tally.n_bad + ("error" in record)
         if report is not None:

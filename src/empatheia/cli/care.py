@@ -38,7 +38,7 @@ def check(
 ) -> None:
     r"""Say how grave a text is, about whom, of what kind, and why.
 
-    From stdin, every line is a text by itself. The exit code is 0 whatever is found: read the level.
+    From stdin, every line is a separate text. The exit code is always 0: read the level.
 
     \b
     empatheia care check "I can't go on like this."
@@ -83,9 +83,11 @@ def _told(found: Assessment) -> list[str]:
 @app.command("evaluate")
 def evaluate(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="JSON lines: text (or turns), level, kind.")],
-    typos: Annotated[float, typer.Option(help="Share of words that get a slip.")] = 0.0,
-    before: Annotated[int, typer.Option(help="Turns of other talk in front: 0, 2, ... 10.")] = 0,
-    small: Annotated[bool, typer.Option("--small", help="By the small classifier, as without the encoder.")] = False,
+    typos: Annotated[float, typer.Option(help="Share of words that get a typo.")] = 0.0,
+    before: Annotated[int, typer.Option(help="Turns of other talk before each text: 0, 2, ... 10.")] = 0,
+    small: Annotated[
+        bool, typer.Option("--small", help="Use the small classifier alone, as without the encoder.")
+    ] = False,
     show_all: Annotated[bool, typer.Option("--all", help="List every miss and every false alarm.")] = False,
     as_json: JsonOption = False,
 ) -> None:

@@ -51,7 +51,7 @@ HELP = (
 def chat(
     context: typer.Context,
     strategy: Annotated[str, typer.Option(help="greedy, sample or beam.")] = "greedy",
-    seed: Annotated[int, typer.Option(help="Of sampling.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of sampling.")] = 0,
     show: Annotated[Shown, typer.Option(help="analysis: also emotions and causes of each turn.")] = Shown.reply,
     focus: FocusOption = None,
     listener_file: ListenerOption = None,
@@ -81,13 +81,13 @@ def chat(
 ) -> None:
     r"""Talk with a model.
 
-    Without --model or --system the replies come of five steps, ranked, so each is shown when it is whole;
-    otherwise sentences are shown as they come, unless by a beam. --strategy makes it one way of writing. A text that
-    tells of danger gets a reply built from parts and help lines; see 'empatheia care --help'.
+    Without --model or --system the replies are ranked by five steps, so each is shown when it is complete; otherwise
+    sentences are shown as they are written, except with beam search. --strategy leaves one way of writing. A text about
+    danger gets a composed reply with help lines; see 'empatheia care --help'.
 
     Reads stdin to its end when that is not a terminal: one line in, one reply out. Commands inside: /quit,
-    /reset, /help; /focus, /alpha, /emotion, /intent steer the next replies, /why explains the last. Named words
-    are for the next turn alone.
+    /reset, /help; /focus, /alpha, /emotion, /intent steer the next replies, /why explains the last. Named words apply
+    only to the next turn.
 
     \b
     empatheia chat --show analysis

@@ -25,7 +25,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 FolderArgument = Annotated[Path, typer.Argument(metavar="FOLDER", help="Of a run.")]
 WorkersOption = Annotated[
     Optional[int],  # noqa: UP045
-    typer.Option(min=0, help="Processes; 0 = this one alone, without Dask."),
+    typer.Option(min=0, help="Worker processes; 0 = only this process, without Dask."),
 ]
 SchedulerOption = Annotated[str | None, typer.Option(metavar="tcp://HOST:PORT", help="A Dask cluster to use.")]
 
@@ -43,7 +43,7 @@ def run_curation(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    r"""Read, cut, clean, label and rank; what is there and fits is not done again.
+    r"""Read, cut, clean, label and rank; finished shards that still fit are kept.
 
     \b
     empatheia curate run recipes/curation/sample.yaml
@@ -66,7 +66,7 @@ def resume_curation(
     scheduler: SchedulerOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    r"""Go on with a run that was stopped.
+    r"""Continue a run that was stopped.
 
     \b
     empatheia curate resume runs/curation/sample
@@ -80,7 +80,7 @@ def resume_curation(
 
 @app.command("status")
 def show_status(folder: FolderArgument, as_json: JsonOption = False) -> None:
-    r"""Say which shards of a run are there.
+    r"""Show which shards of a run are finished.
 
     \b
     empatheia curate status runs/curation/sample
@@ -94,7 +94,7 @@ def show_status(folder: FolderArgument, as_json: JsonOption = False) -> None:
     for stage, done, n in states:
         show(f"{stage:<10} {done:>6,} of {n:,} shards{'' if done == n else '   <- not finished'}")
     if any(done < n for _, done, n in states):
-        say(f"go on with: empatheia curate resume {folder}")
+        say(f"continue with: empatheia curate resume {folder}")
 
 
 @app.command("report")
@@ -102,7 +102,7 @@ def write_report(
     folder: FolderArgument,
     out: Annotated[Path | None, typer.Option(help="Page to write; default report.html in the folder.")] = None,
 ) -> None:
-    r"""Write a page: the funnel beside the paper's counts, lengths, labels, dropped lines, samples.
+    r"""Write a page: counts after each step beside the paper's, lengths, labels, dropped lines, samples.
 
     \b
     empatheia curate report runs/curation/sample
@@ -117,7 +117,7 @@ def show_sample(
     folder: FolderArgument,
     n: Annotated[int, typer.Option("-n", "--n", min=1, help="How many dialogues of each part.")] = 3,
     part: Annotated[str | None, typer.Option(help="edos, os or all; default every part there is.")] = None,
-    seed: Annotated[int, typer.Option(help="Of the choice.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the choice.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
     r"""Print some dialogues of the result.
@@ -148,11 +148,11 @@ def explain_file(
     ],
     line: Annotated[
         Optional[int],  # noqa: UP045
-        typer.Argument(metavar="[LINE]", min=1, help="Number of a sentence: its dialogue alone."),
+        typer.Argument(metavar="[LINE]", min=1, help="Number of a sentence: show only its dialogue."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    r"""Say what became of a file's sentences, and why: turns, cuts, the step that dropped them, their place at the end.
+    r"""Show what happened to a file's sentences and why: turns, cuts, the step that dropped them, where they are now.
 
     \b
     empatheia curate explain runs/curation/sample the_ring.srt 3
@@ -205,7 +205,7 @@ def _run(settings: Any, only: str | None, as_json: bool) -> None:
         record = Curation(settings, say, told_shards()).run(only)
     except (Exception, KeyboardInterrupt):
         if (folder / "curation.yaml").is_file():
-            say(f"what was done is kept in {folder}; go on with: empatheia curate resume {folder}")
+            say(f"finished stages are kept in {folder}; continue with: empatheia curate resume {folder}")
         raise
     if not record:
         return
@@ -237,11 +237,11 @@ def train_segmenter(
         typer.Option(help="More to learn from, not measured on: Cornell, MELD, chats, subtitles with dashes."),
     ] = None,
     neural: Annotated[
-        bool, typer.Option("--neural", help="Measure a small network on the bundled encoder beside it; takes minutes.")
+        bool, typer.Option("--neural", help="Also measure a small network on the bundled encoder; takes minutes.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    r"""Train the segmenter of turns, and measure it on films it has not seen, beside the baselines.
+    r"""Train the segmenter of turns and compare it with the baselines on held-out films.
 
     \b
     empatheia curate train-segmenter --out segmenter

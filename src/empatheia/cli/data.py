@@ -33,7 +33,7 @@ def list_corpora(as_json: JsonOption = False) -> None:
     empatheia data list
     """
     from empatheia.cli.output import print_json
-    from empatheia.corpora import CORPORA
+    from empatheia.corpora import CORPORA, place_of
     from empatheia.corpora.licences import LICENCES
 
     entries = []
@@ -42,7 +42,7 @@ def list_corpora(as_json: JsonOption = False) -> None:
         entries.append(
             {
                 "name": name,
-                "present": _is_present(name),
+                "present": place_of(name) is not None,
                 "licence": terms.licence if terms else "?",
                 "released_weights": terms.may_train_released_weights if terms else False,
                 "share_alike": terms.share_alike if terms else False,
@@ -67,13 +67,13 @@ def get_corpus(name: NameArgument) -> None:
     """
     from empatheia.cli.output import say
     from empatheia.cli.progress import download_bar
-    from empatheia.corpora import CORPORA, empathetic_dialogues, splits_of
+    from empatheia.corpora import CORPORA, empathetic_dialogues, place_of, splits_of
     from empatheia.corpora.fetching import fetch_empathetic_dialogues
     from empatheia.corpora.licences import licence
     from empatheia.errors import MissingResourceError
 
     CORPORA.target(name)
-    if _is_present(name):
+    if place_of(name) is not None:
         path = _load(name, splits_of(name)[0]).path
         show(str(path))
         say(f"{name} is already here.")
@@ -159,17 +159,6 @@ def _load(name: str, split: str) -> LoadedCorpus:
     from empatheia.corpora import CORPORA
 
     return CORPORA.get(name)(split)
-
-
-def _is_present(name: str) -> bool:
-    """Whether a file of the corpus is in one of the folders that are searched."""
-    from empatheia.corpora import CORPORA_FILES
-    from empatheia.resources import corpus_roots
-
-    if name in ("everyday", "sample"):
-        return True
-    file = CORPORA_FILES.get(name, f"dialogue_corpora/{name}.jsonl")
-    return any((root / f"{file}{end}").is_file() for root in corpus_roots() for end in ("", ".gz"))
 
 
 def _advice(name: str) -> str:

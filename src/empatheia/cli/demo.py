@@ -28,7 +28,7 @@ def demo(
     ] = False,
     model: ModelOption = None,
 ) -> None:
-    """Run the main job on three short conversations: what is felt, which words caused it, a reply.
+    """Show three short conversations: what is felt, which words caused it, a reply.
 
     With --model the first conversation alone.
     """

@@ -52,7 +52,7 @@ class Check:
 def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     with_licences: Annotated[
-        bool, typer.Option("--licences", help="List the licences of all packages needed, in place of the rest.")
+        bool, typer.Option("--licences", help="Only list the licences of all packages needed.")
     ] = False,
 ) -> None:
     """Say what is installed, where each part comes from, what is missing and how to get it.
@@ -171,23 +171,18 @@ def _more_models() -> Check:
 
 
 def _corpora() -> Iterator[Check]:
-    from empatheia.corpora import CORPORA, CORPORA_FILES
-    from empatheia.resources import corpus_roots, data_root
+    from empatheia.corpora import CORPORA, facts_of, place_of
+    from empatheia.resources import data_root
 
     root = data_root()
     if root is not None and not root.is_dir():
         yield Check("EMPATHEIA_DATA", "missing", f"{root} is not a folder", "point EMPATHEIA_DATA at your corpora")
     for name in CORPORA.names():
-        if name in ("everyday", "sample"):
-            yield Check(f"corpus {name}", "ok", "in the package")
-            continue
-        file = CORPORA_FILES.get(name, f"dialogue_corpora/{name}.jsonl")
-        places = [base / (file + end) for base in corpus_roots() for end in ("", ".gz")]
-        here = next((place for place in places if place.is_file()), None)
-        if here is not None:
-            yield Check(f"corpus {name}", "ok", str(here.parent))
-        else:
+        here = place_of(name)
+        if here is None:
             yield Check(f"corpus {name}", "optional", "not here", f"empatheia data get {name}")
+        else:
+            yield Check(f"corpus {name}", "ok", str(here.parent) if facts_of(name).file else "in the package")
 
 
 def _other_data() -> Iterator[Check]:

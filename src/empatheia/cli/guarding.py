@@ -14,15 +14,17 @@ if TYPE_CHECKING:
     from empatheia.dialogue import Reply
 
 NoCareOption = Annotated[
-    bool, typer.Option("--no-care", help="Answer without the check for danger; prints a warning, marks the answer.")
+    bool, typer.Option("--no-care", help="Answer without the check for danger; prints a warning and marks the answer.")
 ]
 CountryOption = Annotated[
     Optional[str],  # noqa: UP045
-    typer.Option(metavar="XX", help="Whose help lines are named, two letters, e.g. GB [guessed from the locale]."),
+    typer.Option(metavar="XX", help="Country of the help lines, two letters, e.g. GB [guessed from the locale]."),
 ]
 ResourcesOption = Annotated[
     Optional[Path],  # noqa: UP045
-    typer.Option("--resources", metavar="FILE", help="Help lines of your own, a YAML file, for the shipped ones."),
+    typer.Option(
+        "--resources", metavar="FILE", help="YAML file with your own help lines, instead of the shipped ones."
+    ),
 ]
 WARNING = (
     "warning: care is off: nobody checks for danger, and whoever writes of wanting to die gets the model's own reply."

@@ -44,13 +44,13 @@ def infer(
     provider: Annotated[
         str, typer.Option(help="Index folder, folder or name of an encoder-decoder (COMET), or cache file.")
     ] = INSTALLED,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on where a stopped run was.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue a stopped run.")] = False,
     split: Annotated[str, typer.Option(help="Splits of a corpus, comma-separated.")] = "train,valid,test",
     column: Annotated[Optional[str], typer.Option(help="CSV column or JSON field with the text.")] = None,  # noqa: UP045
-    speaker: Annotated[Optional[str], typer.Option(help="Who is the speaker in a chat.")] = None,  # noqa: UP045
+    speaker: Annotated[Optional[str], typer.Option(help="Name of the speaker in a chat.")] = None,  # noqa: UP045
     relations: Annotated[str, typer.Option(help="Relations or groups, comma-separated; all: the 11.")] = "all",
     n: Annotated[int, typer.Option("--n", "-n", min=1, help="Most inferences a relation.")] = 5,
-    head: Annotated[str, typer.Option(help="Asked about: turn, causes, last_cause, each, context.")] = "turn",
+    head: Annotated[str, typer.Option(help="Text asked about: turn, causes, last_cause, each, context.")] = "turn",
     causes: Annotated[
         Optional[str],  # noqa: UP045
         typer.Option(help="Model that finds the causes, for heads that are causes."),
@@ -64,9 +64,9 @@ def infer(
         Optional[str],  # noqa: UP045
         typer.Option(help="Generation: form of the question, '{head} {relation} [GEN]'."),
     ] = None,
-    batch_size: Annotated[int, typer.Option(min=1, help="Most rows in one forward pass.")] = 32,
+    batch_size: Annotated[int, typer.Option(min=1, help="Rows in one forward pass, at most.")] = 32,
     device: Annotated[str, typer.Option(help="Where models run, e.g. cpu or cuda.")] = "cpu",
-    limit: Annotated[Optional[int], typer.Option(min=1, help="First so many conversations.")] = None,  # noqa: UP045
+    limit: Annotated[Optional[int], typer.Option(min=1, help="Only so many conversations.")] = None,  # noqa: UP045
     build_index: Annotated[
         Optional[str],  # noqa: UP045
         typer.Option(
@@ -91,8 +91,8 @@ def infer(
 ) -> None:
     r"""Ask a commonsense provider about every speaker turn and keep the answers in a file; make the provider's index.
 
-    The file is a provider itself: `empatheia analyze --model-for inferences=cache.jsonl` reads it. A run that was
-    stopped goes on with --resume; no turn is lost or written twice.
+    The file can be used as a provider: `empatheia analyze --model-for inferences=cache.jsonl` reads it. A stopped run
+    continues with --resume; no turn is lost or written twice.
 
     \b
     empatheia infer --build-index atomic

@@ -30,23 +30,25 @@ def judge(
     ),
     human: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option(help="People's choices (CSV or JSON lines: pair, choice, criterion, rater), to agree with."),
+        typer.Option(
+            help="People's choices (CSV or JSON lines: pair, choice, criterion, rater), to measure agreement."
+        ),
     ] = None,
     criteria: Annotated[str, typer.Option(help="Comma-separated.")] = "empathy,relevance,fluency,overall",
     limit: Annotated[
         Optional[int],  # noqa: UP045
-        typer.Option(help="So many contexts, drawn at random; the papers take 100. [default: all]", min=1),
+        typer.Option(help="Number of contexts, drawn at random; the papers take 100. [default: all]", min=1),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of the draw.")] = 0,
-    workers: Annotated[int, typer.Option(help="Questions under way at once.", min=1, max=64)] = 4,
-    timeout: Annotated[float, typer.Option(help="Seconds without an answer before a new try.")] = 60.0,
-    retries: Annotated[int, typer.Option(help="Further tries after a failure, ever later.", min=0)] = 5,
-    max_tokens: Annotated[int, typer.Option(help="Of an answer.", min=1)] = 300,
-    price_in: Annotated[Optional[float], typer.Option(help="Of a million prompt tokens.")] = None,  # noqa: UP045
-    price_out: Annotated[Optional[float], typer.Option(help="Of a million completion tokens.")] = None,  # noqa: UP045
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the first question and the amount; ask nothing.")] = (
-        False
-    ),
+    seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
+    workers: Annotated[int, typer.Option(help="Questions sent at once.", min=1, max=64)] = 4,
+    timeout: Annotated[float, typer.Option(help="Seconds without an answer before a retry.")] = 60.0,
+    retries: Annotated[int, typer.Option(help="Retries after a failure, with growing pauses.", min=0)] = 5,
+    max_tokens: Annotated[int, typer.Option(help="Most tokens of an answer.", min=1)] = 300,
+    price_in: Annotated[Optional[float], typer.Option(help="Price of a million prompt tokens.")] = None,  # noqa: UP045
+    price_out: Annotated[Optional[float], typer.Option(help="Price of a million completion tokens.")] = None,  # noqa: UP045
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show the first question and the number of tokens; send nothing.")
+    ] = (False),
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     r"""Let a language model compare two systems' replies, pair by pair, in both orders.

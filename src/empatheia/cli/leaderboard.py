@@ -12,7 +12,7 @@ from empatheia.cli.output import show
 
 def leaderboard(
     results: Annotated[
-        Path, typer.Option(help="Folder of run records; where there is none, those that came with empatheia.")
+        Path, typer.Option(help="Folder of run records; if there is none, those installed with empatheia.")
     ] = Path("results"),
     runs: Annotated[
         Optional[Path],  # noqa: UP045
@@ -20,7 +20,7 @@ def leaderboard(
     ] = None,
     replies: Annotated[
         Optional[list[Path]],  # noqa: UP045
-        typer.Option(help="A file of replies as `empatheia score` reads it; can be repeated."),
+        typer.Option(help="A file of replies, in any format of `empatheia score`; can be repeated."),
     ] = None,
     out: Annotated[Path, typer.Option(help="The HTML file.")] = Path("leaderboard.html"),
 ) -> None:

@@ -13,16 +13,18 @@ NEEDS = "empatheia mcp needs the extra 'mcp': pip install 'empatheia[mcp]'"
 
 
 def mcp(
-    http: Annotated[bool, typer.Option("--http", help="Over HTTP at /mcp, in place of stdin and stdout.")] = False,
+    http: Annotated[bool, typer.Option("--http", help="Over HTTP at /mcp instead of stdin and stdout.")] = False,
     host: Annotated[str, typer.Option(help="With --http: address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="With --http: port; 0 = any that is free.", min=0, max=65535)] = 8322,
     model: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Option(metavar="PLACE", help="Who replies: a folder, run, system or listener.yaml, not five steps."),
+        typer.Option(
+            metavar="PLACE", help="Model that replies: a folder, run, system or listener.yaml, instead of five steps."
+        ),
     ] = None,
     api_key_env: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Option(metavar="NAME", help="With --http: ask for one of the keys in this environment variable."),
+        typer.Option(metavar="NAME", help="With --http: require one of the keys in this environment variable."),
     ] = None,
     no_care: NoCareOption = False,
     country: CountryOption = None,

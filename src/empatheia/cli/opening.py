@@ -20,11 +20,11 @@ LANGUAGE_MODEL = "language_model"
 
 ModelOption = Annotated[
     Optional[str],  # noqa: UP045
-    typer.Option(help="Answer by this model alone, by name or folder. Without it: five steps on the bundled one."),
+    typer.Option(help="Answer with this model only, by name or folder. Without it: five steps on the bundled model."),
 ]
 SystemOption = Annotated[
     Optional[str],  # noqa: UP045
-    typer.Option(metavar="NAME", help="Answer by the best checkpoint of this system; see 'empatheia models list'."),
+    typer.Option(metavar="NAME", help="Answer with the best checkpoint of this system; see 'empatheia models list'."),
 ]
 RunsOption = Annotated[
     Optional[Path],  # noqa: UP045
@@ -46,11 +46,11 @@ FolderOption = Annotated[
 ]
 ConditionOption = Annotated[
     Optional[str],  # noqa: UP045
-    typer.Option(metavar="PARTS", help="Tell the language model our analysis: emotion, causes, intent, all or none."),
+    typer.Option(metavar="PARTS", help="Add our analysis to the prompt: emotion, causes, intent, all or none."),
 ]
 KeyOption = Annotated[str, typer.Option(help="Environment variable that holds the endpoint's key.")]
-PriceInOption = Annotated[Optional[float], typer.Option(help="Of a million prompt tokens.")]  # noqa: UP045
-PriceOutOption = Annotated[Optional[float], typer.Option(help="Of a million completion tokens.")]  # noqa: UP045
+PriceInOption = Annotated[Optional[float], typer.Option(help="Price of a million prompt tokens.")]  # noqa: UP045
+PriceOutOption = Annotated[Optional[float], typer.Option(help="Price of a million completion tokens.")]  # noqa: UP045
 
 
 def check_who(

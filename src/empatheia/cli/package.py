@@ -13,7 +13,7 @@ from empatheia.cli.output import show
 def package(
     run: Annotated[Path, typer.Argument(help="Finished run folder of a responder, a language model or a perception.")],
     target: Annotated[Path, typer.Argument(help="New model folder.")],
-    name: Annotated[str, typer.Option(help="What the model calls itself.")] = "empatheia-model",
+    name: Annotated[str, typer.Option(help="Name of the model.")] = "empatheia-model",
     description: Annotated[str, typer.Option(help="First paragraph of the model card.")] = "",
     half: Annotated[bool, typer.Option(help="Store the weights as float16.")] = True,
 ) -> None:

@@ -15,7 +15,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings=HELP_FLAGS,
     no_args_is_help=True,
-    help="Train a queue of recipes in order; a stopped one goes on.",
+    help="Train a queue of recipes in order; a stopped one continues.",
 )
 FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="Queue, such as recipes/queue.yaml.")]
 ResultsOption = Annotated[Path, typer.Option(help="Folder of kept run records.")]
@@ -26,13 +26,13 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print the runs as JSON
 @app.command("run")
 def run(
     file: FileArgument,
-    budget: Annotated[Optional[float], typer.Option(help="Stop after so many minutes; call again to go on.")] = None,  # noqa: UP045
+    budget: Annotated[Optional[float], typer.Option(help="Stop after so many minutes; repeat to continue.")] = None,  # noqa: UP045
     results: ResultsOption = Path("results"),
     out: OutOption = Path("runs"),
     threads: Annotated[Optional[int], typer.Option(min=1, help="Processor threads. [default: all]")] = None,  # noqa: UP045
     quiet: Annotated[bool, typer.Option(help="No progress bars.")] = False,
 ) -> None:
-    r"""Train what is not done, in order, and keep each record.
+    r"""Train the unfinished runs in order, and keep each record.
 
     \b
     empatheia queue run recipes/queue.yaml --budget 120
@@ -69,7 +69,7 @@ def status(
     out: OutOption = Path("runs"),
     as_json: JsonOption = False,
 ) -> None:
-    """Say what is done, what is begun, what waits, and how many hours are left.
+    """Show which runs are done, started or waiting, and how many hours are left.
 
     Example: empatheia queue status recipes/queue.yaml
     """

@@ -26,15 +26,13 @@ def reproduce(
         typer.Argument(help="Tables such as gao2021/2, or papers such as reccon; without any, all are listed."),
     ] = None,
     results: Annotated[
-        Path, typer.Option(help="Folder of kept run records, beside those that came with empatheia if not given.")
+        Path, typer.Option(help="Folder of run records; by default also those installed with empatheia.")
     ] = RESULTS,
     runs: Annotated[
         Optional[list[Path]],  # noqa: UP045
         typer.Option(help="Also this run folder, or all runs below it; can be repeated."),
     ] = None,
-    size: Annotated[
-        str, typer.Option(help="smoke, row, cpu or full: the size of the runs that are called missing.")
-    ] = "cpu",
+    size: Annotated[str, typer.Option(help="smoke, row, cpu or full: size of the missing runs to list.")] = "cpu",
     out: Annotated[
         Optional[Path],  # noqa: UP045
         typer.Option(help="Also write the reports into this folder: NAME.md and NAME.html."),
@@ -42,15 +40,17 @@ def reproduce(
     plots: Annotated[
         bool, typer.Option("--plots", help="With --out: also the training curves of the runs, as pictures.")
     ] = False,
-    train: Annotated[bool, typer.Option("--train", help="First make the missing runs; call again to go on.")] = False,
+    train: Annotated[
+        bool, typer.Option("--train", help="First train the missing runs; repeat the command to continue.")
+    ] = False,
     budget: Annotated[Optional[float], typer.Option(help="With --train: stop after so many minutes.")] = None,  # noqa: UP045
     run_out: Annotated[Path, typer.Option(help="With --train: parent of the run folders.")] = Path("runs"),
     as_json: Annotated[bool, _AS_JSON] = False,
 ) -> None:
-    r"""Set a published table beside our runs: value, interval, printed value, difference, verdict, known reasons.
+    r"""Compare a published table with our runs: value, interval, printed value, difference, verdict, known reasons.
 
-    Prints a short form; --out also writes the whole report, as Markdown and as one HTML file. Runs that are missing
-    are named, with the command that makes each.
+    Prints a short form; --out also writes the full report, as Markdown and as one HTML file. Missing runs are listed
+    with their commands.
 
     \b
     empatheia reproduce

@@ -54,10 +54,13 @@ def respond(
     texts: Annotated[list[str], typer.Argument(metavar="TEXT...|-", help="Turns, speaker first; '-' reads lines.")],
     as_json: Annotated[bool, typer.Option("--json", help="Reply and analysis as one JSON object.")] = False,
     strategy: Annotated[str, typer.Option(help="greedy, beam or sample.")] = "greedy",
-    seed: Annotated[int, typer.Option(help="Of sampling.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of sampling.")] = 0,
     show: Annotated[Shown, typer.Option(help="analysis: also emotions and causes.")] = Shown.reply,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Tell why: emotion, words, intent, candidates. Always in five steps.")
+        bool,
+        typer.Option(
+            "--explain", help="Explain the reply: emotion, words, intent, candidates. Always uses five steps."
+        ),
     ] = False,
     focus: FocusOption = None,
     listener_file: ListenerOption = None,
@@ -92,12 +95,11 @@ def respond(
     Several TEXTs are the turns of one conversation: speaker, listener, speaker ... The last must be the
     speaker's.
 
-    Without --model or --system, and with --focus or --explain, the reply comes of five steps: candidates are
-    written greedily and by a beam, plain and focused, and ranked. --strategy makes it one way of writing; the other
-    options change both.
+    Without --model or --system, and with --focus or --explain, five steps make the reply: candidates are written
+    greedily and by beam search, plain and focused, and ranked. --strategy leaves one way of writing; the other options
+    change both.
 
-    A text that tells of danger gets a reply built from parts and help lines in place of the model's; see
-    'empatheia care --help'.
+    A text about danger gets a composed reply with help lines instead of the model's; see 'empatheia care --help'.
 
     \b
     empatheia respond "I finally got the job!"

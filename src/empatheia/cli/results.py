@@ -160,7 +160,7 @@ class ResultFile:
         """After a failure: keeps the rows there are and says where; a file without rows goes."""
         if self.n_done or self.partial.stat().st_size:
             if not self.resume:
-                say(f"what was done is kept in {self.partial}; the same command with --resume goes on with it")
+                say(f"finished rows are kept in {self.partial}; repeat the command with --resume to continue")
         elif not self.resume:
             self.partial.unlink(missing_ok=True)
             self.models.unlink(missing_ok=True)

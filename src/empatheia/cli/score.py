@@ -21,31 +21,34 @@ _SHOWN_LINES = 8
 def score(
     file: Annotated[Optional[Path], typer.Argument(help="File of replies and references; or --hyp and --ref.")] = None,  # noqa: UP045
     format: Annotated[
-        str, typer.Option(help="moel, mime, empdg, kemp, cem, jsonl, csv, or auto: tell it from the file.")
+        str, typer.Option(help="moel, mime, empdg, kemp, cem, jsonl, csv, or auto: recognise it.")
     ] = "auto",
     system: Annotated[
         Optional[list[str]],  # noqa: UP045
         typer.Option(help="Only this system of the file; can be repeated. Default: all."),
     ] = None,
     hyp: Annotated[Optional[Path], typer.Option(help="Text file, one reply a line.")] = None,  # noqa: UP045
-    ref: Annotated[Optional[Path], typer.Option(help="Text file, the gold reply of the same line.")] = None,  # noqa: UP045
+    ref: Annotated[Optional[Path], typer.Option(help="Text file, one gold reply a line, in the same order.")] = None,  # noqa: UP045
     context: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option(help="Text file, the turns before it: a JSON list, or tabs between turns."),
+        typer.Option(help="Text file, one context a line: a JSON list of turns, or tabs between turns."),
     ] = None,
     profile: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Option(help="Variants of a paper: gao2021, imagine, meed2, rashkin2018, kim2021, moel, mime, ..."),
+        typer.Option(
+            help="Numbers as defined by a paper: gao2021, imagine, meed2, rashkin2018, kim2021, moel, mime, ..."
+        ),
     ] = None,
     metrics: Annotated[Optional[str], typer.Option(help="Metrics by name, comma-separated.")] = None,  # noqa: UP045
     words: Annotated[
-        str, typer.Option(help="What cuts words without a profile: space, nltk, nltk-cased, family, rashkin.")
+        str,
+        typer.Option(help="How text is split into words without a profile: space, nltk, nltk-cased, family, rashkin."),
     ] = "space",
     bootstrap: Annotated[
         int, typer.Option(help="Resamples for the 95 % intervals; 0 for none.", min=0, max=1_000_000)
     ] = 1000,
     as_released: Annotated[
-        bool, typer.Option("--as-released", help="Cut labels off as EmpDG's, KEMP's and CEM's scripts do.")
+        bool, typer.Option("--as-released", help="Strip labels as EmpDG's, KEMP's and CEM's scripts do.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:

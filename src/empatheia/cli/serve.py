@@ -15,30 +15,37 @@ NEEDS = "empatheia serve needs the extra 'serve': pip install 'empatheia[serve]'
 
 
 def serve(
-    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 = every one of this machine.")] = "127.0.0.1",
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; 0.0.0.0 = all addresses of this machine.")
+    ] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port; 0 = any that is free.", min=0, max=65535)] = 8321,
     model: Annotated[
         Optional[list[str]],  # noqa: UP045
-        typer.Option(metavar="PLACE", help="Serve this, too: a folder, run, system or listener.yaml. Repeatable."),
+        typer.Option(metavar="PLACE", help="Also serve this: a folder, run, system or listener.yaml. Repeatable."),
     ] = None,
     default: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Option(metavar="NAME", help="Who answers where a request names nobody. Without it: five steps."),
+        typer.Option(metavar="NAME", help="Default model, for requests that name none [default: five steps]."),
     ] = None,
-    runs: Annotated[str, typer.Option(metavar="DIR", help="Where systems named with --model are looked for.")] = "runs",
+    runs: Annotated[
+        str, typer.Option(metavar="DIR", help="Run folders to look for systems given by --model.")
+    ] = "runs",
     jobs: Annotated[
         Optional[str],  # noqa: UP045
         typer.Option(
             metavar="DIR",
-            help="Where analyses in the background are kept, to go on after a kill; else deleted at the end.",
+            help="Folder of background analyses, so that they continue after a kill; without it they are "
+            "deleted at the end.",
         ),
     ] = None,
     workers: Annotated[int, typer.Option(help="Processes, each with its own models.", min=1, max=64)] = 1,
-    queue: Annotated[int, typer.Option(help="Requests that may wait in each; more get 429.", min=1)] = 64,
-    batch: Annotated[int, typer.Option(help="Most conversations computed together; 1 = each alone.", min=1)] = 32,
+    queue: Annotated[int, typer.Option(help="Requests that may wait in each process; more get 429.", min=1)] = 64,
+    batch: Annotated[int, typer.Option(help="Conversations in a batch, at most; 1 = no batches.", min=1)] = 32,
     upstream: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Option(metavar="URL", help="Answer by a language model there, told what was perceived."),
+        typer.Option(
+            metavar="URL", help="Answer with a language model at this address; our analysis goes into its prompt."
+        ),
     ] = None,
     llm: Annotated[
         Optional[str],  # noqa: UP045
@@ -47,34 +54,39 @@ def serve(
     key_env: Annotated[
         str, typer.Option(help="Environment variable with the upstream model's key.")
     ] = "EMPATHEIA_API_KEY",
-    timeout: Annotated[float, typer.Option(help="Seconds to wait for a word of the upstream model.", min=0.1)] = 60.0,
-    fallback: Annotated[bool, typer.Option("--fallback", help="Answer by five steps where it does not.")] = False,
+    timeout: Annotated[float, typer.Option(help="Seconds to wait for output of the upstream model.", min=0.1)] = 60.0,
+    fallback: Annotated[
+        bool, typer.Option("--fallback", help="Answer with five steps if the upstream model fails.")
+    ] = False,
     api_key_env: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Option(metavar="NAME", help="Ask for one of the keys in this environment variable (commas between)."),
+        typer.Option(
+            metavar="NAME", help="Require one of the keys in this environment variable (separated by commas)."
+        ),
     ] = None,
     cors: Annotated[
         Optional[list[str]],  # noqa: UP045
-        typer.Option(metavar="ORIGIN", help="Pages of this origin may ask, e.g. https://example.org. Repeatable."),
+        typer.Option(metavar="ORIGIN", help="Allow pages of this origin, e.g. https://example.org. Repeatable."),
     ] = None,
     allowed_host: Annotated[
         Optional[list[str]],  # noqa: UP045
-        typer.Option(metavar="NAME", help="Host name it is reached by. Repeatable. On a loopback address: its names."),
+        typer.Option(metavar="NAME", help="Accepted host name. Repeatable. [default on a loopback address: its names]"),
     ] = None,
-    root_path: Annotated[str, typer.Option(help="What a proxy in front cuts off, e.g. /empatheia.")] = "",
+    root_path: Annotated[str, typer.Option(help="Path that a proxy in front strips, e.g. /empatheia.")] = "",
     no_care: NoCareOption = False,
     country: CountryOption = None,
     resources: ResourcesOption = None,
-    log_text: Annotated[bool, typer.Option("--log-text", help="Log what is said; without it no text is.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Log faults only, not every request.")] = False,
+    log_text: Annotated[bool, typer.Option("--log-text", help="Also log texts; by default no text is logged.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Log only errors, not every request.")] = False,
     page: Annotated[bool, typer.Option("--page/--no-page", help="Whether there are pages at / and /analyze.")] = True,
     opens: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
 ) -> None:
     r"""Answer over HTTP.
 
-    POST /v1/chat/completions and /v1/responses speak OpenAI's protocol, plain and streamed; beside the answer stands
-    what was perceived. /v1/analyze, /v1/rank and /v1/score analyse. See docs/howto/serve.md. Ctrl-C answers what was
-    asked, then ends. Every answer, the upstream model's too, goes through the check of 'empatheia care --help'.
+    POST /v1/chat/completions and /v1/responses speak OpenAI's protocol, plain and streamed; the answer also holds
+    what was perceived. /v1/analyze, /v1/rank and /v1/score analyse. See docs/howto/serve.md. After
+    Ctrl-C the server finishes open requests and exits. Every answer, the upstream model's too, passes the check of
+    'empatheia care --help'.
 
     \b
     empatheia serve --open

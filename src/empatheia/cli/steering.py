@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 FocusOption = Annotated[
     Optional[str],  # noqa: UP045
     typer.Option(
-        metavar="WORDS|auto|off", help="Words of the last turn the reply must be about, with commas; auto = find them."
+        metavar="WORDS|auto|off",
+        help="Words of the last turn that the reply must be about, separated by commas; auto = find them.",
     ),
 ]
 ListenerOption = Annotated[
@@ -84,7 +85,7 @@ def in_five_steps(
     settings: dict[str, Any] = check_overrides(overrides, {"name": listener.name})
     if "responders" in settings.get("express", {}):
         raise ConfigError(
-            f"{listener.name} is named to answer; leave --set express.responders out, or --model, --system."
+            f"{listener.name} was chosen to answer; leave out --set express.responders, or --model and --system."
         )
     if isinstance(listener, LanguageListener):
         shown = (listener.shown or SHOWN) if condition is None else parse_shown(condition)
@@ -126,7 +127,7 @@ def steer(
     if command == "/why":
         if conversation.last is None or conversation.last.explanation is None:
             if conversation.dialogue.turns:
-                say("the last reply was not given in five steps, so there is no telling why; the next one will be.")
+                say("the last reply did not use five steps, so it cannot be explained; the next one will.")
             else:
                 say("there is no reply to explain yet; say something first.")
         else:

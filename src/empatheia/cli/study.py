@@ -48,7 +48,7 @@ def init(
         bool, typer.Option("--allow-missing", help="Leave out items that a system did not answer.")
     ] = False,
     data: Annotated[Optional[Path], typer.Option(help="Folder of corpora, for contexts of runs.")] = None,  # noqa: UP045
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be made, and make nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be made; make nothing.")] = False,
 ) -> None:
     r"""Make a study: read replies, compose HITs, write the store.
 
@@ -135,7 +135,7 @@ def status(
 @app.command("export")
 def export(
     store: StoreArgument,
-    out: Annotated[Path, typer.Option(help="Folder to write into; made if it is not there.")],
+    out: Annotated[Path, typer.Option(help="Folder to write into; created if missing.")],
     form: Annotated[str, typer.Option("--format", help="csv, jsonl, parquet or empathetic_dialogues.")] = "csv",
     incomplete: Annotated[bool, typer.Option("--incomplete", help="Unfinished conversations, too.")] = False,
 ) -> None:
@@ -193,7 +193,7 @@ def report(
 
 @app.command("close")
 def close(store: StoreArgument) -> None:
-    """Give out no more HITs; those that are open may still be sent.
+    """Stop giving out HITs; open ones may still be sent.
 
     Example: empatheia study close s.db
     """
@@ -216,11 +216,11 @@ def backup(store: StoreArgument, out: Annotated[Path, typer.Option(help="File to
 def invite(
     store: StoreArgument,
     n: Annotated[int, typer.Option("-n", "--number", help="How many links.", min=1, max=10_000)] = 1,
-    first: Annotated[int, typer.Option(help="Number of the first; each number is a person.", min=1)] = 1,
-    days: Annotated[float, typer.Option(help="For how long they work.")] = 30,
+    first: Annotated[int, typer.Option(help="Number of the first link; each number is one person.", min=1)] = 1,
+    days: Annotated[float, typer.Option(help="Days until the links expire.")] = 30,
     base: Annotated[str, typer.Option(help="Address of the server.")] = "http://127.0.0.1:8000",
 ) -> None:
-    """Print invitation links, one a person, for studies without a crowd platform.
+    """Print invitation links, one for each person, for studies without a crowd platform.
 
     Example: empatheia study invite s.db -n 20 --base https://study.example.org
     """
@@ -240,7 +240,9 @@ def judge(
         typer.Option(help="OpenAI-compatible endpoint. [default: EMPATHEIA_BASE_URL]"),
     ] = None,
     key_env: Annotated[str, typer.Option(help="Environment variable that holds the key.")] = "EMPATHEIA_API_KEY",
-    out: Annotated[Path, typer.Option(help="Folder of answers; what is in it is not asked again.")] = Path("judged"),
+    out: Annotated[Path, typer.Option(help="Folder of answers; questions answered there are not asked again.")] = Path(
+        "judged"
+    ),
 ) -> None:
     """Let a language model rate the same pairs, as a marked rater beside people, never among them.
 
@@ -261,18 +263,18 @@ def judge(
 def plan(
     shares: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Option(help="Two shares to tell apart, e.g. 0.32,0.35: replies rated good."),
+        typer.Option(help="Two shares to distinguish, e.g. 0.32,0.35: replies rated good."),
     ] = None,
     difference: Annotated[Optional[float], typer.Option(help="Difference of means on a scale, in points.")] = None,  # noqa: UP045
-    deviation: Annotated[float, typer.Option(help="Of single ratings on the scale.")] = 1.3,
+    deviation: Annotated[float, typer.Option(help="Standard deviation of single ratings on the scale.")] = 1.3,
     prefer: Annotated[
         Optional[float],  # noqa: UP045
         typer.Option(help="Share of choices for the better system of a pair, e.g. 0.6."),
     ] = None,
-    ties: Annotated[float, typer.Option(help="Share of judgements of a pair without a choice.")] = 0.3,
-    raters: Annotated[int, typer.Option(help="People a dialogue.", min=1)] = 4,
-    correlation: Annotated[float, typer.Option(help="Of ratings within a dialogue.")] = 0.3,
-    power: Annotated[float, typer.Option(help="Wanted chance to find the difference.")] = 0.8,
+    ties: Annotated[float, typer.Option(help="Share of judgements without a choice (ties).")] = 0.3,
+    raters: Annotated[int, typer.Option(help="Raters for each dialogue.", min=1)] = 4,
+    correlation: Annotated[float, typer.Option(help="Correlation of ratings within a dialogue.")] = 0.3,
+    power: Annotated[float, typer.Option(help="Power: probability of finding the difference.")] = 0.8,
     alpha: Annotated[float, typer.Option(help="Level of the two-sided test.")] = 0.05,
     comparisons: Annotated[int, typer.Option(help="Pairs of systems.", min=1)] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
@@ -315,10 +317,10 @@ def plan(
 def simulate(
     store: StoreArgument,
     raters: Annotated[str, typer.Option(help="Kinds and numbers: honest=8,random=1; see the docs.")] = "honest=8",
-    hits: Annotated[int, typer.Option(help="HITs each at most.", min=1)] = 50,
-    seed: Annotated[int, typer.Option(help="Of their dice.")] = 0,
+    hits: Annotated[int, typer.Option(help="HITs of each worker, at most.", min=1)] = 50,
+    seed: Annotated[int, typer.Option(help="Seed of the simulation.")] = 0,
 ) -> None:
-    """Let made-up workers go through a study, to see its report before people come. Never mix them with people.
+    """Let simulated workers go through a study, to see its report before people come. Never mix them with people.
 
     Example: empatheia study simulate trial.db --raters honest=8,random=1,okay=1
     """
@@ -350,7 +352,7 @@ def serve(
         Optional[list[str]],  # noqa: UP045
         typer.Option("--allowed-host", help="Host name that is accepted; several times. None = any."),
     ] = None,
-    root_path: Annotated[str, typer.Option(help="What a proxy in front cuts off.")] = "",
+    root_path: Annotated[str, typer.Option(help="Path that a proxy in front strips.")] = "",
 ) -> None:
     """Serve the pages of a study.
 

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 def train(
     recipes: Annotated[
         list[Path],
-        typer.Argument(help="Recipe files, or names of those that come with empatheia; run in this order."),
+        typer.Argument(help="Recipe files, or names of recipes that come with empatheia; run in this order."),
     ],
     size: Annotated[
         str | None, typer.Option(help="smoke, row, cpu or full. [default: the recipe's, else full]")
     ] = None,
-    budget: Annotated[Optional[float], typer.Option(help="Stop after so many minutes; call again to go on.")] = None,  # noqa: UP045
+    budget: Annotated[Optional[float], typer.Option(help="Stop after so many minutes; repeat to continue.")] = None,  # noqa: UP045
     out: Annotated[Path, typer.Option(help="Parent of the run folders.")] = Path("runs"),
     seed: Annotated[Optional[list[int]], typer.Option(help="Seed; repeat for several runs of each recipe.")] = None,  # noqa: UP045
     set_: Annotated[Optional[list[str]], typer.Option("--set", help="Override, e.g. model.dropout=0.2.")] = None,  # noqa: UP045
@@ -31,7 +31,7 @@ def train(
     quiet: Annotated[bool, typer.Option(help="No progress bars.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the statuses as JSON.")] = False,
 ) -> None:
-    """Train recipes; a run that was stopped or killed goes on where it was.
+    """Train recipes; a run that was stopped or killed continues where it stopped.
 
     Example: empatheia train gao2021/soft --size smoke
     """

@@ -445,7 +445,7 @@ def recipes_root() -> Path:
         if place.is_dir():
             return place
     raise MissingResourceError(
-        "this installation has no recipes. Install the package anew: pip install --upgrade empatheia"
+        "this installation has no recipes. Reinstall the package: pip install --upgrade empatheia"
     )
 
 

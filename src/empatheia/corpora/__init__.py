@@ -1,12 +1,19 @@
 """Corpora: one file a data set, each giving :class:`~empatheia.dialogue.Dialogue` records.
 
 ``CORPORA.get(name)`` is that corpus's ``load(split, root=None, strict=False)``, which returns a
-``LoadedCorpus``; listing names imports none of them.
+``LoadedCorpus``; listing names imports none of them. What else is known of a corpus (splits, a file that shows it is
+there, licence) its module says in ``FACTS``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+
+from empatheia.corpora.facts import CorpusFacts
 from empatheia.registry import Registry
+from empatheia.resources import corpus_roots
 
 CORPORA = Registry(
     "corpora",
@@ -39,35 +46,34 @@ CORPORA = Registry(
 )
 """Name to loader; other packages add theirs through the entry-point group ``empatheia.corpora``."""
 
-CORPORA_FILES = {
-    "empathetic_dialogues": "empatheticdialogues/train.csv",
-    "recec": "recec/test_with_cause.jsonl",
-    "reccon": "reccon/dailydialog_train.json",
-    "edos": "edos/1_mturk_groundtruth_labels_9K.csv",
-    "empathetic_intents": "empathetic_intents/train_data/train.txt",
-    "epitome": "epitome/interpretations-reddit.csv",
-    "emocause": "emocause/test.json",
-    "dailydialog": "dailydialog/train_partial.jsonl",
-    "curated": "curated/corpus.json",
-    "own": "own/train.jsonl",
-}
-"""A file that shows a corpus is there; the others are ``dialogue_corpora/<name>.jsonl``."""
 
-_OFFICIAL_SPLITS = {
-    "empathetic_dialogues": ("train", "valid", "test"),
-    "everyday": ("train", "valid", "test"),
-    "curated": ("train", "valid", "test"),
-    "own": ("train", "valid", "test"),
-    "sample": ("train", "valid", "test"),
-    "reccon": ("train", "valid", "test"),
-    "dailydialog": ("train", "valid", "test"),
-    "empathetic_intents": ("train", "valid", "test"),
-    "epitome": ("train", "valid", "test"),
-    "recec": ("valid", "test"),
-    "emocause": ("valid", "test"),
-}
+def facts_of(name: str) -> CorpusFacts:
+    """What a corpus's module says of it in ``FACTS``, which is a mapping by name where one module has several corpora.
+
+    Raises:
+        ConfigError: No corpus of this name is registered.
+    """
+    module = import_module(CORPORA.target(name).partition(":")[0])
+    found = getattr(module, "FACTS", None)
+    if isinstance(found, Mapping):
+        found = found.get(name)
+    return found if isinstance(found, CorpusFacts) else CorpusFacts(splits=("all",))
 
 
 def splits_of(name: str) -> tuple[str, ...]:
     """Splits that make up a corpus: its official ones, or ``all`` where they play no part here."""
-    return _OFFICIAL_SPLITS.get(name, ("all",))
+    return facts_of(name).splits
+
+
+def place_of(name: str) -> Path | None:
+    """Where a corpus is: the file that shows it, the corpus's own module where it comes with a package; None: not here.
+
+    Raises:
+        ConfigError: No corpus of this name is registered.
+    """
+    file = facts_of(name).file
+    if file is None:
+        module = import_module(CORPORA.target(name).partition(":")[0])
+        return Path(str(module.__file__))
+    places = (root / f"{file}{end}" for root in corpus_roots() for end in ("", ".gz"))
+    return next((place for place in places if place.is_file()), None)

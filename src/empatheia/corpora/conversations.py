@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from empatheia.corpora.licences import LICENCES, Licence
+from empatheia.corpora.facts import CorpusFacts, Licence
+from empatheia.corpora.licences import LICENCES
 from empatheia.corpora.loading import LoadedCorpus, Problem, numbered_lines, report
 from empatheia.dialogue import ROLES, Dialogue, Role, Turn
 from empatheia.errors import ConfigError, DataError
@@ -43,6 +44,111 @@ EXPECTED: dict[str, int] = {
 """Number of dialogues in the copies this project was developed on."""
 NAMES = tuple(EXPECTED)
 """Registered names."""
+
+FACTS: dict[str, CorpusFacts] = {
+    "dailydialog": CorpusFacts(
+        file="dailydialog/train_partial.jsonl",
+        licence=Licence(
+            "CC BY-NC-SA 4.0",
+            True,
+            "Non-commercial; share-alike, which the card must say. Only the training part.",
+            "Li et al. 2017, yanran.li/dailydialog",
+            share_alike=True,
+        ),
+    ),
+    "esconv_partial": CorpusFacts(
+        splits=("all",),
+        file="dialogue_corpora/esconv_partial.jsonl",
+        licence=Licence("CC BY-NC 4.0", True, "Non-commercial like the weights.", "Liu et al. 2021"),
+    ),
+    "commonsense_dialogues_valid_test": CorpusFacts(
+        splits=("all",),
+        file="dialogue_corpora/commonsense_dialogues_valid_test.jsonl",
+        licence=Licence("CC BY-NC 4.0", True, "Non-commercial like the weights.", "Zhou et al. 2021, Amazon"),
+    ),
+    "topical_chat_test_partial": CorpusFacts(
+        splits=("all",),
+        file="dialogue_corpora/topical_chat_test_partial.jsonl",
+        licence=Licence(
+            "CDLA-Sharing 1.0",
+            True,
+            "Results of computation on the data are free of its terms.",
+            "Gopalakrishnan et al. 2019",
+        ),
+    ),
+    "public_domain_plays": CorpusFacts(
+        splits=("all",),
+        file="dialogue_corpora/public_domain_plays.jsonl",
+        licence=Licence("public domain", True, "No rights reserved.", "Project Gutenberg"),
+    ),
+    "dream": CorpusFacts(
+        splits=("all",),
+        file="dialogue_corpora/dream.jsonl",
+        licence=Licence("non-commercial research", True, "Non-commercial like the weights.", "Sun et al. 2019"),
+    ),
+    "meld": CorpusFacts(
+        splits=("all",),
+        file="dialogue_corpora/meld.jsonl",
+        licence=Licence(
+            "GPL-3.0 repository; text of a TV series",
+            False,
+            "The series' text is not the publisher's.",
+            "Poria et al. 2019",
+        ),
+    ),
+    "emorynlp": CorpusFacts(
+        splits=("all",),
+        file="dialogue_corpora/emorynlp.jsonl",
+        licence=Licence(
+            "GPL-3.0 repository; text of a TV series",
+            False,
+            "The series' text is not the publisher's.",
+            "Zahiri and Choi 2018",
+        ),
+    ),
+    "mutual": CorpusFacts(
+        splits=("all",),
+        file="dialogue_corpora/mutual.jsonl",
+        licence=Licence("none stated", False, "No licence, so no permission.", "Cui et al. 2020"),
+    ),
+    "opensubtitles_cleaned_sample": CorpusFacts(
+        splits=("all",),
+        file="dialogue_corpora/opensubtitles_cleaned_sample.jsonl",
+        licence=Licence(
+            "none stated; film subtitles", False, "No licence, so no permission.", "Lison and Tiedemann 2016, OPUS"
+        ),
+    ),
+    "changelog_podcasts": CorpusFacts(
+        splits=("all",),
+        file="dialogue_corpora/changelog_podcasts.jsonl",
+        licence=Licence(
+            "CC BY-SA 4.0", False, "Share-alike does not combine with non-commercial weights.", "Changelog Media", True
+        ),
+    ),
+    "schema_guided_dialogue_partial": CorpusFacts(
+        splits=("all",),
+        file="dialogue_corpora/schema_guided_dialogue_partial.jsonl",
+        licence=Licence(
+            "CC BY-SA 4.0",
+            False,
+            "Share-alike does not combine with non-commercial weights.",
+            "Rastogi et al. 2020",
+            True,
+        ),
+    ),
+    "switchboard_swda": CorpusFacts(
+        splits=("all",),
+        file="dialogue_corpora/switchboard_swda.jsonl",
+        licence=Licence(
+            "CC BY-NC-SA 3.0",
+            False,
+            "Share-alike without a later version's compatibility.",
+            "Stolcke et al. 2000",
+            True,
+        ),
+    ),
+}
+"""By registered name."""
 
 _DAILYDIALOG_FILES = {"train": "train_partial.jsonl", "valid": "validation.jsonl", "test": "test.jsonl"}
 _FIXED_ROLES: dict[str, Role] = {

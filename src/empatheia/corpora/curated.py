@@ -10,12 +10,22 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from empatheia.corpora.facts import CorpusFacts, Licence
 from empatheia.corpora.loading import LoadedCorpus, canonical_split
 from empatheia.dialogue import ROLES, Dialogue, Turn
 from empatheia.errors import DataError, MissingResourceError
 from empatheia.resources import corpus_roots
 
 NAME = "curated"
+FACTS = CorpusFacts(
+    file="curated/corpus.json",
+    licence=Licence(
+        "of the films or chats it was made from",
+        False,
+        "Whoever made it knows what it may be used for; OpenSubtitles asks for a link and states no licence.",
+        "empatheia curate",
+    ),
+)
 PARTS = ("edos", "os", "all")
 _COLUMNS = ("key", "turns", "labels")
 
@@ -83,4 +93,6 @@ def _rows(corpus: Path, parts: Sequence[str], split: str) -> Iterator[dict[str, 
                 yield from polars.read_parquet(path, columns=list(_COLUMNS)).iter_rows(named=True)
             except (polars.exceptions.PolarsError, OSError) as error:
                 said = " ".join(str(error).split())[:200]
-                raise DataError(f"{path}: no whole Parquet file of a curation ({said}). Resume the run.") from None
+                raise DataError(
+                    f"{path}: not a complete Parquet file of a curation ({said}). Resume the run."
+                ) from None

@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from empatheia.corpora.facts import CorpusFacts, Licence
 from empatheia.corpora.loading import LoadedCorpus, Problem, read_text, report
 from empatheia.dialogue import ROLES, Dialogue, Turn
 from empatheia.errors import DataError
@@ -21,6 +22,11 @@ from empatheia.taxonomy import canonical_emotion
 
 NAME = "edos"
 FOLDER = "edos"
+FACTS = CorpusFacts(
+    splits=("all",),
+    file="edos/1_mturk_groundtruth_labels_9K.csv",
+    licence=Licence("CC BY 4.0", True, "Attribution only.", "github.com/anuradha1992/EDOS"),
+)
 GET = "git clone https://github.com/anuradha1992/EDOS and put its four training CSV files there"
 
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from empatheia.corpora.facts import CorpusFacts, Licence
 from empatheia.corpora.loading import LoadedCorpus, Problem, canonical_split, read_text, report, sample_root
 from empatheia.dialogue import CauseAnnotation, Dialogue, Span, Turn
 from empatheia.errors import DataError
@@ -43,6 +44,16 @@ __all__ = [
 NAME = "emocause"
 FOLDER = "emocause"
 SPLITS = ("valid", "test")
+FACTS = CorpusFacts(
+    splits=SPLITS,
+    file="emocause/test.json",
+    licence=Licence(
+        "MIT repository; text CC BY-NC 4.0",
+        False,
+        "An evaluation set: nothing is trained on it.",
+        "Kim et al. 2021, github.com/skywalker023/focused-empathy",
+    ),
+)
 ARCHIVE_SHA256 = "f490361039a98ae13a028ae3c7117ae94165fdbf771eb75d6026b63ec9d12a11"
 """Of the published zip archive; the checksums of the files in it are not known."""
 GET = "the archive linked from github.com/skywalker023/focused-empathy, then put {valid,test}.json there"
@@ -246,7 +257,7 @@ def _refuse_shifted(place: Path, counts: Mapping[str, int], misses: Sequence[tup
     if shifts:
         shift, n = shifts.most_common(1)[0]
         told += f"; {n:,} of them would with {shift}"
-    raise DataError(f"{place}: {told}. Indices count the tokens of tokenized_situation from 0: mend the file.")
+    raise DataError(f"{place}: {told}. Indices count the tokens of tokenized_situation from 0: fix the file.")
 
 
 def _places(text: str, tokens: Sequence[str]) -> tuple[tuple[int, int], ...]:

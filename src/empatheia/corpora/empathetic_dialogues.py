@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from empatheia.corpora.facts import CorpusFacts, Licence
 from empatheia.corpora.loading import (
     LoadedCorpus,
     Problem,
@@ -31,6 +32,12 @@ __all__ = ["FOLDER", "NAME", "OFFICIAL", "SHA256", "SIZE", "URLS", "decode", "lo
 
 NAME = "empathetic_dialogues"
 FOLDER = "empatheticdialogues"
+FACTS = CorpusFacts(
+    file="empatheticdialogues/train.csv",
+    licence=Licence(
+        "CC BY-NC 4.0", True, "Non-commercial like the weights; the author is named.", "Rashkin et al. 2019, Meta"
+    ),
+)
 URLS = (
     "https://dl.fbaipublicfiles.com/parlai/empatheticdialogues/empatheticdialogues.tar.gz",
     "http://parl.ai/downloads/empatheticdialogues/empatheticdialogues.tar.gz",
@@ -125,7 +132,7 @@ def read(path: str | Path, split: str, strict: bool = False) -> LoadedCorpus:
             candidates[current.id, len(current.turns) - 1] = decode_candidates(fields[8])
     if not any(c.turns for c in conversations.values()):
         raise DataError(
-            f"{path}: no conversation in this file ({len(problems)} rows could not be used). Fetch it anew."
+            f"{path}: no conversation in this file ({len(problems)} rows could not be used). Fetch it again."
         )
     report(problems, strict)
     source = f"{NAME}/{split}"
@@ -149,7 +156,7 @@ def _add_row(fields: list[str], conversations: dict[str, _Conversation], last: s
         emotion = label if label in _KNOWN else canonical_emotion(label, EMOTIONS)
         current = conversations[id] = _Conversation(id, emotion, decode(fields[3]))
     elif id != last:
-        raise DataError(f"conversation {id!r} goes on after another one began")
+        raise DataError(f"conversation {id!r} continues after another one began")
     elif label != current.emotion and canonical_emotion(label, EMOTIONS) != current.emotion:
         raise DataError(f"context {label!r} differs from {current.emotion!r} in the same conversation {id!r}")
     if current.broken:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from empatheia.corpora.facts import CorpusFacts, Licence
 from empatheia.corpora.loading import (
     SPLITS,
     LoadedCorpus,
@@ -34,6 +35,15 @@ __all__ = ["EXPECTED", "FOLDER", "NAME", "IntentText", "load", "read_label_names
 
 NAME = "empathetic_intents"
 FOLDER = "empathetic_intents"
+FACTS = CorpusFacts(
+    file="empathetic_intents/train_data/train.txt",
+    licence=Licence(
+        "none stated; text CC BY-NC 4.0",
+        False,
+        "Labels without a licence; `empatheia train recipes/meed2/emotion_intent.yaml` makes the classifier anew.",
+        "Welivita and Pu 2020, github.com/anuradha1992/EmpatheticIntents",
+    ),
+)
 GET = "git clone https://github.com/anuradha1992/EmpatheticIntents and put its datasets/train_data folder there"
 SEPARATOR = " <SEP> "
 EXPECTED = {"train": (25_023, 19_533, 610), "valid": (3_544, 2_770, 86), "test": (3_225, 2_523, 78)}
@@ -190,7 +200,7 @@ def _lines(path: Path, split: str) -> tuple[list[IntentText], list[Problem]]:
     if not texts:
         first = f"; the first: {problems[0]}" if problems else ""
         raise DataError(
-            f"{path}: no example in this file ({len(problems)} lines could not be used{first}). Fetch it anew."
+            f"{path}: no example in this file ({len(problems)} lines could not be used{first}). Fetch it again."
         )
     return texts, problems
 

@@ -28,6 +28,7 @@ from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Literal
 
+from empatheia.corpora.facts import CorpusFacts, Licence
 from empatheia.corpora.loading import SPLITS, LoadedCorpus, Problem, canonical_split, is_sample, read_text, report
 from empatheia.dialogue import Dialogue, Span, Turn
 from empatheia.errors import DataError
@@ -37,6 +38,16 @@ from empatheia.taxonomy import MECHANISMS
 
 NAME = "epitome"
 FOLDER = "epitome"
+FACTS = CorpusFacts(
+    file="epitome/interpretations-reddit.csv",
+    licence=Licence(
+        "academic, non-commercial; attribution",
+        False,
+        "For academic research, to be passed on under a like licence; `empatheia train recipes/epitome/shared.yaml`"
+        " makes the model from one's own copy.",
+        "Sharma et al. 2020, github.com/behavioral-data/Empathy-Mental-Health",
+    ),
+)
 GET = "git clone https://github.com/behavioral-data/Empathy-Mental-Health and put dataset/*-reddit.csv there"
 FILES: dict[str, str] = {
     "emotional reaction": "emotional-reactions-reddit.csv",

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast, get_args
 
+from empatheia.corpora.facts import CorpusFacts, Licence
 from empatheia.corpora.loading import LoadedCorpus, Problem, canonical_split, numbered_lines, report
 from empatheia.dialogue import CauseAnnotation, Dialogue, Span
 from empatheia.errors import DataError
@@ -19,6 +20,7 @@ from empatheia.reading import Json, parse_json
 from empatheia.taxonomy import EMOTIONS, INTENTS
 
 NAME = "everyday"
+FACTS = CorpusFacts(licence=Licence("CC BY 4.0", True, "Written for this project; the project is named.", "bundled"))
 ANNOTATOR = "everyday/written"
 Name = TypeVar("Name", bound=str)
 Side = Literal["pleasant", "unpleasant", "mixed"]
@@ -141,7 +143,7 @@ def parse(record: Mapping[str, Json], id: str = "", source: str = NAME) -> Every
         DataError: A field is missing or has a value that is not accepted; says which.
     """
     if not isinstance(record, Mapping):
-        raise DataError(f"a {type(record).__name__} in place of an object")
+        raise DataError(f"a {type(record).__name__} instead of an object")
     turns = _turns(record)
     emotion, side = _one(record, "emotion", EMOTIONS), _one(record, "side", SIDES)
     acceptable = _texts(record, "acceptable")

@@ -115,7 +115,7 @@ def _number(path: Path, line: int, field: str, low: float, high: float) -> float
 
 def _finish(path: Path, kind: str, affect: dict[str, Affect]) -> Lexicon:
     if not affect:
-        raise DataError(f"{path}: no words in this {kind} lexicon. Fetch it anew, or name another file.")
+        raise DataError(f"{path}: no words in this {kind} lexicon. Fetch it again, or name another file.")
     return Lexicon(kind, frozenset(affect), affect)
 
 

@@ -20,6 +20,7 @@ from typing import Any
 
 from empatheia.config.recipe import read_yaml
 from empatheia.corpora import conversations
+from empatheia.corpora.facts import CorpusFacts, Licence
 from empatheia.corpora.loading import LoadedCorpus, canonical_split
 from empatheia.errors import DataError
 from empatheia.registry import nearest
@@ -27,6 +28,10 @@ from empatheia.resources import find_corpus_file
 from empatheia.taxonomy import EMOTIONS
 
 NAME = "own"
+FACTS = CorpusFacts(
+    file="own/train.jsonl",
+    licence=Licence("yours", False, "You know whose words they are and what they may be used for.", "you"),
+)
 LABELS = "labels.yaml"
 _GET = "write one JSON object a line, see docs/howto/own_data.md"
 _MOST_NAMED = 5
@@ -60,7 +65,7 @@ def _labels(path: Path) -> dict[str, str]:
     own = read_yaml(path) if path.is_file() else {}
     if wrong := {name: label for name, label in own.items() if label not in EMOTIONS}:
         listed = ", ".join(f"{name}: {label}" for name, label in list(wrong.items())[:_MOST_NAMED])
-        raise DataError(f"{path} maps to what is no emotion ({listed}); accepted: {', '.join(EMOTIONS)}.")
+        raise DataError(f"{path} maps to unknown emotions ({listed}); accepted: {', '.join(EMOTIONS)}.")
     return {name: name for name in EMOTIONS} | {str(name).casefold(): label for name, label in own.items()}
 
 

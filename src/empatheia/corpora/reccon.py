@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from empatheia.corpora.facts import CorpusFacts, Licence
 from empatheia.corpora.loading import (
     LoadedCorpus,
     Problem,
@@ -45,6 +46,16 @@ __all__ = [
 
 NAME = "reccon"
 FOLDER = "reccon"
+FACTS = CorpusFacts(
+    file="reccon/dailydialog_train.json",
+    licence=Licence(
+        "none stated; DailyDialog text CC BY-NC-SA 4.0",
+        True,
+        "Non-commercial; the card must name the share-alike text and that the annotation states no licence.",
+        "github.com/declare-lab/RECCON",
+        share_alike=True,
+    ),
+)
 ANNOTATOR = "reccon/gold"
 GET = "git clone https://github.com/declare-lab/RECCON and put data/original_annotation/*.json there"
 EXPECTED = {"train": (834, 8_206, 4_562), "valid": (47, 493, 200), "test": (225, 2_405, 1_099)}

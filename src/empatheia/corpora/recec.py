@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from empatheia.corpora.facts import CorpusFacts, Licence
 from empatheia.corpora.loading import (
     LoadedCorpus,
     Problem,
@@ -32,6 +33,16 @@ __all__ = ["EXPECTED", "FOLDER", "NAME", "last_speaker_turn", "load", "read", "s
 
 NAME = "recec"
 FOLDER = "recec"
+FACTS = CorpusFacts(
+    splits=("valid", "test"),
+    file="recec/test_with_cause.jsonl",
+    licence=Licence(
+        "none stated; text CC BY-NC 4.0",
+        False,
+        "Labels without a licence; the package makes its own with a RECCON annotator.",
+        "github.com/A-Rain/EmpDialogue_RecEC",
+    ),
+)
 ANNOTATOR = "recec/released"
 GET = "https://github.com/A-Rain/EmpDialogue_RecEC (its data/<split>_with_cause.json files)"
 EXPECTED = {"valid": (2_769, 12_074, 4_884), "test": (2_546, 10_969, 4_463)}
@@ -89,7 +100,7 @@ def read(path: str | Path, split: str, strict: bool = False, annotator: str = AN
     if not dialogues:
         first = f"; the first: {problems[0]}" if problems else ""
         raise DataError(
-            f"{path}: no conversation in this file ({len(problems)} lines could not be used{first}). Fetch it anew."
+            f"{path}: no conversation in this file ({len(problems)} lines could not be used{first}). Fetch it again."
         )
     report(problems, strict)
     return LoadedCorpus(NAME, split, path, tuple(dialogues.values()), tuple(annotations), tuple(problems))

@@ -226,7 +226,7 @@ def _read_parallel_lists(path: Path, text: str) -> ReplyFile:
         raise DataError(f"{path}: not an object of lists with 'ref' and at least one system.")
     for name, texts in lists.items():
         if not isinstance(texts, list) or not texts or not all(isinstance(text, str) for text in texts):
-            raise DataError(f"{path}: {name!r} is no list of strings with at least one.")
+            raise DataError(f"{path}: {name!r} is not a list of at least one string.")
         if len(texts) != len(lists["ref"]):
             raise DataError(f"{path}: {name!r} has {len(texts):,} replies, 'ref' has {len(lists['ref']):,}.")
     replies = {

@@ -147,9 +147,9 @@ def _by_system(row: Mapping[str, Any], given: Mapping[str, Any], fields: Mapping
             raise DataError(f"no reply: found {found}; accepted: one of {', '.join(COLUMNS['reply'])}, or replies.")
         return {_string(fields["system"], "system") or "reply": fields["reply"]}
     if fields["reply"] is not None:
-        raise DataError("a reply and the replies of several systems stand in one row; keep or rename one of them.")
+        raise DataError("a reply and the replies of several systems are in one row; keep or rename one of them.")
     if not isinstance(by_system, Mapping):
-        raise DataError("'replies' is no object of system and reply.")
+        raise DataError("'replies' is not an object of system and reply.")
     return by_system
 
 

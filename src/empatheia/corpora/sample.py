@@ -10,11 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from empatheia.corpora import empathetic_dialogues
+from empatheia.corpora.facts import CorpusFacts, Licence
 from empatheia.corpora.loading import LoadedCorpus, canonical_split, sample_root
 
 __all__ = ["NAME", "load", "root", "sample_root"]
 
 NAME = "sample"
+FACTS = CorpusFacts(licence=Licence("MIT", True, "Written for this package.", "bundled"))
 root = sample_root
 
 

@@ -85,7 +85,7 @@ def write_page(folder: Path, path: Path) -> Path:
     try:
         record = read_record(folder / RESULT_FILE)
     except FileNotFoundError:
-        raise DataError(f"{folder} is not finished. Go on with: empatheia curate resume {folder}") from None
+        raise DataError(f"{folder} is not finished. Continue with: empatheia curate resume {folder}") from None
     check_place(path)
     turns = Counter(
         min(len(row["turns"]), _MOST_TURNS) for _, _, file in corpus_files(folder) for row in rows_of(file, ["turns"])

@@ -149,7 +149,7 @@ class Curation:
         raise UnreadableFilesError(
             f"{n_bad:,} of {n_files:,} files could not be read ({n_bad / n_files:.1%}, read.most_unreadable allows"
             f" {most:.1%}), first {problems[0][0]}: {problems[0][1]}. {path} lists them."
-            f" Mend or remove them, or allow more: --set read.most_unreadable={-(-1000 * n_bad // n_files) / 1000}"
+            f" Fix or remove them, or allow more: --set read.most_unreadable={-(-1000 * n_bad // n_files) / 1000}"
         )
 
     def _unique(self, workers: Workers, found: Found, made: dict[str, list[dict[str, Any]]]) -> None:
@@ -393,5 +393,7 @@ def settings_of(folder: Path) -> CurationSettings:
     """
     path = folder / SETTINGS_FILE
     if not path.is_file():
-        raise DataError(f"{folder} is no folder of a curation (no {SETTINGS_FILE}). `empatheia curate run` makes one.")
+        raise DataError(
+            f"{folder} is not a folder of a curation (no {SETTINGS_FILE}). `empatheia curate run` makes one."
+        )
     return load_settings(path).model_copy(update={"out": str(folder)})

@@ -91,12 +91,12 @@ class TurnSegmenter:
         if facts.get("slots") != list(SLOTS) or weights is None or tuple(weights.shape) != (1 << BITS,):
             raise CheckpointError(
                 f"{folder} holds a segmenter of other features than this version reads."
-                f" Make it anew: empatheia curate train-segmenter --out {folder}"
+                f" Make it again: empatheia curate train-segmenter --out {folder}"
             )
         try:
             bias, slope, offset, threshold = (float(facts[name]) for name in ("bias", "slope", "offset", "threshold"))
         except (KeyError, TypeError, ValueError):
-            raise CheckpointError(f"{folder / _FACTS}: bias, slope, offset or threshold is no number.") from None
+            raise CheckpointError(f"{folder / _FACTS}: bias, slope, offset or threshold is not a number.") from None
         name = str(facts.get("name", folder.name))
         return cls(name, weights.astype(np.float32), bias, slope, offset, threshold, facts)
 

@@ -222,7 +222,7 @@ def train(
     cues, sentences = pairs_of(films), pairs_of(film.split() for film in films)
     both = joined(cues, sentences)
     if both.is_new.all() or not both.is_new.any():
-        raise DataError("every pair is of one kind, so there is nothing to learn; look at the speakers.")
+        raise DataError("every pair is of one kind, so there is nothing to learn; check the speakers.")
     more = pairs_of(extra, first_film=len(films))
     say(f"{len(cues):,} pairs of cues and {len(sentences):,} of sentences in {len(films)} films; {len(more):,} more")
     scores, chosen = _scores(both, more)

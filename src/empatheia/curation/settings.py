@@ -162,7 +162,7 @@ class CurationSettings(_Block):
     @classmethod
     def _plain(cls, value: str) -> str:
         if not _NAME.fullmatch(value):
-            raise ValueError(f"{value[:60]!r} is no plain name; accepted: letters, digits, - and _, one / inside")
+            raise ValueError(f"{value[:60]!r} is not a plain name; accepted: letters, digits, - and _, one / inside")
         return value
 
     @field_validator("memory")

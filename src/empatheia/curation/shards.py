@@ -152,7 +152,7 @@ def batches_of(path: Path, columns: Sequence[str] | None = None) -> Iterator[Rec
         yield from file.iter_batches(ROWS_AT_ONCE, columns=None if columns is None else list(columns))
     except (arrow.ArrowException, ValueError, EOFError) as error:
         said = " ".join(str(error).split())[:200]
-        raise UnreadableError(f"{path}: no whole Parquet file ({said}). Remove it and resume.") from None
+        raise UnreadableError(f"{path}: not a complete Parquet file ({said}). Remove it and resume.") from None
 
 
 def column_of(path: Path, name: str) -> np.ndarray:

@@ -101,7 +101,7 @@ class OnDask:
                 except CancelledError:
                     lost = f"no worker was left for {LOST_SECONDS} seconds" if has_none.is_set() else "it was lost"
                     raise DataError(
-                        f"the Dask scheduler does no more work: {lost}. `empatheia curate resume` goes on."
+                        f"the Dask scheduler stopped working: {lost}. `empatheia curate resume` continues."
                     ) from None
                 yield places[future.key], found
                 future.release()

@@ -72,7 +72,7 @@ def focus_scores(
         if len(given) != len(dialogues):
             raise DataError(f"{name!r} has {len(given)} entries for {len(dialogues)} contexts; one each.")
     if listener is not None and len(contrasts) != len(dialogues):
-        raise DataError(f"a listener with {len(contrasts)} contrasts for {len(dialogues)} contexts; one each.")
+        raise DataError(f"{len(contrasts)} contrasts for {len(dialogues)} contexts; give one for each.")
     table: dict[str, dict[str, Metric]] = {}
     for name, replies in rows.items():
         speaker = (speakers or {}).get(name)
@@ -137,7 +137,7 @@ def judge_replies(
         return Judged(plain)
     asked = [(d, c, r) for d, c, r in zip(dialogues, contrasts, replies, strict=True) if c is not None]
     if not asked:
-        raise DataError("no context has distractors; a listener has nothing to tell the contexts from.")
+        raise DataError("no context has distractors, so a listener cannot be measured.")
     first = asked[0][1]
     told = listener.tells(*map(list, zip(*asked, strict=True)), spoken_by=speaker)
     return Judged(plain, tuple(told), listener.name, first.kind, len(first.texts))

@@ -53,7 +53,7 @@ class MaskedDistractors(Distractors):
         name: str = "masked language model",
     ) -> None:
         if tokenizer.mask_token_id is None or not tokenizer.is_fast:
-            raise ConfigError("masked distractors: the tokenizer has no mask piece, or is no fast one; give another.")
+            raise ConfigError("masked distractors: the tokenizer has no mask piece, or is not a fast one; use another.")
         if not temperature > 0:
             raise ConfigError(f"masked distractors: temperature is {temperature}; accepted: above 0.")
         self.model, self.tokenizer = model.eval(), tokenizer

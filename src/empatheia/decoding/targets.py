@@ -336,7 +336,7 @@ def _checked(k: int | None) -> int | None:
 
 def _of_part(component: ExplainingComponent[Kind], part: str) -> ExplainingComponent[Kind]:
     if getattr(component, "part", None) != part:
-        raise ConfigError(f"targets: {type(component).__name__} is no component of part {part!r}; give one.")
+        raise ConfigError(f"targets: {type(component).__name__} is not a component of part {part!r}; give one.")
     return component
 
 

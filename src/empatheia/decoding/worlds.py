@@ -200,7 +200,7 @@ def check_readable(model: GeneratingModel[object], worlds: Worlds) -> None:
         return
     empty = (~mask.bool().any(-1)).nonzero().flatten().tolist()
     if empty:
-        raise DecodingError(f"the contexts of rows {empty} are empty: a decoder has nothing to go on from.")
+        raise DecodingError(f"the contexts of rows {empty} are empty: a decoder has nothing to continue.")
     raise DecodingError(
         "contexts of a decoder are padded on the right; set tokenizer.padding_side = 'left', so that each ends where"
         " its reply begins."

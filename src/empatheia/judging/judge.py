@@ -285,7 +285,7 @@ def _ask_all(
         pool.shutdown(cancel_futures=True)
     if failure is not None:
         told = str(failure).rstrip(".")
-        raise EndpointError(f"{told}. What was answered is kept in {path}; the same command goes on from there.")
+        raise EndpointError(f"{told}. The answers so far are in {path}; repeat the command to continue.")
 
 
 def _ask(
@@ -336,7 +336,7 @@ def _kept(path: Path, pairs: Mapping[str, Pair], model: str, prompt: str) -> dic
                 fingerprint, choices = row["material"], row["choices"]
                 tokens = {name: int(row[name]) for name in ("prompt_tokens", "completion_tokens")}
             except (ValueError, KeyError, TypeError, OverflowError):
-                raise DataError(f"{path}:{number}: no answer of a judge; name another file with --out.") from None
+                raise DataError(f"{path}:{number}: not an answer of a judge; name another file with --out.") from None
             if made != (model, prompt):
                 raise DataError(
                     f"{path}:{number}: answers of {made[0]!r} to question {made[1]}, this is {model!r} and {prompt};"

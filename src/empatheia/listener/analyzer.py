@@ -247,7 +247,7 @@ class Analyzer:
             return None
         except (ImportError, OSError, RuntimeError, ValueError, KeyError, TypeError) as error:  # a damaged folder
             what = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-            reason = f"the model for {part!r} cannot be loaded: {what}. Make it anew: {models_of(part)[0].remedy}"
+            reason = f"the model for {part!r} cannot be loaded: {what}. Make it again: {models_of(part)[0].remedy}"
             if given:
                 raise CheckpointError(reason) from error
             self._reasons[part] = reason

@@ -104,7 +104,8 @@ class _Analyst:
             self.reader = open_model(place).reader
         except (CheckpointError, ConfigError) as problem:
             raise CheckpointError(
-                f"{place} is no listener ({' '.join(str(problem).split())[:120]}); give a model folder of a responder"
+                f"{place} is not a listener ({' '.join(str(problem).split())[:120]}); give a model "
+                f"folder of a responder"
                 " with an emotion head, or default."
             ) from None
         self.name = self.reader.manifest.name

@@ -220,7 +220,7 @@ class LanguageListener(BatchListener):
             journal: File of answers; what is in it is not asked again.
             key_variable: Name of the variable that holds the key.
             timeout: Seconds without a byte before a request is given up.
-            retries: Further tries after a failure, ever later.
+            retries: Retries after a failure, with growing pauses.
             **analysis: ``analyst``, ``reaction``, ``labeller`` of the class.
 
         Raises:

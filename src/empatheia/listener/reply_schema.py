@@ -138,7 +138,7 @@ class ExplanationRecord(Strict):
     emotion: str | None
     emotion_from: str = Field(description="What found it, `given`, or empty.")
     emotions: dict[str, float] = Field(description="Posterior at the newest speaker turn.")
-    prior: dict[str, float] = Field(description="What earlier turns left behind.")
+    prior: dict[str, float] = Field(description="Belief carried over from earlier turns.")
     targets: list[SpanRecord] = Field(description="Words the reply should be about, best first.")
     targets_from: str
     worlds: list[str] = Field(description="The newest speaker turn as said, then the distractors.")

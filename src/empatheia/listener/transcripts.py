@@ -1,6 +1,6 @@
 """Plain chat transcripts: ``A: ...`` and ``B: ...``, one turn a line, with names and time stamps as chats export them.
 
-A line without a name, or one that begins with a blank, goes on with the turn before it. Blank lines are skipped; a line
+A line without a name, or one that begins with a blank, continues the turn before it. Blank lines are skipped; a line
 of three or more ``-``, ``=``, ``*``, ``#`` or ``_`` ends a conversation. A line with a time stamp and no name is a
 message of the chat program and left out.
 """
@@ -143,7 +143,7 @@ def dialogue_roles(names: Iterable[str], speaker: str | None = None) -> dict[str
         listed = ", ".join(people[:6]) + (" ..." if len(people) > 6 else "")
         raise DataError(
             f"{len(people)} people speak ({listed}); accepted: two. With --speaker NAME that one is the speaker and all"
-            " others listen; a line that begins with a blank goes on with the turn before."
+            " others listen; a line that begins with a blank continues the turn before."
         )
     return {name: ROLES[i] for i, name in enumerate(people)}
 

@@ -45,6 +45,9 @@ class Metric(ABC):
         higher_is_better: Direction; None for what has none.
         columns: Names of the sufficient statistics.
         can_bootstrap: False where drawing items with replacement would bias the value.
+        reads: What ``update`` takes of a file of replies, in order, from ``reply``, ``reference``, ``context``,
+            ``predicted`` and ``emotion``; () where no file holds it. None: as its arguments are named (``responses`` or
+            ``hypotheses``, ``references``, ``contexts``).
     """
 
     name: str
@@ -52,6 +55,7 @@ class Metric(ABC):
     higher_is_better: bool | None = True
     columns: tuple[str, ...]
     can_bootstrap: bool = True
+    reads: tuple[str, ...] | None = None
 
     def __init__(self) -> None:
         self._chunks: list[np.ndarray] = []
@@ -191,7 +195,7 @@ class Metric(ABC):
             DataError: They did not see the same items.
         """
         if not self.can_bootstrap:
-            raise ConfigError(f"{self.name} of several runs is no sum of theirs; compute it run by run.")
+            raise ConfigError(f"{self.name} cannot be summed over several runs; compute it run by run.")
         for other in others:
             _ = self + other  # raises for what cannot be merged
             check_same_length(self.name, items=range(self.n_items), items_there=range(other.n_items))

@@ -67,6 +67,7 @@ class Accuracy(Metric):
     """
 
     unit = "percent"
+    reads = ("predicted", "emotion")
     columns = ("correct", "n_items")
 
     def __init__(self, top_k: int = 1) -> None:
@@ -165,6 +166,8 @@ class F1(Metric):
         >>> round(metric.compute().value, 4)
         0.6667
     """
+
+    reads = ("predicted", "emotion")
 
     def __init__(
         self,
@@ -269,6 +272,7 @@ class Confusion(Metric):
 
     name = "confusion"
     unit = "percent"
+    reads = ("predicted", "emotion")
     columns = ("correct", "n_items", "gold", "predicted")  # of the last two only the rows mean something
 
     def __init__(self, labels: Sequence[Label] | int = 32) -> None:

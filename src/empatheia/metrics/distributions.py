@@ -156,6 +156,8 @@ class DistributionDistance(Metric):
 
     higher_is_better = False
 
+    reads = ("predicted", "emotion")
+
     def __init__(self, labels: Sequence[Label] | int = N_LABELS, measure: Measure = "js", add: float = 0.0) -> None:
         super().__init__()
         if measure not in MEASURES or not add >= 0:

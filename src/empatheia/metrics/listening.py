@@ -40,7 +40,7 @@ class ListenerAccuracy(Metric):
     def __init__(self, n_worlds: int = 3, listener: str = "unnamed", distractors: str = "unnamed") -> None:
         super().__init__()
         if n_worlds < 2:
-            raise ConfigError(f"n_worlds is {n_worlds}; accepted: 2 or more, one is told from itself by nobody.")
+            raise ConfigError(f"n_worlds is {n_worlds}; accepted: 2 or more.")
         self.n_worlds, self.listener, self.distractors = n_worlds, listener, distractors
 
     def update(self, told: Sequence[bool | int] | np.ndarray) -> None:

@@ -76,7 +76,7 @@ def whole_records(files: Iterable[Path]) -> list[tuple[Path, RunRecord]]:
         try:
             found.append((file, check_record(read_record(file))))
         except (OSError, ValueError) as problem:
-            faults.append(f"{file} is not a whole run record ({problem}); delete it or make the run anew.")
+            faults.append(f"{file} is not a whole run record ({problem}); delete it or make the run again.")
     if faults and not found:
         raise DataError(faults[0])
     for fault in faults:

@@ -43,9 +43,9 @@ def read_focus_record(place: Path) -> dict[str, object]:
         is_right = is_focus_record(record)
     except (DataError, OSError, ValueError, AttributeError, TypeError) as problem:
         reason = " ".join(str(problem).split())
-        raise DataError(f"{place} is no finished run ({reason}); name a run folder or a kept record.") from None
+        raise DataError(f"{place} is not a finished run ({reason}); name a run folder or a kept record.") from None
     if not is_right:
-        raise DataError(f"{place} is no measured run of task focus; those of recipes/kim2021/focus_*.yaml are.")
+        raise DataError(f"{place} is not a measured run of task focus; runs of recipes/kim2021/focus_*.yaml are.")
     return record
 
 
@@ -71,11 +71,11 @@ def focus_chart(records: Mapping[str, Mapping[str, object]], x: str = ACROSS, y:
         axes.set_visible(False)
     for axes, (name, record) in zip(panels.flat, records.items(), strict=False):
         if not is_focus_record(record):
-            raise DataError(f"{name} is no measured run of task focus; those of recipes/kim2021/focus_*.yaml are.")
+            raise DataError(f"{name} is not a measured run of task focus; runs of recipes/kim2021/focus_*.yaml are.")
         try:
             _panel(axes, name, measured_of(record), x, y)
         except (LookupError, TypeError, ValueError, AttributeError) as problem:
-            raise DataError(f"{name} is no whole record ({problem!r:.100}); make the run anew.") from None
+            raise DataError(f"{name} is no whole record ({problem!r:.100}); make the run again.") from None
     return figure
 
 

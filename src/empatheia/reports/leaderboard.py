@@ -84,7 +84,7 @@ def _showable(records: Sequence[RunRecord]) -> tuple[list[RunRecord], list[str]]
             leaderboard_html([record])
         except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, DataError) as problem:
             fault = f"{type(problem).__name__}: {problem!s:.100}"
-            told.append(f"{record.get('file')} cannot be shown ({fault}) and is left out; make the run anew")
+            told.append(f"{record.get('file')} cannot be shown ({fault}) and is left out; make the run again")
         else:
             shown.append(record)
     return shown, told

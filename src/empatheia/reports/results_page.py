@@ -99,7 +99,7 @@ def _is_tabulable(record: RunRecord) -> bool:
             list(_table(table))
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as problem:
         name, fault = run_name(record), f"{type(problem).__name__}: {problem!s:.100}"
-        logger.warning("the record of %s fits no table (%s) and is left out; make the run anew", name, fault)
+        logger.warning("the record of %s fits no table (%s) and is left out; make the run again", name, fault)
         return False
     return True
 

@@ -218,7 +218,8 @@ class ChatEndpoint:
             raise ConfigError("no model: give the name under which the endpoint serves it.")
         if not _is_address(self.base_url):
             raise ConfigError(
-                f"{_without_user(self.base_url)!r} is no address of an endpoint; accepted: http:// or https://, a host"
+                f"{_without_user(self.base_url)!r} is not the address of an endpoint; accepted: http:// "
+                f"or https://, a host"
                 " and a path, without user, password and query."
             )
         parts = urlsplit(self.base_url)
@@ -233,7 +234,7 @@ class ChatEndpoint:
         self.longest = max(longest, timeout)
         self._key = os.environ.get(key_variable, "").strip() if api_key is None else api_key
         if not self._key.isascii() or any(c.isspace() for c in self._key):
-            raise ConfigError(f"the key in {key_variable} holds a blank or a character outside ASCII; set it anew.")
+            raise ConfigError(f"the key in {key_variable} holds a blank or a character outside ASCII; set it again.")
         self._sleep = sleep
 
     def __repr__(self) -> str:
@@ -382,11 +383,11 @@ def _answer_of(raw: bytes, tries: int, seconds: float) -> ChatAnswer:
         usage = body.get("usage") or {}
         tokens = [max(0, int(usage.get(key) or 0)) for key in ("prompt_tokens", "completion_tokens")]
     except ValueError:
-        raise _UnreadableError(f"the body is no JSON: {raw.decode('utf-8', 'replace')!r}") from None
+        raise _UnreadableError(f"the body is not JSON: {raw.decode('utf-8', 'replace')!r}") from None
     except (KeyError, IndexError, TypeError, AttributeError, OverflowError):
-        raise _UnreadableError(f"no chat completion: {raw.decode('utf-8', 'replace')!r}") from None
+        raise _UnreadableError(f"not a chat completion: {raw.decode('utf-8', 'replace')!r}") from None
     if not isinstance(text, str):
-        raise _UnreadableError("the content of the message is no text")
+        raise _UnreadableError("the content of the message is not text")
     finish, model = str(choice.get("finish_reason") or ""), str(body.get("model") or "")
     text, finish, model = (own.encode("utf-8", "replace").decode() for own in (text, finish, model))  # half characters
     return ChatAnswer(text, finish, model, tokens[0], tokens[1], tries, seconds)

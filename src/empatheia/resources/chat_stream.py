@@ -112,7 +112,7 @@ class ChatStream:
             record = None
         if not isinstance(record, dict):
             shown = self.endpoint._hidden(raw.decode("utf-8", "replace"))[:_SHOWN]
-            raise EndpointError(f"{self.endpoint.host} answered what is no chat: {shown!r}.")
+            raise EndpointError(f"{self.endpoint.host} did not answer with a chat completion: {shown!r}.")
         if "error" in record:
             error = record["error"]
             said = error.get("message") if isinstance(error, dict) else error
@@ -128,7 +128,7 @@ class ChatStream:
             choice, text, finish = None, None, None
         if not isinstance(text, str) or (choice is None and part == "message"):
             shown = self.endpoint._hidden(str(record))[:_SHOWN]
-            raise EndpointError(f"{self.endpoint.host} answered what is no chat: {shown!r}.")
+            raise EndpointError(f"{self.endpoint.host} did not answer with a chat completion: {shown!r}.")
         self.model = str(record.get("model") or self.model)
         self.finish = str(finish or self.finish)
         if text:

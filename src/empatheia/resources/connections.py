@@ -107,7 +107,7 @@ class _Watch:
     def check(self) -> None:
         """Raises TimeoutError if the time is over."""
         if self.is_over:
-            raise TimeoutError(f"no whole answer within {self.seconds:g} s")
+            raise TimeoutError(f"no complete answer within {self.seconds:g} s")
 
     def close(self) -> None:
         """Ends the watch."""

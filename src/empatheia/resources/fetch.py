@@ -115,7 +115,7 @@ def _fetch(
         if stamp.is_file():
             headers["If-Range"] = stamp.read_text(encoding="utf-8")
     if urlsplit(url).scheme not in ("http", "https"):
-        raise MissingResourceError(f"{url} is no address that is fetched; accepted: http:// and https://.")
+        raise MissingResourceError(f"{url} is not an address that can be fetched; accepted: http:// and https://.")
     written = False
     try:
         with opened(Request(url, headers=headers), timeout, longest) as response:

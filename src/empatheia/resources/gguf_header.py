@@ -35,7 +35,8 @@ def check_gguf(path: Path) -> None:
             _check(file, path.stat().st_size)
     except (ValueError, struct.error, OverflowError) as problem:
         raise CheckpointError(
-            f"{path} is no whole GGUF file of a language model ({problem}). Fetch it again, or choose another one."
+            f"{path} is not a complete GGUF file of a language model ({problem}). Fetch it again, or "
+            f"choose another one."
         ) from None
 
 

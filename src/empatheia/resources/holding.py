@@ -119,7 +119,7 @@ def is_whole_line(tail: bytes, path: str | Path) -> bool:
         return True
     if tail.startswith(b'{"'):
         return False
-    raise DataError(f"{path} ends in something that is no line of JSON; name another file.")
+    raise DataError(f"{path} does not end in a line of JSON; name another file.")
 
 
 def _hold(handle: int, refusal: EmpatheiaError) -> None:

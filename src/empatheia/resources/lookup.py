@@ -150,7 +150,7 @@ def resolve_model(name: str | Path) -> Path:
         raise MissingResourceError(f"the model {text!r} is not on this machine and the hub cannot be reached. {remedy}")
     fetched = _hub(text, local_only=False)
     if fetched is None:
-        raise MissingResourceError(f"the model {text!r} is neither here nor on the hub. {remedy}")
+        raise MissingResourceError(f"the model {text!r} is neither on this machine nor on the hub. {remedy}")
     return fetched
 
 

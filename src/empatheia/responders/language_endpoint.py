@@ -139,7 +139,7 @@ class EndpointReplies:
                 raise
             told = str(error).rstrip(".")
             raise EndpointError(
-                f"{told}. What was answered is kept in {self.journal}; the same command goes on from there."
+                f"{told}. The answers so far are in {self.journal}; repeat the command to continue."
             ) from None
 
     def _once(
@@ -257,6 +257,6 @@ def _read_journal(path: Path) -> dict[str, dict[str, Any]]:
                 for name in ("prompt_tokens", "completion_tokens", "tries"):
                     int(row[name])
             except (ValueError, KeyError, TypeError, OverflowError):
-                raise DataError(f"{path}:{number}: no answer of a language model; name another file.") from None
+                raise DataError(f"{path}:{number}: not an answer of a language model; name another file.") from None
             found[row["key"]] = row
     return found

@@ -28,7 +28,7 @@ class AnalyzeBody(Body):
     input: str | list[ChatMessage] | list[str | list[ChatMessage]] = Field(
         description="A text, a conversation (messages, the last one the user's), or a list of texts and conversations."
     )
-    model: str | None = Field(None, description="Who perceives; without it the perception that Python uses.")
+    model: str | None = Field(None, description="The model that perceives; without it the same as in Python.")
 
 
 class AnalyzedItem(BaseModel):
@@ -69,7 +69,7 @@ EXAMPLES = {
     response_model=AnalyzeAnswer,
     response_model_exclude_unset=True,
     responses=FAULTS,
-    summary="Say what is felt and which words caused it",
+    summary="Find what is felt and which words caused it",
     openapi_extra={"requestBody": {"content": {"application/json": {"examples": EXAMPLES}}}},
 )
 async def analyze(body: AnalyzeBody, request: Request) -> Response:

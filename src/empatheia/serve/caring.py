@@ -46,7 +46,7 @@ class CareNotice(BaseModel):
     """How the check stands."""
 
     care: str = Field(description="`on` or `off`.")
-    notice: str = Field(description="What is said before a first message: a machine answers, and where help is.")
+    notice: str = Field(description="Notice before the first message: a machine answers, and where help is.")
 
 
 EXAMPLES = {"text": {"summary": "One text", "value": {"input": "Everyone would be better off without me."}}}

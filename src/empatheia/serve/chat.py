@@ -45,12 +45,12 @@ class ChatBody(Body):
     """A request."""
 
     messages: list[ChatMessage] = Field(description="The conversation; the last message is the user's.")
-    model: str | None = Field(None, description="Who answers, see `/v1/models`; without it the server's default.")
+    model: str | None = Field(None, description="The model, see `/v1/models`; without it the server's default.")
     stream: bool | None = None
     stream_options: StreamOptions | None = None
-    n: int | None = Field(None, ge=1, description="Choices; each has a seed of its own.")
+    n: int | None = Field(None, ge=1, description="Number of choices; each has its own seed.")
     temperature: float | None = Field(
-        None, ge=0, le=2, description="Above 0 replies are drawn; 0 or nothing: the model's own, steady way."
+        None, ge=0, le=2, description="Above 0 replies are sampled; 0 or none: deterministic."
     )
     top_p: float | None = Field(None, ge=0, le=1)
     max_tokens: int | None = Field(None, ge=1)
@@ -61,7 +61,7 @@ class ChatBody(Body):
     logprobs: bool | None = None
     modalities: list[str] | None = None
     empathy: SteerBody | bool | None = Field(
-        None, description="Steers the reply and says what is told of it; `false` = a plain OpenAI answer."
+        None, description="Steers the reply and what is reported of it; `false` = a plain OpenAI answer."
     )
 
 

@@ -40,7 +40,7 @@ class Spoke(BaseModel):
     responder: str = Field(description="Which of its responders wrote it; `care` for a safe reply, else the model.")
     decoding: dict[str, Any] = Field(description="How it was written.")
     why: str = Field(description="In words.")
-    fallback: bool = Field(False, description="The bundled listener answered in place of the upstream model.")
+    fallback: bool = Field(False, description="The bundled listener answered instead of the upstream model.")
 
 
 class CareMark(BaseModel):
@@ -68,28 +68,28 @@ class Empathy(BaseModel):
 
     version: int = VERSION
     emotion: str | None = Field(description="The most probable of the 32; null if none is named.")
-    emotion_from: str = Field(description="What found it; `given` where the caller did; empty where nothing named one.")
+    emotion_from: str = Field(description="What found it; `given` if the caller set it; empty if there is none.")
     emotions: dict[str, float] = Field(description="Probability of each of the 32; all equal if none is named.")
     side: str | None = Field(description="`pleasant`, `unpleasant` or `mixed`; null where the model does not say.")
     sides: dict[str, float] = Field(description="Probability of each; empty where the model does not say.")
     causes: list[PlacedSpan] = Field(description="What caused it, best first.")
     words: list[PlacedSpan] = Field(description="Every word that was read, with its cause probability, in order.")
     targets: list[PlacedSpan] = Field(description="Words the reply should be about, best first.")
-    inferences: list[InferenceRecord] = Field(description="What is plausibly true besides.")
+    inferences: list[InferenceRecord] = Field(description="What else is probably true.")
     intent: str | None = Field(description="Wanted of the reply, one of the 41; null if nothing named one.")
     intent_from: str
     intents: dict[str, float]
     candidates: list[ToldCandidate] = Field(description="Best first, with their terms; empty without `explain`.")
-    weights: WeightsRecord | None = Field(description="What each term counts; null without `explain`.")
-    spoke: Spoke | None = Field(description="Of choice 0; null as long as nobody has spoken (first event of a stream).")
+    weights: WeightsRecord | None = Field(description="Weight of each term; null without `explain`.")
+    spoke: Spoke | None = Field(description="Of choice 0; null until there is a reply (first event of a stream).")
     choices: list[ChoiceMark] = Field(description="Of all choices, where there are several.")
-    care: CareMark | None = Field(description="Of the check for danger; null as long as nobody has spoken.")
-    told: str | None = Field(description="What a language model was told beside the conversation; null for others.")
-    turns: list[PlacedTurn] = Field(description="What offsets index.")
+    care: CareMark | None = Field(description="Result of the check for danger; null until there is a reply.")
+    told: str | None = Field(description="Our analysis in a language model's prompt; null for other models.")
+    turns: list[PlacedTurn] = Field(description="The turns that offsets refer to.")
     uncertain: list[str] = Field(description="Reasons to distrust this.")
     missing: dict[str, str] = Field(description="What had no model or could not be done, to the reason.")
-    ignored: list[str] = Field(description="Fields of the request that had no say.")
-    notes: list[str] = Field(description="What was done otherwise than asked.")
+    ignored: list[str] = Field(description="Request fields that were ignored.")
+    notes: list[str] = Field(description="What was done differently than asked.")
 
 
 def empathy_of(
@@ -106,7 +106,7 @@ def empathy_of(
         asked: The request's messages.
         replies: Of each choice the reply and the model that was asked; none = nobody has spoken yet.
         ignored: Fields that had no say.
-        notes: What was done otherwise than asked.
+        notes: What was done differently than asked.
     """
     turns = asked.dialogue.turns
     first = replies[0][0] if replies else None

@@ -35,7 +35,7 @@ class JobBody(Body):
     last: bool = Field(True, description="False: further rows follow.")
     name: str = Field("", max_length=200, description="E.g. of the file.")
     columns: list[str] = Field(default_factory=list, max_length=64, description="Names of `cells`, in their order.")
-    model: str | None = Field(None, description="Who perceives.")
+    model: str | None = Field(None, description="The model that perceives.")
 
 
 class MoreBody(Body):
@@ -63,8 +63,8 @@ class JobAnswer(BaseModel):
     expires: int | None = Field(description="When it is deleted; null while it runs.")
     status: Literal["waiting", "running", "done", "cancelled", "failed"]
     error: str | None
-    total: int = Field(description="Rows that have come.")
-    closed: bool = Field(description="No further ones follow.")
+    total: int = Field(description="Rows received so far.")
+    closed: bool = Field(description="All rows have been received.")
     done: int
     failed: int = Field(description="Of these, rows that could not be read.")
     emotions: dict[str, int] = Field(description="Rows by emotion, the most frequent first.")

@@ -40,7 +40,7 @@ class SteerBody(Body):
     """What the caller decides, and what is told of the steps; see docs/howto/listener.md."""
 
     explain: bool | None = Field(None, description="Candidates with their terms; without it where they cost nothing.")
-    emotion: str | None = Field(None, description="What the person feels, one of the 32, in place of what is found.")
+    emotion: str | None = Field(None, description="What the person feels, one of the 32, instead of what is found.")
     intent: str | None = Field(None, description="What the reply is to express or do, one of the 41.")
     focus: str | list[str] | None = Field(
         None, description="Words of the last message that the reply must be about; `auto`, `off`."

@@ -36,7 +36,7 @@ class Proxy:
         perceive: Gives the default listener's reply, with its explanation.
         endpoint: Who answers.
         care: The check before and behind it; False = none.
-        has_fallback: The bundled listener answers where it does not.
+        has_fallback: The bundled listener answers if the upstream model fails.
         queue: Requests that may wait for it, beside those it is answering.
     """
 

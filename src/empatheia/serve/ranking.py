@@ -28,7 +28,7 @@ class RankBody(Body):
     candidates: list[Annotated[str, Field(min_length=1, max_length=LONGEST)]] = Field(
         min_length=1, description="Replies, 64 at most."
     )
-    empathy: SteerBody | None = Field(None, description="Emotion, intent and focus words in place of what is found.")
+    empathy: SteerBody | None = Field(None, description="Emotion, intent and focus words instead of what is found.")
 
 
 class RankedReply(BaseModel):

@@ -42,7 +42,7 @@ class GuardedRequest(Request):
             try:
                 self._json = whole_characters(parse_json(await self.body()))
             except UnreadableError as error:
-                raise ApiError(400, f"the body is no JSON that can be read: {error}", code="not_json") from None
+                raise ApiError(400, f"the body is not readable JSON: {error}", code="not_json") from None
         return self._json
 
 

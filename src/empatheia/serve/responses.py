@@ -58,7 +58,7 @@ class ResponsesBody(Body):
     """A request."""
 
     input: str | list[InputMessage] = Field(description="A text, or the conversation; the last message is the user's.")
-    model: str | None = Field(None, description="Who answers, see `/v1/models`; without it the server's default.")
+    model: str | None = Field(None, description="The model, see `/v1/models`; without it the server's default.")
     instructions: str | None = Field(None, description="As a system message.")
     stream: bool | None = None
     temperature: float | None = Field(None, ge=0, le=2)

@@ -43,8 +43,8 @@ class Launch(Strict):
     host: str = "127.0.0.1"
     port: int = Field(default=8321, ge=0, le=65535)
     workers: int = Field(default=1, ge=1, le=64)
-    care: bool = Field(default=True, description="Whether a check for danger stands before the answers.")
-    country: str | None = Field(default=None, description="Whose help lines it names; None = guessed.")
+    care: bool = Field(default=True, description="Whether a check for danger runs before the answers.")
+    country: str | None = Field(default=None, description="Country of the help lines; None = guessed.")
     resources: str | None = Field(default=None, description="A file of help lines; None = the shipped one.")
     key_env: str | None = Field(default=None, description="Variable that holds the bearer keys, commas between.")
 

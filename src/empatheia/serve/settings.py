@@ -41,10 +41,10 @@ class WebSettings(Strict):
     """What any of our servers needs to know of the world around it; pages of studies stand on it, too."""
 
     keys: tuple[SecretStr, ...] = Field(default=(), description="Bearer keys of the API; none = open.")
-    cors: tuple[str, ...] = Field(default=(), description="Origins whose pages may ask; none = closed.")
+    cors: tuple[str, ...] = Field(default=(), description="Origins whose pages are allowed; none = closed.")
     hosts: tuple[str, ...] = Field(default=(), description="Accepted host names; none = any.")
-    root_path: str = Field(default="", description="What a proxy in front cuts off, e.g. `/empatheia`.")
-    log_text: bool = Field(default=False, description="Whether texts may stand in logs.")
+    root_path: str = Field(default="", description="Path that a proxy in front strips, e.g. `/empatheia`.")
+    log_text: bool = Field(default=False, description="Whether texts may be logged.")
     limits: Limits = Field(default_factory=Limits)
 
 
@@ -55,21 +55,22 @@ class Upstream(Strict):
     llm: str = Field(description="Name under which it is served.")
     key_env: str = Field(default="EMPATHEIA_API_KEY", description="Environment variable that holds its key.")
     timeout: float = Field(default=60, gt=0, description="Seconds without a byte before it is given up.")
-    fallback: bool = Field(default=False, description="The bundled listener answers where it does not.")
+    fallback: bool = Field(default=False, description="The bundled listener answers if the upstream model fails.")
 
 
 class ServerSettings(WebSettings):
     """A server of listeners."""
 
     models: tuple[str, ...] = Field(
-        default=(), description="Places served beside those installed: model folders, runs, listener files, systems."
+        default=(), description="Models served besides those installed: model folders, runs, listener files, systems."
     )
     default: str | None = Field(
-        default=None, description="Who answers where a request names nobody; None = five steps, or the upstream model."
+        default=None,
+        description="Default model, for requests that name none; None = five steps, or the upstream model.",
     )
     upstream: Upstream | None = None
     runs: str = Field(default="runs", description="Where runs are looked for.")
-    loaded: int = Field(default=3, ge=1, description="Models held at once; the longest unused one is let go.")
+    loaded: int = Field(default=3, ge=1, description="Models held at once; the least recently used one is unloaded.")
     jobs: str | None = Field(
         default=None, description="Folder of analyses in the background; None = a temporary one, deleted at the end."
     )

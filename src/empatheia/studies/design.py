@@ -43,7 +43,7 @@ class Criterion(Strict):
         if len(set(self.answers)) != len(self.answers) or len(self.answers) == 1:
             raise ValueError(f"answers are {list(self.answers)}; accepted: two or more different ones")
         if unknown := [word for word in self.words if self.answers and word not in self.answers]:
-            raise ValueError(f"words for {unknown[0]!r}, which is no answer; answers: {', '.join(self.answers)}")
+            raise ValueError(f"words for {unknown[0]!r}, which is not an answer; answers: {', '.join(self.answers)}")
         return self
 
 

@@ -491,7 +491,7 @@ class Desk:
             row = self._mine(session, worker, assignment)
             screen = self._screen(row, task)
             if not screen.is_bonus:
-                raise Refused("this is no bonus task.", 404, "not_found")
+                raise Refused("this is not a bonus task.", 404, "not_found")
             placed = {r.card: r.value for r in self._ratings(session, assignment) if r.task == screen.id}
             if len(placed) < len(screen.cards):
                 raise Refused("place every reply first.", 409, "unfinished")

@@ -152,7 +152,7 @@ def _set_of(design: Design, file: AnswerFile) -> str:
 
 def _named(file: AnswerFile, system: str) -> AnswerFile:
     if len(file.answers) != 1:
-        raise DataError(f"{file.place} holds {len(file.answers)} systems, so they cannot all be called {system!r}.")
+        raise DataError(f"{file.place} holds {len(file.answers)} systems, so they cannot all have the name {system!r}.")
     (answers,) = file.answers.values()
     return replace(file, answers={system: tuple(replace(answer, system=system) for answer in answers)})
 
@@ -223,7 +223,9 @@ def _row_of(line: str, path: str, number: int) -> dict[str, Any]:
     except ValueError as error:
         raise DataError(f"{path}:{number}: not valid JSON: {error}.") from None
     if not isinstance(row, dict) or not isinstance(row.get("turns"), list) or not row["turns"]:
-        raise DataError(f'{path}:{number}: no dialogue; accepted: {{"id": ..., "system": ..., "turns": ["...", ...]}}.')
+        raise DataError(
+            f'{path}:{number}: not a dialogue; accepted: {{"id": ..., "system": ..., "turns": ["...", ...]}}.'
+        )
     return row
 
 

@@ -101,7 +101,7 @@ def read_verdicts(
             rows[str(row["pair"]), str(row["order"])] = row["choices"] or {}
             model = model or str(row["model"])
         except (ValueError, KeyError, TypeError):
-            raise DataError(f"{path}:{number}: no answer of a judge; give a file of `empatheia judge`.") from None
+            raise DataError(f"{path}:{number}: not an answer of a judge; give a file of `empatheia judge`.") from None
     found = []
     for pair in pairs:
         for ours, theirs in criteria_of(design).items():

@@ -57,7 +57,7 @@ def opened(secret: str, word: str, now: float, kind: str) -> dict[str, Any]:
     if not isinstance(content, dict) or content.get("kind") != kind:
         raise Refused("this link is for something else. Use the link as you got it.", 403, "forged")
     if now > float(content.get("until", now)):
-        raise Refused("this link has run out. Ask whoever sent it for a new one.", 403, "expired")
+        raise Refused("this link has expired. Ask the person who sent it for a new one.", 403, "expired")
     return content
 
 

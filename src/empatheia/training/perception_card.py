@@ -114,7 +114,9 @@ def package_perception(run: Path, target: Path, name: str, description: str = ""
     """
     record_path = run / "metrics.json"
     if not record_path.is_file():
-        raise CheckpointError(f"{run} has no metrics.json: the run is not finished; go on with `empatheia train`.")
+        raise CheckpointError(
+            f"{run} has no metrics.json: the run is not finished; continue it with `empatheia train`."
+        )
     record = read_record(record_path)
     meta = read_record(run / "checkpoint" / "empatheia.json") | {"name": name}
     fields = ("recipe", "size", "seed", "note", "training_seconds", "environment", "data", "metrics")

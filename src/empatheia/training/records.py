@@ -20,7 +20,9 @@ def keep_record(run: Path, results: Path) -> Path:
     """
     source = run / "metrics.json"
     if not source.is_file():
-        raise CheckpointError(f"{run} has no metrics.json: the run is not finished; go on with `empatheia train`.")
+        raise CheckpointError(
+            f"{run} has no metrics.json: the run is not finished; continue it with `empatheia train`."
+        )
     record = read_record(source)
     try:
         name, file = path_name(record["recipe"]), plain_name(f"{record['size']}-seed{record['seed']}.json")

@@ -156,7 +156,9 @@ def package(run: Path, target: Path, name: str, *, half: bool = True, descriptio
     """
     record_path = run / "metrics.json"
     if not record_path.is_file():
-        raise CheckpointError(f"{run} has no metrics.json: the run is not finished; go on with `empatheia train`.")
+        raise CheckpointError(
+            f"{run} has no metrics.json: the run is not finished; continue it with `empatheia train`."
+        )
     check_target(run, target)
     record = read_record(record_path)
     cards: list[ModelCard] = []

@@ -164,7 +164,7 @@ def _claim(folder: Path, recipe: Recipe, is_main: bool) -> None:
             return
         if found := sorted(path.name for path in folder.iterdir() if path.name != "recipe.yaml.part"):
             raise ConfigError(
-                f"{folder} is there and is no run folder: it holds {found[0]!r} and no recipe.yaml. It is left as it"
+                f"{folder} exists and is not a run folder: it holds {found[0]!r} and no recipe.yaml. It is left as it"
                 " is; move it away, or choose another --out."
             )
         write_atomically(resolved, recipe.dump())

@@ -112,13 +112,13 @@ def check_replaceable(target: Path) -> None:
         return
     remedy = "It is left as it is; name another folder, or move it away."
     if target.is_symlink() or not target.is_dir():
-        raise CheckpointError(f"{target} is there and is no folder that was made here. {remedy}")
+        raise CheckpointError(f"{target} exists and was not made here. {remedy}")
     there = {path.name for path in target.iterdir()} - _LITTER
     ours = _made_in(target)
     if not there or (ours is None and _is_of_run(target)):
         return
     if ours is None:
-        raise CheckpointError(f"{target} is there and was not made by empatheia. {remedy}")
+        raise CheckpointError(f"{target} exists and was not made by empatheia. {remedy}")
     if added := sorted(there - ours):
         raise CheckpointError(f"{target} also holds what was not made by empatheia: {', '.join(added[:3])}. {remedy}")
 

@@ -164,7 +164,7 @@ def run_stage(
         TrainingError: A loss or a weight became NaN or infinite; the last checkpoint stays.
     """
     if not len(data.train):
-        raise ConfigError(f"stage {stage.name!r} has no training item; look at the recipe's data block.")
+        raise ConfigError(f"stage {stage.name!r} has no training item; check the recipe's data block.")
     check_groups(model, stage)
     choose_parameters(
         model, [prefix for group in stage.alternate for prefix in group.train] or stage.train, stage.freeze, stage.rates

@@ -36,13 +36,13 @@ def load_run(folder: str | Path) -> RespondTask:
     """
     folder = Path(folder)
     if not (folder / "recipe.yaml").is_file() or not (folder / "state.json").is_file():
-        raise CheckpointError(f"{folder} is no run folder with a finished stage; make one with `empatheia train`.")
+        raise CheckpointError(f"{folder} is not a run folder with a finished stage; make one with `empatheia train`.")
     recipe = load_recipe(folder / "recipe.yaml")
     task = RespondTask(recipe, folder)
     done = read_record(folder / "state.json")["stages"]
     last = [stage.name for stage in recipe.stages if stage.name in done]
     if not last:
-        raise CheckpointError(f"{folder}: no stage of {recipe.name} is finished; go on with `empatheia train`.")
+        raise CheckpointError(f"{folder}: no stage of {recipe.name} is finished; continue it with `empatheia train`.")
     task.model.load_state_dict(task.read_weights(folder / "stages" / last[-1]))
     return task
 

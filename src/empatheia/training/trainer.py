@@ -319,7 +319,7 @@ class EmpatheiaTrainer(Trainer):
         where = f"the last checkpoint is kept in {self.args.output_dir}" if kept else "there was no checkpoint yet"
         what = f"loss {', '.join(odd)}" if odd else "weights"
         raise TrainingError(
-            f"stage {self.stage.name!r} learns no longer: NaN or infinite {what} at step {self.state.global_step:,};"
+            f"stage {self.stage.name!r} stopped: NaN or infinite {what} at step {self.state.global_step:,};"
             f" {where}. Train in another --out with a lower learning_rate, with max_grad_norm, or without"
             " precision: bfloat16."
         )

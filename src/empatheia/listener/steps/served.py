@@ -191,7 +191,7 @@ class ServedWords(ServedComponent[WordScores]):
         lowered = [text[a:b].lower() for a, b in places]
         wanted = [word.strip().lower() for word in named]
         if foreign := [word for word in wanted if word not in lowered]:
-            raise ValueError(f"{foreign[0]!r} is no word of the last turn")
+            raise ValueError(f"{foreign[0]!r} is not a word of the last turn")
         raw = [1.0 / (1 + wanted.index(w)) if w in wanted and is_candidate(w) else 0.0 for w in lowered]
         total = sum(raw)
         spans = tuple(Span(turn, *place, score / total) for place, score in zip(places, raw, strict=True) if score)
@@ -262,7 +262,7 @@ def _object(text: str) -> Mapping[str, Json]:
     except ValueError:
         record = None
     if not isinstance(record, dict):
-        raise ValueError("there is no JSON object in it")
+        raise ValueError("it holds no JSON object")
     return record
 
 

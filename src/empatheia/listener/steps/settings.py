@@ -68,7 +68,7 @@ class Answered(Strict):
     endpoint: str | None = Field(None, description="Its address up to /v1; None = EMPATHEIA_BASE_URL.")
     key_env: str = Field(API_KEY, description="Environment variable that holds the endpoint's key.")
     timeout: float = Field(30.0, gt=0, description="Seconds without a byte before a request to it is given up.")
-    retries: int = Field(2, ge=0, le=20, description="Further tries after a failure, ever later.")
+    retries: int = Field(2, ge=0, le=20, description="Retries after a failure, with growing pauses.")
 
     @model_validator(mode="after")
     def _one_place(self) -> Answered:
@@ -82,7 +82,7 @@ class Answered(Strict):
 class PerceiveSettings(Answered):
     """What does the speaker feel?"""
 
-    emotion: str | None = Field(None, description="One of the 32, in place of what the model finds.")
+    emotion: str | None = Field(None, description="One of the 32, instead of what the model finds.")
 
     @field_validator("emotion")
     @classmethod
@@ -131,7 +131,7 @@ class ProjectSettings(Answered):
 class ReactSettings(Answered):
     """What should the reply do?"""
 
-    intent: str | None = Field(None, description="One of the 41 emotions and intents, in place of what is predicted.")
+    intent: str | None = Field(None, description="One of the 41 emotions and intents, instead of what is predicted.")
 
     @field_validator("intent")
     @classmethod
@@ -169,7 +169,7 @@ class DecodingSettings(Strict):
         None,
         ge=0,
         le=64,
-        description="No run of so many pieces twice in a reply; 0 = no limit, None = 4 for language models in this"
+        description="No n-gram of so many pieces twice in a reply; 0 = no limit, None = 4 for language models in this"
         " process, else no limit.",
     )
     repetition_penalty: float = Field(
@@ -179,9 +179,11 @@ class DecodingSettings(Strict):
     n: int = Field(1, ge=1, le=64, description="Replies: best beams, or samples; `greedy` has one.")
 
     @model_validator(mode="after")
-    def _as_many_as_there_are(self) -> DecodingSettings:
-        if self.n > {"greedy": 1, "beam": self.num_beams, "sample": 64}[self.strategy]:
-            raise ValueError(f"n is {self.n}; {self.strategy} gives no so many replies (beam: at most num_beams)")
+    def _as_many_as_the_strategy_returns(self) -> DecodingSettings:
+        if self.strategy == "greedy" and self.n > 1:
+            raise ValueError(f"n is {self.n}, but greedy search returns one reply; use beam or sample")
+        if self.strategy == "beam" and self.n > self.num_beams:
+            raise ValueError(f"n is {self.n}, but beam search returns at most num_beams = {self.num_beams} replies")
         return self
 
     def decoding(self, number: int = 0) -> Decoding:
@@ -194,14 +196,14 @@ class FocusSettings(Strict):
     """The rational speaker of Kim et al. (2021); see :mod:`empatheia.decoding.focus`."""
 
     use: Literal["both", "on", "off"] = Field(
-        "both", description="Focused candidates beside plain ones, focused ones alone, or none."
+        "both", description="Focused and plain candidates, only focused ones, or none."
     )
     alpha: float = Field(ALPHA, ge=0, description="How rational the speaker is; 0 = the responder itself.")
     beta: float = Field(BETA, ge=0, description="How rational the imagined listener is; 0 = it never learns.")
     prior: Literal["L0", "uniform", "L1"] = Field("L0", description="How the imagined listener's belief goes on.")
     worlds: int = Field(N_WORLDS, ge=2, description="The true context and its distractors.")
     distractors: Literal["auto", "gee", "masked", "random", "given"] = Field(
-        "auto", description="Of which kind; `auto` = `gee` where the model `words` is here, else `random`."
+        "auto", description="Of which kind; `auto` = `gee` if the model `words` is installed, else `random`."
     )
     model: str | None = Field(None, description="`masked`: masked language model; `gee`: another estimator.")
     texts: tuple[str, ...] = Field((), description="`given`: other texts for the newest speaker turn.")
@@ -209,7 +211,9 @@ class FocusSettings(Strict):
         "auto", description="`random`: whose turns; `auto` = EmpatheticDialogues where it is here, else the sample."
     )
     seed: int = Field(0, ge=0, description="Of the distractors.")
-    strict: bool = Field(False, description="No distractor possible: an error, in place of answering without focus.")
+    strict: bool = Field(
+        False, description="If no distractor is possible, raise an error instead of answering without focus."
+    )
 
     @field_validator("use", mode="before")
     @classmethod
@@ -316,13 +320,13 @@ class MemorySettings(Strict):
 class ListenerSettings(Strict):
     """A listener of five steps."""
 
-    name: str = Field("five steps", description="What it calls itself in its answers.")
+    name: str = Field("five steps", description="Its name in answers.")
     reasoner: str = Field(
         AUTO,
-        description="Listener that stands in for steps 1 and 2 where they have no model; `auto` = the bundled"
-        " perception where its base encoder is at hand, else the small bundled model.",
+        description="Listener for steps 1 and 2 if they have no model; `auto` = the bundled perception if its base"
+        " encoder is installed, else the small bundled model.",
     )
-    stand_ins: bool = Field(False, description="Let installed models that were made at size smoke answer steps.")
+    stand_ins: bool = Field(False, description="Allow installed models of size smoke.")
     perceive: PerceiveSettings = PerceiveSettings.model_validate({})
     explain: ExplainSettings = ExplainSettings.model_validate({})
     project: ProjectSettings = ProjectSettings.model_validate({})

@@ -91,7 +91,8 @@ class Steps:
             return None
         if not analyzes(listener):
             raise ConfigError(
-                f"reasoner: {listener.name!r} names no emotion, so it cannot stand in; name a listener with an emotion"
+                f"reasoner: {listener.name!r} names no emotion, so it cannot do steps 1 and 2; name a "
+                f"listener with an emotion"
                 " head, e.g. default."
             )
         return ReasonerReading(listener)
@@ -374,7 +375,7 @@ def _named(ready: ReadyInput, words: Sequence[str]) -> Targets:
         if ready.shift:
             named(ready.turns[-1].text, words)  # raises, if it stands nowhere
             raise DataError(
-                f"a word of {', '.join(map(repr, words))} stands only in the first {ready.shift:,} characters of the"
+                f"a word of {', '.join(map(repr, words))} occurs only in the first {ready.shift:,} characters of the"
                 " newest turn, which are not read; name words of its end, or shorten the turn."
             ) from None
         raise

@@ -23,7 +23,7 @@ class Understood:
         ready: The conversation, prepared.
         dialogue: What was read of it; ``targets`` index its turns.
         emotions: Posterior of the 32 at the newest turn; all equal if nothing named an emotion.
-        prior: What earlier turns left behind.
+        prior: Belief carried over from earlier turns.
         emotion_from: What found it, or ``given``; "" if nothing did.
         targets: Words the reply should be about; None if that step is off or has nothing that answers.
         inferences: What else is plausibly true of the newest turn.

@@ -20,8 +20,8 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 from transformers import PreTrainedTokenizerBase as Tokenizer
 
 from empatheia.config import AnticipateData, Recipe, StageConfig, stage_data_config, validate_model_fields
-from empatheia.corpora import CORPORA, empathetic_dialogues, sample
-from empatheia.corpora.licences import LICENCES
+from empatheia.corpora import CORPORA, sample
+from empatheia.corpora.licences import licence_text
 from empatheia.corpora.turn_labels import LabelledTurns, load_released, read_turn_labels
 from empatheia.dialogue import Dialogue
 from empatheia.errors import ConfigError, DataError
@@ -54,10 +54,7 @@ class AnticipateTask:
         self.recipe = recipe
         self.folder = folder
         self.data: AnticipateData = recipe.data
-        if self.data.corpus not in (empathetic_dialogues.NAME, sample.NAME):
-            raise ConfigError(
-                f"recipe {recipe.name!r}: data.corpus={self.data.corpus}; accepted: empathetic_dialogues, sample."
-            )
+        CORPORA.target(self.data.corpus)  # an unknown name is refused before anything is built
         accepted = [p for p in inspect.signature(ReactionPredictorConfig).parameters if p != "kwargs"]
         validate_model_fields(recipe.model, accepted, f"recipe {recipe.name!r}")
         self._labels: dict[str, LabelledTurns] = {}
@@ -160,7 +157,7 @@ class AnticipateTask:
             part="reaction",
             labels=list(LABELS_41),
             turn_labels=self.labels().model,
-            licence=LICENCES[self.data.corpus].licence,
+            licence=licence_text(self.data.corpus),
         )
 
     # -- measuring -------------------------------------------------------------------------------------------

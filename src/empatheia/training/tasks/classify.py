@@ -19,8 +19,8 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerFast
 
 from empatheia.config import ClassifyData, Recipe, StageConfig, stage_data_config, validate_model_fields
-from empatheia.corpora import CORPORA, empathetic_dialogues, empathetic_intents, labelled_texts, sample
-from empatheia.corpora.licences import LICENCES
+from empatheia.corpora import CORPORA, empathetic_intents, labelled_texts, sample
+from empatheia.corpora.licences import licence_text
 from empatheia.dialogue import Dialogue
 from empatheia.errors import ConfigError, DataError
 from empatheia.metrics.base import Metric
@@ -52,10 +52,10 @@ CONFIGS = {
     "feature_classifier": FeatureClassifierConfig,
 }
 CORPORA_OF_LABELS: dict[int | str, tuple[str, ...]] = {
-    32: (empathetic_dialogues.NAME, sample.NAME),
     41: (empathetic_intents.NAME, sample.NAME),
     "file": (labelled_texts.NAME,),
 }
+"""Corpora with a label for each text; the 32 emotions are those of conversations, of any registered corpus."""
 _NOT_IN_RECIPES = ("kwargs", "labels", "label_weights", "softmax_temperature", "reads", "words", "width", "lowercase")
 _BATCH = 32  # of the released classifier, for its mean over batches
 
@@ -94,11 +94,12 @@ class ClassifyTask:
         self.recipe = recipe
         self.folder = folder
         self.data: ClassifyData = recipe.data
-        if self.data.corpus not in CORPORA_OF_LABELS[self.data.labels]:
+        with_emotions = tuple(name for name in CORPORA.names() if name != empathetic_intents.NAME)
+        if self.data.corpus not in CORPORA_OF_LABELS.get(self.data.labels, with_emotions):
             raise ConfigError(
                 f"recipe {recipe.name!r}: data.corpus={self.data.corpus} with data.labels={self.data.labels}; accepted:"
-                " empathetic_dialogues with 32, empathetic_intents with 41, sample with either, labelled_texts with"
-                " file."
+                " a corpus of conversations with emotions (empathetic_dialogues, sample, own) with 32,"
+                " empathetic_intents or sample with 41, labelled_texts with file."
             )
         if (self.data.path is not None) != (self.data.labels == "file"):
             raise ConfigError(
@@ -293,7 +294,7 @@ class ClassifyTask:
             part={32: "emotion", 41: "intent", "file": "label"}[self.data.labels],
             labels=list(self.labels),
             temperature=self.model.config.softmax_temperature,
-            licence="that of the texts" if self.data.labels == "file" else LICENCES[self.data.corpus].licence,
+            licence="that of the texts" if self.data.labels == "file" else licence_text(self.data.corpus),
         )
 
     # -- measuring -------------------------------------------------------------------------------------------

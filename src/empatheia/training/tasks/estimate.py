@@ -20,8 +20,8 @@ import torch
 from torch import Tensor
 
 from empatheia.config import EstimateData, Recipe, StageConfig, stage_data_config, validate_model_fields
-from empatheia.corpora import CORPORA, emocause, empathetic_dialogues, reccon, sample
-from empatheia.corpora.licences import LICENCES
+from empatheia.corpora import CORPORA, emocause, reccon, sample
+from empatheia.corpora.licences import licence_text
 from empatheia.corpora.loading import canonical_split
 from empatheia.dialogue import Dialogue
 from empatheia.errors import ConfigError, DataError
@@ -77,10 +77,7 @@ class EstimateTask:
         self.recipe = recipe
         self.folder = folder
         self.data: EstimateData = recipe.data
-        if self.data.corpus not in (empathetic_dialogues.NAME, sample.NAME):
-            raise ConfigError(
-                f"recipe {recipe.name!r}: data.corpus={self.data.corpus}; accepted: empathetic_dialogues, sample."
-            )
+        CORPORA.target(self.data.corpus)  # an unknown name is refused before anything is built
         known = inspect.signature(EmotionEstimatorConfig).parameters
         accepted = [name for name in known if name not in _NOT_IN_RECIPES]
         validate_model_fields(recipe.model, accepted, f"recipe {recipe.name!r}")
@@ -177,7 +174,7 @@ class EstimateTask:
             self.reader.save,
             part="words",
             labels=list(EMOTIONS),
-            licence=LICENCES[self.data.corpus].licence,
+            licence=licence_text(self.data.corpus),
         )
 
     # -- measuring -------------------------------------------------------------------------------------------

@@ -52,7 +52,8 @@ def open_speaker(folder: Path, device: str = "cpu") -> Speaker:
         system = RESPONDERS.get(manifest.system)
     except (CheckpointError, ConfigError) as problem:
         raise CheckpointError(
-            f"{folder} is no model that can be focused ({' '.join(str(problem).split())[:120]}); give the run or model"
+            f"{folder} is not a model that can be focused ({' '.join(str(problem).split())[:120]}); "
+            f"give the run or model"
             " folder of a responder, or name a language model by model.base."
         ) from None
     weights = folder / _WEIGHTS

@@ -59,7 +59,9 @@ class PerceiveStatesTask(PerceiveTask):
         accepted += [] if recipe.encoder is not None else ["base_config"]
         validate_model_fields(recipe.model, accepted, f"recipe {recipe.name!r}")
         if recipe.start is not None:
-            raise ConfigError(f"recipe {recipe.name!r}: a second look learns in a minute and starts anew; drop start.")
+            raise ConfigError(
+                f"recipe {recipe.name!r}: a second look trains in a minute and always starts from scratch; drop start."
+            )
         fields = {name: value for name, value in recipe.model.items() if name != "base_config"}
         base = recipe.encoder if recipe.encoder is not None else str(self._made_base(recipe))
         config = AffectStatesConfig(EMOTIONS, base=base, base_checksum=weights_checksum(base), **fields)

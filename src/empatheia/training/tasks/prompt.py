@@ -274,7 +274,7 @@ class PromptRun:
         try:
             self.meta = read_record(place / "empatheia.json")
         except (OSError, ValueError) as problem:
-            raise CheckpointError(f"{place} is no run of a language model: {problem}.") from None
+            raise CheckpointError(f"{place} is not a run of a language model: {problem}.") from None
         self.recipe = validate_recipe(read_yaml(place / "recipe.yaml"), str(place / "recipe.yaml"))
         self.task = PromptTask(self.recipe, folder, place)
 

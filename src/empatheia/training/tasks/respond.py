@@ -19,7 +19,7 @@ from empatheia.checkpoints.contexts import ContextReader
 from empatheia.config import DataConfig, Recipe, StageConfig, stage_data_config, validate_model_fields
 from empatheia.corpora import CORPORA, conversations, curated, lexicons, pooled, reccon, recec, sample
 from empatheia.corpora.annotations import read_annotations
-from empatheia.corpora.licences import LICENCES, licence
+from empatheia.corpora.licences import LICENCES, licence, licence_text
 from empatheia.corpora.mechanism_levels import read_levels
 from empatheia.dialogue import CauseAnnotation, Dialogue, Example, Span, Turn
 from empatheia.errors import ConfigError
@@ -43,6 +43,8 @@ from empatheia.training.tasks.feedback import FeedbackCollator, answered, no_emo
 logger = logging.getLogger(__name__)
 EMOTION_INDEX = {name: i for i, name in enumerate(EMOTIONS)}
 SPLITS = ("train", "valid", "test")
+_OUR_TERMS = "CC BY-NC 4.0"  # of weights that learnt from EmpatheticDialogues
+_UNDER_OUR_TERMS = ("empathetic_dialogues", sample.NAME, curated.NAME)
 _LOSS_FEATURES = {
     "words": "labels",
     "emotion": "emotion_labels",
@@ -203,9 +205,7 @@ class RespondTask:
         elif data.causes in ("recec", "sample"):
             root = sample.root() if data.causes == "sample" else None
             if split == "train" and root is None:
-                raise ConfigError(
-                    "RecEC's train labels were never released in a form that can be had; use data.causes=annotator."
-                )
+                raise ConfigError("RecEC's train labels are not available; use data.causes=annotator.")
             notes = recec.load(split, root=root).annotations
         elif data.causes == "lexicon":
             return _LexiconCauses(lexicons.load_words(data.causes_path), self.dialogues(data, split))
@@ -340,19 +340,27 @@ class RespondTask:
         write_model_folder(folder, self.model, self.tokenizer, self.recipe, layout, **extra)
 
     def _terms(self) -> str:
-        """Licence of weights that learnt from more than EmpatheticDialogues, those they started from included."""
+        """Licence of weights that learnt from anything but EmpatheticDialogues, those they started from included."""
         used = [self._stage_config(stage) for stage in self.recipe.stages]
         names = {name for data in used for name in data.extra + data.pool}
-        terms = [f"{name}: {licence(name).licence}" for name in sorted(names) if name in LICENCES]
+        terms = [f"{name}: {licence_text(name)}" for name in sorted(names) if name in CORPORA]
         shut = [name for name in sorted(names) if name in LICENCES and not licence(name).may_train_released_weights]
         if shut:
             terms.append(f"not to be passed on, because of {', '.join(shut)}")
-        if self.recipe.start is not None:
-            path = started_from(self.recipe) / "empatheia.json"
-            meta = read_record(path) if path.is_file() else {}
-            earlier = str(meta.get("licence", "")).removeprefix("CC BY-NC 4.0").removeprefix("; ")
-            terms += [f"started from {meta.get('name', path.parent)} ({earlier})"] if earlier else []
-        return "; ".join(["CC BY-NC 4.0", *terms]) if terms else ""
+        if earlier := self._earlier_terms():
+            terms.append(earlier)
+        corpus = self.recipe.data.corpus
+        own = licence_text(corpus) if corpus in CORPORA and corpus not in _UNDER_OUR_TERMS else _OUR_TERMS
+        return "; ".join([own, *terms]) if terms or own != _OUR_TERMS else ""
+
+    def _earlier_terms(self) -> str:
+        """What the weights it started from add to the licence; empty for nothing."""
+        if self.recipe.start is None:
+            return ""
+        path = started_from(self.recipe) / "empatheia.json"
+        meta = read_record(path) if path.is_file() else {}
+        earlier = str(meta.get("licence", "")).removeprefix(_OUR_TERMS).removeprefix("; ")
+        return f"started from {meta.get('name', path.parent)} ({earlier})" if earlier else ""
 
     def evaluate(self, split: str, outputs: Path | None) -> dict[str, object]:
         """All metrics of the recipe on a split."""
@@ -450,7 +458,7 @@ def write_model_folder(
         "emotions": list(EMOTIONS),
         "cause_threshold": 0.5,
         "temperature": 1.0,
-        "licence": "CC BY-NC 4.0",
+        "licence": _OUR_TERMS,
         **extra,
     }
     (folder / "empatheia.json").write_text(json.dumps(meta, indent=2), encoding="utf-8")

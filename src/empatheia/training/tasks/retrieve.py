@@ -15,8 +15,8 @@ from torch import Tensor
 from transformers import AutoConfig
 
 from empatheia.config import Recipe, RetrieveData, StageConfig, stage_data_config, validate_model_fields
-from empatheia.corpora import CORPORA, conversations, empathetic_dialogues, sample
-from empatheia.corpora.licences import LICENCES
+from empatheia.corpora import CORPORA, conversations
+from empatheia.corpora.licences import licence_text
 from empatheia.corpora.loading import LoadedCorpus
 from empatheia.decoding.reply_index import ReplyIndex, candidate_texts
 from empatheia.decoding.retrieving import PairReader, Row, vectors_of
@@ -53,10 +53,7 @@ class RetrieveTask:
         self.recipe = recipe
         self.folder = folder
         self.data: RetrieveData = recipe.data
-        if self.data.corpus not in (empathetic_dialogues.NAME, sample.NAME):
-            raise ConfigError(
-                f"recipe {recipe.name!r}: data.corpus={self.data.corpus}; accepted: empathetic_dialogues, sample."
-            )
+        CORPORA.target(self.data.corpus)  # an unknown name is refused before anything is built
         if not 1 <= (k := int(self.data.prepend.get("k", 1))) <= len(EMOTIONS):
             raise ConfigError(f"recipe {recipe.name!r}: data.prepend.k={k}; accepted: 1 to {len(EMOTIONS)}.")
         validate_model_fields(recipe.model, accepted_fields(RetrievalConfig), f"recipe {recipe.name!r}")
@@ -235,7 +232,7 @@ class RetrieveTask:
             "prepend": self.reader.labels.settings(),
             "external": self.external.settings(),
             "candidates": {"source": self.data.candidates[0], "number": len(self._index)},
-            "licence": LICENCES[self.data.corpus].licence,
+            "licence": licence_text(self.data.corpus),
         }
         (folder / "empatheia.json").write_text(json.dumps(meta, indent=2), encoding="utf-8")
         (folder / "recipe.yaml").write_text(recipe.dump(), encoding="utf-8")

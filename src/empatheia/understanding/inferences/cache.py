@@ -76,7 +76,7 @@ class CachedInferences:
         if provider is not None and provider.fingerprint() != self.header["fingerprint"]:
             raise CheckpointError(
                 f"{self.path} was written by {self.header['provider']!r} with other weights or settings than those of"
-                f" {provider.name!r}. Name another file, or delete it to start anew."
+                f" {provider.name!r}. Name another file, or delete it to start again."
             )
         self._by_key: dict[str, int] = {}
         self._by_turn: dict[tuple[str, int, str], int] = {}
@@ -256,9 +256,9 @@ def fill_cache(
     partial = path.with_name(f"{path.name}.partial")
     there = [place for place in (path, partial) if place.exists()]
     if there and not resume:
-        raise DataError(f"{there[0]} is there already. Go on with it by --resume (resume=True), or name another file.")
+        raise DataError(f"{there[0]} already exists. Continue it with --resume (resume=True), or name another file.")
     if len(there) > 1:
-        raise DataError(f"{path} and {partial.name} are both there; delete the one that is not to be gone on with.")
+        raise DataError(f"{path} and {partial.name} are both there; delete the one that you do not want to continue.")
     header = _header(provider, names, n, heads or {})
     place = there[0] if there else partial
     if not there:
@@ -432,7 +432,7 @@ def read_header(path: Path) -> dict[str, Any]:
         header = None
     if not isinstance(header, dict) or header.get("kind") != KIND or not _is_header(header):
         raise CheckpointError(
-            f"{path} is no cache of inferences. Make one with: empatheia infer FILE --out cache.jsonl"
+            f"{path} is not a cache of inferences. Make one with: empatheia infer FILE --out cache.jsonl"
         )
     if header.get("format") != FORMAT:
         raise CheckpointError(f"{path} has format {header.get('format')}; this release reads {FORMAT}. Make it again.")

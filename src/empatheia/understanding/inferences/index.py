@@ -263,7 +263,7 @@ def build_index(
         import_faiss()
     folder = Path(folder)
     if _is_taken(folder):
-        raise DataError(f"{folder} is there and is no index; name another folder.")
+        raise DataError(f"{folder} exists and is not an index; name another folder.")
     frame = tuples.frame.filter(pl.col("relation").is_in(RELATIONS))
     if not frame.height:
         raise DataError(f"{', '.join(path.name for path in tuples.paths)}: no tuple of {', '.join(RELATIONS)}.")
@@ -319,7 +319,9 @@ def read_meta(folder: Path) -> dict[str, Any]:
             f"{folder / META}: {reason}. Build an index with `empatheia infer --build-index`."
         ) from None
     if not isinstance(meta, dict) or meta.get("kind") != KIND:
-        raise CheckpointError(f"{folder} is no index of inferences. Build one with `empatheia infer --build-index`.")
+        raise CheckpointError(
+            f"{folder} is not an index of inferences. Build one with `empatheia infer --build-index`."
+        )
     if meta.get("format") != FORMAT:
         raise CheckpointError(f"{folder} has format {meta.get('format')}; this release reads {FORMAT}. Build it again.")
     return meta

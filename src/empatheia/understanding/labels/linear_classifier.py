@@ -205,7 +205,7 @@ class LinearClassifier(AlignedModel):
         for text in texts:
             counts.update(reader.words_of(text))
         if not counts:
-            raise DataError("linear_classifier: no text to take words from; look at the recipe's data block.")
+            raise DataError("linear_classifier: no text to take words from; check the recipe's data block.")
         config.words = [word for word, n in counts.most_common() if n >= min_count or word == END]
         return cls(config), NgramReader(config)
 
