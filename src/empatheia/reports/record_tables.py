@@ -16,7 +16,7 @@ from empatheia.config import PublishedRow, load_recipe, recipes_root
 from empatheia.errors import EmpatheiaError
 from empatheia.metrics.mechanisms import EPITOME_PAPER
 from empatheia.metrics.mechanisms import EPITOME_PUBLISHED as EPITOME
-from empatheia.metrics.published import DEFINITIONS, Published, compare, published
+from empatheia.metrics.published import AT_ROW_SIZE, DEFINITIONS, Published, compare, published
 from empatheia.metrics.records import measured_of
 from empatheia.metrics.rows import fold_name
 from empatheia.metrics.score import Score
@@ -201,7 +201,7 @@ def _printed(row: PublishedRow, record: Record, task: _Task, values: Mapping[str
         column = columns.get(definition[0]) if isinstance(definition, tuple) else None
         if column is None or not isinstance(definition, tuple):
             continue
-        verdict = _verdict(metric, number, column, values.get(column.key))
+        verdict = _verdict(metric, number, column, values.get(column.key), record["size"])
         shown = in_unit(number.value, definition[1], column.unit)
         cells[column.key] = (_shown(number, definition[1], column.unit), shown, verdict)
     table = row.table if not row.table.isdigit() else f"Table {row.table}"
@@ -209,11 +209,11 @@ def _printed(row: PublishedRow, record: Record, task: _Task, values: Mapping[str
     return Printed(f"{row.paper}, {table}, {row.row}{dataset}", cells) if cells else None
 
 
-def _verdict(metric: str, number: Published, column: Column, ours: Value | None) -> str:
+def _verdict(metric: str, number: Published, column: Column, ours: Value | None, size: str) -> str:
     if ours is None:
         return "not measured by this run"
     score = Score(column.key, ours.value, column.unit, max(ours.n, 1), column.higher_is_better, None, ours.signature)
-    (verdict,) = compare([score], {metric: number})
+    (verdict,) = compare([score], {metric: number}, {metric: AT_ROW_SIZE} if size == "row" else {})
     return verdict.verdict
 
 
