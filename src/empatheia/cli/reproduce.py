@@ -59,9 +59,10 @@ def reproduce(
     """
     from empatheia.config import recipes_root
     from empatheia.listener.systems import results_root
-    from empatheia.reports.reproduction_pages import overview_text
+    from empatheia.reports.reproduction_pages import overview_text, totals_text
     from empatheia.reports.targets import read_targets, tables_named
     from empatheia.reports.targets import tables as all_tables
+    from empatheia.reports.totals import totals_of
 
     _check_options(size, bool(tables), train, budget, out, plots)
     chosen = tables_named(tables or ()) or list(all_tables())
@@ -76,10 +77,11 @@ def reproduce(
         failed = _train(missing, size, budget, run_out, results)
         reports = read_reports()
     text = _told(reports, out, plots) if tables else overview_text(reports)
+    text = f"{text}\n{totals_text(totals_of(reports))}"
     if as_json:
         from empatheia.cli.output import print_json
 
-        print_json([report.to_dict() for report in reports])
+        print_json({"tables": [report.to_dict() for report in reports], "totals": totals_of(reports).to_dict()})
     else:
         show(text)
     if failed:

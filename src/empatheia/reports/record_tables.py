@@ -16,7 +16,7 @@ from empatheia.config import PublishedRow, load_recipe, recipes_root
 from empatheia.errors import EmpatheiaError
 from empatheia.metrics.mechanisms import EPITOME_PAPER
 from empatheia.metrics.mechanisms import EPITOME_PUBLISHED as EPITOME
-from empatheia.metrics.published import AT_ROW_SIZE, DEFINITIONS, Published, compare, published
+from empatheia.metrics.published import DEFINITIONS, Published, compare, published
 from empatheia.metrics.records import measured_of
 from empatheia.metrics.rows import fold_name
 from empatheia.metrics.score import Score
@@ -24,6 +24,8 @@ from empatheia.taxonomy import MECHANISMS
 
 _TESTED_ON = re.compile(r"test (\d)$")
 _TUNED = "tuned on valid"
+BESIDE_PRINT = ("cpu", "full")
+"""Sizes whose values are set beside printed ones; runs of size ``row`` are compared with each other."""
 Record = Mapping[str, Any]
 
 
@@ -175,7 +177,7 @@ def _values(task: _Task, find: Callable[[str], Score | None]) -> dict[str, Value
 
 def _row(record: Record, task: _Task, values: Mapping[str, Value], *labels: str, printed: bool = True) -> Row:
     named = dict(zip(task.labels, labels, strict=True))
-    row = _published_row(record) if printed and record["size"] != "smoke" else None
+    row = _published_row(record) if printed and record["size"] in BESIDE_PRINT else None
     if row is not None and labels and (fold := _TESTED_ON.search(row.row)) and fold.group(1) != labels[0]:
         row = None
     return Row(run_name(record), record, named, values, _printed(row, record, task, values) if row else None)
@@ -201,7 +203,7 @@ def _printed(row: PublishedRow, record: Record, task: _Task, values: Mapping[str
         column = columns.get(definition[0]) if isinstance(definition, tuple) else None
         if column is None or not isinstance(definition, tuple):
             continue
-        verdict = _verdict(metric, number, column, values.get(column.key), record["size"])
+        verdict = _verdict(metric, number, column, values.get(column.key))
         shown = in_unit(number.value, definition[1], column.unit)
         cells[column.key] = (_shown(number, definition[1], column.unit), shown, verdict)
     table = row.table if not row.table.isdigit() else f"Table {row.table}"
@@ -209,11 +211,11 @@ def _printed(row: PublishedRow, record: Record, task: _Task, values: Mapping[str
     return Printed(f"{row.paper}, {table}, {row.row}{dataset}", cells) if cells else None
 
 
-def _verdict(metric: str, number: Published, column: Column, ours: Value | None, size: str) -> str:
+def _verdict(metric: str, number: Published, column: Column, ours: Value | None) -> str:
     if ours is None:
         return "not measured by this run"
     score = Score(column.key, ours.value, column.unit, max(ours.n, 1), column.higher_is_better, None, ours.signature)
-    (verdict,) = compare([score], {metric: number}, {metric: AT_ROW_SIZE} if size == "row" else {})
+    (verdict,) = compare([score], {metric: number})
     return verdict.verdict
 
 
