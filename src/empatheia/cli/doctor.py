@@ -171,20 +171,17 @@ def _more_models() -> Check:
 
 
 def _corpora() -> Iterator[Check]:
-    from empatheia.corpora import CORPORA, CORPORA_FILES
-    from empatheia.resources import corpus_roots, data_root
+    from empatheia.corpora import CORPORA, IN_THE_PACKAGE, corpus_at_hand
+    from empatheia.resources import data_root
 
     root = data_root()
     if root is not None and not root.is_dir():
         yield Check("EMPATHEIA_DATA", "missing", f"{root} is not a folder", "point EMPATHEIA_DATA at your corpora")
     for name in CORPORA.names():
-        if name in ("everyday", "sample"):
+        if name in IN_THE_PACKAGE:
             yield Check(f"corpus {name}", "ok", "in the package")
             continue
-        file = CORPORA_FILES.get(name, f"dialogue_corpora/{name}.jsonl")
-        places = [base / (file + end) for base in corpus_roots() for end in ("", ".gz")]
-        here = next((place for place in places if place.is_file()), None)
-        if here is not None:
+        if (here := corpus_at_hand(name)) is not None:
             yield Check(f"corpus {name}", "ok", str(here.parent))
         else:
             yield Check(f"corpus {name}", "optional", "not here", f"empatheia data get {name}")
@@ -192,7 +189,7 @@ def _corpora() -> Iterator[Check]:
 
 def _other_data() -> Iterator[Check]:
     """What recipes read besides conversations."""
-    from empatheia.corpora import atomic, lexicons
+    from empatheia.corpora import atomic, labelled_texts, lexicons
     from empatheia.errors import MissingResourceError
     from empatheia.resources import corpus_roots, find_corpus_file
 
@@ -213,7 +210,7 @@ def _other_data() -> Iterator[Check]:
         except MissingResourceError:
             yield Check(part, "optional", f"not here; read by {use}", f"EMPATHEIA_DATA/{folder}: from {get}")
     groups = next((root / "20newsgroups" for root in corpus_roots() if (root / "20newsgroups").is_dir()), None)
-    remedy = "EMPATHEIA_DATA/20newsgroups: from qwone.com/~jason/20Newsgroups, then unpack 20news-bydate.tar.gz there"
+    remedy = f"EMPATHEIA_DATA/20newsgroups: from {labelled_texts.GET}"
     if groups is not None:
         yield Check("20 Newsgroups", "ok", str(groups))
     else:

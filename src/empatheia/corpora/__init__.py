@@ -6,7 +6,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from empatheia.registry import Registry
+from empatheia.resources import corpus_roots
 
 CORPORA = Registry(
     "corpora",
@@ -52,6 +55,21 @@ CORPORA_FILES = {
     "own": "own/train.jsonl",
 }
 """A file that shows a corpus is there; the others are ``dialogue_corpora/<name>.jsonl``."""
+
+IN_THE_PACKAGE = frozenset(("everyday", "sample"))
+"""Corpora that need no data folder."""
+
+
+def corpus_at_hand(name: str) -> Path | None:
+    """The file that shows a corpus is there, or None; nothing is read.
+
+    Args:
+        name: Of :data:`CORPORA`, but for :data:`IN_THE_PACKAGE`.
+    """
+    file = CORPORA_FILES.get(name, f"dialogue_corpora/{name}.jsonl")
+    places = (base / (file + end) for base in corpus_roots() for end in ("", ".gz"))
+    return next((place for place in places if place.is_file()), None)
+
 
 _OFFICIAL_SPLITS = {
     "empathetic_dialogues": ("train", "valid", "test"),
