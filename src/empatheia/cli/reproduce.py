@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from empatheia.reports.targets import Target
 
 RESULTS = Path("results")
-_AS_JSON = typer.Option("--json", help="Print the reports as JSON.")
+_AS_JSON = typer.Option("--json", help="Print the reports and their totals as JSON.")
 
 
 def reproduce(
@@ -47,14 +47,16 @@ def reproduce(
     run_out: Annotated[Path, typer.Option(help="With --train: parent of the run folders.")] = Path("runs"),
     as_json: Annotated[bool, _AS_JSON] = False,
 ) -> None:
-    r"""Set a published table beside our runs: value, interval, printed value, difference, verdict, known reasons.
+    r"""Set a published table beside our runs: value, interval, print, difference, tolerance, verdict, known reasons.
 
+    Runs of size row are compared with each other: --size row shows them, and what the paper claims by their differences.
     Prints a short form; --out also writes the whole report, as Markdown and as one HTML file. Runs that are missing
     are named, with the command that makes each.
 
     \b
     empatheia reproduce
     empatheia reproduce gao2021/2 --out reports
+    empatheia reproduce gao2021/4 --size row
     empatheia reproduce rashkin2018/9 --train --size cpu --budget 120
     """
     from empatheia.config import recipes_root

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import TypeGuard
 
 MOST_BELIEVED = 0.5
 """A printed deviation above this share of its value is a slip of print (Gao et al., table 4: .017 with .020)."""
@@ -84,6 +85,11 @@ class Tolerance:
     rule: str
 
 
+def is_believed(value: float, deviation: float | None) -> TypeGuard[float]:
+    """Whether a printed deviation is one: neither 0, which is rounded away, nor most of its value."""
+    return deviation is not None and 0 < deviation <= MOST_BELIEVED * abs(value)
+
+
 def tolerance(score: str, unit: str | None, value: float, deviation: float | None) -> Tolerance:
     """The tolerance around a printed number.
 
@@ -91,7 +97,7 @@ def tolerance(score: str, unit: str | None, value: float, deviation: float | Non
         score: Name of our score that measures it, e.g. ``bleu_nltk_4``.
         unit: Of print; None = unknown.
         value: As printed.
-        deviation: As printed, or None.
+        deviation: As printed, or None; one that :func:`is_believed` doubts counts as None.
 
     Example:
         >>> tolerance("accuracy", "percent", 42.4, 0.3)
@@ -99,7 +105,7 @@ def tolerance(score: str, unit: str | None, value: float, deviation: float | Non
         >>> tolerance("ppl_item", "perplexity", 40.0, None)
         Tolerance(value=1.2, rule='3 % of the printed value')
     """
-    if deviation is not None and deviation <= MOST_BELIEVED * abs(value):
+    if is_believed(value, deviation):
         return Tolerance(N_DEVIATIONS * deviation, f"{N_DEVIATIONS:g} printed deviations")
     for kind in KINDS:
         if any(fnmatchcase(score, pattern) for pattern in kind.scores):

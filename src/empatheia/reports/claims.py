@@ -32,7 +32,7 @@ from empatheia.errors import EmpatheiaError
 from empatheia.metrics.item_tests import t_test
 from empatheia.metrics.published import Published, read_published
 from empatheia.metrics.score import Score, Signature
-from empatheia.metrics.tolerances import MOST_BELIEVED
+from empatheia.metrics.tolerances import is_believed
 from empatheia.reports.lines import PAPER_SEEDS, Record, in_print, scores_for
 from empatheia.reports.targets import Target, answering, is_automatic, table_key
 
@@ -85,7 +85,7 @@ class Claim:
         """
         own = (self.number, self.against)
         n = len(PAPER_SEEDS.get(self.number.paper, ()))
-        believed = [one.std for one in own if one.std is not None and one.std <= MOST_BELIEVED * abs(one.value)]
+        believed = [one.std for one in own if is_believed(one.value, one.std)]
         if n > 1 and len(believed) == len(own):
             return _t(2 * (n - 1)) * math.sqrt(sum(std**2 for std in believed) / n)
         return 10.0**-self.number.decimals + 1e-9

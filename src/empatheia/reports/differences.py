@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from empatheia.config import Recipe, load_recipe
+from empatheia.config import Recipe, load_recipe, recipes_root
 from empatheia.config.queue import queued_anew
 from empatheia.errors import EmpatheiaError
 from empatheia.metrics.published import Published, Verdict
@@ -46,10 +46,11 @@ def why_of(number: Published, verdict: Verdict, target: Target, records: Sequenc
     if why is None and verdict.verdict == "missed":
         facts = [*_still_falling(records[0], verdict.score)]
         facts = facts if is_old else [*_shorter(target.file, records[0]), *facts]
-        why = Why("; ".join(facts)) if facts else None
+        facts = facts or ["nothing was looked into"]
+        why = Why("; ".join(facts))
     if verdict.is_comparable and is_old:
         told = "the record is of an earlier recipe and is queued to be made anew"
-        return Why(f"{told}. {why.text}" if why else told, why.shown_by if why else "", why.see if why else "")
+        return Why(told) if why is None else Why(f"{told}; {why.text}", why.shown_by, why.see)
     return why
 
 
@@ -61,6 +62,10 @@ def _shorter(file: Path, record: Mapping[str, Any]) -> Iterator[str]:
     except EmpatheiaError:
         return
     if size == "full":
+        return
+    if not own.stages and (start := (record.get("start") or {}).get("recipe")):
+        yield f"the weights are those of {start}"
+        yield from _shorter(recipes_root() / f"{start}.yaml", {"size": size})
         return
     passes = [
         f"{stage.name} {_length(stage)} in place of {_length(whole)}"

@@ -50,13 +50,14 @@ class QueuedRun:
         }
 
 
-def standing(queue: Queue, results: Path, out: Path = RUNS) -> list[QueuedRun]:
+def standing(queue: Queue, results: Path, out: Path = RUNS, *, looks: bool = True) -> list[QueuedRun]:
     """How far each run is, in the queue's order.
 
     Args:
         queue: Of runs.
         results: Folder of kept records; it need not exist. A record of an ``older`` commit does not count.
         out: Parent of the run folders.
+        looks: Look for what runs need and this machine lacks.
 
     Raises:
         DataError: There are records, and none of them is whole.
@@ -71,7 +72,7 @@ def standing(queue: Queue, results: Path, out: Path = RUNS) -> list[QueuedRun]:
         else:
             has_folder = (run_folder(out, recipe) / "recipe.yaml").is_file()
             state: State = "begun" if has_folder else "waiting"
-            found.append(QueuedRun(entry, recipe, state, missing=missing_for(recipe)))
+            found.append(QueuedRun(entry, recipe, state, missing=missing_for(recipe) if looks else ()))
     return found
 
 
@@ -125,7 +126,7 @@ def work(
     """
     deadline = None if budget_minutes is None else time.monotonic() + 60 * budget_minutes
     statuses: list[RunStatus] = []
-    for queued in standing(queue, results, out):
+    for queued in standing(queue, results, out, looks=False):
         if queued.state == "done":
             continue
         if missing := missing_for(queued.recipe):  # asked again: an earlier run may have taken hours
