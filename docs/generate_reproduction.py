@@ -51,8 +51,8 @@ def totals(reports: Sequence[TableReport], _: Sequence[QueuedRun]) -> Iterator[s
         f"Of {rows['printed']} printed rows with an automatic number {rows['with_recipe']} have a recipe and"
         f" {rows['with_reason']} a reason for having none ({rows['with_neither']} have neither); {rows['with_run']}"
         f" have a run, {rows['with_run_beside_print']} of them one that is set beside print, {rows['at_row_size']} one"
-        f" of size `row`. Of {values['printed']} printed values {values['reached']} are reached ({values['better']} of them"
-        f" better by more than the tolerance), {values['within_tolerance']} are worse within tolerance,"
+        f" of size `row`. Of {values['printed']} printed values {values['reached']} are reached ({values['better']} of"
+        f" them better by more than the tolerance), {values['within_tolerance']} are worse within tolerance,"
         f" {values['missed']} are missed, {values['not_comparable']} were measured and do not compare,"
         f" {values['no_run']} wait for a run, and {values['not_to_be_had']} have no recipe for a reason below."
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from empatheia.config.queue import QueueEntry, read_queue
+from empatheia.config.queue import QueueEntry, queued_anew, read_queue
 from empatheia.config.recipe import recipe_files, recipes_root
 from empatheia.errors import CheckpointError, ConfigError
 from empatheia.resources import load_weights
@@ -72,6 +72,14 @@ def test_a_record_of_an_older_recipe_does_not_count(queue, tmp_path):
     path.write_text(json.dumps(record), encoding="utf-8")
     older = queue.model_copy(update={"runs": (queue.runs[0], queue.runs[1].model_copy(update={"older": ("abc1234",)}))})
     assert states(older, tmp_path) == ["done", "begun"] and states(queue, tmp_path) == ["done", "done"]
+
+
+def test_records_of_earlier_recipes_that_our_queue_makes_anew_are_known_as_such():
+    """The estimator's p-values were one-sided, and soft gates were chosen by a summed cause loss."""
+    record = {"recipe": "kim2021/estimator", "size": "cpu", "seed": 15, "environment": {"commit": "265ece70aa"}}
+    assert queued_anew(record) and not queued_anew(record | {"environment": {"commit": "f" * 40}})
+    assert not queued_anew(record | {"size": "full"}) and not queued_anew(record | {"recipe": "moel/trs"})
+    assert queued_anew({**record, "recipe": "gao2021/soft", "seed": 1024, "environment": {"commit": "36a0e699"}})
 
 
 def test_one_that_fails_does_not_stop_the_others(queue, tmp_path):

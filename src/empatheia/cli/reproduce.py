@@ -49,7 +49,7 @@ def reproduce(
 ) -> None:
     r"""Set a published table beside our runs: value, interval, print, difference, tolerance, verdict, known reasons.
 
-    Runs of size row are compared with each other: --size row shows them, and what the paper claims by their differences.
+    Runs of size row are compared with each other: --size row shows them, and what the paper claims by differences.
     Prints a short form; --out also writes the whole report, as Markdown and as one HTML file. Runs that are missing
     are named, with the command that makes each.
 
