@@ -20,7 +20,7 @@ OFFLINE := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1
 MADE := $(VENV)/.made-
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test quick mutations smoke fuzz kills contract audit lint types check bench docs leaderboard clean
+.PHONY: help install demo test quick mutations smoke fuzz kills contract audit lint types check bench pages docs leaderboard clean
 .DELETE_ON_ERROR:
 
 help: ## this list
@@ -69,6 +69,11 @@ check: lint types test smoke ## all of CI
 
 bench: $(MADE)core ## speed beside a naive loop
 	@for file in startup generation_speed analyze_speed score_speed words_speed training_overhead serve_speed; do $(BIN)/python benchmarks/$$file.py $(ARGS) || exit 1; done
+
+pages: $(MADE)core ## what is written from results/: README.md, docs/reproduction.md, results/README.md
+	@$(BIN)/python docs/generate_readme.py
+	@$(BIN)/python docs/generate_reproduction.py
+	@$(BIN)/python -c "from pathlib import Path; from empatheia.reports.results_page import PAGE, results_page; Path('results', PAGE).write_text(results_page(Path('results')), encoding='utf-8')"
 
 docs: $(MADE)docs ## the documentation as a website in build/site
 	@$(BIN)/python docs/generate_cli.py

@@ -27,8 +27,10 @@ def results(tmp_path):
 def test_the_list_of_tables(cli, results):
     done = cli("reproduce", "--results", str(results))
     assert done.code == 0, done.err
-    rows = {line.split()[0]: line.split()[1:4] for line in done.out.splitlines()}
-    assert rows["rashkin2018/9"] == ["27", "4", "1"] and rows["gao2021/4"] == ["10", "10", "0"]
+    rows = {line.split()[0]: line.split()[1:6] for line in done.out.splitlines()}
+    assert rows["rashkin2018/9"] == ["27", "4", "23", "1", "0"] and rows["gao2021/4"] == ["10", "10", "0", "0", "0"]
+    assert "1 with a run (1 beside print, 0 at size row)" in done.out and "0 with neither" in done.out
+    assert "718; 0 reached (0 of them better by more than the tolerance), 1 within tolerance, 0 missed" in done.out
 
 
 def test_a_report_with_pictures(cli, results, tmp_path):
@@ -36,7 +38,7 @@ def test_a_report_with_pictures(cli, results, tmp_path):
     out = tmp_path / "made"
     done = cli("reproduce", "rashkin2018/9", "--results", str(results), "--out", str(out), "--plots")
     assert done.code == 0, done.err
-    assert "fastText; ED" in done.out and "0.42" in done.out and "-0.01" in done.out and "below" in done.out
+    assert "fastText; ED" in done.out and "0.42" in done.out and "-0.01" in done.out and "met" in done.out
     assert "rashkin2018/fasttext_cut.yaml --size cpu --record" in done.out
     assert "rashkin2018/fasttext.yaml --size cpu" not in done.out
     page = (out / "rashkin2018-9.html").read_text()
@@ -47,10 +49,13 @@ def test_a_report_with_pictures(cli, results, tmp_path):
 
 def test_json(cli, results, tmp_path):
     done = cli("reproduce", "rashkin2018/9", "--results", str(results), "--out", str(tmp_path), "--json")
-    (report,) = json.loads(done.out)
+    found = json.loads(done.out)
+    (report,) = found["tables"]
+    assert found["totals"]["rows"]["with_run"] == found["totals"]["values"]["within_tolerance"] == 1
     (ours,) = [line for line in report["lines"] if line["ours"] is not None]
     assert (ours["row"], ours["ours"], ours["published"]) == ("fastText", pytest.approx(0.42), 0.43)
-    assert ours["difference"] == pytest.approx(-0.01) and ours["verdict"] == "below"
+    assert ours["difference"] == pytest.approx(-0.01) and ours["verdict"] == "met"
+    assert (ours["tolerance"], ours["tolerance_rule"], ours["reached"]) == (pytest.approx(0.01), "1 point", False)
     assert {run["recipe"] for run in report["missing"]} == {
         f"rashkin2018/{name}" for name in ("emotion_situation", "fasttext_cut", "emotion_situation_cut")
     }
@@ -94,7 +99,7 @@ def test_missing_runs_are_trained_once_and_kept(cli, tmp_path, monkeypatch):
     done = cli(*words)
     assert done.code == 0, done.err
     assert seen == [("meed2/emotion_intent", "smoke", 1024, 2.0), ("meed2/emotion_intent_repo", "smoke", 1024, 2.0)]
-    (report,) = json.loads(done.out)
+    (report,) = json.loads(done.out)["tables"]
     assert report["missing"] == [] and "self-written sample" in report["lines"][0]["verdict"]
     cli(*words)
     assert len(seen) == 2

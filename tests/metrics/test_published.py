@@ -78,25 +78,39 @@ def test_unknown_names_are_suggested():
         published("gao2021", "Table 7", "MoEL", setting="run 9")
 
 
-def test_verdicts():
-    assert verdict(41.0) == "reached"
-    assert verdict(39.96) == "reached"  # prints as 40.0
-    assert verdict(39.2) == "within published spread"
-    assert verdict(38.0) == "below"
-    assert verdict(39.2, std=None) == "below"
+def test_verdicts():  # of a printed 40.0 with deviation 1.0, or with none
+    assert verdict(42.1) == "better"
+    assert verdict(42.0) == verdict(39.96) == verdict(38.0) == "met"
+    assert verdict(37.9) == "missed"
+    assert verdict(41.0, std=None) == verdict(39.0, std=None) == "met"  # a point of accuracy
+    assert verdict(38.9, std=None) == "missed" and verdict(41.1, std=None) == "better"
+
+
+def test_what_is_met_may_lie_below_what_is_reached():
+    def made(value):
+        return compare([Score("accuracy", value, "percent", 10, True)], row())[0]
+
+    assert [(made(v).verdict, made(v).is_reached) for v in (40.0, 39.96, 39.9, 45.0, 30.0)] == [
+        ("met", True), ("met", True), ("met", False), ("better", True), ("missed", False),
+    ]  # fmt: skip
+    assert made(39.0).tolerance.value == 2.0 and made(39.0).tolerance.rule == "2 printed deviations"
+    unknown = compare({}, row())[0]
+    assert unknown.tolerance is None and not unknown.is_reached and not unknown.is_comparable
 
 
 def test_lower_is_better():
     facts = {"paper": "imagine", "metric": "PPL", "higher_is_better": False, "score": "ppl_item"}
-    assert verdict(39.0, unit="perplexity", **facts) == "reached"
-    assert verdict(40.9, unit="perplexity", **facts) == "within published spread"
-    assert verdict(43.0, unit="perplexity", **facts) == "below"
+    assert verdict(37.9, unit="perplexity", **facts) == "better"
+    assert verdict(41.9, unit="perplexity", **facts) == "met"
+    assert verdict(43.0, unit="perplexity", **facts) == "missed"
+    assert verdict(41.1, unit="perplexity", **facts | {"std": None}) == "met"  # 3 % of 40
+    assert verdict(41.3, unit="perplexity", **facts | {"std": None}) == "missed"
 
 
 def test_units_are_converted_to_those_of_print():
     score = Score("dist_corpus_1", 1.9, "percent", 10, True, (1.5, 2.3))
     dist = compare([score], row(metric="Dist-1", value=0.018, decimals=3, std=0.001))[0]
-    assert (dist.verdict, dist.ours) == ("reached", pytest.approx(0.019))
+    assert (dist.verdict, dist.ours) == ("met", pytest.approx(0.019))
     assert dist.interval == pytest.approx((0.015, 0.023))
     assert dist.difference == pytest.approx(0.001)
 
@@ -116,7 +130,7 @@ def test_what_cannot_be_compared_says_why():
 def test_a_mapping_is_taken_at_its_word():
     mine = Score("bertscore_f", 0.14, "fraction", 10, True)
     result = compare({"F_BERT": mine}, row(metric="F_BERT", value=0.136, std=0.003, decimals=3))[0]
-    assert (result.verdict, result.score) == ("reached", "bertscore_f")
+    assert (result.verdict, result.score) == ("met", "bertscore_f")
     assert compare({}, row())[0].verdict == "not comparable: not measured"
 
 
@@ -124,10 +138,10 @@ def test_tables():
     score = Score("accuracy", 42.93, "percent", 5259, True, (41.6, 44.2))
     verdicts = compare([score], published("gao2021", "Table 2", "Ours(Soft)"))
     markdown, text = to_markdown(verdicts).splitlines(), to_text(verdicts).splitlines()
-    assert markdown[0] == "| metric | ours | interval | published | difference | verdict |"
-    assert markdown[-1] == "| Accuracy | 42.9 | 41.6 to 44.2 | 42.4 ± 0.3 | +0.5 | reached |"
+    assert markdown[0] == "| metric | ours | interval | published | difference | tolerance | verdict |"
+    assert markdown[-1] == "| Accuracy | 42.9 | 41.6 to 44.2 | 42.4 ± 0.3 | +0.5 | ± 0.6 | met |"
     assert len(markdown) == len(verdicts) + 2 and len(text) == len(verdicts) + 1
-    assert len({line.index("reached") for line in text if "reached" in line} | {text[0].index("verdict")}) == 1
+    assert len({line.index(" met") + 1 for line in text if " met" in line} | {text[0].index("verdict")}) == 1
 
 
 def test_definitions_point_at_printed_metrics_and_existing_scores():
@@ -144,7 +158,7 @@ def test_a_score_with_other_settings_is_another_number():
     right = "encoder:roberta-large|idf:no|layer:17"
     facts = {"metric": "F_BERT", "value": 0.136, "std": 0.003, "decimals": 3}
     for signature, told in (
-        (right, "reached"),
+        (right, "met"),
         ("encoder:minilm|idf:no|layer:17", "not comparable: measured with encoder:minilm, not roberta-large"),
         ("", "not comparable: measured with encoder:unknown, not roberta-large; layer:unknown, not 17; idf:unknown"),
     ):
@@ -152,7 +166,7 @@ def test_a_score_with_other_settings_is_another_number():
         assert compare([score], row(**facts))[0].verdict.startswith(told)
     printed = row(paper="rashkin2018", metric="P@1,100", value=56.9)
     for metric, told in (
-        (HitsAtK(), "reached"),
+        (HitsAtK(), "better"),
         (HitsAtK(protocol="inline"), "not comparable: measured with protocol"),
     ):
         metric.update(np.eye(100))
@@ -164,7 +178,7 @@ def test_without_a_direction_there_is_no_worse():
     facts = {"metric": "length", "higher_is_better": None, "value": 11.0, "std": None}
     printed = row(**facts)
     assert compare({"length": score}, printed)[0].verdict == "other"
-    assert compare({"length": Score("length_words", 11.0, "words", 10, None)}, printed)[0].verdict == "reached"
+    assert compare({"length": Score("length_words", 11.0, "words", 10, None)}, printed)[0].verdict == "met"
 
 
 def test_a_bad_line_is_named(tmp_path):

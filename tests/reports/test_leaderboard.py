@@ -103,8 +103,8 @@ def test_printed_rows_stand_under_their_runs():
     found = {table.key: table for table in tables(RECORDS)}
     low, high, own = found["responders"].rows
     assert low.printed is not None and low.printed.source == "gao2021, Table 2, Ours(Soft)"
-    assert low.printed.values["accuracy"][0] == "42.4 ± 0.3" and low.printed.values["accuracy"][2] == "below"
-    assert high.printed is not None and high.printed.values["accuracy"][2] == "reached"
+    assert low.printed.values["accuracy"][0] == "42.4 ± 0.3" and low.printed.values["accuracy"][2] == "missed"
+    assert high.printed is not None and high.printed.values["accuracy"][2] == "met"
     assert low.printed.values["dist_corpus_1"][0] == "1.7 ± 0.3"  # a fraction in print, percent here
     assert own.printed is None
     untuned, tuned, other_fold = found["turns"].rows
@@ -114,6 +114,8 @@ def test_printed_rows_stand_under_their_runs():
     assert mechanism.printed is not None and "recalled" in mechanism.printed.source
     smoke = tables([responder("gao2021/soft", 41.0, 40.0, size="smoke")])
     assert smoke[0].rows[0].printed is None
+    small = tables([responder("gao2021/soft", 41.0, 40.0, size="row")])
+    assert small[0].rows[0].printed is None and small[0].rows[0].values["accuracy"].value == 41.0
 
 
 class Cells(HTMLParser):

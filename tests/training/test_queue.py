@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from empatheia.config.queue import QueueEntry, read_queue
+from empatheia.config.queue import QueueEntry, queued_anew, read_queue
 from empatheia.config.recipe import recipe_files, recipes_root
-from empatheia.errors import ConfigError
+from empatheia.errors import CheckpointError, ConfigError
 from empatheia.resources import load_weights
 from empatheia.training.queue import QueuedRun, hours_left, standing, work
 
@@ -74,12 +74,73 @@ def test_a_record_of_an_older_recipe_does_not_count(queue, tmp_path):
     assert states(older, tmp_path) == ["done", "begun"] and states(queue, tmp_path) == ["done", "done"]
 
 
+def test_records_of_earlier_recipes_that_our_queue_makes_anew_are_known_as_such():
+    """The estimator's p-values were one-sided, and soft gates were chosen by a summed cause loss."""
+    record = {"recipe": "kim2021/estimator", "size": "cpu", "seed": 15, "environment": {"commit": "265ece70aa"}}
+    assert queued_anew(record) and not queued_anew(record | {"environment": {"commit": "f" * 40}})
+    assert not queued_anew(record | {"size": "full"}) and not queued_anew(record | {"recipe": "moel/trs"})
+    assert queued_anew({**record, "recipe": "gao2021/soft", "seed": 1024, "environment": {"commit": "36a0e699"}})
+
+
 def test_one_that_fails_does_not_stop_the_others(queue, tmp_path):
     place = tmp_path / "runs" / "gao2021" / "transformer"
     place.mkdir(parents=True)
     (place / "smoke-seed1024").write_text("a file where the run folder belongs", encoding="utf-8")
     statuses = work(queue, tmp_path / "results", tmp_path / "runs", show_progress=False)
     assert [status.state for status in statuses] == ["failed", "finished"]
+
+
+def test_a_full_disk_while_a_record_is_kept_loses_nothing_and_doubles_nothing(queue, tmp_path, cli, monkeypatch):
+    """What was trained stays, what is kept is whole, and the next call keeps the record."""
+    results, runs = tmp_path / "results", tmp_path / "runs"
+    one = queue.model_copy(update={"runs": queue.runs[:1]})
+
+    def copied(source, target):
+        Path(target).write_text("half", encoding="utf-8")
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr("empatheia.training.saving.shutil.copyfile", copied)
+        with pytest.raises(CheckpointError, match=r"cannot write .*curves.jsonl: No space left on device. Free some"):
+            work(one, results, runs, show_progress=False)
+    assert [path for path in results.rglob("*") if path.is_file()] == [] and states(one, tmp_path) == ["begun"]
+    (status,) = work(one, results, runs, show_progress=False)
+    assert status.state == "already finished" and states(one, tmp_path) == ["done"]
+    assert len(list(results.rglob("*-seed*.json"))) == len(list(results.rglob("*.curves.jsonl"))) == 1
+
+
+def test_a_run_that_lacks_something_is_skipped_with_one_line_and_the_others_go_on(tmp_path, cli, monkeypatch):
+    monkeypatch.setenv("EMPATHEIA_DATA", str(tmp_path / "no data"))
+    monkeypatch.setenv("EMPATHEIA_CACHE", str(tmp_path / "no cache"))
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "q.yaml"
+    file.write_text(
+        "runs:\n"
+        "  - {recipe: cem/cem, size: cpu, hours: 1}\n"
+        "  - {recipe: gao2021/moel, size: cpu, hours: 0.1}\n"  # reads imagine/moel, which lacks the corpus
+        "  - {recipe: moel/trs, size: smoke, hours: 0.01}\n",
+        encoding="utf-8",
+    )
+    done = cli("queue", "run", str(file), "--quiet")
+    assert done.code == 0, done.err
+    lines = done.out.splitlines()
+    assert lines[0].startswith(
+        "cem/cem cpu-seed42: skipped (needs corpus empathetic_dialogues; get it: empatheia data get"
+    )
+    assert "cache of inferences runs/knowledge/empathetic_dialogues.jsonl; get it: empatheia infer" in lines[0]
+    assert lines[1].startswith("gao2021/moel cpu-seed1024: skipped (needs corpus empathetic_dialogues")
+    assert lines[2].startswith("moel/trs smoke-seed") and "finished" in lines[2] and len(lines) == 3
+    assert "1 of 3 runs are done; the same command goes on." in done.err
+    assert "2 runs wait for corpus empathetic_dialogues: cem/cem cpu-seed42, gao2021/moel cpu-seed1024" in done.err
+    assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == ["moel"]  # nothing of the others was tried
+    shown = cli("queue", "status", str(file))
+    assert "cem/cem cpu, seed 42: about 1 h; needs corpus empathetic_dialogues" in " ".join(shown.out.split())
+    assert "1 done, 0 begun, 2 waiting; 2 of them cannot begin yet" in shown.out
+    found = json.loads(cli("queue", "status", str(file), "--json").out)["runs"]
+    assert {"what": "corpus empathetic_dialogues", "command": "empatheia data get empathetic_dialogues"} in found[0][
+        "missing"
+    ]
+    assert found[2]["missing"] == []
 
 
 def test_killed_and_called_again_it_ends_at_the_same_weights(queue_file, queue, tmp_path):

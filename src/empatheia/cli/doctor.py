@@ -187,7 +187,7 @@ def _corpora() -> Iterator[Check]:
 
 def _other_data() -> Iterator[Check]:
     """What recipes read besides conversations."""
-    from empatheia.corpora import atomic, lexicons
+    from empatheia.corpora import atomic, labelled_texts, lexicons
     from empatheia.errors import MissingResourceError
     from empatheia.resources import corpus_roots, find_corpus_file
 
@@ -208,7 +208,7 @@ def _other_data() -> Iterator[Check]:
         except MissingResourceError:
             yield Check(part, "optional", f"not here; read by {use}", f"EMPATHEIA_DATA/{folder}: from {get}")
     groups = next((root / "20newsgroups" for root in corpus_roots() if (root / "20newsgroups").is_dir()), None)
-    remedy = "EMPATHEIA_DATA/20newsgroups: from qwone.com/~jason/20Newsgroups, then unpack 20news-bydate.tar.gz there"
+    remedy = f"EMPATHEIA_DATA/20newsgroups: from {labelled_texts.GET}"
     if groups is not None:
         yield Check("20 Newsgroups", "ok", str(groups))
     else:

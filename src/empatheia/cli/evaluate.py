@@ -84,7 +84,7 @@ def _understanding(results: Path, as_json: bool) -> str:
 def published_text(model: ModelFolder | PerceptionFolder | PromptRun, metrics: Mapping[str, object]) -> str:
     """Our scores beside the row the recipe names, or a line that says there is none."""
     from empatheia.metrics.earlier_records import is_score
-    from empatheia.metrics.published import compare, published, to_text
+    from empatheia.metrics.published import AT_ROW_SIZE, compare, published, to_text
     from empatheia.metrics.score import Score
 
     row = model.recipe.published
@@ -92,6 +92,7 @@ def published_text(model: ModelFolder | PerceptionFolder | PromptRun, metrics: M
         return "No published row: this recipe is not a published system."
     ours = [Score.from_dict(value) for value in metrics.values() if is_score(value)]
     printed = published(row.paper, row.table, row.row, row.setting, row.dataset)
-    is_sample = model.recipe.data.corpus == "sample"
-    verdicts = compare(ours, printed, dict.fromkeys(printed, "measured on the sample") if is_sample else {})
+    why = "measured on the sample" if model.recipe.data.corpus == "sample" else ""
+    why = why or (AT_ROW_SIZE if model.recipe.size == "row" else "")
+    verdicts = compare(ours, printed, dict.fromkeys(printed, why) if why else {})
     return f"Published: {row.paper}, {row.table}, {row.row}\n{to_text(verdicts)}"

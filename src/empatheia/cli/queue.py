@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
 from empatheia.cli import HELP_FLAGS
 from empatheia.cli.output import print_json, print_lines, say, show
 
+if TYPE_CHECKING:
+    from empatheia.training.queue import QueuedRun
+
+MOST_NAMED = 6
+"""Runs named in the line of what they wait for."""
 app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
@@ -51,15 +57,30 @@ def run(
         torch.set_num_threads(threads)
 
     def tell(status: RunStatus) -> None:
-        show(f"{status.recipe}: {status.state} ({status.error or status.folder})")
+        show(f"{status.recipe} {status.folder.name}: {status.state} ({status.error or status.folder})")
 
     statuses = work(queue, results, out, budget_minutes=budget, keep=keep, tell=tell, show_progress=not quiet)
     runs = standing(queue, results, out)
     n_done = sum(one.state == "done" for one in runs)
     say(f"{n_done} of {len(runs)} runs are done" + ("." if n_done == len(runs) else "; the same command goes on."))
-    if failed := [status.recipe for status in statuses if status.state == "failed"]:
-        say(f"error: {len(failed)} of {len(statuses)} recipes failed: {', '.join(failed)}.")
+    for line in _lacking(runs):
+        say(line)
+    tried = [status for status in statuses if status.state != "skipped"]
+    if failed := [status.recipe for status in tried if status.state == "failed"]:
+        say(f"error: {len(failed)} of {len(tried)} recipes failed: {', '.join(failed)}.")
         raise typer.Exit(1)
+
+
+def _lacking(runs: Sequence[QueuedRun]) -> Iterator[str]:
+    """What runs wait for, with the command that brings it, a line each."""
+    from empatheia.training.queue import by_missing
+
+    for missing, waiting in by_missing(runs).items():
+        names = [f"{one.recipe.name} {one.recipe.size}-seed{one.recipe.seed}" for one in waiting]
+        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+        n = f"{len(names)} run{'' if len(names) == 1 else 's'}"
+        yield f"{n} wait{'s' * (len(names) == 1)} for {missing.what}: {', '.join(names[:MOST_NAMED])}{more}"
+        yield f"  get it: {missing.command}"
 
 
 @app.command("status")
@@ -69,7 +90,9 @@ def status(
     out: OutOption = Path("runs"),
     as_json: JsonOption = False,
 ) -> None:
-    """Show which runs are done, started or waiting, and how many hours are left.
+    """Say what is done, what is begun, what waits and for what, and how many hours are left.
+
+    Nothing is trained to find out: corpora, packages, installed models and files are looked for.
 
     Example: empatheia queue status recipes/queue.yaml
     """
@@ -86,7 +109,12 @@ def status(
     for one in runs:
         took = f"{one.seconds / 3600:.1f} h" if one.seconds is not None else f"about {one.entry.hours:g} h"
         name = f"{one.recipe.name} {one.recipe.size}, seed {one.recipe.seed}"
-        print_lines([[(f"{one.state:<8}", "bold" if one.state == "begun" else ""), (f"{name}: {took}", "")]])
+        lacks = [(f"; needs {', '.join(lack.what for lack in one.missing)}", "yellow")] if one.missing else []
+        print_lines([[(f"{one.state:<8}", "bold" if one.state == "begun" else ""), (f"{name}: {took}", ""), *lacks]])
+    for line in _lacking(runs):
+        show(line)
     counts = {state: sum(one.state == state for one in runs) for state in ("done", "begun", "waiting")}
     told = ", ".join(f"{n} {state}" for state, n in counts.items())
-    show(f"{told}; {left:.1f} hours left at the measured rate.")
+    lacking = [one for one in runs if one.missing]
+    waits = f"; {len(lacking)} of them cannot begin yet" if lacking else ""
+    show(f"{told}{waits}; {left:.1f} hours left at the measured rate.")

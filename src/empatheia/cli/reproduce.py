@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from empatheia.reports.targets import Target
 
 RESULTS = Path("results")
-_AS_JSON = typer.Option("--json", help="Print the reports as JSON.")
+_AS_JSON = typer.Option("--json", help="Print the reports and their totals as JSON.")
 
 
 def reproduce(
@@ -47,21 +47,24 @@ def reproduce(
     run_out: Annotated[Path, typer.Option(help="With --train: parent of the run folders.")] = Path("runs"),
     as_json: Annotated[bool, _AS_JSON] = False,
 ) -> None:
-    r"""Compare a published table with our runs: value, interval, printed value, difference, verdict, known reasons.
+    r"""Set a published table beside our runs: value, interval, print, difference, tolerance, verdict, known reasons.
 
-    Prints a short form; --out also writes the full report, as Markdown and as one HTML file. Missing runs are listed
-    with their commands.
+    Runs of size row are compared with each other: --size row shows them, and what the paper claims by differences.
+    Prints a short form; --out also writes the whole report, as Markdown and as one HTML file. Runs that are missing
+    are named, with the command that makes each.
 
     \b
     empatheia reproduce
     empatheia reproduce gao2021/2 --out reports
+    empatheia reproduce gao2021/4 --size row
     empatheia reproduce rashkin2018/9 --train --size cpu --budget 120
     """
     from empatheia.config import recipes_root
     from empatheia.listener.systems import results_root
-    from empatheia.reports.reproduction_pages import overview_text
+    from empatheia.reports.reproduction_pages import overview_text, totals_text
     from empatheia.reports.targets import read_targets, tables_named
     from empatheia.reports.targets import tables as all_tables
+    from empatheia.reports.totals import totals_of
 
     _check_options(size, bool(tables), train, budget, out, plots)
     chosen = tables_named(tables or ()) or list(all_tables())
@@ -76,10 +79,11 @@ def reproduce(
         failed = _train(missing, size, budget, run_out, results)
         reports = read_reports()
     text = _told(reports, out, plots) if tables else overview_text(reports)
+    text = f"{text}\n{totals_text(totals_of(reports))}"
     if as_json:
         from empatheia.cli.output import print_json
 
-        print_json([report.to_dict() for report in reports])
+        print_json({"tables": [report.to_dict() for report in reports], "totals": totals_of(reports).to_dict()})
     else:
         show(text)
     if failed:

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 from pydantic import Field, ValidationError, field_validator
 
 from empatheia.config.data import Strict
-from empatheia.config.recipe import SIZES, Recipe, explain_invalid, find_recipe, load_recipe, read_yaml
+from empatheia.config.recipe import (
+    QUEUE,
+    SIZES,
+    Recipe,
+    explain_invalid,
+    find_recipe,
+    load_recipe,
+    read_yaml,
+    recipes_root,
+)
 from empatheia.errors import ConfigError
 from empatheia.registry import nearest
 
@@ -29,6 +41,11 @@ class QueueEntry(Strict):
         if size not in SIZES:
             raise ValueError(f"unknown size{nearest(size, list(SIZES))} Accepted: {', '.join(SIZES)}")
         return size
+
+    def is_older(self, record: Mapping[str, Any]) -> bool:
+        """Whether a record of this run was made by an earlier recipe, so that it does not count."""
+        commit = str((record.get("environment") or {}).get("commit") or "")
+        return any(commit.startswith(older) for older in self.older)
 
     def load(self) -> Recipe:
         """The recipe at this size and seed.
@@ -65,3 +82,22 @@ def read_queue(path: str | Path) -> Queue:
         except ConfigError as problem:
             raise ConfigError(f"{path}, run {number}: {problem}") from None
     return queue
+
+
+@cache
+def _entries_with_older() -> tuple[QueueEntry, ...]:
+    """Runs of our own queue that have a record which does not count."""
+    file = recipes_root() / QUEUE
+    tree = read_yaml(file) if file.is_file() else {"runs": []}
+    return tuple(entry for run in tree["runs"] if (entry := QueueEntry.model_validate(run)).older)
+
+
+def queued_anew(record: Mapping[str, Any]) -> bool:
+    """Whether our own queue makes a run anew because its record is of an earlier recipe."""
+    return any(
+        entry.recipe == record["recipe"]
+        and entry.size == record["size"]
+        and entry.seed in (None, record["seed"])
+        and entry.is_older(record)
+        for entry in _entries_with_older()
+    )

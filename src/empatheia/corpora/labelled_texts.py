@@ -27,6 +27,7 @@ GROUPS: dict[str, str] = {
     "talk.politics.mideast": "mideast", "talk.politics.misc": "politics", "talk.religion.misc": "religion",
 }  # fmt: skip
 """Group to the word that is prepended."""
+GET = "qwone.com/~jason/20Newsgroups, then unpack 20news-bydate.tar.gz there"
 _ARCHIVE, _CACHE = "20news-bydate-{}", "20news-bydate_py3.pkz"
 
 

@@ -18,6 +18,7 @@ from types import MappingProxyType
 
 from empatheia.errors import ConfigError, DataError
 from empatheia.metrics.score import Score, Signature
+from empatheia.metrics.tolerances import Tolerance, tolerance
 from empatheia.reading import CsvRows
 from empatheia.registry import nearest
 
@@ -26,6 +27,8 @@ PAPERS = MappingProxyType(
     {"kim2021": "000", "gao2021": "001", "imagine": "002", "rashkin2018": "003", "meed2": "004", "reccon": "005"}
 )
 
+AT_ROW_SIZE = "made small and short, to be compared with the other rows at size row"
+"""Why a run of size ``row`` is not set beside a printed value."""
 NO_DEFINITION = "the paper does not define it"
 BY_PEOPLE = "rated by people, not computed"
 FACT = "a fact about the data or the training, not a score"
@@ -227,10 +230,10 @@ class Verdict:
         interval: Our interval in the unit of print, or None.
         printed: The printed number.
         difference: ours - printed; NaN when they cannot be compared.
-        verdict: ``reached`` (at least as good at the printed precision), ``within published spread`` (worse
-            by no more than the printed deviation), ``below`` (worse; ``other`` where neither direction is better), or
-            ``not comparable: reason``.
+        verdict: ``better`` or ``missed`` (better or worse by more than the tolerance; ``other`` where neither direction
+            is better), ``met`` (not farther than the tolerance), or ``not comparable: reason``.
         score: Name of our score, or an empty string.
+        tolerance: Around the printed number (:mod:`empatheia.metrics.tolerances`); None where the two do not compare.
     """
 
     metric: str
@@ -240,6 +243,19 @@ class Verdict:
     difference: float
     verdict: str
     score: str = ""
+    tolerance: Tolerance | None = None
+
+    @property
+    def is_comparable(self) -> bool:
+        """Whether ours is the number that was printed, measured on the same things."""
+        return not self.verdict.startswith("not comparable")
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether ours is at least as good at the printed precision; without a direction: prints the same."""
+        if not self.is_comparable:
+            return False
+        return _shortfall(self.difference, _is_upward(self.printed, None)) <= _rounding(self.printed)
 
 
 def compare(
@@ -263,7 +279,7 @@ def compare(
         >>> ours = Score("accuracy", 42.9, "percent", 5259, True)
         >>> row = published("gao2021", "Table 2", "Ours(Soft)")
         >>> [v.verdict for v in compare([ours], row) if v.metric == "Accuracy"]
-        ['reached']
+        ['met']
     """
     by_metric: dict[str, Score] | None = None
     by_name: dict[str, Score] = {}
@@ -312,24 +328,41 @@ def _verdict(metric: str, score: Score | None, printed: Published, unit: str | N
     if reason:
         return Verdict(metric, score.value, score.interval, printed, math.nan, f"not comparable: {reason}", score.name)
     difference = score.value - printed.value
-    upward = score.higher_is_better if printed.higher_is_better is None else printed.higher_is_better
-    shortfall = abs(difference) if upward is None else -difference if upward else difference
-    rounding = 0.5 * 10**-printed.decimals + 1e-12
-    if shortfall <= rounding:
-        verdict = "reached"
-    elif printed.std is not None and shortfall <= printed.std + rounding:
-        verdict = "within published spread"
+    upward = _is_upward(printed, score)
+    shortfall, rounding = _shortfall(difference, upward), _rounding(printed)
+    allowed = tolerance(score.name, unit, printed.value, printed.std)
+    if abs(difference) <= allowed.value + rounding:
+        verdict = "met"
+    elif shortfall <= rounding:
+        verdict = "better"
     else:
-        verdict = "other" if upward is None else "below"
-    return Verdict(metric, score.value, score.interval, printed, difference, verdict, score.name)
+        verdict = "other" if upward is None else "missed"
+    return Verdict(metric, score.value, score.interval, printed, difference, verdict, score.name, allowed)
 
 
-HEADER = ("metric", "ours", "interval", "published", "difference", "verdict")
+def _is_upward(printed: Published, score: Score | None) -> bool | None:
+    """Whether higher is better, by the printed table or else by our score; None = neither says."""
+    if printed.higher_is_better is not None or score is None:
+        return printed.higher_is_better
+    return score.higher_is_better
+
+
+def _shortfall(difference: float, upward: bool | None) -> float:
+    """How much worse ours is; without a direction how far away."""
+    return abs(difference) if upward is None else -difference if upward else difference
+
+
+def _rounding(printed: Published) -> float:
+    """Half of the last printed digit."""
+    return 0.5 * 10**-printed.decimals + 1e-12
+
+
+HEADER = ("metric", "ours", "interval", "published", "difference", "tolerance", "verdict")
 
 
 def to_markdown(verdicts: Iterable[Verdict]) -> str:
     """A Markdown table, one verdict a line."""
-    lines = [HEADER, ("---", "---:", "---:", "---:", "---:", "---"), *map(_cells, verdicts)]
+    lines = [HEADER, ("---", *["---:"] * 5, "---"), *map(_cells, verdicts)]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 
 
@@ -355,8 +388,17 @@ def _cells(verdict: Verdict) -> tuple[str, ...]:
         between,
         str(verdict.printed),
         show(verdict.difference, "+"),
+        shown_tolerance(verdict),
         verdict.verdict,
     )
+
+
+def shown_tolerance(verdict: Verdict) -> str:
+    """``± 0.6``, with one digit more than the printed number where that would hide it; ``-`` without one."""
+    if verdict.tolerance is None:
+        return "-"
+    value, decimals = verdict.tolerance.value, verdict.printed.decimals
+    return f"± {value:.{decimals + (value < 10**-decimals)}f}"
 
 
 def has_words(wanted: str, text: str) -> bool:

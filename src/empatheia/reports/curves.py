@@ -107,6 +107,27 @@ def curves_chart(runs: Mapping[str, Curves]) -> Figure:
 
 
 Points = tuple[list[int], list[float]]
+_AN_EPOCH_APART = 0.9
+"""A validation is an earlier one if its update is at most this share of the last one's."""
+
+
+def last_fall(curves: Curves, loss: str) -> tuple[float, int, int] | None:
+    """How much a validation loss fell from the validation before the last one to the end of the last stage that has it.
+
+    Args:
+        curves: Of one run.
+        loss: E.g. ``words``; ``loss`` is the weighted sum.
+
+    Returns:
+        The fall as a share of the value before (below 0 = it rose), and the updates of both validations; None if no
+        stage has two, or it was 0 before.
+    """
+    for rows in reversed(list(curves.values())):
+        steps, values = _reported(rows, f"eval_{loss}")
+        before = [i for i, step in enumerate(steps) if step <= _AN_EPOCH_APART * steps[-1]]
+        if before and values[before[-1]]:
+            return 1 - values[-1] / values[before[-1]], steps[before[-1]], steps[-1]
+    return None
 
 
 def _sums(runs: Mapping[str, Curves], stage: str) -> dict[str, tuple[Points, Points]]:

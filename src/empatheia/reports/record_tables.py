@@ -24,6 +24,8 @@ from empatheia.taxonomy import MECHANISMS
 
 _TESTED_ON = re.compile(r"test (\d)$")
 _TUNED = "tuned on valid"
+BESIDE_PRINT = ("cpu", "full")
+"""Sizes whose values are set beside printed ones; runs of size ``row`` are compared with each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +176,7 @@ def _values(task: _Task, find: Callable[[str], Score | None]) -> dict[str, Value
 
 def _row(record: RunRecord, task: _Task, values: Mapping[str, Value], *labels: str, printed: bool = True) -> Row:
     named = dict(zip(task.labels, labels, strict=True))
-    row = _published_row(record) if printed and record["size"] != "smoke" else None
+    row = _published_row(record) if printed and record["size"] in BESIDE_PRINT else None
     if row is not None and labels and (fold := _TESTED_ON.search(row.row)) and fold.group(1) != labels[0]:
         row = None
     return Row(run_name(record), record, named, values, _printed(row, record, task, values) if row else None)

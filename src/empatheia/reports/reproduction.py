@@ -6,116 +6,22 @@ Numbers come from run records (``results/``, or run folders) and from nowhere el
 from __future__ import annotations
 
 import math
-import re
-import statistics
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
-from types import MappingProxyType
-from typing import TypeVar
 
 from empatheia.config import load_recipe, recipe_sizes, recipes_root
 from empatheia.config.needs import runs_to_make_first
 from empatheia.errors import DataError
-from empatheia.metrics.published import DEFINITIONS, Published, Verdict, compare
-from empatheia.metrics.records import RunRecord, measured_of, record_key, whole_records
-from empatheia.metrics.score import Score
+from empatheia.metrics.published import Published
+from empatheia.metrics.records import RunRecord, record_key, whole_records
 from empatheia.reading import files_below
+from empatheia.reports.claims import Compared, claims_of, compared
+from empatheia.reports.lines import PAPER_SEEDS, Line, grouped, lines_of_row, row_of, scores_for, seeds_of
 from empatheia.reports.targets import Note, Reason, Target, answering, is_automatic, notes_of, reason_of, tables
 
-PAPER_SEEDS: Mapping[str, tuple[int, ...]] = MappingProxyType({"gao2021": (1024, 2048, 3170, 4096, 5120)})
-"""Seeds of papers that print a mean over several runs."""
-CANDIDATES: Mapping[str, str] = MappingProxyType({"candidates=ED": "own", "candidates=ED+DD": "own+dailydialog"})
-"""Printed sets of candidates, as ``data.candidates`` of a recipe calls them."""
-_RUN_OF_PAPER = re.compile(r"run (\d) of 5")
-_TEST_FOLD = re.compile(r"test (\d)$")
-_RANKS = {"smoke": 0, "row": 1, "cpu": 2, "full": 3}
-_Thing = TypeVar("_Thing")
-_Key = TypeVar("_Key")
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A printed number beside a run of a recipe, or beside none.
-
-    Attributes:
-        number: What was printed.
-        recipe: The recipe whose run it is; empty where no recipe answers the number.
-        size: Of the run; empty where there is none.
-        seeds: Of the runs the value is the mean of.
-        variant: What distinguishes several scores of one run, e.g. the threshold; or empty.
-        verdict: Ours beside the printed number; None without a run.
-        deviation: Sample deviation over seeds, in the unit of print, or None.
-        reason: Why there is no recipe, or None.
-        marks: Numbers of the notes that belong to it, from 1.
-    """
-
-    number: Published
-    recipe: str = ""
-    size: str = ""
-    seeds: tuple[int, ...] = ()
-    variant: str = ""
-    verdict: Verdict | None = None
-    deviation: float | None = None
-    reason: Reason | None = None
-    marks: tuple[int, ...] = ()
-
-    @property
-    def run(self) -> str:
-        """Recipe, size, seeds and variant in words; empty without a run."""
-        if self.verdict is None:
-            return ""
-        seeds = f"seed{'s' if len(self.seeds) > 1 else ''} {', '.join(map(str, self.seeds))}"
-        return f"{self.recipe} {self.size}, {seeds}" + (f"; {self.variant}" if self.variant else "")
-
-    @property
-    def difference(self) -> float | None:
-        """Ours less the printed value; None without a run, or where the two do not compare."""
-        return None if self.verdict is None or math.isnan(self.verdict.difference) else self.verdict.difference
-
-    @property
-    def is_inside(self) -> bool | None:
-        """Whether the printed value lies in our interval; None without one, or where the two do not compare."""
-        if self.verdict is None or self.verdict.interval is None or self.difference is None:
-            return None
-        low, high = self.verdict.interval
-        return low <= self.number.value <= high
-
-    def to_dict(self) -> dict[str, object]:
-        """JSON-ready."""
-        return {
-            "row": self.number.row,
-            "dataset": self.number.dataset,
-            "setting": self.number.setting,
-            "metric": self.number.metric,
-            "published": self.number.value,
-            "published_std": self.number.std,
-            "recipe": self.recipe or None,
-            "size": self.size or None,
-            "seeds": list(self.seeds),
-            "variant": self.variant or None,
-            **self._verdict_dict(),
-            "reason": None if self.reason is None else {"kind": self.reason.kind, "text": self.reason.text},
-            "recipe_to_come": None if self.reason is None else self.reason.recipe or None,
-            "notes": list(self.marks),
-        }
-
-    def _verdict_dict(self) -> dict[str, object]:
-        """Ours beside the printed number; None in every place without a run."""
-        verdict = self.verdict
-        if verdict is None:
-            names = ("ours", "interval", "std", "difference", "verdict", "published_in_interval", "score")
-            return {**dict.fromkeys(names), "std": self.deviation}
-        return {
-            "ours": None if math.isnan(verdict.ours) else verdict.ours,
-            "interval": None if verdict.interval is None else list(verdict.interval),
-            "std": self.deviation,
-            "difference": self.difference,
-            "verdict": verdict.verdict,
-            "published_in_interval": self.is_inside,
-            "score": verdict.score or None,
-        }
+_RANKS = {"smoke": 0, "cpu": 1, "full": 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,13 +63,16 @@ class TableReport:
         key: E.g. ``gao2021/2``.
         paper: Key of the paper.
         table: As printed.
-        lines: Every automatic number, row by row; within a row run by run.
+        lines: Every automatic number, row by row; within a row run by run. Runs of size ``row`` are not among them.
         other: Numbers that no program computes (ratings, facts about data), with the reason.
         missing: Runs to make first: one of every recipe of the table, at the size asked for.
         as_published: Runs to make besides, to compare at the published size and number of seeds.
         notes: What may explain differences; the first is note 1.
         runs: The records used.
         left_out: Smoke runs of the table's recipes that are not shown, in words.
+        row_lines: Numbers that runs of size ``row`` measured; none is compared with print, but with each other.
+        claims: Differences between rows that the paper claims, printed and ours, by size.
+        size: That was asked for.
     """
 
     key: str
@@ -176,6 +85,9 @@ class TableReport:
     notes: tuple[Note, ...]
     runs: tuple[RunRecord, ...]
     left_out: tuple[str, ...] = ()
+    row_lines: tuple[Line, ...] = ()
+    claims: tuple[Compared, ...] = ()
+    size: str = "cpu"
 
     @property
     def is_smoke(self) -> bool:
@@ -185,17 +97,33 @@ class TableReport:
     @property
     def n_rows(self) -> int:
         """Rows with an automatic number."""
-        return len({_row(line.number) for line in self.lines})
+        return len({row_of(line.number) for line in self.lines})
 
     @property
     def n_rows_with_recipe(self) -> int:
         """Rows a recipe answers."""
-        return len({_row(line.number) for line in self.lines if line.recipe})
+        return len({row_of(line.number) for line in self.lines if line.recipe})
+
+    @property
+    def n_rows_with_reason(self) -> int:
+        """Rows that no recipe answers, with a reason."""
+        answered = {row_of(line.number) for line in self.lines if line.recipe}
+        return len({row_of(line.number) for line in self.lines if line.reason is not None} - answered)
+
+    @property
+    def n_rows_with_neither(self) -> int:
+        """Rows with a number that has neither recipe nor reason."""
+        return len({row_of(line.number) for line in self.lines if not line.recipe and line.reason is None})
 
     @property
     def n_rows_with_run(self) -> int:
-        """Rows with at least one run."""
-        return len({_row(line.number) for line in self.lines if line.verdict is not None})
+        """Rows with at least one run, those of size ``row`` left out."""
+        return len({row_of(line.number) for line in self.lines if line.verdict is not None})
+
+    @property
+    def n_rows_at_row_size(self) -> int:
+        """Rows with a run of size ``row``."""
+        return len({row_of(line.number) for line in self.row_lines})
 
     def to_dict(self) -> dict[str, object]:
         """JSON-ready."""
@@ -204,8 +132,12 @@ class TableReport:
             "printed_as": self.table,
             "rows": self.n_rows,
             "rows_with_recipe": self.n_rows_with_recipe,
+            "rows_with_reason": self.n_rows_with_reason,
             "rows_with_run": self.n_rows_with_run,
+            "rows_at_row_size": self.n_rows_at_row_size,
             "lines": [line.to_dict() for line in self.lines],
+            "at_row_size": [line.to_dict() for line in self.row_lines],
+            "claims": [claim.to_dict() for claim in self.claims],
             "not_computed": [{"row": n.row, "metric": n.metric, "reason": r.text} for n, r in self.other],
             "missing": [run.to_dict() for run in self.missing],
             "as_published": [run.to_dict() for run in self.as_published],
@@ -259,11 +191,14 @@ def report_table(
     """
     numbers = tables()[key]
     shown = [record for record in records if record["size"] != "smoke" or size == "smoke"]
-    by_recipe = _grouped(shown, lambda record: record["recipe"])
-    rows = list(_grouped(numbers, _row).values())
-    lines, notes, asked = _beside_runs(rows, targets, by_recipe)
-    runs = {line.recipe: None for line in lines if line.verdict is not None}
-    used = [record for record in shown if record["recipe"] in runs]
+    rows = list(grouped(numbers, row_of).values())
+    apart = grouped(shown, lambda record: record["size"] == "row")
+    notes: list[Note] = []
+    lines, asked = _beside_runs(rows, targets, apart.get(False, ()), notes)
+    at_row_size, _ = _beside_runs(rows, targets, apart.get(True, ()), notes)
+    row_lines = [line for line in at_row_size if line.verdict is not None and not math.isnan(line.verdict.ours)]
+    runs = {(line.recipe, line.size) for line in (*lines, *row_lines) if line.verdict is not None}
+    used = [record for record in shown if (record["recipe"], record["size"]) in runs]
     left_out = [record for record in records if record["size"] == "smoke" != size and record["recipe"] in asked]
     return TableReport(
         key,
@@ -276,31 +211,26 @@ def report_table(
         tuple(notes),
         tuple(used),
         tuple(f"{record['recipe']} smoke, seed {record['seed']}" for record in left_out),
+        tuple(row_lines),
+        tuple(compared(claims_of(key), targets, records)),
+        size,
     )
 
 
-def _grouped(things: Iterable[_Thing], key: Callable[[_Thing], _Key]) -> dict[_Key, list[_Thing]]:
-    """Things with the same key together, in the order in which the keys are met."""
-    out: dict[_Key, list[_Thing]] = {}
-    for thing in things:
-        out.setdefault(key(thing), []).append(thing)
-    return out
-
-
 def _beside_runs(
-    rows: Iterable[Sequence[Published]], targets: Sequence[Target], by_recipe: Mapping[str, Sequence[RunRecord]]
-) -> tuple[list[Line], list[Note], dict[str, Target]]:
-    """The lines of all rows, the notes that they name, and the recipes that answer a number."""
-    notes: list[Note] = []
+    rows: Iterable[Sequence[Published]], targets: Sequence[Target], records: Iterable[RunRecord], notes: list[Note]
+) -> tuple[list[Line], dict[str, Target]]:
+    """The lines of all rows, and the recipes that answer a number; notes that the lines name are added to the list."""
+    by_recipe = grouped(records, lambda record: record["recipe"])
     lines: list[Line] = []
     asked: dict[str, Target] = {}
     for row in rows:
         automatic = list(filter(is_automatic, row))
         found = {target.recipe: target for number in automatic for target in answering(number, targets)}
         asked |= found
-        own = _row_lines(automatic, list(found.values()), by_recipe)
+        own = lines_of_row(automatic, list(found.values()), by_recipe)
         lines += [_marked(line, by_recipe.get(line.recipe, ()), notes) for line in own]
-    return lines, notes, asked
+    return lines, asked
 
 
 def _not_computed(rows: Iterable[Sequence[Published]]) -> Iterator[tuple[Published, Reason]]:
@@ -309,104 +239,6 @@ def _not_computed(rows: Iterable[Sequence[Published]]) -> Iterator[tuple[Publish
         for number in row:
             if not is_automatic(number):
                 yield number, reason_of(number) or Reason("undefined", "No reason is known.")
-
-
-def scores_for(record: RunRecord, number: Published) -> list[tuple[str, Score]]:
-    """The scores of a run that are measured as the printed number is: (variant, score).
-
-    RECCON's rows name the fold they are tested on, and have a score at the published threshold and one at the threshold
-    chosen on valid. Retrieval's rows name the candidates: ``candidates=ED`` are the corpus's own, ``candidates=ED+DD``
-    DailyDialog's besides; the first set of a run has its scores without that label.
-    """
-    definition = DEFINITIONS.get((number.paper, number.metric))
-    if not isinstance(definition, tuple):
-        return []
-    metric, measured = definition[0], measured_of(record)
-    if fold := _TEST_FOLD.search(number.row):
-        of = "spans" if metric.startswith("span_") else "pairs"
-        found = measured.where(metric, fold=fold.group(1), of=of)
-        return [(_threshold_name(row.labels["threshold"]), row.score) for row in found]
-    labels = {}
-    for part in number.setting.split("; "):
-        if "=" in part:
-            labels = _candidates(record, part)
-    score = measured.score(metric, **labels)
-    return [] if score is None else [("", score)]
-
-
-def _candidates(record: RunRecord, setting: str) -> dict[str, str]:
-    """The label of a score over the candidates of a printed setting; the first set of a run has none."""
-    known = CANDIDATES.get(setting, setting)
-    first = next(iter((record.get("data") or {}).get("candidates") or ()), None)
-    return {} if known == first else {"candidates": known}
-
-
-def _threshold_name(chosen: str) -> str:
-    return f"threshold {chosen}, as published" if chosen in ("0", "0.5") else f"threshold {chosen}"
-
-
-def _row(number: Published) -> tuple[str, str, str]:
-    """What one row of print is: its settings that print different metrics are one row."""
-    setting = number.setting if _RUN_OF_PAPER.search(number.setting) else ""
-    return number.row, number.dataset, setting
-
-
-def _row_lines(
-    numbers: Sequence[Published], found: Sequence[Target], by_recipe: Mapping[str, Sequence[RunRecord]]
-) -> Iterator[Line]:
-    """Lines of one printed row: first every run, then what no run measured."""
-    with_run: set[Published] = set()
-    for target in found:
-        own = by_recipe.get(target.recipe, ())
-        for size, of_size in _grouped(own, lambda record: record["size"]).items():
-            measured = [(n, _by_variant(n, of_size)) for n in numbers if target.answers(n)]
-            for variant in dict.fromkeys(v for _, variants in measured for v in variants):
-                for number, variants in measured:
-                    with_run.add(number)
-                    if variant in variants:
-                        yield _line(number, target.recipe, size, variant, variants[variant])
-                    else:
-                        (verdict,) = compare([], {number.metric: number})
-                        seeds = tuple(record["seed"] for record in of_size)
-                        yield Line(number, target.recipe, size, seeds, variant, verdict)
-    yield from (_line_without_run(number, found) for number in numbers if number not in with_run)
-
-
-def _line_without_run(number: Published, found: Sequence[Target]) -> Line:
-    """With the first recipe that answers the number, or the reason why there is none."""
-    target = next((target for target in found if target.answers(number)), None)
-    return Line(number, reason=reason_of(number)) if target is None else Line(number, target.recipe)
-
-
-def _by_variant(number: Published, records: Iterable[RunRecord]) -> dict[str, list[tuple[int, Score]]]:
-    out: dict[str, list[tuple[int, Score]]] = {}
-    for record in records:
-        if record["seed"] in (_seeds_of(number) or (record["seed"],)):
-            for variant, score in scores_for(record, number):
-                out.setdefault(variant, []).append((record["seed"], score))
-    return out
-
-
-def _seeds_of(number: Published) -> tuple[int, ...]:
-    """The one seed a printed single run belongs to; empty where any seed will do."""
-    found = _RUN_OF_PAPER.search(number.setting)
-    return (PAPER_SEEDS[number.paper][int(found.group(1)) - 1],) if found else ()
-
-
-def _line(number: Published, recipe: str, size: str, variant: str, measured: Sequence[tuple[int, Score]]) -> Line:
-    score = measured[0][1]
-    deviation = None
-    unit = DEFINITIONS[number.paper, number.metric][1]
-    if {unit, score.unit} <= {"percent", "fraction"}:
-        measured = [(seed, own.in_unit(unit)) for seed, own in measured]
-        score = measured[0][1]
-    if len(measured) > 1:
-        values = [own.value for _, own in measured]
-        score = replace(score, value=statistics.fmean(values), interval=None)
-        deviation = statistics.stdev(values)
-    why = {number.metric: "measured on the self-written sample"} if size == "smoke" else {}
-    (verdict,) = compare([score], {number.metric: number}, why)
-    return Line(number, recipe, size, tuple(seed for seed, _ in measured), variant, verdict, deviation)
 
 
 def _marked(line: Line, records: Sequence[RunRecord], notes: list[Note]) -> Line:
@@ -437,7 +269,7 @@ def _missing(
         single = _seeds_of_single_runs(target, numbers)
         if single or as_published:
             seeds = PAPER_SEEDS.get(target.paper, seeds)
-        own = [r for r in records if r["recipe"] == target.recipe and _RANKS[r["size"]] >= _RANKS[own_size]]
+        own = [r for r in records if r["recipe"] == target.recipe and _stands_for(r["size"], own_size)]
         have = {record["seed"] for record in own if _measures_every_row(record, target, numbers)}
         if have and not single and not as_published:  # a run with another seed will do
             continue
@@ -447,12 +279,17 @@ def _missing(
             yield MissingRun(target, own_size, left, command, len(own) > len(have), after)
 
 
+def _stands_for(size: str, wanted: str) -> bool:
+    """Whether a run of one size makes one of another needless; one of size ``row`` stands for itself alone."""
+    return size == wanted if "row" in (size, wanted) else _RANKS[size] >= _RANKS[wanted]
+
+
 def _own_size(target: Target, size: str) -> str:
     return size if size in recipe_sizes(target.file) else "cpu"
 
 
 def _seeds_of_single_runs(target: Target, numbers: Iterable[Published]) -> set[int]:
-    return {seed for number in numbers if target.answers(number) for seed in _seeds_of(number)}
+    return {seed for number in numbers if target.answers(number) for seed in seeds_of(number)}
 
 
 def _commands_before(target: Target, size: str, seeds: Sequence[int]) -> tuple[str, ...]:
@@ -463,8 +300,8 @@ def _commands_before(target: Target, size: str, seeds: Sequence[int]) -> tuple[s
 
 def _measures_every_row(record: RunRecord, target: Target, numbers: Iterable[Published]) -> bool:
     """Whether the run has a score in each row its recipe answers; records of older versions may lack test folds."""
-    own = [n for n in numbers if target.answers(n) and record["seed"] in (_seeds_of(n) or (record["seed"],))]
-    return {_row(number) for number in own if scores_for(record, number)} == set(map(_row, own))
+    own = [n for n in numbers if target.answers(n) and record["seed"] in (seeds_of(n) or (record["seed"],))]
+    return {row_of(number) for number in own if scores_for(record, number)} == set(map(row_of, own))
 
 
 def _command(target: Target, size: str, seeds: Sequence[int], results: Path) -> str:

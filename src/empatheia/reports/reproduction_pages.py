@@ -4,16 +4,45 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
-from empatheia.metrics.published import Published
+from empatheia.metrics.published import Published, shown_tolerance
 from empatheia.metrics.records import RunRecord
+from empatheia.reports.claims import OUTCOMES, Compared
+from empatheia.reports.lines import Line
 from empatheia.reports.page import doc_link, html_page, safe
-from empatheia.reports.reproduction import Line, MissingRun, TableReport
-from empatheia.reports.targets import Reason, kind_meaning, reason_of
+from empatheia.reports.reproduction import MissingRun, TableReport
+from empatheia.reports.targets import Reason, Why, kind_meaning, reason_of
+from empatheia.reports.totals import Totals
 
-HEADS: tuple[str, ...] = ("metric", "ours", "95 % interval", "published", "difference", "verdict")
-_CLASSES = {"reached": "good", "within published spread": "good", "below": "bad"}
+HEADS: tuple[str, ...] = ("metric", "ours", "95 % interval", "published", "difference", "tolerance", "verdict")
+ROW_HEADS: tuple[str, ...] = ("metric", "ours", "95 % interval")
+CLAIM_HEADS: tuple[str, ...] = (
+    "row",
+    "against",
+    "metric",
+    "published difference",
+    "ours",
+    "95 % interval",
+    "outcome",
+    "runs",
+)
+_CLASSES = {"better": "good", "met": "good", "missed": "bad"}
+_OUTCOME_CLASSES = {"held": "good", "not held": "bad"}
+AT_ROW_CLAIMS = "What the paper claims, at size row"
+AT_ROW = (
+    "Runs of size row are small and short, with one equal budget for all rows of a table: none of these values can be"
+    " set beside print. Compare them with each other; what an ablation changes is set beside the printed change below."
+)
+HOW_CLAIMS_ARE_TESTED = (
+    "A difference is the first row less the second. Over two or more common seeds: the mean of the paired differences,"
+    " its sample deviation, and the paired t-test with its 95 % interval. Of one run each: the interval that the two"
+    " intervals over test items make together, rather too wide, and silent about other seeds. No p-value is corrected"
+    " for their number. A printed difference is undecided where it is within its own spread (± beside it)."
+)
+_KINDS_NOT_TO_BE_HAD = ("data", "weights")
 _STYLE = """\
 .verdict.good { color: var(--ground); font-weight: 600; }
 .verdict.bad { color: var(--neg); font-weight: 600; }
@@ -42,30 +71,78 @@ MOST_TOLD = 8
 
 
 def to_text(report: TableReport) -> str:
-    """The numbers that were measured, the rows that wait for a run with its command, and why others have none."""
+    """The numbers that were measured, the rows that wait for a run with its command, and why others have none.
+
+    Of a report at size ``row`` the values of that size, and the claimed differences.
+    """
     lines = [f"{report.key}: {_summary(report)}"]
     names = _row_names(report)
-    if shown := [line for line in report.lines if line.verdict is not None]:
-        lines += _aligned(_measured_rows(shown, names))
-    waiting = dict.fromkeys(names[line.number] for line in report.lines if line.recipe and line.verdict is None)
-    if waiting:
-        lines.append(f"no run yet: {'; '.join(waiting)}")
+    if report.size == "row":
+        lines += _at_row_size(report, names)
+    else:
+        lines += _beside_print(report, names)
     for title, runs in (("still missing:", report.missing), ("as published, besides:", report.as_published)):
-        lines += _first_commands(title, runs)
+        if report.size != "row" or runs is report.missing:
+            lines += _first_commands(title, runs)
     if report.left_out:
         lines.append(_left_out(report))
     for reason, numbers in _by_reason(report):
-        lines.append(f"not here ({reason.kind}): {_members(report, reason, numbers)}. {reason.text}")
+        lines.append(f"{_not_here(reason)}: {_members(report, reason, numbers)}. {reason.text}")
     return "\n".join(lines)
 
 
-def _measured_rows(lines: Iterable[Line], names: Mapping[Published, str]) -> Iterator[tuple[str, ...]]:
+def _beside_print(report: TableReport, names: Mapping[Published, str]) -> Iterator[str]:
+    """Runs beside print, why they differ, and what the paper claims by runs of these sizes."""
+    if shown := [line for line in report.lines if line.verdict is not None]:
+        yield from _aligned(_measured_rows(shown, names, HEADS, _cells))
+    for i, (why, lines) in enumerate(_by_why(report), 1):
+        yield f"[{i}] {_told_of(lines, names)}: {_why_text(why)}"
+    waiting = dict.fromkeys(names[line.number] for line in report.lines if line.recipe and line.verdict is None)
+    if waiting:
+        yield f"no run yet: {'; '.join(waiting)}"
+    yield from _claims_text(report, _larger(report))
+    if report.row_lines:
+        n = report.n_rows_at_row_size
+        yield f"at size row: {n} row{'' if n == 1 else 's'}; empatheia reproduce {report.key} --size row"
+
+
+def _at_row_size(report: TableReport, names: Mapping[Published, str]) -> Iterator[str]:
+    """Values of size ``row`` without print, and what the paper claims by them."""
+    if not report.row_lines:
+        yield "no run of size row yet"
+        return
+    yield AT_ROW
+    yield from _aligned(_measured_rows(report.row_lines, names, ROW_HEADS, _row_cells))
+    yield from _claims_text(report, _at_row(report))
+
+
+def _claims_text(report: TableReport, claims: Sequence[Compared]) -> Iterator[str]:
+    """The claimed differences, one a line; those without runs are counted."""
+    measured = [claim for claim in claims if claim.is_measured]
+    if not measured:
+        return
+    yield f"what the paper claims: {outcomes_text(claims)}"
+    yield from _aligned([CLAIM_HEADS, *map(_claim_cells, measured)])
+
+
+def outcomes_text(claims: Iterable[Compared]) -> str:
+    """How many claimed differences had which outcome, in the order of :data:`OUTCOMES`."""
+    counts = Counter(claim.outcome for claim in claims)
+    return ", ".join(f"{counts[outcome]} {outcome}" for outcome in OUTCOMES if counts[outcome])
+
+
+def _measured_rows(
+    lines: Iterable[Line],
+    names: Mapping[Published, str],
+    heads: Sequence[str],
+    cells: Callable[[Line], Sequence[str]],
+) -> Iterator[tuple[str, ...]]:
     """The table of what was measured; a row of print is named where its first number stands."""
-    yield ("row", *HEADS, "run")
+    yield ("row", *heads, "run")
     last = ""
     for line in lines:
         name = names[line.number]
-        yield ("" if name == last else name, *_cells(line), line.run)
+        yield ("" if name == last else name, *cells(line), line.run)
         last = name
 
 
@@ -95,35 +172,75 @@ def to_markdown(report: TableReport, pictures: Mapping[str, str] | None = None) 
     """
     out = [f"# {_title(report)}", "", f"{_summary(report)[0].upper()}{_summary(report)[1:]}.", ""]
     names = _row_names(report)
-    if report.lines:
-        heads = ("row", *HEADS, "run", "notes")
-        out += [_md_row(heads), _md_row(["---", "---", *["---:"] * 4, "---", "---", "---"])]
-        out += [_md_row([names[line.number], *_cells(line), line.run, _marks(line)]) for line in report.lines]
+    out += _md_lines(report, names)
+    out += _md_whys(report, names)
+    out += _md_claims("What the paper claims", _larger(report))
+    if report.row_lines:
+        out += ["## At size row", "", AT_ROW, "", _md_row(("row", *ROW_HEADS, "run", "notes"))]
+        out.append(_md_row(["---", "---", "---:", "---", "---", "---"]))
+        out += [_md_row([names[line.number], *_row_cells(line), line.run, _marks(line)]) for line in report.row_lines]
         out.append("")
+        out += _md_claims(AT_ROW_CLAIMS, _at_row(report))
     for caption, name in (pictures or {}).items():
         out += [f"![{caption}]({name})", "", caption, ""]
     for title, runs in _commands(report):
         out += [f"## {title}", "", "```sh", *map(str, runs), "```", ""]
     if report.left_out:
         out += [_left_out(report), ""]
-    reasons = list(_by_reason(report))
-    if reasons:
-        out += ["## Not here", ""]
-        for reason, numbers in reasons:
-            see = f" [More]({doc_link(reason.see)})." if reason.see else ""
-            heading = f"**{_members(report, reason, numbers)}**: {kind_meaning(reason.kind)}. {reason.text}{see}"
-            out.append(f"- {heading}")
-        out.append("")
+    out += _md_reasons(report)
     if report.notes:
         out += ["## Notes", ""]
-        for i, note in enumerate(report.notes, 1):
-            out.append(f"{i}. {note.text}" + (f" [More]({doc_link(note.see)})." if note.see else ""))
+        out += [f"{i}. {note.text}{_md_more(note.see)}" for i, note in enumerate(report.notes, 1)]
         out.append("")
     if report.runs:
         out += ["## Runs", "", _md_row(_RUN_HEADS), _md_row(["---"] * len(_RUN_HEADS))]
         out += [_md_row(_run_facts(run)) for run in report.runs]
         out.append("")
     return "\n".join(out)
+
+
+def _md_lines(report: TableReport, names: Mapping[Published, str]) -> Iterator[str]:
+    if not report.lines:
+        return
+    places = _why_places(report)
+    yield _md_row(("row", *HEADS, "run", "notes"))
+    yield _md_row(["---", "---", *["---:"] * 5, "---", "---", "---"])
+    for line in report.lines:
+        cells = [*_cells(line)[:-1], _verdict_cell(line, places)]
+        yield _md_row([names[line.number], *cells, line.run, _marks(line)])
+    yield ""
+
+
+def _md_reasons(report: TableReport) -> Iterator[str]:
+    reasons = list(_by_reason(report))
+    if reasons:
+        yield from ("## Not here", "")
+        for reason, numbers in reasons:
+            told = f"{kind_meaning(reason.kind)}. {reason.text}{_md_more(reason.see)}"
+            yield f"- **{_members(report, reason, numbers)}**: {told}"
+        yield ""
+
+
+def _md_more(see: str) -> str:
+    return f" [More]({doc_link(see)})." if see else ""
+
+
+def _md_whys(report: TableReport, names: Mapping[Published, str]) -> Iterator[str]:
+    whys = list(_by_why(report))
+    if whys:
+        yield from ("## Differences, and why", "")
+        for i, (why, lines) in enumerate(whys, 1):
+            yield f"{i}. **{_told_of(lines, names)}**: {_why_text(why)}{_md_more(why.see)}"
+        yield ""
+
+
+def _md_claims(title: str, claims: Sequence[Compared]) -> Iterator[str]:
+    measured = [claim for claim in claims if claim.is_measured]
+    if measured:
+        yield from (f"## {title}", "", f"{HOW_CLAIMS_ARE_TESTED} In all: {outcomes_text(claims)}.", "")
+        yield from (_md_row(CLAIM_HEADS), _md_row(["---"] * 3 + ["---:"] * 2 + ["---"] * 3))
+        yield from (_md_row(_claim_cells(claim)) for claim in measured)
+        yield ""
 
 
 def to_html(report: TableReport, pictures: Mapping[str, bytes] | None = None) -> str:
@@ -133,7 +250,11 @@ def to_html(report: TableReport, pictures: Mapping[str, bytes] | None = None) ->
         report: The table beside our runs.
         pictures: Caption to an SVG file's content.
     """
-    body = [_html_table(report), *(_figure(caption, svg) for caption, svg in (pictures or {}).items())]
+    body = [_html_table(report), *_html_whys(report), *_html_claims("What the paper claims", _larger(report))]
+    if report.row_lines:
+        body += [f'<h2>At size row</h2><p class="note">{safe(AT_ROW)}</p>\n', _html_row_table(report)]
+        body += _html_claims(AT_ROW_CLAIMS, _at_row(report))
+    body += [*(_figure(caption, svg) for caption, svg in (pictures or {}).items())]
     for title, runs in _commands(report):
         body.append(f"<h2>{safe(title)}</h2><pre>{safe_lines(map(str, runs))}</pre>\n")
     if report.left_out:
@@ -167,16 +288,42 @@ def to_html(report: TableReport, pictures: Mapping[str, bytes] | None = None) ->
 
 
 def overview_text(reports: Sequence[TableReport]) -> str:
-    """All tables, a line each: rows printed, rows with a recipe, rows with a run."""
-    rows = [("table", "rows", "with a recipe", "with a run", "")]
+    """All tables, a line each: rows printed, with a recipe, with a reason for none, with a run; then the totals."""
+    rows: list[tuple[str, ...]] = [("table", "rows", "with a recipe", "with a reason", "with a run", "at size row", "")]
     for report in reports:
         if report.n_rows:
-            counts = (str(report.n_rows), str(report.n_rows_with_recipe), str(report.n_rows_with_run))
-            rows.append((report.key, *counts, ""))
+            counts = (report.n_rows, report.n_rows_with_recipe, report.n_rows_with_reason)
+            runs = (report.n_rows_with_run, report.n_rows_at_row_size)
+            rows.append((report.key, *map(str, (*counts, *runs)), ""))
         else:
             kinds = dict.fromkeys(reason.text.rstrip(".") for _, reason in report.other)
-            rows.append((report.key, "-", "-", "-", "; ".join(kinds)))
+            rows.append((report.key, *"-" * 5, "; ".join(kinds)))
     return "\n".join(_aligned(rows))
+
+
+def totals_text(totals: Totals) -> str:
+    """The counts of all tables, one kind a line."""
+    rows, values = totals.rows, totals.values
+    return (
+        f"rows: {rows['printed']} printed; {rows['with_recipe']} with a recipe, {rows['with_reason']} with a reason for"
+        f" none, {rows['with_neither']} with neither; {rows['with_run']} with a run ({rows['with_run_beside_print']}"
+        f" beside print, {rows['at_row_size']} at size row)\n"
+        f"printed values: {values['printed']}; {values['reached']} reached ({values['better']} of them better by more"
+        f" than the tolerance), {values['within_tolerance']} within tolerance, {values['missed']} missed,"
+        f" {values['not_comparable']} not comparable, {values['no_run']} no run yet, {values['not_to_be_had']} without"
+        f" a recipe\n"
+        f"claimed differences: {outcomes_counts(totals.claims)}"
+    )
+
+
+def outcomes_counts(counts: Mapping[str, Mapping[str, int]]) -> str:
+    """Outcomes by size in words."""
+    told = [
+        f"at size {size} {', '.join(f'{n} {outcome}' for outcome, n in own.items() if n)}"
+        for size, own in counts.items()
+        if any(own.values())
+    ]
+    return "; ".join(told) or "none has runs"
 
 
 def safe_lines(lines: Iterable[str]) -> str:
@@ -196,7 +343,8 @@ def _summary(report: TableReport) -> str:
     warning = "; smoke runs learn from the self-written sample, none of their values compares with print"
     return (
         f"{report.n_rows} row{'' if report.n_rows == 1 else 's'} ({places}); {report.n_rows_with_recipe} have a recipe,"
-        f" {report.n_rows_with_run} a run of ours{warning if report.is_smoke else ''}"
+        f" {report.n_rows_with_run} a run of ours, {report.n_rows_at_row_size} one of size row"
+        f"{warning if report.is_smoke else ''}"
     )
 
 
@@ -222,21 +370,108 @@ def _row_names(report: TableReport) -> dict[Published, str]:
     return names
 
 
-def _cells(line: Line) -> tuple[str, str, str, str, str, str]:
+def _cells(line: Line) -> tuple[str, ...]:
+    """Those under :data:`HEADS`."""
     number, verdict = line.number, line.verdict
     if verdict is None:
-        told = f"{line.reason.kind}: {line.reason.recipe}".rstrip(": ") if line.reason is not None else "no run"
-        return number.metric, "-", "", str(number), "", told
+        return number.metric, "-", "", str(number), "", "", _verdict_cell(line)
+    difference = "" if math.isnan(verdict.difference) else _shown(number, verdict.difference, "+")
+    tolerance = "" if verdict.tolerance is None else shown_tolerance(verdict)
+    return *_row_cells(line), str(number), difference, tolerance, _verdict_cell(line)
 
-    def show(value: float, sign: str = "") -> str:
-        return "-" if math.isnan(value) else f"{value:{sign}.{number.decimals}f}"
 
-    between = "" if verdict.interval is None else f"{show(verdict.interval[0])} to {show(verdict.interval[1])}"
+def _row_cells(line: Line) -> tuple[str, str, str]:
+    """Those under :data:`ROW_HEADS`."""
+    number, verdict = line.number, line.verdict
+    if verdict is None:
+        return number.metric, "-", ""
+    between = _interval(number, verdict.interval)
     if line.deviation is not None:
-        between = f"± {show(line.deviation)} over {len(line.seeds)} seeds"
-    difference = "" if math.isnan(verdict.difference) else show(verdict.difference, "+")
-    told = verdict.verdict + (", inside our interval" if line.is_inside and verdict.verdict == "below" else "")
-    return number.metric, show(verdict.ours), between, str(number), difference, told
+        between = f"± {_shown(number, line.deviation)} over {len(line.seeds)} seeds"
+    return number.metric, _shown(number, verdict.ours), between
+
+
+def _shown(number: Published, value: float, sign: str = "", more: int = 0) -> str:
+    """A value with the printed number of decimals, and so many more."""
+    return "-" if math.isnan(value) else f"{value:{sign}.{number.decimals + more}f}"
+
+
+def _interval(number: Published, interval: tuple[float, float] | None, sign: str = "", more: int = 0) -> str:
+    return "" if interval is None else " to ".join(_shown(number, end, sign, more) for end in interval)
+
+
+def _verdict_cell(line: Line, places: Mapping[Why, int] = MappingProxyType({})) -> str:
+    """The verdict in words, with the number of what is known of a difference."""
+    if line.verdict is None:
+        return "no run yet" if line.reason is None else _not_here(line.reason)
+    inside = ", inside our interval" if line.is_inside and line.verdict.verdict == "missed" else ""
+    place = f" (why: {places[line.why]})" if line.why is not None and line.why in places else ""
+    return f"{line.verdict.verdict}{inside}{place}"
+
+
+def _not_here(reason: Reason) -> str:
+    """What kind of reason it is, in a word or two."""
+    if reason.kind in _KINDS_NOT_TO_BE_HAD:
+        return f"cannot be had ({reason.kind})"
+    return f"not here ({reason.kind}{f', {reason.recipe}' if reason.recipe else ''})"
+
+
+def _by_why(report: TableReport) -> Iterator[tuple[Why, list[Line]]]:
+    """What is known of differences, with the lines it holds for, in the order of the table."""
+    found: dict[Why, list[Line]] = {}
+    for line in report.lines:
+        if line.why is not None:
+            found.setdefault(line.why, []).append(line)
+    yield from found.items()
+
+
+def _why_places(report: TableReport) -> dict[Why, int]:
+    return {why: i for i, (why, _) in enumerate(_by_why(report), 1)}
+
+
+def _why_text(why: Why) -> str:
+    return f"{why.text.rstrip('.')}. {'Shown: ' + why.shown_by if why.shown_by else 'Not tested.'}"
+
+
+def _told_of(lines: Sequence[Line], names: Mapping[Published, str]) -> str:
+    """Rows with the metrics that differ."""
+    metrics: dict[str, dict[str, None]] = {}
+    for line in lines:
+        metrics.setdefault(names[line.number], {})[line.number.metric] = None
+    return "; ".join(f"{row} {', '.join(own)}" for row, own in metrics.items())
+
+
+def _larger(report: TableReport) -> list[Compared]:
+    return [claim for claim in report.claims if claim.size != "row"]
+
+
+def _at_row(report: TableReport) -> list[Compared]:
+    return [claim for claim in report.claims if claim.size == "row"]
+
+
+def _claim_cells(one: Compared) -> tuple[str, ...]:
+    """Those under :data:`CLAIM_HEADS`."""
+    number, against = one.claim.number, one.claim.against
+    other = against.row if against.table == number.table else f"{against.row}, {against.table}"
+    where = next((f" ({part})" for part in number.setting.split("; ") if "=" in part), "")
+    between = _interval(number, one.interval, "+", 1)
+    if one.deviation is not None:
+        p_value = "" if one.p_value is None else f", p {one.p_value:.3f}"
+        between = f"{between} (± {_shown(number, one.deviation, more=1)} over {len(one.seeds)} seeds{p_value})"
+    outcome = f"{one.outcome}: {one.why}" if one.why else one.outcome
+    seeds = ", ".join(map(str, one.seeds))
+    runs = f"{one.recipes[0]}, {one.recipes[1]} {one.size}, seed{'s' if len(one.seeds) > 1 else ''} {seeds}"
+    printed = f"{_shown(number, one.claim.printed, '+')} (± {one.claim.printed_margin:.{number.decimals}f})"
+    return (
+        number.row,
+        other,
+        f"{number.metric}{where}",
+        printed,
+        _shown(number, one.ours, "+", 1),
+        between,
+        outcome,
+        runs,
+    )
 
 
 def _marks(line: Line) -> str:
@@ -295,30 +530,87 @@ def _run_facts(record: RunRecord) -> list[str]:
 def _html_table(report: TableReport) -> str:
     if not report.lines:
         return '<p id="table">No number of this table is computed by a program.</p>\n'
-    heads = ("row", *HEADS, "run", "notes")
-    right = {"ours", "published", "difference"}
-    head = "".join(
-        f'<th scope="col"{" class=" + chr(34) + "count" + chr(34) if h in right else ""}>{h}</th>' for h in heads
-    )
+    head = _html_heads(("row", *HEADS, "run", "notes"))
     rows = []
-    names = _row_names(report)
+    names, places = _row_names(report), _why_places(report)
     last, again = ("", ""), ' class="again"'  # said to a reader of the page, not shown
     for line in report.lines:
         place = (names[line.number], line.run)
-        metric, ours, between, printed, difference, told = map(safe, _cells(line))
+        metric, ours, between, printed, difference, allowed, told = map(safe, _cells(line))
+        if line.why is not None and line.why in places:
+            told += f' <a href="#w{places[line.why]}">why</a>'
         kind = "none" if line.verdict is None else _CLASSES.get(line.verdict.verdict, "none")
-        marks = "".join(f'<a href="#n{i}">{i}</a> ' for i in line.marks)
+        marks = _html_marks(line)
         css = " ".join(name for name, on in (("first", place != last), ("none", line.verdict is None)) if on)
         same = again if place == last else ""
         rows.append(
             f'<tr class="{css}"><th scope="row"{same}>{safe(place[0])}</th>'
             f'<td>{metric}</td><td class="count">{ours}</td><td>{between}</td>'
-            f'<td class="count">{printed}</td><td class="count">{difference}</td>'
+            f'<td class="count">{printed}</td><td class="count">{difference}</td><td class="count">{allowed}</td>'
             f'<td class="verdict {kind}">{told}</td><td{same}>{safe(line.run)}</td><td>{marks}</td></tr>\n'
         )
         last = place
     table = f"<table><thead><tr>{head}</tr></thead><tbody>\n{''.join(rows)}</tbody></table>"
     return f'<div class="chart" id="table" tabindex="0" role="region" aria-label="The table">{table}</div>\n'
+
+
+_RIGHT = frozenset(("ours", "published", "difference", "tolerance", "published difference"))
+
+
+def _html_heads(heads: Iterable[str]) -> str:
+    return "".join(f'<th scope="col"{_COUNT if head in _RIGHT else ""}>{safe(head)}</th>' for head in heads)
+
+
+_COUNT = ' class="count"'
+
+
+def _html_whys(report: TableReport) -> Iterator[str]:
+    names = _row_names(report)
+    items = "".join(
+        f'<li id="w{i}"><strong>{safe(_told_of(lines, names))}</strong>: {safe(_why_text(why))}{_more(why.see)}</li>'
+        for i, (why, lines) in enumerate(_by_why(report), 1)
+    )
+    if items:
+        yield f'<h2>Differences, and why</h2><ol class="notes">{items}</ol>\n'
+
+
+def _html_claims(title: str, claims: Sequence[Compared]) -> Iterator[str]:
+    measured = [claim for claim in claims if claim.is_measured]
+    if not measured:
+        return
+    rows = []
+    for claim in measured:
+        row, other, metric, printed, ours, between, outcome, runs = map(safe, _claim_cells(claim))
+        kind = _OUTCOME_CLASSES.get(claim.outcome, "none")
+        rows.append(
+            f'<tr><th scope="row">{row}</th><td>{other}</td><td>{metric}</td><td{_COUNT}>{printed}</td>'
+            f'<td{_COUNT}>{ours}</td><td>{between}</td><td class="verdict {kind}">{outcome}</td><td>{runs}</td></tr>\n'
+        )
+    note = f"{HOW_CLAIMS_ARE_TESTED} In all: {outcomes_text(claims)}."
+    yield f'<h2>{safe(title)}</h2><p class="note">{safe(note)}</p>\n'
+    yield _html_box(title, CLAIM_HEADS, rows)
+
+
+def _html_row_table(report: TableReport) -> str:
+    names = _row_names(report)
+    rows = []
+    for line in report.row_lines:
+        metric, ours, between = map(safe, _row_cells(line))
+        rows.append(
+            f'<tr><th scope="row">{safe(names[line.number])}</th><td>{metric}</td><td{_COUNT}>{ours}</td>'
+            f"<td>{between}</td><td>{safe(line.run)}</td><td>{_html_marks(line)}</td></tr>\n"
+        )
+    return _html_box("Values at size row", ("row", *ROW_HEADS, "run", "notes"), rows)
+
+
+def _html_marks(line: Line) -> str:
+    return "".join(f'<a href="#n{i}">{i}</a> ' for i in line.marks)
+
+
+def _html_box(label: str, heads: Iterable[str], rows: Iterable[str]) -> str:
+    """A wide table that scrolls by itself."""
+    table = f"<table><thead><tr>{_html_heads(heads)}</tr></thead><tbody>\n{''.join(rows)}</tbody></table>"
+    return f'<div class="chart" tabindex="0" role="region" aria-label="{safe(label)}">{table}</div>\n'
 
 
 def _figure(caption: str, svg: bytes) -> str:

@@ -74,7 +74,8 @@ def results_page(results: Path) -> str:
         "Made by `empatheia train --record results` from the run records in this folder; not edited by hand. Each",
         "record holds its recipe, seed, commit, hardware, duration, curves and scores with signatures and 95 %",
         "intervals; `empatheia leaderboard` shows all of it. The size says how much was trained: `cpu` runs are small",
-        "and short, `row` runs smaller still and equal for all rows of a table, `full` as published.",
+        "and short, `row` runs smaller still and equal for all rows of a table (compare them with each other:",
+        "`empatheia reproduce TABLE --size row`), `full` as published.",
         "*Rows in italics* are what the paper printed for the row above.",
         "",
     ]
@@ -131,7 +132,10 @@ def _printed_cells(printed: Printed, table: Table) -> list[str]:
 
 def _prints_the_same(row: Row, other: Row) -> bool:
     """The published row comes once, under the last of the rows it belongs to."""
-    return other.printed is not None and row.printed is not None and other.printed == row.printed
+    if other.printed is None or row.printed is None or other.printed.source != row.printed.source:
+        return False
+    ours, others = ({key: told[0] for key, told in printed.values.items()} for printed in (row.printed, other.printed))
+    return ours == others
 
 
 def _cell(row: Row, key: str, decimals: int) -> str:

@@ -54,6 +54,11 @@ class Target:
     setting: str = ""
     dataset: str = ""
 
+    @property
+    def stands_in(self) -> str:
+        """What is another system about it, if it stands in for the printed one; empty if it is that one."""
+        return _notes_file().stand_ins.get(self.recipe, "")
+
     def answers(self, number: Published) -> bool:
         """Whether a run of this recipe measures that number.
 
@@ -114,6 +119,21 @@ class Note:
     see: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Why:
+    """What is known of a difference from print.
+
+    Attributes:
+        text: In words.
+        shown_by: The experiment that shows it; empty where nothing was tried.
+        see: Page of the documentation, or an empty string.
+    """
+
+    text: str
+    shown_by: str = ""
+    see: str = ""
+
+
 def is_automatic(number: Published) -> bool:
     """Whether a program computes it: neither rated by people nor a fact about data or training."""
     definition = DEFINITIONS.get((number.paper, number.metric))
@@ -170,6 +190,15 @@ def notes_of(number: Published) -> list[Note]:
     if printed:
         found.append(Note(f"Found when the table was copied: {'; '.join(printed)}."))
     return found
+
+
+def found_difference(number: Published, recipe: str, size: str) -> Why | None:
+    """What somebody found out about a difference from a printed number; the first entry that selects the run counts."""
+    for entry in _notes_file().differences:
+        own = ((entry.get("recipe", recipe), recipe), (entry.get("size", size), size))
+        if _selects(entry, number) and all(is_one_of(wanted, value) for wanted, value in own):
+            return Why(entry["why"], entry.get("shown_by", ""), entry.get("see", ""))
+    return None
 
 
 def kind_meaning(kind: str) -> str:
@@ -233,6 +262,8 @@ class _NotesFile:
     same_rows: Mapping[tuple[str, str], str]
     reasons: tuple[dict[str, Any], ...]
     notes: tuple[dict[str, Any], ...]
+    stand_ins: Mapping[str, str]
+    differences: tuple[dict[str, Any], ...]
 
     def same_systems(self, paper: str, table: str) -> list[str]:
         own = self.tables.get(paper, [])
@@ -248,13 +279,16 @@ def _notes_file() -> _NotesFile:
         MappingProxyType({(entry["paper"], entry["row"]): entry["as"] for entry in tree["same_rows"]}),
         tuple(tree["reasons"]),
         tuple(tree["notes"]),
+        MappingProxyType({entry["recipe"]: entry["as"] for entry in tree["stand_ins"]}),
+        tuple(tree["differences"]),
     )
 
 
 def _selects(entry: Mapping[str, Any], number: Published) -> bool:
-    for name in _SELECTORS:
-        wanted = entry.get(name, "*")
-        values = wanted if isinstance(wanted, list) else [wanted]
-        if not any(fnmatchcase(getattr(number, name), str(value)) for value in values):
-            return False
-    return True
+    return all(is_one_of(entry.get(name, "*"), getattr(number, name)) for name in _SELECTORS)
+
+
+def is_one_of(wanted: str | list[str], text: str) -> bool:
+    """Whether a text fits a pattern, or one of several; ``*`` stands for any letters."""
+    values = wanted if isinstance(wanted, list) else [wanted]
+    return any(fnmatchcase(text, str(value)) for value in values)

@@ -38,7 +38,9 @@ def package_language_model(
     """
     record_path, checkpoint = run / "metrics.json", run / "checkpoint"
     if not record_path.is_file():
-        raise CheckpointError(f"{run} has no metrics.json: the run is not finished; continue it with `empatheia train`.")
+        raise CheckpointError(
+            f"{run} has no metrics.json: the run is not finished; continue it with `empatheia train`."
+        )
     if not (checkpoint / "model.safetensors").is_file():
         raise CheckpointError(f"{run} learnt nothing, so there is nothing to package; name its base in place of it.")
     check_target(run, target)

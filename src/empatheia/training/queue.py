@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -11,7 +11,8 @@ from typing import Any, Literal
 from empatheia.config import Recipe
 from empatheia.config.needs import RUNS, runs_to_make_first
 from empatheia.config.queue import Queue, QueueEntry
-from empatheia.metrics.records import RunRecord, read_records
+from empatheia.metrics.records import read_records
+from empatheia.training.prerequisites import Missing, missing_for
 from empatheia.training.records import keep_record
 from empatheia.training.runner import RunStatus, run_all, run_folder
 
@@ -27,12 +28,14 @@ class QueuedRun:
         recipe: At its size and seed.
         state: ``done``: its record is kept; ``begun``: its run folder is there; ``waiting``.
         seconds: Of training, once it is done.
+        missing: What it needs and this machine lacks, what the runs it reads need included; empty once it is done.
     """
 
     entry: QueueEntry
     recipe: Recipe
     state: State
     seconds: float | None = None
+    missing: tuple[Missing, ...] = ()
 
     def to_dict(self) -> dict[str, object]:
         """Plain JSON-ready data."""
@@ -43,16 +46,18 @@ class QueuedRun:
             "state": self.state,
             "hours": self.entry.hours,
             "seconds": self.seconds,
+            "missing": [{"what": one.what, "command": one.command} for one in self.missing],
         }
 
 
-def standing(queue: Queue, results: Path, out: Path = RUNS) -> list[QueuedRun]:
+def standing(queue: Queue, results: Path, out: Path = RUNS, *, looks: bool = True) -> list[QueuedRun]:
     """How far each run is, in the queue's order.
 
     Args:
         queue: Of runs.
         results: Folder of kept records; it need not exist. A record of an ``older`` commit does not count.
         out: Parent of the run folders.
+        looks: Look for what runs need and this machine lacks.
 
     Raises:
         DataError: There are records, and none of them is whole.
@@ -62,17 +67,22 @@ def standing(queue: Queue, results: Path, out: Path = RUNS) -> list[QueuedRun]:
     for entry in queue.runs:
         recipe = entry.load()
         record = kept.get((recipe.name, recipe.size, recipe.seed))
-        if record is not None and not _is_older(record, entry):
+        if record is not None and not entry.is_older(record):
             found.append(QueuedRun(entry, recipe, "done", record.get("training_seconds")))
         else:
             has_folder = (run_folder(out, recipe) / "recipe.yaml").is_file()
-            found.append(QueuedRun(entry, recipe, "begun" if has_folder else "waiting"))
+            state: State = "begun" if has_folder else "waiting"
+            found.append(QueuedRun(entry, recipe, state, missing=missing_for(recipe) if looks else ()))
     return found
 
 
-def _is_older(record: RunRecord, entry: QueueEntry) -> bool:
-    commit = str((record.get("environment") or {}).get("commit") or "")
-    return any(commit.startswith(older) for older in entry.older)
+def by_missing(runs: Iterable[QueuedRun]) -> dict[Missing, list[QueuedRun]]:
+    """What is lacking, and the runs that wait for it, in the queue's order."""
+    found: dict[Missing, list[QueuedRun]] = {}
+    for run in runs:
+        for missing in run.missing:
+            found.setdefault(missing, []).append(run)
+    return found
 
 
 def hours_left(runs: Sequence[QueuedRun]) -> float:
@@ -99,7 +109,8 @@ def work(
     """Trains what is not done, in order, each run behind those it reads; keeps the record of each that is finished.
 
     Whatever stops it, the same call goes on: a run that was begun is resumed from its last checkpoint, one that is
-    finished and not yet recorded is recorded. One that fails does not stop the others.
+    finished and not yet recorded is recorded. One that fails does not stop the others. One whose prerequisites are not
+    here is skipped before anything of it is tried, runs that it reads included.
 
     Args:
         queue: Of runs.
@@ -111,12 +122,16 @@ def work(
         **options: Of :func:`empatheia.training.runner.run`.
 
     Returns:
-        The statuses of all runs that were tried; those whose time did not come are not among them.
+        The statuses of all runs whose time came: those that were tried, and those ``skipped``, with what they lack.
     """
     deadline = None if budget_minutes is None else time.monotonic() + 60 * budget_minutes
     statuses: list[RunStatus] = []
-    for queued in standing(queue, results, out):
+    for queued in standing(queue, results, out, looks=False):
         if queued.state == "done":
+            continue
+        if missing := missing_for(queued.recipe):  # asked again: an earlier run may have taken hours
+            statuses.append(_skipped(queued.recipe, out, missing))
+            tell(statuses[-1])
             continue
         first = [needed.load() for needed in runs_to_make_first([queued.recipe])]
         for recipe, place in (*((needed, RUNS) for needed in first), (queued.recipe, out)):
@@ -131,3 +146,8 @@ def work(
             if not status.is_finished:
                 break
     return statuses
+
+
+def _skipped(recipe: Recipe, out: Path, missing: Sequence[Missing]) -> RunStatus:
+    told = "; ".join(map(str, missing))
+    return RunStatus(recipe.name, run_folder(out, recipe), "skipped", {}, f"needs {told}")

@@ -45,9 +45,9 @@ class RunStatus:
     Attributes:
         recipe: Its name.
         folder: Run folder.
-        state: ``finished``, ``already finished``, ``paused``, ``not started`` or ``failed``.
+        state: ``finished``, ``already finished``, ``paused``, ``not started``, ``failed`` or, in a queue, ``skipped``.
         metrics: The run's record; empty unless it finished.
-        error: Why it failed, one line.
+        error: Why it failed or was skipped, one line.
     """
 
     recipe: str

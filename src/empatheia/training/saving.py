@@ -43,6 +43,21 @@ def write_atomically(path: Path, text: str) -> None:
         raise cannot_write(path, problem) from None
 
 
+def copy_atomically(source: Path, target: Path) -> None:
+    """Copies a file so that it is there whole or not at all.
+
+    Raises:
+        CheckpointError: The disk is full or the place cannot be written; nothing half-written stays.
+    """
+    part = target.with_name(target.name + ".part")
+    try:
+        shutil.copyfile(source, part)
+        part.replace(target)
+    except OSError as problem:
+        part.unlink(missing_ok=True)
+        raise cannot_write(target, problem) from None
+
+
 class Savable(Protocol):
     """What writes itself into a folder, as transformers' models do."""
 

