@@ -322,6 +322,7 @@ DATA_CONFIGS: dict[str, type[TaskData]] = {
     "respond": DataConfig,
     "entail": EntailData,
     "classify": ClassifyData,
+    "position": EntailData,
     "extract": ExtractData,
     "estimate": EstimateData,
     "mechanisms": MechanismsData,
@@ -334,5 +335,5 @@ DATA_CONFIGS: dict[str, type[TaskData]] = {
     "perceive_states": PerceiveStatesData,
 }
 """What `data` accepts, by task."""
-WITHOUT_TRAINING = frozenset({"prompt", "focus", "listen"})
+WITHOUT_TRAINING = frozenset({"prompt", "focus", "listen", "position"})
 """Tasks whose recipes may have no stage: the model is measured as it is."""

@@ -11,7 +11,7 @@ from empatheia.metrics.rows import LEVEL, Measured, ScoreRow, TestRow
 from empatheia.metrics.score import Score
 from empatheia.taxonomy import MECHANISMS
 
-_FOLD = re.compile(r"fold(\d) (pairs|spans), threshold (.*)")
+_FOLD = re.compile(r"fold(\d) (pairs|spans), (threshold|rule) (.*)")
 _PREFIXES: Mapping[str, str] = {
     **{"gold label": "told", "all": "turns", "listener": "turns", "no turn labels": "turns"},
     **{"blocks-ordered": "protocol", "inline": "protocol", "emotion": "of", "text": "of"},
@@ -37,7 +37,7 @@ def measured_by_names(metrics: Mapping[str, Any]) -> Measured:
         if is_score(value):
             found.rows.append(_row(name, value, whose if is_grid else ""))
         elif fold := _FOLD.fullmatch(name):
-            labels = {"fold": fold.group(1), "of": fold.group(2), "threshold": fold.group(3)}
+            labels = {"fold": fold.group(1), "of": fold.group(2), fold.group(3): fold.group(4)}
             found.rows.extend(_fold_rows(labels, value))
             found.facts[name] = {key: own for key, own in value.items() if key != "scores"}
         elif isinstance(value, Mapping):

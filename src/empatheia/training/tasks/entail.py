@@ -169,7 +169,11 @@ def pair_scores(items: Sequence[EntailmentItem], notes: Sequence[CauseAnnotation
 
     The bootstrap draws pairs.
     """
-    cells = question_cells(items, notes)
+    return cell_scores(question_cells(items, notes), threshold)
+
+
+def cell_scores(cells: Sequence[tuple[float, int]], threshold: float) -> dict[str, Any]:
+    """As :func:`pair_scores`, of (probability, gold label) cells."""
     plain = scores_at(cells, threshold)
     record: dict[str, Any] = {name: getattr(plain, name) for name in plain.__dataclass_fields__}
     record["scores"] = {}
