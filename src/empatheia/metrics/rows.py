@@ -28,9 +28,10 @@ LABELS = (
 """What may distinguish two scores of one metric in a run, in the order in which a name tells them.
 
 ``set``: corpus or part of one; ``fold``, ``of``, ``threshold``: RECCON's fold, pairs or spans, and
-log-odds or probability, or the rule of position in its place (``of`` also tells an estimator's emotions from its
-text); ``method``: who ranks or guesses, where several do; ``told``: what the model was given of the gold reply; ``turns``: which turns, or how they
-were read; ``protocol`` and ``candidates``: of retrieval; ``system``, ``variant``: focused speakers and listeners.
+log-odds or probability, or the ``rule`` of position in its place (``of`` also tells an estimator's emotions from its
+text); ``method``: who ranks or guesses, where several do; ``told``: what the model was given of the gold reply;
+``turns``: which turns, or how they were read; ``protocol`` and ``candidates``: of retrieval; ``system``, ``variant``:
+focused speakers and listeners.
 """
 _FOLD_LABELS = ("fold", "of", "threshold", "rule")
 LEVEL = "mechanism_level"
