@@ -28,7 +28,7 @@ from empatheia.training.tasks.perceive import (
     taught,
 )
 from empatheia.training.tasks.perceive_states import SHARES, PerceiveStatesTask, best_share
-from empatheia.training.tasks.word_marks import best_threshold, marked_scores, reccon_rows, word_scores
+from empatheia.training.word_marks import best_threshold, marked_scores, reccon_rows, word_scores
 from empatheia.understanding.affect.states import StatePieces
 from empatheia.understanding.affect.turns import Affect, AffectOfTurns
 

@@ -33,13 +33,13 @@ from empatheia.reading import CsvRows
 from empatheia.resources import find_corpus_file, load_pretrained, load_weights
 from empatheia.taxonomy import EMOTION_TO_RECCON, EMOTIONS, RECCON_EMOTIONS
 from empatheia.text.noise import noisy
+from empatheia.training import word_marks
 from empatheia.training.evaluation import N_RESAMPLES, fit_temperature
 from empatheia.training.initial_weights import model_named, started_from
 from empatheia.training.saving import save_folder, save_understander
 from empatheia.training.stages import StageData
-from empatheia.training.tasks import word_marks
 from empatheia.training.tasks.respond import accepted_fields
-from empatheia.training.tasks.word_marks import best_threshold, flags, marked_scores, reccon_scores, word_scores
+from empatheia.training.word_marks import best_threshold, flags, marked_scores, reccon_scores, word_scores
 from empatheia.understanding.affect.reader import (
     ADAPTER,
     SIDE_OF,
