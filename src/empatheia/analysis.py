@@ -8,7 +8,7 @@ gold and predicted annotations never share a record.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from empatheia.dialogue import CauseAnnotation, Dialogue, Span, Turn, span_dict
@@ -126,6 +126,16 @@ class Analysis:
     missing: Mapping[str, str] = field(default_factory=dict)
     uncertain: tuple[str, ...] = ()
 
+    def about(self, turn: int) -> Analysis:
+        """The same with the records of one turn alone.
+
+        Args:
+            turn: Its index.
+        """
+        found = {part: getattr(self, part) for part in PARTS}
+        kept = {part: tuple(one for one in own if _turn_of(one) == turn) for part, own in found.items()}
+        return replace(self, **kept)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON-ready data: only the parts that were asked for, every span with its text."""
         turns = self.dialogue.turns
@@ -140,6 +150,10 @@ class Analysis:
         out["missing"] = dict(self.missing)
         out["uncertain"] = list(self.uncertain)
         return out
+
+
+def _turn_of(record: TurnLabels | CauseAnnotation | WordScores | Mechanism | Inference) -> int:
+    return record.target if isinstance(record, CauseAnnotation) else record.turn
 
 
 def _labels_dict(labels: TurnLabels, turns: Sequence[Turn]) -> dict[str, Json]:

@@ -51,6 +51,25 @@ def test_texts_and_files_give_the_same(cli, tiny_model, tmp_path):
             assert record["emotions"] == pytest.approx(emotions, abs=1e-5)
 
 
+def test_a_target_turn_is_understood_in_place_of_the_last(cli, tiny_model, tmp_path):
+    turns = [TEXT, "Oh no.", "We moved to a new town, and I don't know anybody."]
+    path = tmp_path / "talks.jsonl"
+    path.write_text("\n".join(json.dumps({"turns": turns[:n]}) for n in (3, 1)) + "\n")
+    model = ("--json", "--model", str(tiny_model))
+    (alone,) = records(cli("analyze", TEXT, *model).out)
+    done = cli("analyze", str(path), "--target", "1", *model)
+    first, second = records(done.out)
+    assert first["turns"] == second["turns"] == [{"role": "speaker", "text": TEXT}]
+    assert first["emotions"] == pytest.approx(alone["emotions"], abs=1e-6)
+    later = records(cli("analyze", str(path), "--target", "3", *model).out)
+    assert later[0]["turns"][-1]["text"] == turns[2]
+    assert later[1]["error"] == "target is 3; accepted: a speaker turn, one of 1."
+    refused = cli("analyze", str(path), "--target", "2", *model)
+    assert refused.code == 1 and "target is 2; accepted: a speaker turn, one of 1, 3." in refused.out
+    typed = cli("analyze", TEXT, "--target", "2", *model)
+    assert typed.code == 1 and "target is 2; accepted: a speaker turn, one of 1." in typed.err
+
+
 def test_bad_rows_are_told_and_the_others_processed(cli, tiny_model, tmp_path):
     path = tmp_path / "rows.jsonl"
     path.write_bytes(

@@ -53,6 +53,17 @@ def test_shown_in_words(ask):
         assert words in done.out, words
 
 
+def test_one_turn_of_each_conversation(ask, tmp_path):
+    whole = ask(str(EXAMPLE), "--with", "emotion,intent", "--json")
+    one = ask(str(EXAMPLE), "--with", "emotion,intent", "--target", "2", "--json")
+    for before, after in zip(records(whole.out), records(one.out), strict=True):
+        assert after["turns"] == before["turns"][:2]  # counted from 1 in what is typed, from 0 in records
+        assert after["intent"] == [record for record in before["intent"] if record["turn"] == 1]
+        assert after["emotion"] == []  # a listener's turn
+    out = tmp_path / "one.jsonl"
+    assert ask("-", "--with", "intent", "--target", "1", "--out", str(out), stdin=EXAMPLE.read_text()).code == 0
+
+
 def test_without_with_the_new_options_are_refused(ask, tmp_path):
     for option in (("--speaker", "A"), ("--model-for", "intent=x")):
         done = ask(TEXT, *option)

@@ -58,6 +58,21 @@ def test_only_what_is_asked():
     assert "intent" not in analysis.to_dict()
 
 
+def test_one_turn_is_answered_for_and_later_ones_are_not_read():
+    analyzer = Analyzer(components=fake_components())
+    whole, one = analyzer.analyze(DIALOGUE), analyzer.analyze(DIALOGUE, target=2)
+    assert one.dialogue.turns == DIALOGUE.turns[:3]
+    assert one.emotion == whole.emotion[1:] and one.intent == whole.intent[2:3]
+    assert [note.target for note in one.causes] == [2] and not one.mechanisms
+    assert analyzer.analyze([DIALOGUE, DIALOGUE], target=2) == [one, one]
+    (answer,) = {record.turn for record in analyzer.analyze(DIALOGUE, target=3).mechanisms}
+    assert answer == 3
+    with pytest.raises(DataError, match="target is 4; accepted: a turn, one of 0, 1, 2, 3"):
+        analyzer.analyze(DIALOGUE, target=4)
+    with pytest.raises(DataError, match="input 2: target is 1; accepted: a turn, one of 0"):
+        analyzer.analyze([DIALOGUE, "One turn."], target=1)
+
+
 def test_parts_are_checked():
     assert parse_parts("all") == PARTS and parse_parts(["reaction", "emotion"]) == ("emotion", "reaction")
     with pytest.raises(ConfigError, match=r"unknown part 'emotions'\. Did you mean 'emotion'"):

@@ -2,13 +2,14 @@
 
 import json
 import random
+import re
 
 import numpy as np
 import pytest
 import torch
 
 from empatheia.config import load_recipe, read_yaml, stage_data_config, validate_recipe
-from empatheia.corpora import everyday, sample
+from empatheia.corpora import everyday, reccon, sample
 from empatheia.dialogue import Dialogue, Span, Turn
 from empatheia.errors import ConfigError
 from empatheia.resources import load_weights
@@ -20,15 +21,14 @@ from empatheia.training.tasks.perceive import (
     Lesson,
     PerceiveTask,
     _retyped,
-    best_threshold,
     calibration,
     perception_scores,
     six_of,
     speaker_last,
     taught,
-    word_scores,
 )
 from empatheia.training.tasks.perceive_states import SHARES, PerceiveStatesTask, best_share
+from empatheia.training.word_marks import best_threshold, marked_scores, reccon_rows, word_scores
 from empatheia.understanding.affect.states import StatePieces
 from empatheia.understanding.affect.turns import Affect, AffectOfTurns
 
@@ -152,6 +152,33 @@ def test_word_scores_and_threshold():
     assert found["precision"] == 100 and found["recall"] == pytest.approx(66.67) and found["share gold"] == 60
     assert found["auc inside"] == pytest.approx((0.5 + 1) / 2)
     assert 0.2 < best_threshold(rows) <= 0.3 and best_threshold([[(0.4, False)]]) == 0.5
+
+
+def test_marking_has_to_beat_what_reads_no_word():
+    rows = [[(0.1, False), (0.2, True), (0.9, False), (0.8, True)], [(0.5, True)]]
+    found = word_scores(rows, 0.5)
+    assert found["f1 of marking all"] == 75  # 3 of 5 words are gold
+    assert found["f1 of the later half"] == pytest.approx(66.67)  # marks the third, the fourth and the only word
+    assert found["auc of later words first"] == 0.75  # of 4 pairs in the first row one is wrong
+    assert marked_scores([[(True, False), (False, True)]])["f1"] == 0
+    assert word_scores([], 0.5)["auc inside"] is None
+
+
+def test_words_are_measured_inside_the_causal_turns_of_the_speaker():
+    """The sample has targets whose cause stands in the other's turn, which is no place for a cause word."""
+
+    def read(conversations):
+        said = [[Span(i, m.start(), m.end(), 0.5) for i, t in enumerate(turns) if t.role == "speaker"
+                 for m in re.finditer(r"\w+", t.text)] for turns in conversations]  # fmt: skip
+        return [affect("sad", "unpleasant", words) for words in said]
+
+    rows, counts = reccon_rows(read, "test", sample.root())
+    examples, notes = reccon.as_examples("test", sample.root())
+    causal = [(e, t) for e in examples for t in {s.turn for s in notes[e.dialogue_id, len(e.context) - 1].spans}]
+    own = [e.context[t] for e, t in causal if t < len(e.context) and e.context[t].role == "speaker"]
+    assert counts["turns"] == len(own) == len(rows) and counts["of the listener"] > 0 and counts["not read"] == 0
+    assert sorted(map(len, rows)) == sorted(len(re.findall(r"\w+", turn.text)) for turn in own)
+    assert all(any(flag for _, flag in row) for row in rows)
 
 
 def test_six_emotions_are_sums_of_the_32():

@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from empatheia.dialogue import Span, Turn
-from empatheia.understanding.words.phrases import PHRASES, WORDS_IN_PHRASE, cause_phrases, speaker_words
+from empatheia.understanding.words.phrases import PHRASES, WORDS_IN_PHRASE, cause_phrases, clauses, speaker_words
 
 
-def scored(text, scores, turn=0):
+def scored(text, scores, turn=0, strict=True):
     places = [match.span() for match in re.finditer(r"[\w']+|[^\w\s]", text)]
-    return [Span(turn, a, b, s) for (a, b), s in zip(places, scores, strict=True)]
+    return [Span(turn, a, b, s) for (a, b), s in zip(places, scores, strict=strict)]
 
 
 def phrases(text, scores, threshold=0.5):
@@ -33,6 +33,26 @@ def test_of_a_long_phrase_the_best_five_words_stay():
     assert phrases(text, [0.6, 0.9, 0.9, 0.9, 0.9, 0.9, 0.6]) == ["windows doors tables chairs lamps"]
 
 
+def test_clauses_are_parted_by_punctuation_and_joining_words():
+    def parts(text):
+        turns = (Turn("speaker", text),)
+        words = [word for word in scored(text, [0.5] * 99, strict=False) if word.of(turns).isalnum()]
+        return [" ".join(word.of(turns) for word in part) for part in clauses(turns, words)]
+
+    assert parts("My dog died. I am lost") == ["My dog died", "I am lost"]
+    assert parts("he left because she lied") == ["he left", "because she lied"]
+    assert parts("Mum and dad left") == ["Mum and dad left"]  # one word is no clause
+    assert parts("We won, finally") == ["We won finally"]
+    assert parts("Fired") == ["Fired"] and parts("") == []
+
+
+def test_a_turn_of_several_clauses_is_never_marked_whole():
+    assert phrases("he left because she lied", [0.9, 0.9, 0.9, 0.8, 0.8]) == ["left"]
+    assert phrases("dog died . feeling numb", [0.6, 0.7, 0.1, 0.9, 0.8]) == ["feeling numb"]
+    assert phrases("we moved and lost our keys", [0.6, 0.7, 0.9, 0.9, 0.9, 0.9]) == ["lost our keys"]
+    assert phrases("dog died", [0.9, 0.9]) == ["dog died"], "one clause may be marked whole"
+
+
 def test_a_negation_stays_in_front():
     assert phrases("she didn't call", [0.1, 0.9, 0.9]) == ["didn't call"]
     assert phrases("not one letter", [0.9, 0.9, 0.9]) == ["not one letter"]
@@ -45,6 +65,10 @@ def test_punctuation_parts_nothing_but_ends_a_phrase():
 def test_where_nothing_reaches_the_threshold_the_best_content_word_stands():
     assert phrases("it was the dog", [0.4, 0.3, 0.2, 0.1]) == ["dog"]
     assert phrases("it was the", [0.4, 0.3, 0.2]) == []
+
+
+def test_a_win_is_no_rest_of_will_not():
+    assert phrases("we won", [0.9, 0.9]) == ["won"]
 
 
 def test_listeners_words_are_no_causes():
@@ -71,3 +95,17 @@ def test_never_more_than_a_few_words(pairs):
         said = span.of(turns).split()
         assert 1 <= len(said) <= WORDS_IN_PHRASE and 0 <= span.score <= 1 and said[-1] not in ("the", "we", ".")
     assert list(found) == sorted(found, key=lambda span: -span.score)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["dog died", "we won", "she lied"]), st.floats(0.5, 1)), min_size=2, max_size=5)
+)
+def test_some_clause_is_always_left_unmarked(parts):
+    text = ". ".join(said for said, _ in parts)
+    turns = (Turn("speaker", text),)
+    scores = [score for _, score in parts for _ in range(2)]
+    words = [word for word in scored(text, [0.0] * 99, strict=False) if word.of(turns).isalnum()]
+    words = [Span(0, word.start, word.end, score) for word, score in zip(words, scores, strict=True)]
+    found = cause_phrases(turns, words, 0.5)
+    marked = sum(len(span.of(turns).split()) for span in found)
+    assert 1 <= marked < len(words)

@@ -6,7 +6,7 @@ Whatever is changed or doubtful is told in words, so that the answer can be mark
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from empatheia.dialogue import Dialogue, Example, Span, Turn
 from empatheia.errors import DataError
@@ -99,6 +99,29 @@ def as_conversation(item: object) -> Dialogue:
             how = "empty" if not turn.text else "only white space or control characters"
             raise DataError(f"{what} is {how}; write at least one word.")
     return item
+
+
+def up_to(item: object, target: int, *, listeners: bool = False, first: int = 0) -> Dialogue:
+    """A conversation cut behind one of its turns, so that this turn is what is understood.
+
+    Args:
+        item: A text or a conversation.
+        target: Number of the turn, counted from ``first``.
+        listeners: Whether it may be a listener's turn.
+        first: The number of the first turn.
+
+    Raises:
+        DataError: See :func:`as_conversation`; or there is no such turn, or it is the listener's.
+
+    >>> up_to(Dialogue.of("I passed!", "Well done.", "Thanks."), 0).turns
+    (Turn(role='speaker', text='I passed!'),)
+    """
+    dialogue = as_conversation(item)
+    known = [i + first for i, turn in enumerate(dialogue.turns) if listeners or turn.role == "speaker"]
+    if target not in known:
+        kind = "a turn" if listeners else "a speaker turn"
+        raise DataError(f"target is {target}; accepted: {kind}, one of {', '.join(map(str, known)) or 'none'}.")
+    return replace(dialogue, turns=dialogue.turns[: target - first + 1])
 
 
 def prepare(item: object) -> ReadyInput:

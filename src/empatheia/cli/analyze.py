@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
+from empatheia.checkpoints.inputs import up_to
 from empatheia.cli.analyzed_rows import ROWS_PER_CHUNK, analyzed, plain_record
 from empatheia.cli.conversations import conversation_of, read_texts
 from empatheia.cli.rows import (
     Row,
+    aimed,
     check_output,
     columns_given,
     count_lines,
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
 WITH_HELP = "Ask for emotion, intent, causes, words, mechanisms, inferences, reaction (comma-separated) or all."
 ENGINE_HELP = "dask: a folder or file of any size, in several processes, into Parquet files in the folder --out."
+TARGET_HELP = "Say it of this turn, counted from 1, in place of the last; later turns are not read."
 FORMULAS_HELP = "In CSV, leave cells that a spreadsheet would compute; else an apostrophe goes before = + - @."
 PAGE_PARTS = "emotion,causes"
 """What ``--html`` shows if ``--with`` does not say."""
@@ -56,6 +59,7 @@ def analyze(
         Path | None, typer.Option(help="Write a self-contained page; without --with it has emotion and causes.")
     ] = None,
     speaker: Annotated[str | None, typer.Option(help="With --with: name of the speaker in a chat.")] = None,
+    target: Annotated[int | None, typer.Option(min=1, help=TARGET_HELP)] = None,
     formulas: Annotated[bool, typer.Option("--formulas", help=FORMULAS_HELP)] = False,
     engine: Annotated[str, typer.Option(metavar="plain|dask", help=ENGINE_HELP)] = "plain",
     workers: Annotated[int, typer.Option(min=0, help="With --engine dask: processes; 0 = this one.")] = 2,
@@ -74,10 +78,12 @@ def analyze(
     printf 'I passed!\n' | empatheia analyze --json -
     empatheia analyze posts.csv --column body --out posts.emotions.csv --resume
     empatheia analyze chat.txt --with emotion,causes,words --html report.html
+    empatheia analyze chat.jsonl --target 3
     empatheia analyze posts/ --engine dask --workers 8 --out posts.emotions
     """
     if engine != "plain" or scheduler is not None:
         unused = {"--with": with_, "--html": html, "--json": as_json, "--model-for": model_for, "--speaker": speaker}
+        unused["--target"] = target
         _by_shards(texts, engine, out, model, column, batch_size, workers, scheduler, unused)
         return
     path = file_given(texts)
@@ -86,16 +92,20 @@ def analyze(
         from empatheia.cli.asking import ask
 
         places = {"as_json": as_json, "out": out, "html": html, "resume": resume, "keeps_formulas": formulas}
-        about = {"models": model_for or (), "listener": model, "column": column, "speaker": speaker}
+        about = {"models": model_for or (), "listener": model, "column": column, "speaker": speaker, "target": target}
         ask(texts, with_ or PAGE_PARTS, batch_size=batch_size, **about, **places)
         return
     for name, value in (("--model-for", model_for), ("--speaker", speaker)):
         if value:
             raise ConfigError(f"{name} needs --with PARTS, e.g. --with emotion,words.")
     if texts != ["-"] and path is None and out is None:
+        if target is not None:
+            for text in texts:
+                up_to(text, target, first=1)  # a text is one turn
         _show_texts(_loaded(model), texts, as_json, batch_size)
         return
     rows, total = _rows(texts, path, column)
+    rows = rows if target is None else aimed(rows, target)
     first = list(islice(rows, 1))  # a missing file or column is reported before a model is loaded
     if not first:
         raise DataError(f"{'stdin' if texts == ['-'] else texts[0]} holds no rows; nothing to analyse.")

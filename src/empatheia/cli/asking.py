@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from empatheia.cli.conversations import read_conversations, read_stream
 from empatheia.cli.output import say
-from empatheia.cli.rows import Row, answer_each, columns_given, count_lines, file_given
+from empatheia.cli.rows import Row, aimed, answer_each, columns_given, count_lines, file_given
 from empatheia.cli.tally import Tally
 from empatheia.errors import ConfigError, DataError
 from empatheia.listener.parts import BY_LISTENER, HELP_FROM, PART_MODELS, parse_parts, places_of
@@ -42,6 +42,7 @@ class Destination:
         resume: Go on with a partial ``out``.
         source: Name of what is analysed, for the page.
         keeps_formulas: Leave CSV cells that a spreadsheet would compute.
+        target: Number of the one turn that is answered for, which ends each conversation; None = all turns.
     """
 
     as_json: bool
@@ -50,6 +51,7 @@ class Destination:
     resume: bool
     source: str
     keeps_formulas: bool
+    target: int | None = None
 
 
 def ask(
@@ -60,6 +62,7 @@ def ask(
     listener: str = "default",
     column: str | None = None,
     speaker: str | None = None,
+    target: int | None = None,
     batch_size: int = 64,
     as_json: bool = False,
     out: Path | None = None,
@@ -80,6 +83,7 @@ def ask(
 
         check_place(html)
     rows, total = _rows(texts, column, speaker)
+    rows = rows if target is None else aimed(rows, target, listeners=True)
     first = list(islice(rows, 1))  # a missing file or column is reported before a model is loaded
     if not first:
         raise DataError(f"{'stdin' if list(texts) == ['-'] else texts[0]} holds no rows; nothing to analyse.")
@@ -90,7 +94,7 @@ def ask(
     path = file_given(texts)
     source = path.name if path is not None else "stdin" if list(texts) == ["-"] else ""
     try:
-        to = Destination(as_json, out, html, resume, source, keeps_formulas)
+        to = Destination(as_json, out, html, resume, source, keeps_formulas, target)
         _run(analyzer, chain(first, rows), total, batch_size, to)
     except KeyboardInterrupt:
         if out is not None and resume:
@@ -158,6 +162,8 @@ def _run(analyzer: Analyzer, rows: Iterator[Row], total: int | None, batch_size:
         advance = _by_rows(stack.enter_context(progress_bar(total, n_before)), n_before)
         for chunk in _chunks(rows):
             for row, result in _asked(analyzer, chunk, batch_size, advance(chunk)):
+                if to.target is not None and not isinstance(result, str):
+                    result = result.about(to.target - 1)
                 tally.add(row.number, result if isinstance(result, str) else None)
                 record = _record(row, result)
                 for sink in sinks:
@@ -181,7 +187,7 @@ def _opened(stack: ExitStack, analyzer: Analyzer, to: Destination, given: Sequen
     columns, cells = beside_given(given, TABLE_COLUMNS, table_rows)
     file = stack.enter_context(ResultFile(to.out, to.resume, columns, cells, to.keeps_formulas))
     _check_made(file, analyzer)
-    file.settle(_marks(analyzer))
+    file.settle({**_marks(analyzer), **({} if to.target is None else {"target": str(to.target)})})
     return file
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
+from empatheia.checkpoints.inputs import up_to
 from empatheia.dialogue import ROLES, Dialogue, Turn
 from empatheia.errors import ConfigError, DataError, EmpatheiaError
 from empatheia.reading import UnreadableError, csv_reader, parse_json
@@ -101,6 +102,24 @@ def check_output(place: Path, others: Sequence[Path | None]) -> None:
 def columns_given(first: Row, out: Path | None) -> list[str]:
     """The caller's columns that a result keeps: from CSV to CSV all, else none; ``first`` is any row of the input."""
     return [*first.cells[0]] if first.cells and out is not None and out.suffix.lower() == ".csv" else []
+
+
+def aimed(rows: Iterable[Row], target: int, listeners: bool = False) -> Iterator[Row]:
+    """Rows whose conversations end with the turn that is asked about; where there is none the row is bad.
+
+    Args:
+        rows: Of the input.
+        target: Number of the turn, counted from 1.
+        listeners: Whether it may be a listener's.
+    """
+    for row in rows:
+        if row.error is not None or row.item is None:
+            yield row
+            continue
+        try:
+            yield replace(row, item=up_to(row.item, target, listeners=listeners, first=1))
+        except DataError as problem:
+            yield replace(row, item=None, error=str(problem))
 
 
 def _is_there(argument: str) -> bool:

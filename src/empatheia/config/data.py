@@ -347,6 +347,7 @@ DATA_CONFIGS: dict[str, type[TaskData]] = {
     "respond": DataConfig,
     "entail": EntailData,
     "classify": ClassifyData,
+    "position": EntailData,
     "extract": ExtractData,
     "estimate": EstimateData,
     "mechanisms": MechanismsData,
@@ -360,5 +361,5 @@ DATA_CONFIGS: dict[str, type[TaskData]] = {
     "perceive_states": PerceiveStatesData,
 }
 """What `data` accepts, by task."""
-WITHOUT_TRAINING = frozenset({"prompt", "focus", "listen", "rank"})
+WITHOUT_TRAINING = frozenset({"prompt", "focus", "listen", "rank", "position"})
 """Tasks whose recipes may have no stage: the model is measured as it is."""

@@ -14,7 +14,7 @@ from typing import Any, overload
 
 from empatheia.analysis import PARTS, Analysis
 from empatheia.checkpoints.catalogue import DEFAULT
-from empatheia.checkpoints.inputs import as_conversation
+from empatheia.checkpoints.inputs import as_conversation, up_to
 from empatheia.dialogue import Dialogue, Turn
 from empatheia.errors import CheckpointError, ConfigError, DataError, EmpatheiaError
 from empatheia.listener.parts import (
@@ -151,15 +151,32 @@ class Analyzer:
         return dict(self._notes)
 
     @overload
-    def analyze(self, item: Input, batch_size: int = ..., progress: Callable[[int], None] | None = ...) -> Analysis: ...
+    def analyze(
+        self,
+        item: Input,
+        batch_size: int = ...,
+        progress: Callable[[int], None] | None = ...,
+        *,
+        target: int | None = ...,
+    ) -> Analysis: ...
 
     @overload
     def analyze(
-        self, item: Iterable[Input], batch_size: int = ..., progress: Callable[[int], None] | None = ...
+        self,
+        item: Iterable[Input],
+        batch_size: int = ...,
+        progress: Callable[[int], None] | None = ...,
+        *,
+        target: int | None = ...,
     ) -> list[Analysis]: ...
 
     def analyze(
-        self, item: Input | Iterable[Input], batch_size: int = 32, progress: Callable[[int], None] | None = None
+        self,
+        item: Input | Iterable[Input],
+        batch_size: int = 32,
+        progress: Callable[[int], None] | None = None,
+        *,
+        target: int | None = None,
     ) -> Analysis | list[Analysis]:
         """Everything asked about a conversation; it gets the same answer alone or in a list.
 
@@ -169,20 +186,27 @@ class Analyzer:
             item: A text (one speaker turn), a conversation, or a list of these; it may end with the listener.
             batch_size: Most turns in one forward pass.
             progress: Called as the work goes on; its numbers add up to the number of conversations.
+            target: Index of the one turn to answer for, of any role; later turns are not read. None = all turns.
 
         Returns:
             One analysis, or a list in the order of the inputs.
 
         Raises:
-            DataError: An input is empty or has an empty turn; in a list, the message has its number.
+            DataError: An input is empty, has an empty turn or no turn ``target``; in a list, the message has its
+                number.
             EmpatheiaError: A model that the caller named cannot be used.
         """
         if isinstance(item, str | Dialogue):
-            return self._analyze_window([_conversation(item)], batch_size)[0]
-        return list(self.stream(item, batch_size, progress))
+            return self._about(self._analyze_window([_conversation(item, target)], batch_size), target)[0]
+        return list(self.stream(item, batch_size, progress, target=target))
 
     def stream(
-        self, items: Iterable[Input], batch_size: int = 32, progress: Callable[[int], None] | None = None
+        self,
+        items: Iterable[Input],
+        batch_size: int = 32,
+        progress: Callable[[int], None] | None = None,
+        *,
+        target: int | None = None,
     ) -> Iterator[Analysis]:
         """As :meth:`analyze` for any number of conversations, in constant memory.
 
@@ -190,12 +214,17 @@ class Analyzer:
             items: Texts or conversations, in any iterable.
             batch_size: Most turns in one forward pass.
             progress: Called as the work goes on; its numbers add up to the number of conversations.
+            target: As for :meth:`analyze`.
 
         Raises:
             DataError: An input cannot be used; the message gives its number.
         """
-        for window in _windows(items):
-            yield from self._analyze_window(window, batch_size, progress)
+        for window in _windows(items, target):
+            yield from self._about(self._analyze_window(window, batch_size, progress), target)
+
+    @staticmethod
+    def _about(found: list[Analysis], target: int | None) -> list[Analysis]:
+        return found if target is None else [one.about(target) for one in found]
 
     def _analyze_window(
         self, dialogues: Sequence[Dialogue], batch_size: int, progress: Callable[[int], None] | None = None
@@ -313,13 +342,13 @@ def _shared(component: Component[Record]) -> Component[Record]:
     return Remembered(component) if component.part in _SHARED else component
 
 
-def _conversation(item: Any) -> Dialogue:
-    """A conversation as the parts read it: whole, each turn with those before it.
+def _conversation(item: Any, target: int | None = None) -> Dialogue:
+    """A conversation as the parts read it: whole or up to the target turn, each turn with those before it.
 
     Raises:
-        DataError: It is none, or too long for that.
+        DataError: It is none, has no such turn, or is too long for that.
     """
-    dialogue = as_conversation(item)
+    dialogue = as_conversation(item) if target is None else up_to(item, target, listeners=True)
     if (n := len(dialogue.turns)) > LONGEST_CONVERSATION:
         raise DataError(
             f"the conversation has {n:,} turns; accepted: at most {LONGEST_CONVERSATION:,}. Split it, or give its end."
@@ -327,7 +356,7 @@ def _conversation(item: Any) -> Dialogue:
     return dialogue
 
 
-def _windows(items: Iterable[Input]) -> Iterator[list[Dialogue]]:
+def _windows(items: Iterable[Input], target: int | None = None) -> Iterator[list[Dialogue]]:
     """Checked conversations, at most about ``WINDOW_TURNS`` turns at a time.
 
     Raises:
@@ -337,7 +366,7 @@ def _windows(items: Iterable[Input]) -> Iterator[list[Dialogue]]:
     n_turns = 0
     for number, item in enumerate(items, 1):
         try:
-            dialogue = _conversation(item)
+            dialogue = _conversation(item, target)
         except DataError as error:
             raise DataError(f"input {number}: {error}") from error
         if window and n_turns + len(dialogue.turns) > WINDOW_TURNS:

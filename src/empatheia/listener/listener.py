@@ -20,13 +20,13 @@ from transformers import LogitsProcessorList
 from empatheia.care.checking import Care
 from empatheia.care.guard import guarded_stream
 from empatheia.checkpoints.catalogue import DEFAULT, find_model, perceiver
-from empatheia.checkpoints.inputs import prepare
+from empatheia.checkpoints.inputs import prepare, up_to
 from empatheia.checkpoints.manifest import read_manifest
 from empatheia.checkpoints.open import open_folder
 from empatheia.checkpoints.reader import ANSWERING, ANSWERING_ALONE, EncodedInput, Reader
 from empatheia.decoding.strategies import Decoding
-from empatheia.dialogue import Dialogue, Reply, Turn, Understanding
-from empatheia.errors import ConfigError, DataError, DecodingError
+from empatheia.dialogue import Reply, Understanding
+from empatheia.errors import ConfigError, DecodingError
 from empatheia.listener.batch_listener import BatchListener, decoding_of
 from empatheia.listener.given import given
 from empatheia.listener.protocol import Input
@@ -236,7 +236,7 @@ def analyze(
         item: A text, a conversation, chat messages, a list of these, a Series of texts, or a frame with ``column``.
         model: Name or folder; None = :func:`perceiver`.
         column: Of a frame: where the texts are.
-        target: Index of the speaker turn to understand, in place of the last one; later turns are not read.
+        target: Index (from 0) of the speaker turn to understand, in place of the last; later turns are not read.
         **options: ``batch_size``, ``progress``.
 
     Raises:
@@ -313,19 +313,6 @@ def respond(
         check_system(system)
         model = find_system(system, Path("runs"))
     return (five_steps() if model is None else _shared(str(model))).respond(read, care=care, **settings)
-
-
-def up_to(item: Input, target: int) -> Dialogue:
-    """A conversation cut behind one of its speaker turns.
-
-    Raises:
-        DataError: There is no such turn, or it is the listener's.
-    """
-    dialogue = Dialogue("", (Turn("speaker", item),)) if isinstance(item, str) else item
-    speakers = [i for i, turn in enumerate(dialogue.turns) if turn.role == "speaker"]
-    if target not in speakers:
-        raise DataError(f"target is {target}; accepted: a speaker turn, one of {', '.join(map(str, speakers))}.")
-    return Dialogue(dialogue.id, dialogue.turns[: target + 1], dialogue.emotion, dialogue.situation, dialogue.source)
 
 
 @lru_cache(maxsize=1)

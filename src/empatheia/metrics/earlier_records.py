@@ -12,7 +12,7 @@ from empatheia.metrics.score import Score
 from empatheia.metrics.significance import ComparisonRecord
 from empatheia.taxonomy import MECHANISMS
 
-_FOLD = re.compile(r"fold(\d) (pairs|spans), threshold (.*)")
+_FOLD = re.compile(r"fold(\d) (pairs|spans), (threshold|rule) (.*)")
 _PREFIXES: Mapping[str, str] = {
     **{"gold label": "told", "all": "turns", "listener": "turns", "no turn labels": "turns"},
     **{"blocks-ordered": "protocol", "inline": "protocol", "emotion": "of", "text": "of"},
@@ -38,7 +38,7 @@ def measured_by_names(metrics: Mapping[str, object]) -> Measured:
         if is_score(value):
             found.rows.append(_row(name, value, whose if is_grid else ""))
         elif (fold := _FOLD.fullmatch(name)) and isinstance(value, Mapping):
-            labels = {"fold": fold.group(1), "of": fold.group(2), "threshold": fold.group(3)}
+            labels = {"fold": fold.group(1), "of": fold.group(2), fold.group(3): fold.group(4)}
             found.rows.extend(_fold_rows(labels, value))
             found.facts[name] = {key: own for key, own in value.items() if key != "scores"}
         elif isinstance(value, Mapping):

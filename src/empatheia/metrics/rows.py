@@ -10,16 +10,31 @@ from empatheia.metrics.score import Score
 from empatheia.metrics.significance import ComparisonRecord
 
 LABELS = (
-    *("set", "fold", "of", "threshold", "method", "told", "turns", "protocol", "candidates", "system", "variant"),
+    *(
+        "set",
+        "fold",
+        "of",
+        "threshold",
+        "rule",
+        "method",
+        "told",
+        "turns",
+        "protocol",
+        "candidates",
+        "system",
+        "variant",
+    ),
     "mechanism",
 )
 """What may distinguish two scores of one metric in a run, in the order in which a name tells them.
 
 ``set``: corpus or part of one; ``fold``, ``of``, ``threshold``: RECCON's fold, pairs or spans, and
-log-odds or probability (``of`` also tells an estimator's emotions from its text); ``method``: who ranks
-or guesses, where several do; ``told``: what the model was given of the gold reply; ``turns``: which turns, or how they
-were read; ``protocol`` and ``candidates``: of retrieval; ``system``, ``variant``: focused speakers and listeners.
+log-odds or probability, or the ``rule`` of position in its place (``of`` also tells an estimator's emotions from its
+text); ``method``: who ranks or guesses, where several do; ``told``: what the model was given of the gold reply;
+``turns``: which turns, or how they were read; ``protocol`` and ``candidates``: of retrieval; ``system``, ``variant``:
+focused speakers and listeners.
 """
+_FOLD_LABELS = ("fold", "of", "threshold", "rule")
 LEVEL = "mechanism_level"
 """The metric whose rows are called by their mechanism alone."""
 
@@ -55,7 +70,7 @@ class ScoreRow:
         parts = []
         if "fold" in labels:
             parts.append(fold_name(labels))
-            labels = {label: value for label, value in labels.items() if label not in ("fold", "of", "threshold")}
+            labels = {label: value for label, value in labels.items() if label not in _FOLD_LABELS}
         parts += [labels[label] for label in LABELS if label in labels]
         return ": ".join(parts if self.metric == LEVEL else [*parts, self.metric])
 
@@ -127,4 +142,5 @@ def fold_name(labels: Mapping[str, str]) -> str:
     >>> fold_name({"fold": "1", "of": "pairs", "threshold": "0.5"})
     'fold1 pairs, threshold 0.5'
     """
-    return f"fold{labels['fold']} {labels['of']}, threshold {labels['threshold']}"
+    how = "rule" if "rule" in labels else "threshold"
+    return f"fold{labels['fold']} {labels['of']}, {how} {labels[how]}"

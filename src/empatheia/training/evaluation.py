@@ -38,6 +38,7 @@ from empatheia.text.batching import TokenBatchSampler
 from empatheia.text.collation import Collator, EncodedExample, merge_spans, word_scores
 from empatheia.text.tokenizer import DialogueTokenizer
 from empatheia.text.words import tokenize_words
+from empatheia.training import word_marks
 
 N_RESAMPLES = 1000
 TOLD = "gold label: "
@@ -461,6 +462,16 @@ def turn_cause_scores(
     return [metric.compute(n_resamples=N_RESAMPLES)]
 
 
+_PLAIN_WORD_SCORES = (
+    ("precision", "precision", "percent"),
+    ("share_marked", "share marked", "percent"),
+    ("auc", "auc inside", "fraction"),
+    ("f1_later_half", "f1 of the later half", "percent"),
+    ("auc_later_first", "auc of later words first", "fraction"),
+)
+"""Ends of names, those of :func:`empatheia.training.word_marks.word_scores`, and their units."""
+
+
 def word_cause_flags(
     contexts: ContextReader, split: str, root: Path | None, *, whole_history: bool = False
 ) -> list[tuple[list[float], list[int]]]:
@@ -495,10 +506,17 @@ def _overlaps(words: Sequence[Span], spans: Sequence[Span]) -> list[int]:
 def word_cause_scores(
     rows: Sequence[tuple[list[float], list[int]]], threshold: float, scope: str = ""
 ) -> dict[str, object]:
-    """Word-level cause F1 over the given turns, ours beside marking every word; ``scope`` ends the names."""
+    """Word-level cause F1 over the given turns, ours beside marking every word; ``scope`` ends the names.
+
+    Besides precision and the share marked; the area under the curve inside a turn; and what reads no word: F1 of the
+    later half of each turn, and the area of later words first.
+    """
     if not rows:
         return {}
     out: dict[str, object] = {}
+    plain = word_marks.word_scores(
+        [list(zip(values, map(bool, gold), strict=True)) for values, gold in rows], threshold
+    )
     for name, predicted in (
         (f"reccon_word_f1{scope}", [[int(p >= threshold) for p in values] for values, _ in rows]),
         (f"reccon_word_f1{scope}_whole_turn", [[1] * len(values) for values, _ in rows]),
@@ -506,6 +524,10 @@ def word_cause_scores(
         metric = METRICS.get("cause_f1_word")()
         metric.update(predicted, [gold for _, gold in rows])
         out[name] = {**metric.compute(n_resamples=N_RESAMPLES).to_dict(), "name": name}
+    for key, told, unit in _PLAIN_WORD_SCORES:
+        if (value := plain[told]) is not None:
+            score = Score(f"reccon_word_{key}{scope}", value, unit, len(rows), None if "marked" in key else True)
+            out[score.name] = score.to_dict()
     return out
 
 

@@ -113,7 +113,7 @@ class ModelFolder:
             result |= evaluation.word_cause_scores(rows, self.meta["cause_threshold"])
             if "cause_threshold_in_turn" in self.meta:
                 given = evaluation.word_cause_scores(rows, self.meta["cause_threshold_in_turn"], "_given_turn")
-                result |= {name: score for name, score in given.items() if "whole_turn" not in name}
+                result |= {name: score for name, score in given.items() if name == "reccon_word_f1_given_turn"}
             rows = self._word_flags(split, whole_history=True)
             result |= evaluation.word_cause_scores(rows, self.meta["cause_threshold"], "_history")
         return result
@@ -244,6 +244,11 @@ _CARD_ROWS = (
     ("reccon_word_f1", "Cause words inside RECCON's causal turns, F1 (%)", 2),
     ("reccon_word_f1_given_turn", "The same, threshold chosen inside causal turns (%)", 2),
     ("reccon_word_f1_whole_turn", "The same, marking the whole turn (%)", 2),
+    ("reccon_word_f1_later_half", "The same, marking the later half (%)", 2),
+    ("reccon_word_precision", "Precision inside causal turns (%)", 2),
+    ("reccon_word_share_marked", "Share of words marked inside causal turns (%)", 2),
+    ("reccon_word_auc", "Area under the curve inside a causal turn", 4),
+    ("reccon_word_auc_later_first", "The same, later words first", 4),
     ("reccon_word_f1_history", "Cause words in RECCON's whole history, F1 (%)", 2),
     ("reccon_word_f1_history_whole_turn", "The same, marking every word (%)", 2),
 )

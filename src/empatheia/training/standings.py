@@ -22,6 +22,7 @@ from empatheia.metrics.score import Score
 from empatheia.taxonomy import MECHANISMS
 
 _TUNED_PAIRS = {"fold": "1", "of": "pairs", "threshold": "tuned on valid"}
+_RULE_PAIRS = {"fold": "1", "of": "pairs", "rule": "this turn and the one before"}
 _PUBLISHED_SPANS = {"fold": "1", "of": "spans", "threshold": "0"}
 _TUNED_SPANS = {**_PUBLISHED_SPANS, "threshold": "tuned on valid"}
 Found = tuple[float, tuple[float, float] | None, int, str]
@@ -96,12 +97,13 @@ def _score(metric: str, remark: str = "", **labels: str) -> Callable[[Measured],
 
 
 def _pair_score(metric: str) -> Callable[[Measured], Found | None]:
-    """Of fold 1, at the threshold chosen on valid."""
+    """Of fold 1, at the threshold chosen on valid, or by the best rule of position."""
 
     def find(measured: Measured) -> Found | None:
         score = measured.score(metric, **_TUNED_PAIRS)
         if score is None:
-            return None
+            rule = measured.score(metric, **_RULE_PAIRS)
+            return None if rule is None else _percent(rule, f"baseline: {_RULE_PAIRS['rule']}, no word is read")
         return _percent(score, f"threshold {measured.facts[fold_name(_TUNED_PAIRS)]['threshold']:g}, chosen on valid")
 
     return find
@@ -159,12 +161,13 @@ def parts() -> tuple[Part, ...]:
             out.append(Part(name, "accuracy", recipe.format(system), _score("accuracy"), printed, row, aim))
     row = "RoBERTa-base, train 1, test 1"
     for column, title, printed, aim in (
-        ("positive", "positive F1", "Pos. F1", 64.3),
-        ("macro", "macro F1", "macro F1", 76.5),
+        ("positive", "positive F1", "Pos. F1", 67.1),  # three points above the rule of position
+        ("macro", "macro F1", "macro F1", 78.0),
     ):
         value = reccon("subtask 2, with context", row, printed)
         find = _pair_score(f"entailment_f1_{column}")
-        out.append(Part("RECCON turns, fold 1", title, "reccon/entailment", find, value, "RoBERTa-base", aim))
+        others = ("reccon/position",)
+        out.append(Part("RECCON turns, fold 1", title, "reccon/entailment", find, value, "RoBERTa-base", aim, others))
     for column, title, aim in (("f1_pos", "F1_pos", 58.0), ("f1", "F1", 75.0)):
         value = reccon("subtask 1, with context", row, title)
         find = _span_score(column)

@@ -44,6 +44,7 @@ TASKS = Registry(
         "respond": "empatheia.training.tasks.respond:RespondTask",
         "entail": "empatheia.training.tasks.entail:EntailTask",
         "classify": "empatheia.training.tasks.classify:ClassifyTask",
+        "position": "empatheia.training.tasks.position:PositionTask",
         "extract": "empatheia.training.tasks.extract:ExtractTask",
         "estimate": "empatheia.training.tasks.estimate:EstimateTask",
         "mechanisms": "empatheia.training.tasks.mechanisms:MechanismsTask",

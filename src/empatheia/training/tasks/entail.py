@@ -171,7 +171,11 @@ def pair_scores(
 
     The bootstrap draws pairs.
     """
-    cells = question_cells(items, notes)
+    return cell_scores(question_cells(items, notes), threshold)
+
+
+def cell_scores(cells: Sequence[tuple[float, int]], threshold: float) -> dict[str, Any]:
+    """As :func:`pair_scores`, of (probability, gold label) cells."""
     plain = scores_at(cells, threshold)
     record: dict[str, object] = {name: getattr(plain, name) for name in plain.__dataclass_fields__}
     scores: dict[str, object] = {}

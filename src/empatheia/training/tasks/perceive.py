@@ -33,11 +33,13 @@ from empatheia.reading import CsvRows
 from empatheia.resources import find_corpus_file, load_pretrained, load_weights
 from empatheia.taxonomy import EMOTION_TO_RECCON, EMOTIONS, RECCON_EMOTIONS
 from empatheia.text.noise import noisy
+from empatheia.training import word_marks
 from empatheia.training.evaluation import N_RESAMPLES, fit_temperature
 from empatheia.training.initial_weights import model_named, started_from
 from empatheia.training.saving import save_folder, save_understander
 from empatheia.training.stages import StageData
 from empatheia.training.tasks.respond import accepted_fields
+from empatheia.training.word_marks import best_threshold, flags, marked_scores, reccon_scores, word_scores
 from empatheia.understanding.affect.reader import (
     ADAPTER,
     SIDE_OF,
@@ -235,7 +237,9 @@ class PerceiveTask:
         sides = np.stack([one.sides for one in found])
         config.softmax_temperature = own
         config.side_temperature = fit_temperature(sides, [SIDES.index(item.side) for item in items])
-        config.word_threshold = best_threshold([word_pairs(f, i) for f, i in zip(found, items, strict=True)])
+        config.word_threshold = best_threshold(
+            [word_marks.pairs(f.words, i.causes) for f, i in zip(found, items, strict=True)]
+        )
         facts = {"weights": ADAPTER, "cause_threshold": config.word_threshold, "base": config.base}
         save_understander(
             folder,
@@ -421,7 +425,7 @@ def speaker_last(turns: Sequence[Turn]) -> tuple[Turn, ...]:
 
 # -- scores --------------------------------------------------------------------------------------------------
 
-OUTSIDE = ("empathetic_dialogues", "edos", "meld", "emorynlp", "dailydialog")
+OUTSIDE = ("empathetic_dialogues", "edos", "meld", "emorynlp", "dailydialog", "reccon")
 ReadAffect = Callable[[Sequence[Sequence[Turn]]], Sequence[Affect]]
 
 
@@ -444,8 +448,10 @@ def perception_scores(
     Returns:
         Scores by name. ``acceptable``: the likeliest label is one a careful reader accepts; ``side``: the likelier of
         pleasant and unpleasant is right, where the gold side is one of these; ``... unnamed``: of texts that name no
-        feeling. ``causes ...``: words, in the speaker's turns of items with gold cause words. ``NAME six``: the six
-        emotions of another corpus, by the sum of the 32 (:data:`SIX`).
+        feeling. ``causes ...``: words, in the speaker's turns of items with gold cause words; ``causes shown ...``: the
+        words of the phrases that a person sees. ``reccon words ...``: words inside RECCON's causal turns (see
+        :func:`.word_marks.reccon_scores`). ``NAME six``: the six emotions of another corpus, by the sum of the 32
+        (:data:`SIX`).
     """
     found = read([item.dialogue.turns for item in items])
     scores = _everyday_scores(items, found)
@@ -472,9 +478,12 @@ def _everyday_scores(items: Sequence[EverydayItem], found: Sequence[Affect]) -> 
     accepted = np.array([f.emotion in i.accepted for i, f in pairs])
     scores["everyday: confidence"] = round(100 * float(probabilities.max(1).mean()), 2)
     scores["everyday: calibration of acceptable"] = round(calibration(probabilities.max(1), accepted), 2)
-    marked = [word_pairs(f, i) for i, f in pairs if i.causes and f.words]
-    if marked:
-        scores |= {f"everyday: causes {k}": v for k, v in word_scores(marked, found[0].threshold).items()}
+    told = [(i, f) for i, f in pairs if i.causes and f.words]
+    if told:
+        marked = word_scores([word_marks.pairs(f.words, i.causes) for i, f in told], found[0].threshold)
+        shown = [list(zip(flags(f.words, f.causes), flags(f.words, i.causes), strict=True)) for i, f in told]
+        scores |= {f"everyday: causes {key}": value for key, value in marked.items()}
+        scores |= {f"everyday: causes shown {key}": value for key, value in marked_scores(shown).items()}
     return scores
 
 
@@ -500,6 +509,8 @@ def _outside_scores(name: str, split: str, read: ReadAffect) -> dict[str, object
         return _contexts_scores(name, split, read)
     if name == "edos":
         return _film_scores(read)
+    if name == "reccon":
+        return reccon_scores(read, split)
     return _six_scores(name, split, read)
 
 
@@ -568,53 +579,6 @@ def calibration(confidence: np.ndarray, right: np.ndarray, bins: int = 10) -> fl
         if (place == b).any()
     ]
     return 100 * float(sum(gaps) / len(confidence))
-
-
-def word_pairs(found: Affect, item: EverydayItem) -> list[tuple[float, bool]]:
-    """Score and gold flag of each word of the speaker's turns, punctuation left out."""
-    return [
-        (word.score or 0.0, any(s.turn == word.turn and s.start < word.end and word.start < s.end for s in item.causes))
-        for word in found.words
-    ]
-
-
-def word_scores(rows: Sequence[Sequence[tuple[float, bool]]], threshold: float) -> dict[str, float | None]:
-    """Precision, recall and F1 in percent over all words, the share marked, the share of gold, AUC inside an item.
-
-    Args:
-        rows: Score and gold flag of each word of each item.
-        threshold: From which score on a word counts as marked.
-    """
-    flat = [pair for row in rows for pair in row]
-    marked = sum(score >= threshold for score, _ in flat)
-    gold = sum(flag for _, flag in flat)
-    hits = sum(flag and score >= threshold for score, flag in flat)
-    areas = [area for row in rows if (area := _area(row)) is not None]
-    return {
-        "f1": round(200 * hits / max(1, marked + gold), 2),
-        "precision": round(100 * hits / max(1, marked), 2),
-        "recall": round(100 * hits / max(1, gold), 2),
-        "share marked": round(100 * marked / max(1, len(flat)), 2),
-        "share gold": round(100 * gold / max(1, len(flat)), 2),
-        "f1 of marking all": round(200 * gold / max(1, len(flat) + gold), 2),
-        "auc inside": round(float(np.mean(areas)), 4) if areas else None,
-    }
-
-
-def _area(row: Sequence[tuple[float, bool]]) -> float | None:
-    """Area under the curve of one item: how often a gold word is above another, ties half."""
-    gold = np.array([score for score, flag in row if flag])
-    other = np.array([score for score, flag in row if not flag])
-    if not len(gold) or not len(other):
-        return None
-    return float((gold[:, None] > other).mean() + 0.5 * (gold[:, None] == other).mean())
-
-
-def best_threshold(rows: Sequence[Sequence[tuple[float, bool]]]) -> float:
-    """The threshold with the best word F1, of 5 to 95 hundredths; 0.5 where no item has gold words."""
-    if not any(flag for row in rows for _, flag in row):
-        return 0.5
-    return max((t / 100 for t in range(5, 96)), key=lambda t: word_scores(rows, t)["f1"] or 0.0)
 
 
 def _score(name: str, said: Any, gold: Any) -> dict[str, object]:

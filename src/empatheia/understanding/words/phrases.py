@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from empatheia.dialogue import Span, Turn
@@ -9,6 +10,15 @@ from empatheia.text.noise import straight
 from empatheia.understanding.words.questions import STOP_WORDS
 
 WORDS_IN_PHRASE, PHRASES = 5, 3
+_FUNCTION_WORDS = STOP_WORDS - {"won", "ma"}
+"""NLTK's list has these as the rests of "won't" and "mayn't"; by themselves they say something."""
+_PARTS = re.compile(r"[.!?;:,\n\u2026\u2013\u2014()]|\s-\s")
+_JOINING = frozenset(
+    (
+        *("and", "but", "so", "because", "cause", "cos", "since", "when", "while", "until", "till", "after", "before"),
+        *("if", "although", "though", "unless", "whereas", "then", "or", "which", "who", "whose", "where"),
+    )
+)
 
 
 def speaker_words(turns: Sequence[Turn], words: Sequence[Span]) -> list[Span]:
@@ -20,8 +30,9 @@ def cause_phrases(turns: Sequence[Turn], words: Sequence[Span], threshold: float
     """The few words that matter.
 
     Neighbouring words at or above the threshold make a phrase, a single weaker word between two of them included; of a
-    long phrase the best five words stay; function words at its ends and phrases of nothing else go. Where no word
-    reaches the threshold the best content word stands alone.
+    long phrase the best five words stay; function words at its ends and phrases of nothing else go. Of a turn with more
+    than one clause never all content words are kept: its weakest clause goes. Where no word reaches the threshold the
+    best content word stands alone.
 
     Args:
         turns: Of the conversation.
@@ -33,11 +44,69 @@ def cause_phrases(turns: Sequence[Turn], words: Sequence[Span], threshold: float
     """
     words = [word for word in words if any(c.isalnum() for c in word.of(turns))]
     kept = [short for phrase in _runs(turns, words, threshold) if (short := _trimmed(turns, _best_part(phrase)))]
+    kept = sorted(kept, key=lambda phrase: (-_mean(phrase), phrase[0].turn, phrase[0].start))[:PHRASES]
+    kept = _without_whole_turns(turns, words, kept)
     if not kept:
         content = [word for word in words if not _is_function(turns, word)]
         kept = [[max(content, key=lambda w: w.score or 0.0)]] if content else []
-    spans = [Span(p[0].turn, p[0].start, p[-1].end, sum(w.score or 0.0 for w in p) / len(p)) for p in kept]
-    return tuple(sorted(spans, key=lambda s: (-(s.score or 0.0), s.turn, s.start))[:PHRASES])
+    spans = [Span(p[0].turn, p[0].start, p[-1].end, _mean(p)) for p in kept]
+    return tuple(sorted(spans, key=lambda s: (-(s.score or 0.0), s.turn, s.start)))
+
+
+def clauses(turns: Sequence[Turn], words: Sequence[Span]) -> list[list[Span]]:
+    """Words by clause, as punctuation and joining words ("and", "because", "when") part them; a guess without grammar.
+
+    Args:
+        turns: Of the conversation.
+        words: Of one turn, in reading order.
+
+    Returns:
+        In reading order; a part of one word belongs to the clause before it, or to the next.
+    """
+    out: list[list[Span]] = []
+    for word in words:
+        between = turns[word.turn].text[out[-1][-1].end : word.start] if out else ""
+        if not out or ((_PARTS.search(between) or _text(turns, word) in _JOINING) and len(out[-1]) > 1):
+            out.append([word])
+        else:
+            out[-1].append(word)
+    if len(out) > 1 and len(out[-1]) == 1:
+        last = out.pop()
+        out[-1] += last
+    return out
+
+
+def _without_whole_turns(
+    turns: Sequence[Turn], words: Sequence[Span], phrases: Sequence[list[Span]]
+) -> list[list[Span]]:
+    """Phrases without the weakest clause of a turn that they would cover whole."""
+    kept = list(phrases)
+    for turn in {phrase[0].turn for phrase in phrases}:
+        marked = {word for phrase in kept for word in phrase}
+        own = [word for word in words if word.turn == turn]
+        content = [word for word in own if not _is_function(turns, word)]
+        parts = [part for part in clauses(turns, own) if any(not _is_function(turns, word) for word in part)]
+        if len(parts) < 2 or any(word not in marked for word in content):
+            continue
+        weakest = set(min(parts, key=lambda part: _mean([word for word in part if word in marked])))
+        shorter = [_trimmed(turns, run) for phrase in kept for run in _runs_outside(phrase, weakest)]
+        kept = [phrase for phrase in shorter if phrase]
+    return kept
+
+
+def _runs_outside(phrase: Sequence[Span], taken: set[Span]) -> list[list[Span]]:
+    """The stretches of a phrase between words that are taken away."""
+    runs: list[list[Span]] = [[]]
+    for word in phrase:
+        if word in taken:
+            runs.append([])
+        else:
+            runs[-1].append(word)
+    return [run for run in runs if run]
+
+
+def _mean(words: Sequence[Span]) -> float:
+    return sum(word.score or 0.0 for word in words) / max(1, len(words))
 
 
 def _runs(turns: Sequence[Turn], words: Sequence[Span], threshold: float) -> list[list[Span]]:
@@ -92,4 +161,4 @@ def _is_negation(turns: Sequence[Turn], word: Span) -> bool:
 
 
 def _is_function(turns: Sequence[Turn], word: Span) -> bool:
-    return _text(turns, word) in STOP_WORDS
+    return _text(turns, word) in _FUNCTION_WORDS
