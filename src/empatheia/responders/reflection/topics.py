@@ -49,6 +49,7 @@ class Topic:
         is_strong: Whether it leaves little doubt how that feels: a death, an exam passed.
         who: Whom it is about, turned to the listener: ``your dad``; "" if nobody is named.
         is_light: Whether it weighs so little that no feeling is named for it: boredom.
+        is_mixed: Whether there is a hard side to it whatever else is told: a birthday without who is missed.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Topic:
     is_strong: bool = False
     who: str = ""
     is_light: bool = False
+    is_mixed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,7 @@ class _Rule:
     side: Side
     is_strong: bool
     is_light: bool
+    is_mixed: bool
     says: re.Pattern[str]
     never: re.Pattern[str] | None
 
@@ -91,6 +94,7 @@ def _rules() -> _Rules:
             entry["side"],
             entry.get("strong", False),
             entry.get("light", False),
+            entry.get("mixed", False),
             compiled("|".join(entry["says"])),
             compiled(entry["never"]) if "never" in entry else None,
         )
@@ -144,12 +148,25 @@ def _topics_of(text: str) -> tuple[Topic, ...]:
         match = next((m for m in rule.says.finditer(text) if not _is_unreal(text, m)), None)
         if match is not None and not (rule.never is not None and rule.never.search(text)):
             who = re.search(r"(?:kin|pet)(\d+)q", match[0])
-            found.append(Topic(rule.name, rule.side, rule.is_strong, people[int(who[1])] if who else "", rule.is_light))
+            whom = people[int(who[1])] if who else ""
+            found.append(Topic(rule.name, rule.side, rule.is_strong, whom, rule.is_light, rule.is_mixed))
     return tuple(found)
 
 
 def _is_unreal(text: str, match: re.Match[str]) -> bool:
     return bool(_UNREAL.search(text[max(0, match.start() - 40) : match.start()].lower()))
+
+
+def contradicted(topics: Sequence[Topic], sides: Mapping[str, float]) -> bool:
+    """Whether something that leaves little doubt is told, and the very opposite was perceived.
+
+    Args:
+        topics: Of the newest turn.
+        sides: The perceived sides, or what was derived in their place.
+    """
+    told = {topic.side for topic in topics if topic.is_strong and topic.side}
+    total = sum(sides.values()) or 1.0
+    return len(told) == 1 and sides.get(told.pop(), 0.0) / total < _HOPELESS
 
 
 def weighed(perceived: Perceived, topics: tuple[Topic, ...], sides: Mapping[str, float]) -> Perceived:
