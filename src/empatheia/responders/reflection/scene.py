@@ -14,12 +14,25 @@ from empatheia.responders.reflection.forms import flat
 from empatheia.responders.reflection.lexicon import lexicon
 from empatheia.responders.reflection.perceived import Perceived
 from empatheia.responders.reflection.talk import is_ironic, is_mocking, talk_moment, wants_no_question
-from empatheia.responders.reflection.topics import Topic, contradicted, topics_of, weighed
+from empatheia.responders.reflection.topics import Topic, topics_of, weighed
 from empatheia.responders.reflection.turning import clean, is_word, words_of
 from empatheia.taxonomy import EMOTIONS
 
 _SHORT_TURN, _BRIEF_TURN, _REMEMBERED = 4, 2, 12
 _SURELY_HARD = 0.76
+BAD = re.compile(
+    r"n't\b|\b(?:not|no|never|nobody|nothing|cannot|without|died?|dead|dying|deaths?|los[et]|losing|left|leav(?:e|es|ing)"
+    r"|br[eo]ke|broken|break(?:s|ing)?|split|hurts?|sick|ill|unwell|cancer|stroke|dementia|fail(?:s|ed|ing)?|fell|falling"
+    r"|st[eo]le|stolen|cancel\w*|reject\w*|refus\w*|cri?e[ds]|crying|fired|sacked|redundant|laid off|hospital|hospice"
+    r"|pain|wors[et]|bad|badly|wrong|hates?|forgot\w*|ignor\w*|cut|thr[eo]w\w*|shout\w*|yell\w*|scream\w*|hits?|beats?"
+    r"|kick\w*|miss(?:es|ed|ing)?|alone|lonel\w+|sell(?:s|ing)?|stop(?:s|ped)?|ghosted|dumped|cheat\w*|lie[ds]|lying"
+    r"|laugh(?:s|ed) at|crash\w*|late|stuck|struggl\w+|divorce\w*|separat\w+|argu\w+|fight\w*|fought|row|debt|evict\w*"
+    r"|leak\w*|flood\w*|burn\w*|bull\w+|ruin\w*|damag\w*|scratch\w*|kill\w*|attack\w*|robbed|nicked|poor|tired"
+    r"|exhaust\w*|negative|wreck\w*|last|apart|away|gone|ex|moving|moved|too|instead|only|anymore|scared?|afraid|worr\w+"
+    r"|spelled|slapped|threat\w*|blam\w+|accus\w+|insult\w*|mean|rude|horrible|awful|terrible|cold|quiet|empty|picked)\b",
+    re.IGNORECASE,
+)
+"""What a clause must hold for one to be sorry about it."""
 _STOP = lexicon().lists["english"] | lexicon().lists["asking"]
 _SAME = {"hardest": "most", "worst": "most", "hits": "hurts", "weighs": "hurts", "stings": "hurts"}
 _TALK = ("foreign", "opening", "notext", "greeting", "smalltalk", "closing")
@@ -53,7 +66,7 @@ _CONTRAST = re.compile(
 )
 _DENIAL = re.compile(
     r"\b(?!(?:can|could)n?'?t (?:wait|believe|stop (?:smiling|laughing|grinning)|have|be (?:happier|prouder|better)))"
-    r"(?:\w+n'?t|cannot|not|no|never|nobody|none|nothing|without|sad|hard|miss(?:ed|es|ing)?|died?|alone|late)\b"
+    r"(?:\w+n't|cannot|(?:should|ought to|supposed to) (?:be|feel|have)|not|no|never|nobody|none|nothing|without|sad|hard|miss(?:ed|es|ing)?|died?|alone|late)\b"
     r"(?! (?:bad|regrets|problem|idea|one else|only|expect\w*|mind|matter|know they|thought|been (?:so|this|happier)"
     r"|seen|spoken|take a penny|lie\b))",
     re.IGNORECASE,
@@ -157,7 +170,7 @@ def _to_say_back(
     if is_ironic(turns[-1].text, newest.seen.unpleasant):
         said = tuple(part for part in said if not _PRAISE.search(part.text))
         kind = kind or ("" if said or newest.topics else "irony")
-    if not (kind or said or newest.in_danger) and _is_short_answer(turns):
+    if not (kind or said or newest.in_danger) and _is_short_answer(turns, newest.seen.sureness != "none"):
         return "short", _remembered(turns, perceived, used)
     if not (kind or said or newest.topics or newest.in_danger) and newest.seen.sureness != "name":
         kind = "brief" if len(turns) == 1 and _n_words(turns[-1].text) <= _BRIEF_TURN else ""
@@ -169,9 +182,9 @@ def _topics(turns: Sequence[Turn], perceived: Perceived) -> tuple[Topic, ...]:
     return topics_of(turns[-1].text, [span for span in perceived.causes if span.turn == len(turns) - 1])
 
 
-def _is_short_answer(turns: Sequence[Turn]) -> bool:
+def _is_short_answer(turns: Sequence[Turn], is_felt: bool) -> bool:
     """Whether the newest turn says next to nothing, and the conversation did not begin with it."""
-    return len(turns) > 1 and _n_words(turns[-1].text) <= _SHORT_TURN
+    return len(turns) > 1 and _n_words(turns[-1].text) <= (_BRIEF_TURN if is_felt else _SHORT_TURN)
 
 
 def _asked(listener: Sequence[str]) -> tuple[frozenset[str], ...]:
@@ -206,15 +219,24 @@ def _seen(turns: Sequence[Turn], perceived: Perceived, topics: tuple[Topic, ...]
         return View("unclear", "none")
     emotions = {name: max(0.0, float(perceived.emotions.get(name, 0.0))) for name in EMOTIONS}
     sides = perceived.sides or sides_of({}, emotions)
-    if not told and contradicted(topics, sides):
-        return View("unclear", "none")
     seen = view(weighed(perceived, topics, sides)) if topics else view(perceived)
+    if not told and _is_contradicted(seen, topics):
+        return View("unclear", "none")
     if any(topic.is_mixed for topic in topics) and not (seen.moment in UNPLEASANT or seen.unpleasant >= _SURELY_HARD):
         return View("mixed", "side")
     is_glad = seen.moment in PLEASANT or seen.moment == "unclear_pleasant"
     if is_glad and not told and not any(topic.is_strong for topic in topics) and _doubts_gladness(turns):
         return View("unclear", "none")
-    return seen
+    is_carried = seen.moment == "unclear_unpleasant" and len(turns) > 1 and not any(t.side for t in topics)
+    return View("unclear", "none") if is_carried and not BAD.search(clean(newest)) else seen
+
+
+def _is_contradicted(seen: View, topics: Sequence[Topic]) -> bool:
+    """Whether something that leaves little doubt is told, and the opposite seems likelier: nothing is named then."""
+    told = {topic.side for topic in topics if topic.is_strong and topic.side}
+    if len(told) != 1:
+        return False
+    return seen.unpleasant >= seen.pleasant if "pleasant" in told else seen.pleasant >= seen.unpleasant
 
 
 def _doubts_gladness(turns: Sequence[Turn]) -> bool:

@@ -224,6 +224,8 @@ def _question(text: str) -> str:
         return _unmarked_question(body)
     if _RHETORICAL.fullmatch(body) or _TAG.search(body):
         return ""
+    if _ABOUT_LISTENER.search(body) and not _OF_SELF.search(body) and not re.search(r"\byou\s+(?:think|say|suggest)\b", body):
+        return "question_self"
     if _ASKED.search(body) and not re.search(r"\bhow\s+could\s+i\b|\bwhy\b", body, re.IGNORECASE):
         return "question"
     if _YOU.search(body) or (len(sentences) == 1 and _ASKING.match(body)):
@@ -232,6 +234,7 @@ def _question(text: str) -> str:
 
 
 _AFTERTHOUGHT = 5
+_OF_SELF = re.compile(r"\b(?:i|me|my|mine|we|us|our|i'm|i've|he|she|they|him|her|them|his)\b", re.IGNORECASE)
 _OF_THE_LISTENER = re.compile(
     r"\W*(?:but\s+|well\s+)?(?:you're|you\s+are|ur)\s+(?:just\s+|only\s+|nothing\s+but\s+|not\s+(?:even\s+)?)*(?:an?\s+)?"
     r"(?:(?:stupid|dumb|silly|real|fake|bloody)\s+)?(?:computer|machine|bot|robot|program|ai|chatbot|app|software|real|human"

@@ -28,6 +28,10 @@ _UNREAL = re.compile(
     r"|before|dreamt|dreamed|imagine|think|thought|said|movie|film|book|show|game)\b|n't\b)[\s,]*(?:[\w']+\s+){0,2}\Z"
 )
 _SUPPOSED = re.compile(r"\bwhat\s+if\b[^.!?\n]*", re.IGNORECASE)
+_LAUGHS = re.compile(r"\b(?:lo+l+|lmf?ao+|haha\w*|hehe\w*|rofl)\b|[\U0001f602\U0001f923]", re.IGNORECASE)
+_LAUGHED = "laughed0q"
+"""Stands for a laugh behind the text that is searched, which is cleaned of such."""
+_LIGHT_WORDS = 20
 _OF_OTHERS = re.compile(
     r"\b(?:a|the|some|any|every|other|another|his|her|their|your|whose|this|that|[\w]+'s)\s+\Z", re.IGNORECASE
 )
@@ -82,10 +86,10 @@ class _Rules:
 def _rules() -> _Rules:
     data = yaml.load(Path(__file__).with_name("topics.yaml").read_text(encoding="utf-8"), YAML_LOADER)
     macros: Mapping[str, str] = {name: re.sub(r"\|\s+", "|", text.strip()) for name, text in data["macros"].items()}
-    stands = {"KIN": r"kin\d+q", "PET": r"pet\d+q", "MY": macros["MY"], "PETS": macros["PETS"]}
+    stands = {"LAUGH": _LAUGHED, "KIN": r"kin\d+q", "PET": r"pet\d+q", "MY": macros["MY"], "PETS": macros["PETS"]}
 
     def compiled(pattern: str) -> re.Pattern[str]:
-        pattern = re.sub(r"\b(?:KIN|PET|MY|PETS)\b", lambda match: f"(?:{stands[match[0]]})", pattern)
+        pattern = re.sub(r"\b(?:KIN|PET|MY|PETS|LAUGH)\b", lambda match: f"(?:{stands[match[0]]})", pattern)
         return re.compile(r"\b(?:" + pattern.replace(" ", r"\s+") + ")", re.IGNORECASE)
 
     topics = tuple(
@@ -140,12 +144,16 @@ def _topics_of(text: str) -> tuple[Topic, ...]:
         people.append("your " + " ".join(next(group for group in match.groups() if group).lower().split()))
         return f"{kind}{len(people) - 1}q"
 
-    text = clean(_SUPPOSED.sub(" ", QUOTED.sub(" ", text)))
+    laughs = _LAUGHS.search(text)
+    text = clean(_SUPPOSED.sub(" ", QUOTED.sub(" ", text))) + (f" {_LAUGHED}" if laughs else "")
     text = rules.people.sub(lambda match: kept(match, "kin"), text)
     text = rules.pets.sub(lambda match: kept(match, "pet"), text)
     found = []
+    n_words = len(text.split())
     for rule in rules.topics:
         match = next((m for m in rule.says.finditer(text) if not _is_unreal(text, m)), None)
+        if rule.is_light and n_words > _LIGHT_WORDS:
+            continue
         if match is not None and not (rule.never is not None and rule.never.search(text)):
             who = re.search(r"(?:kin|pet)(\d+)q", match[0])
             whom = people[int(who[1])] if who else ""
@@ -155,18 +163,6 @@ def _topics_of(text: str) -> tuple[Topic, ...]:
 
 def _is_unreal(text: str, match: re.Match[str]) -> bool:
     return bool(_UNREAL.search(text[max(0, match.start() - 40) : match.start()].lower()))
-
-
-def contradicted(topics: Sequence[Topic], sides: Mapping[str, float]) -> bool:
-    """Whether something that leaves little doubt is told, and the very opposite was perceived.
-
-    Args:
-        topics: Of the newest turn.
-        sides: The perceived sides, or what was derived in their place.
-    """
-    told = {topic.side for topic in topics if topic.is_strong and topic.side}
-    total = sum(sides.values()) or 1.0
-    return len(told) == 1 and sides.get(told.pop(), 0.0) / total < _HOPELESS
 
 
 def weighed(perceived: Perceived, topics: tuple[Topic, ...], sides: Mapping[str, float]) -> Perceived:
