@@ -19,7 +19,7 @@ from empatheia.responders.reflection.turning import clean, is_word, words_of
 from empatheia.taxonomy import EMOTIONS
 
 _SHORT_TURN, _BRIEF_TURN, _REMEMBERED = 4, 2, 12
-_SURELY_HARD = 0.76
+_SURELY_HARD, _LIKELY = 0.76, 0.6
 BAD = re.compile(
     r"n't\b|\b(?:not|no|never|nobody|nothing|cannot|without|died?|dead|dying|deaths?|los[et]|losing|left|leav(?:e|es|ing)"
     r"|br[eo]ke|broken|break(?:s|ing)?|split|hurts?|sick|ill|unwell|cancer|stroke|dementia|fail(?:s|ed|ing)?|fell|falling"
@@ -178,8 +178,16 @@ def _to_say_back(
 
 
 def _topics(turns: Sequence[Turn], perceived: Perceived) -> tuple[Topic, ...]:
-    """What the newest turn tells of."""
-    return topics_of(turns[-1].text, [span for span in perceived.causes if span.turn == len(turns) - 1])
+    """What the newest turn tells of; nothing gloomy where gladness is likely, no joke where something bad is told."""
+    text = turns[-1].text
+    found = topics_of(text, [span for span in perceived.causes if span.turn == len(turns) - 1])
+    is_glad = perceived.sides.get("pleasant", 0.0) >= _LIKELY
+    return tuple(
+        topic
+        for topic in found
+        if not (topic.is_light and topic.side == "unpleasant" and is_glad)
+        and not (topic.name == "laughing" and (BAD.search(clean(text)) or told_feeling(text)))
+    )
 
 
 def _is_short_answer(turns: Sequence[Turn], is_felt: bool) -> bool:
@@ -233,7 +241,7 @@ def _seen(turns: Sequence[Turn], perceived: Perceived, topics: tuple[Topic, ...]
 
 def _is_contradicted(seen: View, topics: Sequence[Topic]) -> bool:
     """Whether something that leaves little doubt is told, and the opposite seems likelier: nothing is named then."""
-    told = {topic.side for topic in topics if topic.is_strong and topic.side}
+    told = {topic.side for topic in topics if topic.is_sure and topic.side}
     if len(told) != 1:
         return False
     return seen.unpleasant >= seen.pleasant if "pleasant" in told else seen.pleasant >= seen.unpleasant

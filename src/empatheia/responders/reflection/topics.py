@@ -32,6 +32,10 @@ _LAUGHS = re.compile(r"\b(?:lo+l+|lmf?ao+|haha\w*|hehe\w*|rofl)\b|[\U0001f602\U0
 _LAUGHED = "laughed0q"
 """Stands for a laugh behind the text that is searched, which is cleaned of such."""
 _LIGHT_WORDS = 20
+_THE_SPEAKERS = frozenset(["passed", "new_job", "got_in", "won", "new_home", "new_thing", "trip", "thing_done", "learnt"])
+"""Good things that gladden the speaker only if they are their own, or of people of theirs."""
+_SOMEBODY = re.compile(r"\b(?:he|she|they|his|her|their|he's|she's|they've|they're|someone|somebody|[a-z]{3,}'s)\b", re.IGNORECASE)
+_SPEAKER = re.compile(r"\b(?:i|i've|i'm|we|we've|we're|my|our|me|us|(?:kin|pet)\d+q)\b", re.IGNORECASE)
 _OF_OTHERS = re.compile(
     r"\b(?:a|the|some|any|every|other|another|his|her|their|your|whose|this|that|[\w]+'s)\s+\Z", re.IGNORECASE
 )
@@ -53,6 +57,7 @@ class Topic:
         is_strong: Whether it leaves little doubt how that feels: a death, an exam passed.
         who: Whom it is about, turned to the listener: ``your dad``; "" if nobody is named.
         is_light: Whether it weighs so little that no feeling is named for it: boredom.
+        is_sure: Whether the words outweigh whatever else is perceived.
         is_mixed: Whether there is a hard side to it whatever else is told: a birthday without who is missed.
     """
 
@@ -62,6 +67,7 @@ class Topic:
     who: str = ""
     is_light: bool = False
     is_mixed: bool = False
+    is_sure: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +77,7 @@ class _Rule:
     is_strong: bool
     is_light: bool
     is_mixed: bool
+    is_sure: bool
     says: re.Pattern[str]
     never: re.Pattern[str] | None
 
@@ -99,6 +106,7 @@ def _rules() -> _Rules:
             entry.get("strong", False),
             entry.get("light", False),
             entry.get("mixed", False),
+            entry.get("sure", False),
             compiled("|".join(entry["says"])),
             compiled(entry["never"]) if "never" in entry else None,
         )
@@ -151,14 +159,22 @@ def _topics_of(text: str) -> tuple[Topic, ...]:
     found = []
     n_words = len(text.split())
     for rule in rules.topics:
-        match = next((m for m in rule.says.finditer(text) if not _is_unreal(text, m)), None)
+        match = next((m for m in rule.says.finditer(text) if not _is_unreal(text, m) and not _is_of_others(rule, text, m)), None)
         if rule.is_light and n_words > _LIGHT_WORDS:
             continue
         if match is not None and not (rule.never is not None and rule.never.search(text)):
             who = re.search(r"(?:kin|pet)(\d+)q", match[0])
             whom = people[int(who[1])] if who else ""
-            found.append(Topic(rule.name, rule.side, rule.is_strong, whom, rule.is_light, rule.is_mixed))
+            found.append(Topic(rule.name, rule.side, rule.is_strong, whom, rule.is_light, rule.is_mixed, rule.is_sure))
     return tuple(found)
+
+
+def _is_of_others(rule: _Rule, text: str, match: re.Match[str]) -> bool:
+    """Whether a good thing is somebody's of whom the speaker does not say that they are theirs: "she got the flat"."""
+    if rule.name not in _THE_SPEAKERS:
+        return False
+    clause = re.split(r"[.!?;,\n]", text[max(0, match.start() - 50) : match.start()])[-1]
+    return bool(_SOMEBODY.search(clause)) and not _SPEAKER.search(clause)
 
 
 def _is_unreal(text: str, match: re.Match[str]) -> bool:
