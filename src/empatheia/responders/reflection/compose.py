@@ -29,7 +29,7 @@ _CALM = frozenset(["content", "trusting", "caring", "faithful", "nostalgic", "se
 _DOUBTED = re.compile(r"n't\b|\b(?:not|never|no|nobody|might|could|would|should|wish|if|miss|without)\b")
 _REPORTS = re.compile(r"\b(?:said|says|told|asked|thinks?|thought|knows?|wants?)\b")
 _NO_EVENT = re.compile(
-    r"\A(?:you(?:'re| are| were| feel| felt| think| thought| know| want| need| hope| wish| guess| would(?:n't)?"
+    r"\A(?:you have no\b|you(?:'re| are| were| feel| felt| think| thought| know| want| need| hope| wish| guess| would(?:n't)?"
     r"| might)\b|today|yesterday|tonight|last|this (?:week|morning|year|month)|when|after|now|then|sometimes|every"
     r"|it's|there|the other|one (?:day|time|night)|once|recently|lately)",
     re.IGNORECASE,
@@ -302,7 +302,7 @@ def _takes(form: Form, best: Said, scene: Scene) -> bool:
         return False
     if scene.seen.moment != "shame" and _SORRY.search(form.text):
         is_told = scene.is_news and any(topic.side == "unpleasant" for topic in scene.topics)
-        if _DOES.match(best.text) or not (is_told or BAD.search(best.text)):
+        if _DOES.match(best.text) or "finally" in best.text or not (is_told or BAD.search(best.text)):
             return False
     return event if "so {clause}." not in form.text.lower() else not best.text.startswith("so ")
 

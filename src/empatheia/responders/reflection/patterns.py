@@ -128,7 +128,7 @@ GENERIC = re.compile(
 )
 # Turns of phrase that are right in the speaker's mouth and strange in a listener's, or that no rule here turns.
 DIALECT = re.compile(
-    r"\bmines\b|\bdo\s+be\b|\b(\w{3,})-\1\b|\bits\s+(?:his|her|my|a|the|not|just|so|too|all|been|like|really)\b|\bits\s+\w+\s+(?:but|and|so)\b|"
+    r"\b(?:asked|said|told\s+me)\s+(?:me\s+)?(?:if|whether|that|why)\s+(?:daddy|dad|mummy|mommy|mum|mom)\b|\bmines\b|\bdo\s+be\b|\b(\w{3,})-\1\b|\bits\s+(?:his|her|my|a|the|not|just|so|too|all|been|like|really)\b|\bits\s+\w+\s+(?:but|and|so)\b|"
     r"'s (?:took|went|gave|broke|did|came)\b|"
     r"\Awe\s+all\s+(?:make|have|need|get|do|die|know|want|feel|go|can|are|should)\b|"
     r"\b(?:says|said|goes)\s+(?:mum|mummy|mom|mommy|mam|dad|daddy|papa|mama|uncle|aunty|sir|nan"

@@ -92,6 +92,7 @@ _ABOUT_LISTENER = re.compile(
     r"are)\s+you\b|\bwho\s+(?:are|made)\s+you\b"
     r"|\byour\s+(?:name|age|favou?rite|job|family|mum|mom|dad|place|end|side|town|country|area|city)\b|\bwhat\s+(?:are|is)\s+(?:you|your)\b|\b(?:ai|"
     r"robot|bot|human|chatbot|real\s+person)\b"
+    r"|\b(?:who|what|where|which\s+\w+)\s+(?:do|did)\s+you\s+(?!think|say|suggest|mean|do\b|want|see)"
     r"|\bhow\s+old\s+(?:are|r)\b|\bpoint\s+of\s+(?:you|this)\b"
     r"|\b(?:is|does)\s+(?:any(?:one|body)|some(?:one|body))\s+(?:even\s+|actually\s+|really\s+)?(?:read|there|here|listen|answer)\w*",
     re.IGNORECASE,
@@ -233,6 +234,11 @@ def _question(text: str) -> str:
     return ""
 
 
+_BARE_QUESTION = re.compile(
+    r"(?:what's|what\s+is|who\s+(?:is|do|does|did|would)|where's|where\s+is|when\s+is|how\s+(?:many|much|far|old|tall|long)"
+    r"|why\s+(?:am|do|can't|did)\s+i)\b(?!.*\b(?:life|wrong|the\s+use|left)\b)",
+    re.IGNORECASE,
+)
 _AFTERTHOUGHT = 5
 _OF_SELF = re.compile(r"\b(?:i|me|my|mine|we|us|our|i'm|i've|he|she|they|him|her|them|his)\b", re.IGNORECASE)
 _OF_THE_LISTENER = re.compile(
@@ -256,6 +262,8 @@ def _unmarked_question(body: str) -> str:
     n_words = len(body.split())
     if n_words <= 8 and _PLAINLY_ASKED.match(body):
         return "question_self" if re.search(r"human|real|bot|\bai\b", body, re.IGNORECASE) else "question"
+    if n_words <= 8 and _BARE_QUESTION.match(body) and not _RHETORICAL.fullmatch(body):
+        return "question_self" if _ABOUT_LISTENER.search(body) and not _OF_SELF.search(body) else "question"
     if n_words > 24 or not _UNMARKED.match(body) or _RHETORICAL.fullmatch(body):
         return ""
     return "question_self" if _ABOUT_LISTENER.search(body) and not _ASKED.search(body) else "question"
