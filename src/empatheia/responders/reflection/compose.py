@@ -12,20 +12,24 @@ from empatheia.errors import DataError
 from empatheia.responders.reflection.clauses import Said
 from empatheia.responders.reflection.forms import Form, capitalised, fill, pool, topic_pool
 from empatheia.responders.reflection.perceived import Perceived, Reflected
-from empatheia.responders.reflection.scene import Scene, content_of, scene_of
+from empatheia.responders.reflection.scene import BAD, Scene, content_of, scene_of
 from empatheia.responders.reflection.talk import asks_advice
 from empatheia.responders.reflection.topics import GENERAL
 
 LONGEST_REPLY = 40
 _LONG_CLAUSE, _LONG_INSIDE, _SHORT_CLAUSE, _LONG_TURN = 12, 10, 8, 25
-_WHOLE = ("question", "question_self", "greeting", "smalltalk", "closing", "short", "notext", "irony")
+_WHOLE = ("question", "question_self", "greeting", "smalltalk", "closing", "short", "brief", "notext", "irony")
 _DOES = re.compile(r"you(?:'d|'ll|'ve been)? (?!lost|have|got|can't|couldn't|didn't|missed)")
 _SORRY = re.compile(r"\b(?:sorry|sad that|awful that|Oh no)\b")
-_LOOKS_BACK = re.compile(r"\b(?:did|was|were|happened|has it been|took|went)\b", re.IGNORECASE)
-_DOUBTED = re.compile(r"n't\b|\b(?:not|never|no|nobody|might|could|would|miss)\b")
+_LOOKS_BACK = re.compile(r"\b(?:did|was|were|happened|has it been|took|went|must have)\b", re.IGNORECASE)
+_ASKS_HOW_LONG = re.compile(r"\b(?:how long (?:has|have)|going on|been like|for long|still (?:going|happening))\b", re.IGNORECASE)
+_PRAISES = re.compile(r"\b(?:lovely|wonderful|glad|great|nice|happy|special|treat|good news|love that)\b", re.IGNORECASE)
+_EITHER = ("memory", "mixed", "care", "wonder")
+_CALM = frozenset(["content", "trusting", "caring", "faithful", "nostalgic", "sentimental"])
+_DOUBTED = re.compile(r"n't\b|\b(?:not|never|no|nobody|might|could|would|should|wish|if|miss|without)\b")
 _REPORTS = re.compile(r"\b(?:said|says|told|asked|thinks?|thought|knows?|wants?)\b")
 _NO_EVENT = re.compile(
-    r"\A(?:you(?:'re| are| were| feel| felt| think| thought| know| want| need| hope| wish| guess| would(?:n't)?"
+    r"\A(?:you have no\b|you(?:'re| are| were| feel| felt| think| thought| know| want| need| hope| wish| guess| would(?:n't)?"
     r"| might)\b|today|yesterday|tonight|last|this (?:week|morning|year|month)|when|after|now|then|sometimes|every"
     r"|it's|there|the other|one (?:day|time|night)|once|recently|lately)",
     re.IGNORECASE,
@@ -68,7 +72,9 @@ class _Chooser:
     """Draws forms of one reply: spread by a hash of the conversation, none that was used before."""
 
     def __init__(self, scene: Scene, salt: int) -> None:
-        self.scene, self.salt, self.ids = scene, salt, []
+        self.scene, self.salt = scene, salt
+        self.ids: list[str] = []
+        self.content: frozenset[str] = frozenset()
         self.key = hashlib.blake2b(scene.key, digest_size=32).digest()
 
     def number(self, what: str) -> int:
@@ -102,22 +108,31 @@ class _Chooser:
             if form.fits(seen.label, seen.possible)
             and self._in_tone(form)
             and (self.scene.is_own or not form.is_own)
+            and (form.part not in ("side", "ask") or bool(form.topics) or _fits_time(form, self.scene))
+            and (form.part != "ask" or not content_of(form.text) & self.content)
             and (accept is None or accept(form))
         ]
         fitting.sort(key=lambda form: (not form.emotions and self.number(form.id) % 3 == 0, self.number(form.id)))
         return next((f for f in fitting if not f.is_in(self.scene.used) and f.id not in self.ids), None)
 
     def _in_tone(self, form: Form) -> bool:
-        """An exclamation mark is for gladness that is likely."""
-        return "!" not in form.text or (self.scene.seen.pleasant >= 0.6 and self.scene.seen.unpleasant < 0.3)
+        """An exclamation mark is for gladness that is likely and not a quiet one, praise for what is not also sad."""
+        seen = self.scene.seen
+        if form.part in ("side", "say", "feel") and seen.moment in _EITHER and _PRAISES.search(form.text):
+            return seen.pleasant >= 0.5 and seen.unpleasant < 0.3
+        if "!" not in form.text or form.part == "whole":
+            return True
+        is_lively = seen.label not in _CALM or "!" in self.scene.turns[-1].text
+        return is_lively and seen.pleasant >= 0.6 and seen.unpleasant < 0.3
 
     def names_feeling(self) -> bool:
         """Whether a form that names the feeling was taken."""
         return any(".feel." in name for name in self.ids)
 
     def take(self, form: Form) -> Form:
-        """Notes that the form is used."""
+        """Notes that the form is used, and its words, which no question of the same reply repeats."""
         self.ids.append(form.id)
+        self.content |= content_of(fill(form, feeling=self.scene.seen.feeling) if form.slot == "feeling" else form.text)
         return form
 
 
@@ -163,7 +178,7 @@ def _before_the_answer(scene: Scene, chooser: _Chooser, best: Said | None) -> tu
         return first, ""
     if best is not None and best.kind == "clause" and len(best.text.split()) <= _LONG_INSIDE:
         return capitalised(best.text) + ".", best.text
-    return (_feel(scene, chooser), "") if scene.seen.sureness == "name" else ("", "")
+    return "", ""
 
 
 def _to_a_short_turn(scene: Scene, chooser: _Chooser, best: Said | None) -> tuple[list[str], str]:
@@ -285,8 +300,10 @@ def _takes(form: Form, best: Said, scene: Scene) -> bool:
         return False
     if form.text == "So {clause}." and scene.seen.sureness != "none":
         return False
-    if scene.seen.moment != "shame" and _SORRY.search(form.text) and _DOES.match(best.text):
-        return False
+    if scene.seen.moment != "shame" and _SORRY.search(form.text):
+        is_told = scene.is_news and any(topic.side == "unpleasant" for topic in scene.topics)
+        if _DOES.match(best.text) or "finally" in best.text or not (is_told or BAD.search(best.text)):
+            return False
     return event if "so {clause}." not in form.text.lower() else not best.text.startswith("so ")
 
 
@@ -311,6 +328,8 @@ def _follows(form: Form) -> bool:
 
 def _names_in(scene: Scene) -> int:
     """In how many of 100 cases a sure feeling is named: "you sound caring" is said more rarely than "you're angry"."""
+    if scene.seen.label == "content":  # a quiet gladness: "of course you're happy" is too much
+        return 10
     return {"trust": 0, "care": 15, "memory": 15, "wonder": 15}.get(scene.seen.moment, 45)
 
 
@@ -356,14 +375,21 @@ def _topical_tail(scene: Scene, chooser: _Chooser, part: str) -> str:
 
 def _is_new(form: Form, scene: Scene) -> bool:
     """Whether a form is no question, or one that fits the time told of and is not the last one in other words."""
+    if not _fits_time(form, scene):
+        return False
     if form.part != "ask":
         return True
-    if not scene.has_happened and _LOOKS_BACK.search(form.text):
-        return False
     content = content_of(form.text)
     return all(
         len(content & asked) <= 0.5 * min(len(content), len(asked)) or not asked or not content for asked in scene.asked
     )
+
+
+def _fits_time(form: Form, scene: Scene) -> bool:
+    """Whether a form does not take for past what is not, nor for lasting what is over."""
+    if not scene.has_happened and form.part in ("ask", "side") and _LOOKS_BACK.search(form.text):
+        return False
+    return scene.is_lasting or form.part != "ask" or not _ASKS_HOW_LONG.search(form.text)
 
 
 def _without_clause(scene: Scene, chooser: _Chooser) -> tuple[list[str], str]:

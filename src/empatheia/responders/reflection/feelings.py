@@ -28,6 +28,11 @@ _OTHERS = (
 )
 _NEGATED = re.compile(r"(?:\b(?:not|never|no|nor|hardly|without|neither|used to be|less|stop being)\b|n't\b|\baint\b)")
 _OF_OTHERS = re.compile(_OTHERS)
+_NOT_FELT = re.compile(
+    r"\b(?:should(?:n't)?|supposed|ought|would|could|might|wish|if|to)\s+(?:(?:i|just|really|both|all)\s+)?"
+    r"(?:be|have\s+been|feel|get|was|were|am|been)\s+(?:\w+\s+){0,2}\Z"
+)
+"""What one should feel, or wants to, is not what one feels."""
 _OF_SELF = re.compile(
     r"(?:\b(?:i|i'm|im|i am|i was|i've|ive|feel|feeling|felt|me|we're|we|am|so|pretty|really|very|quite|proper|dead"
     r"|super|that|absolutely|totally|just|bit|kinda|well|too|still|now|and|but|mostly|a bit|a little)\s+"
@@ -75,7 +80,7 @@ def _is_told(low: str, match: re.Match[str]) -> bool:
     begin = max((cut.end() for cut in _CLAUSE.finditer(low, 0, match.start())), default=0)
     before = low[begin : match.start()]
     near = " ".join(before.split()[-4:])
-    if _NEGATED.search(near) or _OF_OTHERS.search(near) or _OF_ANOTHER.search(before):
+    if _NEGATED.search(near) or _OF_OTHERS.search(near) or _OF_ANOTHER.search(before) or _NOT_FELT.search(before):
         return False
     if _FOR_ANOTHER.match(low, match.end()) or _NO_FEELING.match(low, match.end()):
         return False

@@ -18,7 +18,7 @@ from empatheia.taxonomy import EMOTIONS
 
 PARTS = ("say", "feel", "side", "ask", "stay", "whole")
 WILDCARDS = ("any", "any_pleasant", "any_unpleasant")
-TALK = ("opening", "advice", "question", "greeting", "smalltalk", "closing", "short", "irony", "notext")
+TALK = ("opening", "advice", "question", "greeting", "smalltalk", "closing", "short", "brief", "irony", "notext")
 MOMENTS = (*FAMILIES, "mixed", "unclear", "unclear_pleasant", "unclear_unpleasant", *TALK, *WILDCARDS)
 _SLOTS = {"say": ({"clause"},), "feel": ({"feeling"},)}
 _SLOT = re.compile(r"\{(\w*)\}")

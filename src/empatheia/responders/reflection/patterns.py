@@ -21,7 +21,7 @@ CUT = re.compile(
     re.IGNORECASE,
 )
 LEAD = re.compile(
-    r"so\s+(?-i:(?=[A-Z][a-z]))|(?:yea|yeah|yeh|yes|no|nah|well|ok|okay|oh)\s+but\s+|no\s+(?=(?:i|we|he|she|they"
+    r"(?:not\s+(?:gonna|going\s+to)\s+lie|ngl)\s*,?\s+(?:but\s+)?|so\s+(?-i:(?=[A-Z][a-z]))|(?:yea|yeah|yeh|yes|no|nah|well|ok|okay|oh)\s+but\s+|no\s+(?=(?:i|we|he|she|they"
     r"|my|it|i'm|it's)\b)|(?:nah|yep|yeah|yeh|yup)\s+|"
     r"(?:(?:oh\s+|just\s+|well\s+)?(?:great|brilliant|lovely|perfect|wonderful|fantastic|typical)\s*,\s*)|"
     r"(?:(?:ok\s+so|okay\s+so|alright\s+so|and\s+so|so\s+anyway|anyway\s+so|so\s+basically)\s+|well\s+(?!done|"
@@ -45,6 +45,7 @@ LEAD = re.compile(
 )
 COORDINATION = re.compile(r"\A(?:and|but|because|cause|n|then|yet|or|plus)\s+", re.IGNORECASE)
 TAIL = re.compile(
+    r",\s+(?:i|we)\s+(?:do|did|am|was|have)\Z|"
     r",\s+(?:love|darling|babe|honey|pal|boss|son|friend)\Z|"
     r",?\s+(?:you\s+know(?:\s+what\s+i\s+mean)?|isn't\s+it|wasn't\s+it|innit|bro|mate|man|dude|lads|guys|though|"
     r"lol|like|right|o|"
@@ -127,7 +128,8 @@ GENERIC = re.compile(
 )
 # Turns of phrase that are right in the speaker's mouth and strange in a listener's, or that no rule here turns.
 DIALECT = re.compile(
-    r"\bmines\b|'s (?:took|went|gave|broke|did|came)\b|"
+    r"\b(?:asked|said|told\s+me)\s+(?:me\s+)?(?:if|whether|that|why)\s+(?:daddy|dad|mummy|mommy|mum|mom)\b|\bmines\b|\bdo\s+be\b|\b(\w{3,})-\1\b|\bits\s+(?:his|her|my|a|the|not|just|so|too|all|been|like|really)\b|\bits\s+\w+\s+(?:but|and|so)\b|"
+    r"'s (?:took|went|gave|broke|did|came)\b|"
     r"\Awe\s+all\s+(?:make|have|need|get|do|die|know|want|feel|go|can|are|should)\b|"
     r"\b(?:says|said|goes)\s+(?:mum|mummy|mom|mommy|mam|dad|daddy|papa|mama|uncle|aunty|sir|nan"
     r"|gran)\s+(?:it|i|you|we|he|she|they|the|this)\b|"

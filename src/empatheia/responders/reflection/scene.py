@@ -8,17 +8,31 @@ from dataclasses import dataclass
 
 from empatheia.dialogue import Turn
 from empatheia.responders.reflection.clauses import Said, sayable
-from empatheia.responders.reflection.families import View, sides_of, view
+from empatheia.responders.reflection.families import PLEASANT, UNPLEASANT, View, sides_of, view
 from empatheia.responders.reflection.feelings import heeded, told_feeling
 from empatheia.responders.reflection.forms import flat
 from empatheia.responders.reflection.lexicon import lexicon
 from empatheia.responders.reflection.perceived import Perceived
 from empatheia.responders.reflection.talk import is_ironic, is_mocking, talk_moment, wants_no_question
 from empatheia.responders.reflection.topics import Topic, topics_of, weighed
-from empatheia.responders.reflection.turning import is_word, words_of
+from empatheia.responders.reflection.turning import clean, is_word, words_of
 from empatheia.taxonomy import EMOTIONS
 
-_SHORT_TURN, _REMEMBERED = 4, 12
+_SHORT_TURN, _BRIEF_TURN, _REMEMBERED = 4, 2, 12
+_SURELY_HARD, _LIKELY = 0.76, 0.6
+BAD = re.compile(
+    r"n't\b|\b(?:not|no|never|nobody|nothing|cannot|without|died?|dead|dying|deaths?|los[et]|losing|left|leav(?:e|es|ing)"
+    r"|br[eo]ke|broken|break(?:s|ing)?|split|hurts?|sick|ill|unwell|cancer|stroke|dementia|fail(?:s|ed|ing)?|fell|falling"
+    r"|st[eo]le|stolen|cancel\w*|reject\w*|refus\w*|cri?e[ds]|crying|fired|sacked|redundant|laid off|hospital|hospice"
+    r"|pain|wors[et]|bad|badly|wrong|hates?|forgot\w*|ignor\w*|cut|thr[eo]w\w*|shout\w*|yell\w*|scream\w*|hits?|beats?"
+    r"|kick\w*|miss(?:es|ed|ing)?|alone|lonel\w+|sell(?:s|ing)?|stop(?:s|ped)?|ghosted|dumped|cheat\w*|lie[ds]|lying"
+    r"|laugh(?:s|ed) at|crash\w*|late|stuck|struggl\w+|divorce\w*|separat\w+|argu\w+|fight\w*|fought|row|debt|evict\w*"
+    r"|leak\w*|flood\w*|burn\w*|bull\w+|ruin\w*|damag\w*|scratch\w*|kill\w*|attack\w*|robbed|nicked|poor|tired"
+    r"|exhaust\w*|negative|wreck\w*|last|apart|away|gone|ex|moving|moved|too|instead|only|anymore|scared?|afraid|worr\w+"
+    r"|spelled|slapped|threat\w*|blam\w+|accus\w+|insult\w*|mean|rude|horrible|awful|terrible|cold|quiet|empty|picked)\b",
+    re.IGNORECASE,
+)
+"""What a clause must hold for one to be sorry about it."""
 _STOP = lexicon().lists["english"] | lexicon().lists["asking"]
 _SAME = {"hardest": "most", "worst": "most", "hits": "hurts", "weighs": "hurts", "stings": "hurts"}
 _TALK = ("foreign", "opening", "notext", "greeting", "smalltalk", "closing")
@@ -28,6 +42,11 @@ _PAST_TIME = re.compile(
 _PAST_VERB = re.compile(r"(?:was|were|did|didn'?t|wasn'?t|weren'?t|had|[a-z]{2,}(?<!ne)ed)\Z")
 _NOT_SO_FAR = re.compile(
     r"\b(?:never|(?:haven|hasn)'?t|(?:have|has) not)(?: \w+ly| even| once| yet)* \w+", re.IGNORECASE
+)
+_LASTS = re.compile(
+    r"\b(?:always|again|keeps?|every|each|since|still|lately|constantly|never|ever|days|weeks|months|years|anymore"
+    r"|for (?:a (?:week|month|year|while)|ages)|all the time|used to)\b|\w+(?<!th)(?<!morn)(?<!even)(?<!dur)ing me\b",
+    re.IGNORECASE,
 )
 _OWN = re.compile(r"(?:you|we)(?:'ve|'d)? (?!are\b|were\b)", re.IGNORECASE)
 _I = re.compile(r"\b(?:I|i|we|We)(?:'ve|'d)?\b(?!'m| am| was)")
@@ -41,6 +60,16 @@ _SUFFERED = (
     "broken_thing",
     "lost_thing",
     "cheated",
+)
+_CONTRAST = re.compile(
+    r"\b(?:though|although|but|however|except|only|unfortunately|sadly|wish|should(?:'ve| have)?)\b", re.IGNORECASE
+)
+_DENIAL = re.compile(
+    r"\b(?!(?:can|could)n?'?t (?:wait|believe|stop (?:smiling|laughing|grinning)|have|be (?:happier|prouder|better)))"
+    r"(?:\w+n't|cannot|(?:should|ought to|supposed to) (?:be|feel|have)|not|no|never|nobody|none|nothing|without|sad|hard|miss(?:ed|es|ing)?|died?|alone|late)\b"
+    r"(?! (?:bad|regrets|problem|idea|one else|only|expect\w*|mind|matter|know they|thought|been (?:so|this|happier)"
+    r"|seen|spoken|take a penny|lie\b))",
+    re.IGNORECASE,
 )
 _PRAISE = re.compile(r"\b(?:great|lovely|nice|brilliant|joy|perfect|wonderful|love)\b")
 
@@ -61,6 +90,7 @@ class Scene:
         may_ask: Whether a question may be asked.
         only_stay: Whether the speaker is about to tell and only needs a word of welcome.
         has_happened: Whether something is told that is over, so that one may ask how it was.
+        is_lasting: Whether it goes on, so that one may ask how long it has been so.
         is_own: Whether it is the speaker's own doing that is told.
         in_danger: Whether the newest turn speaks of harming oneself.
         key: Of this conversation alone.
@@ -77,6 +107,7 @@ class Scene:
     may_ask: bool
     only_stay: bool
     has_happened: bool
+    is_lasting: bool
     is_own: bool
     in_danger: bool
     key: bytes
@@ -103,6 +134,7 @@ def scene_of(turns: tuple[Turn, ...], perceived: Perceived, seed: int) -> Scene:
         may_ask=not (newest.in_danger or _only_asked(listener) or wants_no_question(text)),
         only_stay=kind == "opening",
         has_happened=_has_happened(text),
+        is_lasting=_is_lasting(text),
         is_own=bool(_OWN.match(said[0].text) if said else _I.search(text)),
         in_danger=newest.in_danger,
         key=_key(turns, seed),
@@ -125,7 +157,7 @@ def _newest(turns: Sequence[Turn], perceived: Perceived) -> _Newest:
         return _Newest("", (), View("unclear_unpleasant", "side", unpleasant=1.0), in_danger=True)
     kind = talk_moment(turns)
     topics = () if kind in _TALK else _topics(turns, perceived)
-    seen = View("unclear", "none") if kind in ("foreign", "notext", "opening") else _seen(text, perceived, topics)
+    seen = View("unclear", "none") if kind in ("foreign", "notext", "opening") else _seen(turns, perceived, topics)
     return _Newest(kind, topics, seen)
 
 
@@ -138,19 +170,29 @@ def _to_say_back(
     if is_ironic(turns[-1].text, newest.seen.unpleasant):
         said = tuple(part for part in said if not _PRAISE.search(part.text))
         kind = kind or ("" if said or newest.topics else "irony")
-    if not (kind or said or newest.in_danger) and _is_short_answer(turns):
+    if not (kind or said or newest.in_danger) and _is_short_answer(turns, newest.seen.sureness != "none"):
         return "short", _remembered(turns, perceived, used)
+    if not (kind or said or newest.topics or newest.in_danger) and newest.seen.sureness != "name":
+        kind = "brief" if len(turns) == 1 and _n_words(turns[-1].text) <= _BRIEF_TURN else ""
     return kind, said
 
 
 def _topics(turns: Sequence[Turn], perceived: Perceived) -> tuple[Topic, ...]:
-    """What the newest turn tells of."""
-    return topics_of(turns[-1].text, [span for span in perceived.causes if span.turn == len(turns) - 1])
+    """What the newest turn tells of; nothing gloomy where gladness is likely, no joke where something bad is told."""
+    text = turns[-1].text
+    found = topics_of(text, [span for span in perceived.causes if span.turn == len(turns) - 1])
+    is_glad = perceived.sides.get("pleasant", 0.0) >= _LIKELY
+    return tuple(
+        topic
+        for topic in found
+        if not (topic.is_light and topic.side == "unpleasant" and is_glad)
+        and not (topic.name == "laughing" and (BAD.search(clean(text)) or told_feeling(text)))
+    )
 
 
-def _is_short_answer(turns: Sequence[Turn]) -> bool:
+def _is_short_answer(turns: Sequence[Turn], is_felt: bool) -> bool:
     """Whether the newest turn says next to nothing, and the conversation did not begin with it."""
-    return len(turns) > 1 and _n_words(turns[-1].text) <= _SHORT_TURN
+    return len(turns) > 1 and _n_words(turns[-1].text) <= (_BRIEF_TURN if is_felt else _SHORT_TURN)
 
 
 def _asked(listener: Sequence[str]) -> tuple[frozenset[str], ...]:
@@ -174,18 +216,44 @@ def content_of(sentence: str) -> frozenset[str]:
     return frozenset(word for word in words if word not in _STOP)
 
 
-def _seen(newest: str, perceived: Perceived, topics: tuple[Topic, ...]) -> View:
+def _seen(turns: Sequence[Turn], perceived: Perceived, topics: tuple[Topic, ...]) -> View:
     """How the feeling of the newest turn is seen: what was perceived, with what the words say outright."""
+    newest = turns[-1].text
     if is_mocking(newest):
         return view(Perceived({}, {"unpleasant": 0.8, "pleasant": 0.1, "mixed": 0.1}))
     told = told_feeling(newest)
     perceived = heeded(perceived, told) if told else perceived
     if topics and topics[0].is_light:
         return View("unclear", "none")
-    if not topics:
-        return view(perceived)
     emotions = {name: max(0.0, float(perceived.emotions.get(name, 0.0))) for name in EMOTIONS}
-    return view(weighed(perceived, topics, perceived.sides or sides_of({}, emotions)))
+    sides = perceived.sides or sides_of({}, emotions)
+    seen = view(weighed(perceived, topics, sides)) if topics else view(perceived)
+    if not told and _is_contradicted(seen, topics):
+        return View("unclear", "none")
+    if any(topic.is_mixed for topic in topics) and not (seen.moment in UNPLEASANT or seen.unpleasant >= _SURELY_HARD):
+        return View("mixed", "side")
+    is_glad = seen.moment in PLEASANT or seen.moment == "unclear_pleasant"
+    if is_glad and not told and not any(topic.is_strong for topic in topics) and _doubts_gladness(turns):
+        return View("unclear", "none")
+    is_carried = seen.moment == "unclear_unpleasant" and len(turns) > 1 and not any(t.side for t in topics)
+    return View("unclear", "none") if is_carried and not BAD.search(clean(newest)) else seen
+
+
+def _is_contradicted(seen: View, topics: Sequence[Topic]) -> bool:
+    """Whether something that leaves little doubt is told, and the opposite seems likelier: nothing is named then."""
+    told = {topic.side for topic in topics if topic.is_sure and topic.side}
+    if len(told) != 1:
+        return False
+    return seen.unpleasant >= seen.pleasant if "pleasant" in told else seen.pleasant >= seen.unpleasant
+
+
+def _doubts_gladness(turns: Sequence[Turn]) -> bool:
+    """Whether something speaks against gladness: "It's in Leeds though, and she doesn't want to move".
+
+    What was glad before may shine on a later turn, so that there a denial alone is doubt enough.
+    """
+    newest = clean(turns[-1].text[-1000:])
+    return bool(_DENIAL.search(newest)) and (len(turns) > 1 or bool(_CONTRAST.search(newest)))
 
 
 def _fits(topic: Topic, seen: View) -> bool:
@@ -207,6 +275,11 @@ def _has_happened(newest: str) -> bool:
     told = _NOT_SO_FAR.sub(" ", newest.lower())
     words = [word for word in re.findall(r"[a-z']+", told) if word not in known.lists["feelings"]]
     return bool(_PAST_TIME.search(newest)) or any(word in finished or _PAST_VERB.match(word) for word in words)
+
+
+def _is_lasting(newest: str) -> bool:
+    """Whether the newest turn tells of what goes on, or comes again; what is told in the past alone is over."""
+    return bool(_LASTS.search(clean(newest[-2000:]))) or not _has_happened(newest)
 
 
 def _n_words(text: str) -> int:

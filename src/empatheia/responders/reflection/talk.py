@@ -49,7 +49,7 @@ _OPENING = re.compile(
     r"\b(?:can|could|may|mind\s+if)\s+i\s+(?:just\s+)?(?:ask|tell|talk|vent|share|say|rant|run)\b|"
     r"\b(?:do\s+you\s+have|got)\s+(?:a\s+)?(?:minute|moment|sec|second|"
     r"time)\b|\b(?:are\s+)?(?:you|u)\s+(?:ok\s*\?\s*u\s+)?(?:there|free|busy|up|around|awake)\s*\??\Z|"
-    r"\bcan\s+we\s+talk\b",
+    r"\bcan\s+we\s+talk\b|\A\W*(?:(?:oh|actually|ok|okay)[\s,]+)*(?:wait|hang\s+on|hold\s+on|one\s+sec(?:ond)?|guess\s+what)\W*\Z",
     re.IGNORECASE,
 )
 _ASKED = re.compile(
@@ -92,11 +92,14 @@ _ABOUT_LISTENER = re.compile(
     r"are)\s+you\b|\bwho\s+(?:are|made)\s+you\b"
     r"|\byour\s+(?:name|age|favou?rite|job|family|mum|mom|dad|place|end|side|town|country|area|city)\b|\bwhat\s+(?:are|is)\s+(?:you|your)\b|\b(?:ai|"
     r"robot|bot|human|chatbot|real\s+person)\b"
-    r"|\bhow\s+old\b",
+    r"|\b(?:who|what|where|which\s+\w+)\s+(?:do|did)\s+you\s+(?!think|say|suggest|mean|do\b|want|see)"
+    r"|\bhow\s+old\s+(?:are|r)\b|\bpoint\s+of\s+(?:you|this)\b"
+    r"|\b(?:is|does)\s+(?:any(?:one|body)|some(?:one|body))\s+(?:even\s+|actually\s+|really\s+)?(?:read|there|here|listen|answer)\w*",
     re.IGNORECASE,
 )
 _IRONY = re.compile(
-    r"\A\W*(?:(?:oh|well|yeah|ah|just|so|that's|thats|how|what\s+a|absolutely|really)\s*,?\s*)*(?:great|"
+    r"\A\W*(?:oh|well|ah|yay)\s+(?:great|brilliant|lovely|fantastic|perfect|wonderful|joy|goody|good)\s+(?:another|more|now|the|yet)\b"
+    r"|\A\W*(?:(?:oh|well|yeah|ah|just|so|that's|thats|how|what\s+a|absolutely|really)\s*,?\s*)*(?:great|"
     r"brilliant|fantastic|lovely|"
     r"wonderful|perfect|fabulous|awesome|amazing|marvellous|nice|superb|charming|delightful|joy|"
     r"treat)(?:\s+(?:one|start|day|morning|"
@@ -210,12 +213,20 @@ def _question(text: str) -> str:
         return ""
     if len(sentences) > 1 and _AFTER_A_QUESTION.fullmatch(sentences[-1]):
         sentences = sentences[:-1]
+    if len(sentences) > 1 and _HOW_ARE_YOU.search(sentences[-1]):
+        return ""  # a courtesy behind what was told
+    if _OF_THE_LISTENER.match(text):
+        return "question_self"
+    if len(sentences) == 2 and sentences[0].endswith("?") and _n_words(sentences[1]) <= _AFTERTHOUGHT:
+        sentences = sentences[:1]
     last = sentences[-1]
     body = last.rstrip("?!. ")
     if not last.rstrip(" !.").endswith("?"):
         return _unmarked_question(body)
     if _RHETORICAL.fullmatch(body) or _TAG.search(body):
         return ""
+    if _ABOUT_LISTENER.search(body) and not _OF_SELF.search(body) and not re.search(r"\byou\s+(?:think|say|suggest)\b", body):
+        return "question_self"
     if _ASKED.search(body) and not re.search(r"\bhow\s+could\s+i\b|\bwhy\b", body, re.IGNORECASE):
         return "question"
     if _YOU.search(body) or (len(sentences) == 1 and _ASKING.match(body)):
@@ -223,6 +234,19 @@ def _question(text: str) -> str:
     return ""
 
 
+_BARE_QUESTION = re.compile(
+    r"(?:what's|what\s+is|who\s+(?:is|do|does|did|would)|where's|where\s+is|when\s+is|how\s+(?:many|much|far|old|tall|long)"
+    r"|why\s+(?:am|do|can't|did)\s+i)\b(?!.*\b(?:life|wrong|the\s+use|left)\b)",
+    re.IGNORECASE,
+)
+_AFTERTHOUGHT = 5
+_OF_SELF = re.compile(r"\b(?:i|me|my|mine|we|us|our|i'm|i've|he|she|they|him|her|them|his)\b", re.IGNORECASE)
+_OF_THE_LISTENER = re.compile(
+    r"\W*(?:but\s+|well\s+)?(?:you're|you\s+are|ur)\s+(?:just\s+|only\s+|nothing\s+but\s+|not\s+(?:even\s+)?)*(?:an?\s+)?"
+    r"(?:(?:stupid|dumb|silly|real|fake|bloody)\s+)?(?:computer|machine|bot|robot|program|ai|chatbot|app|software|real|human"
+    r"|person)\b",
+    re.IGNORECASE,
+)
 _TAG = re.compile(r",\s*(?:right|you\s+know|isn't\s+it|no|eh|huh|yeah|ok)\Z", re.IGNORECASE)
 _ASKING = re.compile(r"(?:what|how|why|where|when|who|which|is|are|does|do|did|can|will|would)\b", re.IGNORECASE)
 _PLAINLY_ASKED = re.compile(
@@ -238,9 +262,15 @@ def _unmarked_question(body: str) -> str:
     n_words = len(body.split())
     if n_words <= 8 and _PLAINLY_ASKED.match(body):
         return "question_self" if re.search(r"human|real|bot|\bai\b", body, re.IGNORECASE) else "question"
+    if n_words <= 8 and _BARE_QUESTION.match(body) and not _RHETORICAL.fullmatch(body):
+        return "question_self" if _ABOUT_LISTENER.search(body) and not _OF_SELF.search(body) else "question"
     if n_words > 24 or not _UNMARKED.match(body) or _RHETORICAL.fullmatch(body):
         return ""
     return "question_self" if _ABOUT_LISTENER.search(body) and not _ASKED.search(body) else "question"
+
+
+def _n_words(text: str) -> int:
+    return len(lower_words(text))
 
 
 def _is_mash(word: str, n_words: int) -> bool:

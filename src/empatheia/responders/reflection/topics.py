@@ -28,6 +28,14 @@ _UNREAL = re.compile(
     r"|before|dreamt|dreamed|imagine|think|thought|said|movie|film|book|show|game)\b|n't\b)[\s,]*(?:[\w']+\s+){0,2}\Z"
 )
 _SUPPOSED = re.compile(r"\bwhat\s+if\b[^.!?\n]*", re.IGNORECASE)
+_LAUGHS = re.compile(r"\b(?:lo+l+|lmf?ao+|haha\w*|hehe\w*|rofl)\b|[\U0001f602\U0001f923]", re.IGNORECASE)
+_LAUGHED = "laughed0q"
+"""Stands for a laugh behind the text that is searched, which is cleaned of such."""
+_LIGHT_WORDS = 20
+_THE_SPEAKERS = frozenset(["passed", "new_job", "got_in", "won", "new_home", "new_thing", "trip", "thing_done", "learnt"])
+"""Good things that gladden the speaker only if they are their own, or of people of theirs."""
+_SOMEBODY = re.compile(r"\b(?:he|she|they|his|her|their|he's|she's|they've|they're|someone|somebody|[a-z]{3,}'s)\b", re.IGNORECASE)
+_SPEAKER = re.compile(r"\b(?:i|i've|i'm|we|we've|we're|my|our|me|us|(?:kin|pet)\d+q)\b", re.IGNORECASE)
 _OF_OTHERS = re.compile(
     r"\b(?:a|the|some|any|every|other|another|his|her|their|your|whose|this|that|[\w]+'s)\s+\Z", re.IGNORECASE
 )
@@ -49,6 +57,8 @@ class Topic:
         is_strong: Whether it leaves little doubt how that feels: a death, an exam passed.
         who: Whom it is about, turned to the listener: ``your dad``; "" if nobody is named.
         is_light: Whether it weighs so little that no feeling is named for it: boredom.
+        is_sure: Whether the words outweigh whatever else is perceived.
+        is_mixed: Whether there is a hard side to it whatever else is told: a birthday without who is missed.
     """
 
     name: str
@@ -56,6 +66,8 @@ class Topic:
     is_strong: bool = False
     who: str = ""
     is_light: bool = False
+    is_mixed: bool = False
+    is_sure: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +76,8 @@ class _Rule:
     side: Side
     is_strong: bool
     is_light: bool
+    is_mixed: bool
+    is_sure: bool
     says: re.Pattern[str]
     never: re.Pattern[str] | None
 
@@ -79,10 +93,10 @@ class _Rules:
 def _rules() -> _Rules:
     data = yaml.load(Path(__file__).with_name("topics.yaml").read_text(encoding="utf-8"), YAML_LOADER)
     macros: Mapping[str, str] = {name: re.sub(r"\|\s+", "|", text.strip()) for name, text in data["macros"].items()}
-    stands = {"KIN": r"kin\d+q", "PET": r"pet\d+q", "MY": macros["MY"], "PETS": macros["PETS"]}
+    stands = {"LAUGH": _LAUGHED, "KIN": r"kin\d+q", "PET": r"pet\d+q", "MY": macros["MY"], "PETS": macros["PETS"]}
 
     def compiled(pattern: str) -> re.Pattern[str]:
-        pattern = re.sub(r"\b(?:KIN|PET|MY|PETS)\b", lambda match: f"(?:{stands[match[0]]})", pattern)
+        pattern = re.sub(r"\b(?:KIN|PET|MY|PETS|LAUGH)\b", lambda match: f"(?:{stands[match[0]]})", pattern)
         return re.compile(r"\b(?:" + pattern.replace(" ", r"\s+") + ")", re.IGNORECASE)
 
     topics = tuple(
@@ -91,6 +105,8 @@ def _rules() -> _Rules:
             entry["side"],
             entry.get("strong", False),
             entry.get("light", False),
+            entry.get("mixed", False),
+            entry.get("sure", False),
             compiled("|".join(entry["says"])),
             compiled(entry["never"]) if "never" in entry else None,
         )
@@ -136,16 +152,29 @@ def _topics_of(text: str) -> tuple[Topic, ...]:
         people.append("your " + " ".join(next(group for group in match.groups() if group).lower().split()))
         return f"{kind}{len(people) - 1}q"
 
-    text = clean(_SUPPOSED.sub(" ", QUOTED.sub(" ", text)))
+    laughs = _LAUGHS.search(text)
+    text = clean(_SUPPOSED.sub(" ", QUOTED.sub(" ", text))) + (f" {_LAUGHED}" if laughs else "")
     text = rules.people.sub(lambda match: kept(match, "kin"), text)
     text = rules.pets.sub(lambda match: kept(match, "pet"), text)
     found = []
+    n_words = len(text.split())
     for rule in rules.topics:
-        match = next((m for m in rule.says.finditer(text) if not _is_unreal(text, m)), None)
+        match = next((m for m in rule.says.finditer(text) if not _is_unreal(text, m) and not _is_of_others(rule, text, m)), None)
+        if rule.is_light and n_words > _LIGHT_WORDS:
+            continue
         if match is not None and not (rule.never is not None and rule.never.search(text)):
             who = re.search(r"(?:kin|pet)(\d+)q", match[0])
-            found.append(Topic(rule.name, rule.side, rule.is_strong, people[int(who[1])] if who else "", rule.is_light))
+            whom = people[int(who[1])] if who else ""
+            found.append(Topic(rule.name, rule.side, rule.is_strong, whom, rule.is_light, rule.is_mixed, rule.is_sure))
     return tuple(found)
+
+
+def _is_of_others(rule: _Rule, text: str, match: re.Match[str]) -> bool:
+    """Whether a good thing is somebody's of whom the speaker does not say that they are theirs: "she got the flat"."""
+    if rule.name not in _THE_SPEAKERS:
+        return False
+    clause = re.split(r"[.!?;,\n]", text[max(0, match.start() - 50) : match.start()])[-1]
+    return bool(_SOMEBODY.search(clause)) and not _SPEAKER.search(clause)
 
 
 def _is_unreal(text: str, match: re.Match[str]) -> bool:

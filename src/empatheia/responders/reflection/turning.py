@@ -223,6 +223,7 @@ def together(text: str) -> str:
         owned = first in ("my", "our", "the", "a") or (len(others) <= 2 and not first.endswith(("day", "time", "week")))
         if (
             owned
+            and "'" not in first
             and first not in lexicon().lists["no_owner"]
             and not any(w.lower() in finite | adverbs for w in others)
         ):
