@@ -262,6 +262,20 @@ def test_a_decoding_step_gets_all_that_generate_was_given():
     assert "labels" not in step and "is_first_iteration" not in step
 
 
+@pytest.mark.parametrize("name", ["soft", "meed2", "moel", "empdg"])
+def test_a_reply_without_a_context_is_refused_in_words(name):
+    model = CASES[name].build().eval()
+    with pytest.raises(ValueError, match=f"no context for {type(model).__name__}: give input_ids, or encoder_outputs"):
+        model(labels=torch.tensor([[7, 5]]))
+
+
+def test_only_systems_that_say_so_go_on_from_what_they_understood():
+    model = CASES["transformer"].build().eval()
+    assert not model.takes_reasoning and CASES["soft"].build().takes_reasoning
+    with pytest.raises(TypeError, match="does not go on from what it understood; give generate"):
+        model.encode_reasoned(model.understand(torch.tensor([[2, 7]])), torch.tensor([[2, 7]]))
+
+
 def test_a_decoder_mask_with_holes_is_refused():
     case = CASES["transformer"]
     model, known = case.build_steady(), case.inputs(case.batch())

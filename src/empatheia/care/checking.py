@@ -37,7 +37,6 @@ ON, OFF = "on", "off"
 CLAIM_LEFT_OUT = "a claim of a human past was left out"
 WITHHELD = "reply withheld"
 _LOG = logging.getLogger(__name__)
-_AHEAD = "read_ahead"  # a method that not every detector has
 HandOver = Callable[[Assessment], None]
 
 
@@ -172,8 +171,10 @@ class Care:
         Args:
             items: Texts and conversations.
         """
-        with suppress(Exception):  # whatever fails here fails again below, where it is dealt with
-            getattr(self.detector, _AHEAD)(items)
+        read_ahead = getattr(self.detector, "read_ahead", None)  # which not every detector has
+        if read_ahead is not None:
+            with suppress(Exception):  # whatever fails here fails again below, where it is dealt with
+                read_ahead(items)
         return [self.check(item) for item in items]
 
     def finish(self, text: str, found: Assessment) -> tuple[str, list[str]]:

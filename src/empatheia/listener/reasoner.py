@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Protocol
+from typing import Any, Generic, Protocol
 
 from empatheia.analysis import TurnLabels, WordScores
 from empatheia.checkpoints.catalogue import DEFAULT
@@ -78,7 +78,7 @@ class ReasonerReading:
 
 
 class _FromReasoner(ABC, Generic[Kind]):
-    part: ClassVar[str]
+    part: str
 
     def __init__(self, reading: ReasonerReading) -> None:
         self.reading = reading

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar
 
 from empatheia.analysis import TurnLabels
 from empatheia.dialogue import Dialogue
@@ -26,7 +25,7 @@ class Perceiver:
         given: The emotion that the newest speaker turn expresses, as the caller says; None = as the component finds.
     """
 
-    part: ClassVar[str] = "emotion"
+    part: str = "emotion"
 
     def __init__(self, component: Component[TurnLabels], carry: float = 0.0, given: str | None = None) -> None:
         self.component = component

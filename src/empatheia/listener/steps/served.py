@@ -11,7 +11,7 @@ import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Generic, TypeGuard
+from typing import Any, Generic, TypeGuard
 
 from empatheia.analysis import Inference, TurnLabels, WordScores
 from empatheia.dialogue import Dialogue, Span
@@ -50,7 +50,7 @@ class ServedComponent(ABC, Generic[Kind]):
         workers: Requests under way at once.
     """
 
-    part: ClassVar[str]
+    part: str
 
     def __init__(self, endpoint: Endpoint, workers: int = WORKERS) -> None:
         self.endpoint = endpoint

@@ -59,8 +59,7 @@ class Steps:
     ) -> None:
         self.settings = settings
         self._reasoner = reasoner
-        self._given: dict[str, Component[Record]] = dict(served_parts(settings))
-        self._given.update(components or {})
+        self._given: Mapping[str, Component[Record]] = {**served_parts(settings), **(components or {})}
         self._device = device
         self._models = models_named(settings)
         self._reasons: dict[str, str] = {}

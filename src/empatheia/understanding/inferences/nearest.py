@@ -13,7 +13,7 @@ import math
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from empatheia.errors import ConfigError
 from empatheia.taxonomy import RELATION_GROUPS, RELATIONS
@@ -31,6 +31,9 @@ from empatheia.understanding.inferences.provider import (
     asked_relations,
     clean_tail,
 )
+
+if TYPE_CHECKING:
+    import torch
 
 OF_THINGS: tuple[str, ...] = RELATION_GROUPS["physical"]
 WINDOW = 512
@@ -80,7 +83,12 @@ class NearestInferences:
 
     @classmethod
     def load(
-        cls, folder: str | Path, *, encoder: str | Path | None = None, device: object = None, **settings: Any
+        cls,
+        folder: str | Path,
+        *,
+        encoder: str | Path | None = None,
+        device: str | torch.device | None = None,
+        **settings: Any,
     ) -> NearestInferences:
         """From an index folder.
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from empatheia.analysis import Inference
 from empatheia.dialogue import CauseAnnotation, Dialogue
@@ -58,7 +58,7 @@ class InferencesOfTurns:
         ConfigError: An option is unknown, or causes are needed and there is no component for them.
     """
 
-    part: ClassVar[str] = "inferences"
+    part: str = "inferences"
 
     def __init__(
         self,

@@ -400,7 +400,7 @@ class ReactionToTurns:
             a model trained with ``label_dropout`` 0 has never seen.
     """
 
-    part: ClassVar[str] = "reaction"
+    part: str = "reaction"
 
     def __init__(
         self,

@@ -25,7 +25,7 @@ class TurnClassifier:
         CheckpointError: Its labels are others.
     """
 
-    part: ClassVar[str]
+    part: str
     expected: ClassVar[tuple[str, ...]]
 
     def __init__(self, classifier: TextClassifier) -> None:

@@ -294,7 +294,7 @@ class MechanismsOfTurns:
         ConfigError: Two models know the same mechanism.
     """
 
-    part: ClassVar[str] = "mechanisms"
+    part: str = "mechanisms"
 
     def __init__(self, models: Sequence[tuple[MechanismIdentifier, PairReader]], name: str = "mechanisms") -> None:
         known = [mechanism for model, _ in models for mechanism in model.config.mechanisms]
