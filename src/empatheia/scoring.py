@@ -17,7 +17,6 @@ from empatheia.errors import ConfigError, DataError, EmpatheiaError
 from empatheia.metrics import METRICS
 from empatheia.metrics.profiles import DEFAULT, ENCODER, WORDS, Column, Words, profile_of
 from empatheia.metrics.score import Score, Signature
-from empatheia.reading import Json
 from empatheia.taxonomy import EMOTIONS, LABELS_41
 
 N_RESAMPLES = 1000
@@ -63,7 +62,7 @@ class Cell:
         number = self.value if value is None else value
         return "-" if math.isnan(number) else f"{number:,.{self.decimals}f}"
 
-    def to_dict(self) -> dict[str, Json]:
+    def to_dict(self) -> dict[str, object]:
         """JSON-ready: the column's number, and the whole score behind it under ``score``."""
         return {
             "column": self.column.name,
@@ -111,7 +110,7 @@ class SystemScores:
                 return cell
         raise ConfigError(f"no column {name!r}; measured: {', '.join(cell.column.name for cell in self.cells)}.")
 
-    def to_dict(self) -> dict[str, Json]:
+    def to_dict(self) -> dict[str, object]:
         """JSON-ready data."""
         return {
             "system": self.system,

@@ -83,7 +83,7 @@ async def assessed(service: Service, dialogue: Dialogue) -> dict[str, object]:
     care = care_of(service.shelf.care) or Care()
 
     def work(items: Sequence[Dialogue]) -> list[dict[str, object]]:
-        return [care.assess(one).to_dict() for one in items]
+        return [dict(care.assess(one).to_dict()) for one in items]
 
     (found,) = await service.engine.ask(("care",), [dialogue], work)
     return found

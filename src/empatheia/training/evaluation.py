@@ -217,6 +217,7 @@ def generate(
         indices = order[start : start + batch_size]
         batch = {k: v.to(model.device) for k, v in collate([items[i] for i in indices]).items()}
         produced = model.generate(**batch, generation_config=config, **extra)
+        assert isinstance(produced, torch.Tensor)  # no dictionary was asked for
         for i, ids in zip(indices, produced.tolist(), strict=True):
             replies[i] = tokenizer.decode(ids, raw=True)
         if progress is not None:

@@ -47,7 +47,6 @@ from empatheia.listener.steps.understand import Steps
 from empatheia.listener.steps.understood import Understood
 from empatheia.listener.steps.voices import Voice
 from empatheia.listener.streaming import Cancelled, PieceQueue, ReplyStream
-from empatheia.reading import Json
 from empatheia.registry import nearest
 from empatheia.resources.chat_endpoint import Usage
 from empatheia.understanding import Component, Record
@@ -78,7 +77,7 @@ class FocusedListener:
 
     def __init__(
         self,
-        settings: ListenerSettings | Mapping[str, Json] | None = None,
+        settings: ListenerSettings | Mapping[str, object] | None = None,
         *,
         components: Mapping[str, Component[Record]] | None = None,
         voices: Sequence[AnyListener | Voice] | None = None,

@@ -6,7 +6,7 @@ has a default.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,7 +18,6 @@ from empatheia.decoding.focus import ALPHA, BETA
 from empatheia.decoding.strategies import Decoding
 from empatheia.decoding.targets import N_WORDS
 from empatheia.errors import ConfigError, DataError
-from empatheia.reading import Json
 from empatheia.registry import nearest
 from empatheia.resources.chat_endpoint import API_KEY
 from empatheia.taxonomy import EMOTIONS, LABELS_41, RELATIONS, canonical_emotion
@@ -353,7 +352,7 @@ def read_settings(path: str | Path, overrides: Sequence[str] = ()) -> ListenerSe
     return check_settings(tree, str(path))
 
 
-def check_settings(tree: dict[str, Json], origin: str = "listener") -> ListenerSettings:
+def check_settings(tree: Mapping[str, object], origin: str = "listener") -> ListenerSettings:
     """Settings from a plain tree.
 
     Args:

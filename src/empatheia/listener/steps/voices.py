@@ -191,7 +191,7 @@ class LocalVoice(Voice):
     def likelihoods(self, asked: Sequence[Asked], replies: Sequence[str]) -> list[float]:
         """Mean log-probability of a piece of each reply and its end, nats, one for each conversation."""
         plain = [replace(one, contrast=None) for one in asked]
-        return [heard.likelihood for heard in self.score(plain, replies, FocusSettings())]
+        return [heard.likelihood for heard in self.score(plain, replies, FocusSettings.model_validate({}))]
 
     @torch.inference_mode()
     def score(self, asked: Sequence[Asked], replies: Sequence[str], focus: FocusSettings) -> list[Heard]:

@@ -225,7 +225,11 @@ def _question(text: str) -> str:
         return _unmarked_question(body)
     if _RHETORICAL.fullmatch(body) or _TAG.search(body):
         return ""
-    if _ABOUT_LISTENER.search(body) and not _OF_SELF.search(body) and not re.search(r"\byou\s+(?:think|say|suggest)\b", body):
+    if (
+        _ABOUT_LISTENER.search(body)
+        and not _OF_SELF.search(body)
+        and not re.search(r"\byou\s+(?:think|say|suggest)\b", body)
+    ):
         return "question_self"
     if _ASKED.search(body) and not re.search(r"\bhow\s+could\s+i\b|\bwhy\b", body, re.IGNORECASE):
         return "question"
