@@ -22,8 +22,12 @@ _WHOLE = ("question", "question_self", "greeting", "smalltalk", "closing", "shor
 _DOES = re.compile(r"you(?:'d|'ll|'ve been)? (?!lost|have|got|can't|couldn't|didn't|missed)")
 _SORRY = re.compile(r"\b(?:sorry|sad that|awful that|Oh no)\b")
 _LOOKS_BACK = re.compile(r"\b(?:did|was|were|happened|has it been|took|went|must have)\b", re.IGNORECASE)
-_ASKS_HOW_LONG = re.compile(r"\b(?:how long (?:has|have)|going on|been like|for long|still (?:going|happening))\b", re.IGNORECASE)
-_PRAISES = re.compile(r"\b(?:lovely|wonderful|glad|great|nice|happy|special|treat|good news|love that)\b", re.IGNORECASE)
+_ASKS_HOW_LONG = re.compile(
+    r"\b(?:how long (?:has|have)|going on|been like|for long|still (?:going|happening))\b", re.IGNORECASE
+)
+_PRAISES = re.compile(
+    r"\b(?:lovely|wonderful|glad|great|nice|happy|special|treat|good news|love that)\b", re.IGNORECASE
+)
 _EITHER = ("memory", "mixed", "care", "wonder")
 _CALM = frozenset(["content", "trusting", "caring", "faithful", "nostalgic", "sentimental"])
 _DOUBTED = re.compile(r"n't\b|\b(?:not|never|no|nobody|might|could|would|should|wish|if|miss|without)\b")
@@ -173,7 +177,7 @@ def _ready(scene: Scene, chooser: _Chooser, moment: str) -> Form | None:
 
 def _before_the_answer(scene: Scene, chooser: _Chooser, best: Said | None) -> tuple[str, str]:
     """What is said of what was told, before the question asked with it is answered; and what of it is said back."""
-    first = chooser.topical("side") if scene.is_news else ""
+    first = chooser.topical("side") if scene.is_news and not scene.topics[0].is_light else ""
     if first:
         return first, ""
     if best is not None and best.kind == "clause" and len(best.text.split()) <= _LONG_INSIDE:

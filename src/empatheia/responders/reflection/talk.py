@@ -225,7 +225,11 @@ def _question(text: str) -> str:
         return _unmarked_question(body)
     if _RHETORICAL.fullmatch(body) or _TAG.search(body):
         return ""
-    if _ABOUT_LISTENER.search(body) and not _OF_SELF.search(body) and not re.search(r"\byou\s+(?:think|say|suggest)\b", body):
+    if (
+        _ABOUT_LISTENER.search(body)
+        and not _OF_SELF.search(body)
+        and not re.search(r"\byou\s+(?:think|say|suggest)\b", body)
+    ):
         return "question_self"
     if _ASKED.search(body) and not re.search(r"\bhow\s+could\s+i\b|\bwhy\b", body, re.IGNORECASE):
         return "question"
@@ -242,9 +246,9 @@ _BARE_QUESTION = re.compile(
 _AFTERTHOUGHT = 5
 _OF_SELF = re.compile(r"\b(?:i|me|my|mine|we|us|our|i'm|i've|he|she|they|him|her|them|his)\b", re.IGNORECASE)
 _OF_THE_LISTENER = re.compile(
-    r"\W*(?:but\s+|well\s+)?(?:you're|you\s+are|ur)\s+(?:just\s+|only\s+|nothing\s+but\s+|not\s+(?:even\s+)?)*(?:an?\s+)?"
+    r"\W*(?:but\s+|well\s+)?(?:you're|you\s+are|ur|your)\s+(?:so\s+|really\s+)?(?:just\s+|only\s+|nothing\s+but\s+|not\s+(?:even\s+)?)*(?:an?\s+)?"
     r"(?:(?:stupid|dumb|silly|real|fake|bloody)\s+)?(?:computer|machine|bot|robot|program|ai|chatbot|app|software|real|human"
-    r"|person)\b",
+    r"|person|useless|pointless|annoying|boring|rubbish|stupid|dumb|no\s+(?:help|use))\b",
     re.IGNORECASE,
 )
 _TAG = re.compile(r",\s*(?:right|you\s+know|isn't\s+it|no|eh|huh|yeah|ok)\Z", re.IGNORECASE)

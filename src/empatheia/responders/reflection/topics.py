@@ -32,9 +32,13 @@ _LAUGHS = re.compile(r"\b(?:lo+l+|lmf?ao+|haha\w*|hehe\w*|rofl)\b|[\U0001f602\U0
 _LAUGHED = "laughed0q"
 """Stands for a laugh behind the text that is searched, which is cleaned of such."""
 _LIGHT_WORDS = 20
-_THE_SPEAKERS = frozenset(["passed", "new_job", "got_in", "won", "new_home", "new_thing", "trip", "thing_done", "learnt"])
+_THE_SPEAKERS = frozenset(
+    ["passed", "new_job", "got_in", "won", "new_home", "new_thing", "trip", "thing_done", "learnt"]
+)
 """Good things that gladden the speaker only if they are their own, or of people of theirs."""
-_SOMEBODY = re.compile(r"\b(?:he|she|they|his|her|their|he's|she's|they've|they're|someone|somebody|[a-z]{3,}'s)\b", re.IGNORECASE)
+_SOMEBODY = re.compile(
+    r"\b(?:he|she|they|his|her|their|he's|she's|they've|they're|someone|somebody|[a-z]{3,}'s)\b", re.IGNORECASE
+)
 _SPEAKER = re.compile(r"\b(?:i|i've|i'm|we|we've|we're|my|our|me|us|(?:kin|pet)\d+q)\b", re.IGNORECASE)
 _OF_OTHERS = re.compile(
     r"\b(?:a|the|some|any|every|other|another|his|her|their|your|whose|this|that|[\w]+'s)\s+\Z", re.IGNORECASE
@@ -159,7 +163,9 @@ def _topics_of(text: str) -> tuple[Topic, ...]:
     found = []
     n_words = len(text.split())
     for rule in rules.topics:
-        match = next((m for m in rule.says.finditer(text) if not _is_unreal(text, m) and not _is_of_others(rule, text, m)), None)
+        match = next(
+            (m for m in rule.says.finditer(text) if not _is_unreal(text, m) and not _is_of_others(rule, text, m)), None
+        )
         if rule.is_light and n_words > _LIGHT_WORDS:
             continue
         if match is not None and not (rule.never is not None and rule.never.search(text)):
