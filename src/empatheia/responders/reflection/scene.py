@@ -238,7 +238,9 @@ def _seen(turns: Sequence[Turn], perceived: Perceived, topics: tuple[Topic, ...]
         return View("unclear", "none")
     if any(topic.is_mixed for topic in topics) and not (seen.moment in UNPLEASANT or seen.unpleasant >= _SURELY_HARD):
         return View("mixed", "side")
-    return View("unclear", "none") if not told and _is_doubtful(seen, turns, topics) else seen
+    if not told and _is_doubtful(seen, turns, topics):
+        return View("unclear", "none", unpleasant=seen.unpleasant)
+    return seen
 
 
 def _is_doubtful(seen: View, turns: Sequence[Turn], topics: Sequence[Topic]) -> bool:
