@@ -11,7 +11,10 @@ from empatheia.responders.reflection.talk import talk_moment
 from empatheia.responders.reflection.topics import topics_of
 from empatheia.taxonomy import EMOTIONS
 
-CHEER = r"!|\b(?:lovely|wonderful|glad(?! you(?:'re)? (?:told|said|telling))|great|happy for|congratulations|fun|nice|exciting|good to hear|good news)\b"
+CHEER = (
+    r"!|\b(?:lovely|wonderful|glad(?! you(?:'re)? (?:told|said|telling))|great|happy for|congratulations|fun|nice"
+    r"|exciting|good to hear|good news)\b"
+)
 GRAVE = r"\b(?:sorry|awful|terrible|devastated|heartbreaking|rough|hard|painful|scary|frightening)\b"
 
 
