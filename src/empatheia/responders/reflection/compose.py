@@ -33,7 +33,8 @@ _CALM = frozenset(["content", "trusting", "caring", "faithful", "nostalgic", "se
 _DOUBTED = re.compile(r"n't\b|\b(?:not|never|no|nobody|might|could|would|should|wish|if|miss|without)\b")
 _REPORTS = re.compile(r"\b(?:said|says|told|asked|thinks?|thought|knows?|wants?)\b")
 _NO_EVENT = re.compile(
-    r"\A(?:you have no\b|you(?:'re| are| were| feel| felt| think| thought| know| want| need| hope| wish| guess| would(?:n't)?"
+    r"\A(?:you have no\b"
+    r"|you(?:'re| are| were| feel| felt| think| thought| know| want| need| hope| wish| guess| would(?:n't)?"
     r"| might)\b|today|yesterday|tonight|last|this (?:week|morning|year|month)|when|after|now|then|sometimes|every"
     r"|it's|there|the other|one (?:day|time|night)|once|recently|lately)",
     re.IGNORECASE,
@@ -177,7 +178,7 @@ def _ready(scene: Scene, chooser: _Chooser, moment: str) -> Form | None:
 
 def _before_the_answer(scene: Scene, chooser: _Chooser, best: Said | None) -> tuple[str, str]:
     """What is said of what was told, before the question asked with it is answered; and what of it is said back."""
-    first = chooser.topical("side") if scene.is_news else ""
+    first = chooser.topical("side") if scene.is_news and not scene.topics[0].is_light else ""
     if first:
         return first, ""
     if best is not None and best.kind == "clause" and len(best.text.split()) <= _LONG_INSIDE:

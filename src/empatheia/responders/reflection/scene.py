@@ -19,17 +19,22 @@ from empatheia.responders.reflection.turning import clean, is_word, words_of
 from empatheia.taxonomy import EMOTIONS
 
 _SHORT_TURN, _BRIEF_TURN, _REMEMBERED = 4, 2, 12
-_SURELY_HARD, _LIKELY = 0.76, 0.6
+_SURELY_HARD, _LIKELY, _HARDLY_DOUBTED = 0.76, 0.6, 0.9
 BAD = re.compile(
-    r"n't\b|\b(?:not|no|never|nobody|nothing|cannot|without|died?|dead|dying|deaths?|los[et]|losing|left|leav(?:e|es|ing)"
-    r"|br[eo]ke|broken|break(?:s|ing)?|split|hurts?|sick|ill|unwell|cancer|stroke|dementia|fail(?:s|ed|ing)?|fell|falling"
+    r"n't\b|\b(?:not|no|never|nobody|nothing|cannot|without|died?|dead|dying|deaths?|los[et]|losing"
+    r"|left|leav(?:e|es|ing)"
+    r"|br[eo]ke|broken|break(?:s|ing)?|split|hurts?|sick|ill|unwell|cancer|stroke|dementia|fail(?:s|ed"
+    r"|ing)?|fell|falling"
     r"|st[eo]le|stolen|cancel\w*|reject\w*|refus\w*|cri?e[ds]|crying|fired|sacked|redundant|laid off|hospital|hospice"
     r"|pain|wors[et]|bad|badly|wrong|hates?|forgot\w*|ignor\w*|cut|thr[eo]w\w*|shout\w*|yell\w*|scream\w*|hits?|beats?"
     r"|kick\w*|miss(?:es|ed|ing)?|alone|lonel\w+|sell(?:s|ing)?|stop(?:s|ped)?|ghosted|dumped|cheat\w*|lie[ds]|lying"
-    r"|laugh(?:s|ed) at|crash\w*|late|stuck|struggl\w+|divorce\w*|separat\w+|argu\w+|fight\w*|fought|row|debt|evict\w*"
+    r"|laugh(?:s|ed)? (?:at|when)|depress\w*|grie[fv]\w*|funeral|crash\w*|late|stuck|struggl\w+"
+    r"|divorce\w*|separat\w+|argu\w+|fight\w*|fought|row|debt|evict\w*"
     r"|leak\w*|flood\w*|burn\w*|bull\w+|ruin\w*|damag\w*|scratch\w*|kill\w*|attack\w*|robbed|nicked|poor|tired"
-    r"|exhaust\w*|negative|wreck\w*|last|apart|away|gone|ex|moving|moved|too|instead|only|anymore|scared?|afraid|worr\w+"
-    r"|spelled|slapped|threat\w*|blam\w+|accus\w+|insult\w*|mean|rude|horrible|awful|terrible|cold|quiet|empty|picked)\b",
+    r"|exhaust\w*|negative|wreck\w*|last|apart|away|gone|ex|moving|moved|too|instead|only|anymore"
+    r"|scared?|afraid|worr\w+"
+    r"|spelled|slapped|threat\w*|blam\w+|accus\w+|insult\w*|mean|rude|horrible|awful|terrible|cold"
+    r"|quiet|empty|picked)\b",
     re.IGNORECASE,
 )
 """What a clause must hold for one to be sorry about it."""
@@ -66,7 +71,8 @@ _CONTRAST = re.compile(
 )
 _DENIAL = re.compile(
     r"\b(?!(?:can|could)n?'?t (?:wait|believe|stop (?:smiling|laughing|grinning)|have|be (?:happier|prouder|better)))"
-    r"(?:\w+n't|cannot|(?:should|ought to|supposed to) (?:be|feel|have)|not|no|never|nobody|none|nothing|without|sad|hard|miss(?:ed|es|ing)?|died?|alone|late)\b"
+    r"(?:\w+n't|cannot|(?:should|ought to|supposed to) (?:be|feel|have)|not|no|never|nobody|none"
+    r"|nothing|without|sad|hard|miss(?:ed|es|ing)?|died?|alone|late)\b"
     r"(?! (?:bad|regrets|problem|idea|one else|only|expect\w*|mind|matter|know they|thought|been (?:so|this|happier)"
     r"|seen|spoken|take a penny|lie\b))",
     re.IGNORECASE,
@@ -232,11 +238,29 @@ def _seen(turns: Sequence[Turn], perceived: Perceived, topics: tuple[Topic, ...]
         return View("unclear", "none")
     if any(topic.is_mixed for topic in topics) and not (seen.moment in UNPLEASANT or seen.unpleasant >= _SURELY_HARD):
         return View("mixed", "side")
-    is_glad = seen.moment in PLEASANT or seen.moment == "unclear_pleasant"
-    if is_glad and not told and not any(topic.is_strong for topic in topics) and _doubts_gladness(turns):
-        return View("unclear", "none")
-    is_carried = seen.moment == "unclear_unpleasant" and len(turns) > 1 and not any(t.side for t in topics)
-    return View("unclear", "none") if is_carried and not BAD.search(clean(newest)) else seen
+    if not told and _is_doubtful(seen, turns, topics):
+        return View("unclear", "none", unpleasant=seen.unpleasant)
+    return seen
+
+
+def _is_doubtful(seen: View, turns: Sequence[Turn], topics: Sequence[Topic]) -> bool:
+    """Whether the words of the newest turn do not bear out the side that was perceived.
+
+    What was felt before may colour a later turn, so that there less is doubt enough.
+    """
+    newest = clean(turns[-1].text[-1000:])
+    is_bad = bool(BAD.search(newest))
+    if seen.moment == "unclear_unpleasant":
+        is_weak = len(turns) > 1 or seen.unpleasant < _HARDLY_DOUBTED
+        return is_weak and not is_bad and not any(topic.side for topic in topics)
+    if any(topic.is_strong for topic in topics) or not (seen.moment in PLEASANT or seen.moment == "unclear_pleasant"):
+        return False
+    if len(turns) == 1 and any(topic.side == "pleasant" for topic in topics):
+        return False
+    denies = bool(_DENIAL.search(newest))
+    if seen.moment == "unclear_pleasant" and is_bad and denies | ("!" not in newest):
+        return not any(topic.side == "pleasant" for topic in topics)
+    return (denies and len(turns) > 1) or ((denies or is_bad) and bool(_CONTRAST.search(newest)))
 
 
 def _is_contradicted(seen: View, topics: Sequence[Topic]) -> bool:

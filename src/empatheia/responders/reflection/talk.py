@@ -246,9 +246,9 @@ _BARE_QUESTION = re.compile(
 _AFTERTHOUGHT = 5
 _OF_SELF = re.compile(r"\b(?:i|me|my|mine|we|us|our|i'm|i've|he|she|they|him|her|them|his)\b", re.IGNORECASE)
 _OF_THE_LISTENER = re.compile(
-    r"\W*(?:but\s+|well\s+)?(?:you're|you\s+are|ur)\s+(?:just\s+|only\s+|nothing\s+but\s+|not\s+(?:even\s+)?)*(?:an?\s+)?"
+    r"\W*(?:but\s+|well\s+)?(?:you're|you\s+are|ur|your)\s+(?:so\s+|really\s+)?(?:just\s+|only\s+|nothing\s+but\s+|not\s+(?:even\s+)?)*(?:an?\s+)?"
     r"(?:(?:stupid|dumb|silly|real|fake|bloody)\s+)?(?:computer|machine|bot|robot|program|ai|chatbot|app|software|real|human"
-    r"|person)\b",
+    r"|person|useless|pointless|annoying|boring|rubbish|stupid|dumb|no\s+(?:help|use))\b",
     re.IGNORECASE,
 )
 _TAG = re.compile(r",\s*(?:right|you\s+know|isn't\s+it|no|eh|huh|yeah|ok)\Z", re.IGNORECASE)
