@@ -190,7 +190,7 @@ class AffectReader(EncoderModel):
     config_class = AffectReaderConfig
     config: AffectReaderConfig
     features: ClassVar[tuple[str, ...]] = (
-        "input_ids", "attention_mask", "token_type_ids", "newest", "emotions", "sides", "causes",
+        "input_ids", "attention_mask", "token_type_ids", "newest", "spans", "emotions", "sides", "causes",
     )  # fmt: skip
 
     def __init__(self, config: AffectReaderConfig) -> None:
@@ -318,6 +318,7 @@ class AffectReader(EncoderModel):
         attention_mask: Tensor | None = None,
         token_type_ids: Tensor | None = None,
         newest: Tensor | None = None,
+        spans: Tensor | None = None,
         emotions: Tensor | None = None,
         sides: Tensor | None = None,
         causes: Tensor | None = None,
@@ -330,6 +331,8 @@ class AffectReader(EncoderModel):
             attention_mask: True = keep; None keeps all. Shape: (batch, source).
             token_type_ids: 1 for the pieces of listener turns. Shape: (batch, source), int64.
             newest: True for the pieces of the newest turn; None = all kept. Shape: (batch, source), bool.
+            spans: True where whole cause spans are asked for, as RECCON marks them, and not the few words that matter;
+                None = nowhere. Only the recurrent word head tells the two apart. Shape: (batch,), bool.
             emotions: Target distributions; a row that sums to 0 is not supervised. Shape: (batch, 32).
             sides: Likewise. Shape: (batch, 3).
             causes: 1 inside a cause, 0 outside, -100 not supervised. Shape: (batch, source), int64.
@@ -341,7 +344,7 @@ class AffectReader(EncoderModel):
         last = keep if newest is None else newest.bool() & keep
         whole = torch.cat([_mean(states, last), _mean(states, keep)], dim=-1)  # (batch, 2 width)
         if self.config.word_hidden:
-            word_logits = self.word_reader(layers, keep, last, token_type_ids)
+            word_logits = self.word_reader(layers, keep, last, token_type_ids, spans)
         else:
             spread = whole[:, None, :].expand(-1, states.shape[1], -1)
             words = self.word_state(self.drop(torch.cat([states, spread], dim=-1)))
@@ -411,7 +414,9 @@ class WordReader(nn.Module):
         self.state = HeadLinear(2 * hidden, 64)
         self.output = HeadLinear(64, 1)
 
-    def forward(self, layers: Sequence[Tensor], keep: Tensor, newest: Tensor, types: Tensor | None) -> Tensor:
+    def forward(
+        self, layers: Sequence[Tensor], keep: Tensor, newest: Tensor, types: Tensor | None, spans: Tensor | None
+    ) -> Tensor:
         """Scores pieces; those that are not kept get 0.
 
         Args:
@@ -419,12 +424,13 @@ class WordReader(nn.Module):
             keep: True for pieces, which stand in front of padding. Shape: (batch, source), bool.
             newest: True for the pieces of the newest turn. Shape: (batch, source), bool.
             types: 1 for the pieces of listener turns; None = all the speaker's. Shape: (batch, source), int64.
+            spans: Whether whole spans are asked for; None = nowhere. Shape: (batch,), bool.
 
         Returns:
             Shape: (batch, source).
         """
         read = self.norm(torch.cat([layers[layer] for layer in self.layers], dim=-1))
-        places = _places(keep, newest, types).to(read.dtype)
+        places = _places(keep, newest, types, spans).to(read.dtype)
         seen = torch.cat([F.gelu(self.input(self.drop(read))), F.gelu(self.place(places))], dim=-1)
         lengths = keep.sum(1).cpu()
         packed = nn.utils.rnn.pack_padded_sequence(self.drop(seen), lengths, batch_first=True, enforce_sorted=False)
@@ -435,19 +441,20 @@ class WordReader(nn.Module):
         return scores.masked_fill(~keep, 0.0)
 
 
-_PLACES, _PLACE_WIDTH = 6, 16
+_PLACES, _PLACE_WIDTH = 7, 16
 
 
-def _places(keep: Tensor, newest: Tensor, types: Tensor | None) -> Tensor:
-    """Where each piece stands: shares of the conversation and of the newest turn before and behind it, and whose it is.
+def _places(keep: Tensor, newest: Tensor, types: Tensor | None, spans: Tensor | None) -> Tensor:
+    """Where each piece stands: shares of the conversation and of the newest turn before and behind it; whose it is.
 
     Args:
         keep: Shape: (batch, source), bool.
         newest: Shape: (batch, source), bool.
         types: Shape: (batch, source), int64, or None.
+        spans: Shape: (batch,), bool, or None; stands last.
 
     Returns:
-        Numbers in [0, 1]. Shape: (batch, source, 6).
+        Numbers in [0, 1]. Shape: (batch, source, 7).
     """
     shares = []
     for part in (keep, newest):
@@ -455,7 +462,8 @@ def _places(keep: Tensor, newest: Tensor, types: Tensor | None) -> Tensor:
         before = flags.cumsum(1) / flags.sum(1, keepdim=True).clamp(min=1)
         shares += [before * flags, (1 - before) * flags]
     listener = torch.zeros_like(shares[0]) if types is None else types.float()
-    return torch.stack([*shares, newest.float(), listener], dim=-1)
+    asked = torch.zeros_like(listener) if spans is None else spans.float()[:, None].expand_as(listener)
+    return torch.stack([*shares, newest.float(), listener, asked], dim=-1)
 
 
 def _mean(states: Tensor, keep: Tensor) -> Tensor:
@@ -586,6 +594,8 @@ class AffectPieces:
         for key in ("emotions", "sides"):
             if key in rows[0]:
                 batch[key] = torch.tensor([row[key] for row in rows], dtype=torch.float32)
+        if "spans" in rows[0]:
+            batch["spans"] = torch.tensor([row["spans"] for row in rows], dtype=torch.bool)
         if "causes" in rows[0]:
             batch["causes"] = pad_rows([row["causes"] for row in rows], IGNORED)
         return batch
@@ -597,11 +607,19 @@ class AffectPieces:
             self.tokenizer.save_pretrained(folder)
 
 
-def cause_targets(row: Row, turns: Sequence[Turn], spans: Sequence[Span]) -> list[int]:
-    """For each piece of a row 1 inside a cause span, 0 elsewhere in speaker turns, -100 in others and special ones."""
+def cause_targets(row: Row, turns: Sequence[Turn], spans: Sequence[Span], inside: bool = False) -> list[int]:
+    """For each piece of a row 1 inside a cause span, 0 elsewhere in speaker turns, -100 in others and special ones.
+
+    Args:
+        row: From :meth:`AffectPieces.encode`.
+        turns: Of the conversation.
+        spans: Of the cause.
+        inside: Only turns that hold a span are supervised.
+    """
+    held = {span.turn for span in spans}
     out = []
     for turn, start, end in row["places"]:
-        if turn < 0 or turns[turn].role != "speaker":
+        if turn < 0 or turns[turn].role != "speaker" or (inside and turn not in held):
             out.append(IGNORED)
         else:
             out.append(int(any(s.turn == turn and s.start < end and start < s.end for s in spans)))
