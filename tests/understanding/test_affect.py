@@ -41,11 +41,14 @@ def base(tmp_path_factory, pieces):
     return folder
 
 
-@pytest.fixture
-def trained(base, tmp_path):
+RECURRENT = {"word_hidden": 8, "word_layers": (0, 2)}
+
+
+@pytest.fixture(params=[{}, RECURRENT], ids=["head on each piece", "recurrent head"])
+def trained(request, base, tmp_path):
     """A model with updates that say something, and the folder it was saved to."""
     torch.manual_seed(1)
-    model, reader = AffectReader.from_base(str(base), EMOTIONS, rank=2, max_pieces=32)
+    model, reader = AffectReader.from_base(str(base), EMOTIONS, rank=2, max_pieces=32, **request.param)
     for name, weight in model.named_parameters():
         if ".up." in name:
             torch.nn.init.normal_(weight, std=0.3)
@@ -92,6 +95,53 @@ def test_saved_and_opened_it_says_the_same_and_holds_no_base(trained):
     assert kept and not any(".base." in name or "embeddings" in name for name in kept)
 
 
+def test_whole_spans_are_asked_of_the_recurrent_head_alone(trained):
+    model, reader, _ = trained
+    affect = AffectOfTurns(model, reader)
+    (few,), (whole,) = affect.read([TALK.turns]), affect.read([TALK.turns], spans=True)
+    np.testing.assert_array_equal(few.emotions, whole.emotions)
+    differ = [one.score != other.score for one, other in zip(few.words, whole.words, strict=True)]
+    assert all(differ) if model.config.word_hidden else not any(differ)
+
+
+def test_a_recurrent_word_head_goes_on_from_a_model_without_one(trained, base, tmp_path):
+    plain, _, folder = trained
+    torch.manual_seed(2)
+    other, reader = AffectReader.from_base(
+        str(base), EMOTIONS, rank=2, max_pieces=32, word_hidden=6, word_layers=(1, 2, 0)
+    )
+    if plain.config.word_hidden:
+        with pytest.raises(CheckpointError, match="does not fit the model that is to go on from it, first at 'word_"):
+            other.take(folder)
+        return
+    other.take(folder)
+    batch = reader.collate(reader.encode(TEXTS))
+    with torch.no_grad():
+        one, two = plain(**batch), other.eval()(**batch)
+    torch.testing.assert_close(one.logits, two.logits)
+    assert not torch.allclose(one.word_logits, two.word_logits)
+    learnt = [name for name, value in other.state_dict().items() if name.startswith("word_")]
+    assert learnt and all(other.is_saved(name) and other.learns(name) for name in learnt)
+
+
+def test_the_recurrent_head_reads_both_ways(base):
+    torch.manual_seed(3)
+    model, reader = AffectReader.from_base(str(base), EMOTIONS, rank=2, max_pieces=32, word_hidden=8, word_layers=(0,))
+    batch = reader.collate(reader.encode([TEXTS[1]]))  # layer 0: what a piece is, whatever stands around it
+    changed = {**batch, "input_ids": batch["input_ids"].clone()}
+    changed["input_ids"][0, 5] = 9
+    with torch.no_grad():
+        differ = (model.eval()(**batch).word_logits - model(**changed).word_logits).abs()[0] > 1e-7
+    assert differ[:5].any() and differ[6:].any()
+
+
+def test_a_layer_the_encoder_has_not_is_refused(base):
+    with pytest.raises(ConfigError, match="layer 3 is to be read for cause words; the encoder has 2"):
+        AffectReader.from_base(str(base), EMOTIONS, rank=2, max_pieces=32, word_hidden=8, word_layers=(1, 3))
+    with pytest.raises(ConfigError, match="word_layers is"):
+        AffectReaderConfig(word_layers=())
+
+
 def test_another_base_is_refused_in_words(trained, base, tmp_path):
     *_, folder = trained
     BertModel.from_pretrained(base).save_pretrained(tmp_path / "other")
@@ -129,6 +179,18 @@ def test_padding_company_and_order_do_not_matter(trained):
 
 def _place(span):
     return span.turn, span.start, span.end
+
+
+def test_only_turns_that_hold_a_span_are_supervised_inside(pieces):
+    config = AffectReaderConfig(max_pieces=32, encoder_config=None)
+    reader = AffectPieces(pieces, config)
+    talk = Dialogue.of("My cat is ill.", "Oh.", "She will die.")
+    (row,) = reader.encode([talk.turns])
+    spans = [Span(2, 0, 3)]
+    whole, inside = cause_targets(row, talk.turns, spans), cause_targets(row, talk.turns, spans, inside=True)
+    by_turn = {turn: {t for t, place in zip(inside, row["places"], strict=True) if place[0] == turn} for turn in (0, 2)}
+    assert by_turn == {0: {-100}, 2: {0, 1}}
+    assert {t for t, place in zip(whole, row["places"], strict=True) if place[0] == 0} == {0}
 
 
 def test_what_stands_under_padding_is_not_read(trained):

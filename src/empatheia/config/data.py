@@ -179,10 +179,19 @@ class PerceiveData(TaskData):
         ("edos", "emobank", "reccon"), description="Corpora learnt from besides: emotions, sides, cause words."
     )
     extra_limit: int | None = Field(None, ge=1, description="First so many items of each.")
+    reccon: Literal["history", "spans"] = Field(
+        "history",
+        description="RECCON's spans among all the speaker's words, or as whole spans inside causal turns alone.",
+    )
     teachers: tuple[str, ...] = Field(
         (), description="Runs or model folders whose mean perception is learnt besides; {size}, {seed} are the run's."
     )
     teacher_share: float = Field(0.7, ge=0, le=1, description="Share of the target that is the teachers'.")
+
+    @model_serializer(mode="wrap")
+    def _without_blanks(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Later fields are written only where they are given: recipes of earlier runs stay the same."""
+        return {name: value for name, value in handler(self).items() if (name, value) != ("reccon", "history")}
 
 
 class PerceiveStatesData(PerceiveData):

@@ -137,6 +137,8 @@ def reccon_scores(read: Read, split: str, root: Path | None = None) -> dict[str,
     """
     valid, _ = reccon_rows(read, "valid", root)
     rows, counts = reccon_rows(read, split, root)
+    if not rows:  # it finds no words
+        return {}
     out: dict[str, Any] = {}
     for name, keep in (
         ("reccon words", lambda row: True),

@@ -205,11 +205,18 @@ class EncoderModel(AlignedModel):
         Returns:
             Shape: (batch, source, width).
         """
+        return self._encoded(input_ids, keep, types).last_hidden_state
+
+    def read_layers(self, input_ids: Tensor, keep: Tensor, types: Tensor | None) -> tuple[Tensor, ...]:
+        """As :meth:`read`: what the encoder begins with, then the states after each of its layers."""
+        return self._encoded(input_ids, keep, types, output_hidden_states=True).hidden_states
+
+    def _encoded(self, input_ids: Tensor, keep: Tensor, types: Tensor | None, **wanted: bool) -> Any:
         extra = {}
         if self.reads_types and types is not None:
             extra = {"token_type_ids": types.masked_fill(~keep, 0)}
         ids = input_ids.masked_fill(~keep, self.pad_id)
-        return self.encoder(input_ids=ids, attention_mask=keep.long(), **extra).last_hidden_state
+        return self.encoder(input_ids=ids, attention_mask=keep.long(), **extra, **wanted)
 
 
 def special_ids(tokenizer: PreTrainedTokenizerBase) -> tuple[int, int, int]:

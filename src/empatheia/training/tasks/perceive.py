@@ -13,6 +13,7 @@ import json
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -80,12 +81,14 @@ class Lesson:
         emotions: Label to probability; empty = not supervised.
         sides: Side to probability; empty = not supervised.
         causes: Cause spans; None = not supervised.
+        spans: They are whole spans, as RECCON has them, and only turns that hold one say which words are none.
     """
 
     turns: tuple[Turn, ...]
     emotions: Mapping[str, float]
     sides: Mapping[str, float]
     causes: tuple[Span, ...] | None = None
+    spans: bool = False
 
 
 class PerceiveTask:
@@ -187,8 +190,9 @@ class PerceiveTask:
             row["causes"] = (
                 [IGNORED] * len(row["input_ids"])
                 if lesson.causes is None
-                else cause_targets(row, lesson.turns, lesson.causes)
+                else cause_targets(row, lesson.turns, lesson.causes, lesson.spans)
             )
+            row["spans"] = lesson.spans
         return rows
 
     def add_targets(self, row: Row, lesson: Lesson) -> None:
@@ -274,8 +278,8 @@ class PerceiveTask:
 
     # -- measuring -------------------------------------------------------------------------------------------
 
-    def _read(self, conversations: Sequence[Sequence[Turn]]) -> list[Affect]:
-        return AffectOfTurns(self.model, self.reader).read(conversations)
+    def _read(self, conversations: Sequence[Sequence[Turn]], *, spans: bool = False) -> list[Affect]:
+        return AffectOfTurns(self.model, self.reader).read(conversations, spans=spans)
 
     def evaluate(self, split: str, outputs: Path | None) -> dict[str, object]:
         """See :func:`perception_scores`; on a sample run only the everyday part is measured."""
@@ -410,7 +414,7 @@ def _reccon(data: PerceiveData) -> list[Lesson]:
         found = (span for span in causes[example.dialogue_id, last].spans if span.turn <= last)
         spans = tuple(span for span in found if example.context[span.turn].role == "speaker")
         if spans:
-            out.append(Lesson(example.context, {}, {}, spans))
+            out.append(Lesson(example.context, {}, {}, spans, data.reccon == "spans"))
     return out
 
 
@@ -426,7 +430,8 @@ def speaker_last(turns: Sequence[Turn]) -> tuple[Turn, ...]:
 # -- scores --------------------------------------------------------------------------------------------------
 
 OUTSIDE = ("empathetic_dialogues", "edos", "meld", "emorynlp", "dailydialog", "reccon")
-ReadAffect = Callable[[Sequence[Sequence[Turn]]], Sequence[Affect]]
+ReadAffect = Callable[..., Sequence[Affect]]
+"""Conversations to what is perceived at their last turn; ``spans=True`` scores words as parts of whole spans."""
 
 
 def perception_scores(
@@ -510,7 +515,7 @@ def _outside_scores(name: str, split: str, read: ReadAffect) -> dict[str, object
     if name == "edos":
         return _film_scores(read)
     if name == "reccon":
-        return reccon_scores(read, split)
+        return reccon_scores(partial(read, spans=True), split)
     return _six_scores(name, split, read)
 
 

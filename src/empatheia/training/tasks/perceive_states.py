@@ -145,10 +145,11 @@ class PerceiveStatesTask(PerceiveTask):
             self._first = AffectOfTurns.load(self.beside)
         return self._first
 
-    def _read(self, conversations: Sequence[Sequence[Turn]]) -> list[Affect]:
+    def _read(self, conversations: Sequence[Sequence[Turn]], *, spans: bool = False) -> list[Affect]:
         second = StatesOfTurns(self.model, self.reader)
         first = self.first()
-        return second.read(conversations) if first is None else JoinedAffect(first, second).read(conversations)
+        both = second if first is None else JoinedAffect(first, second)
+        return both.read(conversations, spans=spans)
 
     def evaluate(self, split: str, outputs: Path | None) -> dict[str, object]:
         """Of the mixture (see :func:`perception_scores`); of the everyday part also ``alone: ...``, the second only."""

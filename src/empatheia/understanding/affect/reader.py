@@ -3,8 +3,10 @@
 Perception of the default listener. A small pretrained sentence encoder reads the turns, ``[CLS] U_1 [SEP] U_2 [SEP]
 ...``; low-rank updates (:mod:`empatheia.layers.low_rank`) teach it feelings without unlearning what it knows. Heads:
 one of 32 emotions; the *side* (pleasant, unpleasant, mixed), learnt from more data than the emotion and right where
-that is not; and for every piece whether it belongs to the cause. No published system: Kim et al. (2021) find cause
-words without word labels, Gao et al. (2021) gate attention by causes; here words have labels, self-written.
+that is not; and for every piece whether it belongs to the cause: from its last state and the means, or by a recurrent
+network over the states of several layers (:class:`WordReader`), which learns after the rest and leaves it as it is. No
+published system: Kim et al. (2021) find cause words without word labels, Gao et al. (2021) gate attention by causes;
+here words have labels, self-written.
 
 A saved model is small: it holds the updates and the heads, and names its base with the checksum of the base's weights.
 """
@@ -59,6 +61,8 @@ SIDE_OF: Mapping[str, str] = {
 """Emotions whose side is plain; the others (nostalgic, sentimental, surprised) may be either."""
 ADAPTER = "adapter.safetensors"
 _BASE_WEIGHTS = "model.safetensors"
+_WORDS = ("word_",)
+"""How the names of the word head's weights begin."""
 
 
 def mass_of_sides(emotions: np.ndarray) -> np.ndarray:
@@ -88,6 +92,9 @@ class AffectReaderConfig(PreTrainedConfig):
         dropout: On the inputs of the heads, in [0, 1).
         encoder_dropout: Replaces every dropout rate in ``encoder_config``; None = as the encoder has them.
         word_weight: Factor of pieces inside a cause in the word loss, above 0.
+        word_hidden: Width of each direction of the recurrent word head; 0 = a head on each piece by itself.
+        word_layers: Whose states the recurrent head reads: 0 = the encoder's input, 1 = after its first layer, ...
+        word_dropout: On what the recurrent head reads and gives, in [0, 1).
         softmax_temperature: Emotion logits are divided by it; above 0. Found on validation data after training.
         side_temperature: Likewise for the side.
         word_threshold: Words with at least this probability are causes, in [0, 1]. Found on validation data.
@@ -107,6 +114,9 @@ class AffectReaderConfig(PreTrainedConfig):
         dropout: float = 0.1,
         encoder_dropout: float | None = None,
         word_weight: float = 3.0,
+        word_hidden: int = 0,
+        word_layers: Sequence[int] = (2, 4, 6),
+        word_dropout: float = 0.4,
         softmax_temperature: float = 1.0,
         side_temperature: float = 1.0,
         word_threshold: float = 0.5,
@@ -117,6 +127,9 @@ class AffectReaderConfig(PreTrainedConfig):
             ("max_pieces", max_pieces, max_pieces >= 8, "8 or more"),
             ("dropout", dropout, 0 <= dropout < 1, "from 0 to below 1"),
             ("word_weight", word_weight, word_weight > 0, "above 0"),
+            ("word_hidden", word_hidden, word_hidden >= 0, "0 or more"),
+            ("word_layers", list(word_layers), len(word_layers) > 0 and min(word_layers) >= 0, "numbers from 0 on"),
+            ("word_dropout", word_dropout, 0 <= word_dropout < 1, "from 0 to below 1"),
             ("softmax_temperature", softmax_temperature, softmax_temperature > 0, "above 0"),
             ("side_temperature", side_temperature, side_temperature > 0, "above 0"),
             ("word_threshold", word_threshold, 0 <= word_threshold <= 1, "from 0 to 1"),
@@ -136,6 +149,9 @@ class AffectReaderConfig(PreTrainedConfig):
         self.dropout = dropout
         self.encoder_dropout = encoder_dropout
         self.word_weight = word_weight
+        self.word_hidden = word_hidden
+        self.word_layers = list(word_layers)
+        self.word_dropout = word_dropout
         self.softmax_temperature = softmax_temperature
         self.side_temperature = side_temperature
         self.word_threshold = word_threshold
@@ -174,7 +190,7 @@ class AffectReader(EncoderModel):
     config_class = AffectReaderConfig
     config: AffectReaderConfig
     features: ClassVar[tuple[str, ...]] = (
-        "input_ids", "attention_mask", "token_type_ids", "newest", "emotions", "sides", "causes",
+        "input_ids", "attention_mask", "token_type_ids", "newest", "spans", "emotions", "sides", "causes",
     )  # fmt: skip
 
     def __init__(self, config: AffectReaderConfig) -> None:
@@ -184,8 +200,11 @@ class AffectReader(EncoderModel):
         self.drop = nn.Dropout(config.dropout)
         self.emotion_head = HeadLinear(2 * self.width, int(config.num_labels or 2))
         self.side_head = HeadLinear(2 * self.width, len(SIDES))
-        self.word_state = HeadLinear(3 * self.width, self.width // 2)
-        self.word_head = HeadLinear(self.width // 2, 1)
+        if config.word_hidden:
+            self.word_reader = WordReader(self.width, self.encoder.config.num_hidden_layers, config)
+        else:
+            self.word_state = HeadLinear(3 * self.width, self.width // 2)
+            self.word_head = HeadLinear(self.width // 2, 1)
         self.post_init()
 
     @classmethod
@@ -241,15 +260,21 @@ class AffectReader(EncoderModel):
         return model.eval(), AffectPieces(read_tokenizer(place), config)
 
     def take(self, folder: Path) -> None:
-        """Goes on from the updates and heads of a saved model of the same sizes.
+        """Goes on from the updates and heads of a saved model of the same sizes; a word head of another kind stays new.
 
         Raises:
             CheckpointError: They are of other sizes.
         """
-        self._take(_weights_of(folder / ADAPTER), folder, "the model that is to go on from it")
+        learnt = _weights_of(folder / ADAPTER)
+        words = {name for name in learnt if name.startswith(_WORDS)}
+        is_new = words != {name for name in self.state_dict() if name.startswith(_WORDS)}
+        if is_new:
+            learnt = {name: value for name, value in learnt.items() if name not in words}
+        self._take(learnt, folder, "the model that is to go on from it", without=_WORDS if is_new else ())
 
-    def _take(self, learnt: Mapping[str, Tensor], folder: Path, of: str) -> None:
+    def _take(self, learnt: Mapping[str, Tensor], folder: Path, of: str, without: tuple[str, ...] = ()) -> None:
         own = {name: value.shape for name, value in self.state_dict().items() if self.is_saved(name)}
+        own = {name: shape for name, shape in own.items() if not name.startswith(without)}
         given = {name: value.shape for name, value in learnt.items()}
         odd = sorted(name for name in own.keys() | given.keys() if own.get(name) != given.get(name))
         if odd:
@@ -293,6 +318,7 @@ class AffectReader(EncoderModel):
         attention_mask: Tensor | None = None,
         token_type_ids: Tensor | None = None,
         newest: Tensor | None = None,
+        spans: Tensor | None = None,
         emotions: Tensor | None = None,
         sides: Tensor | None = None,
         causes: Tensor | None = None,
@@ -305,18 +331,24 @@ class AffectReader(EncoderModel):
             attention_mask: True = keep; None keeps all. Shape: (batch, source).
             token_type_ids: 1 for the pieces of listener turns. Shape: (batch, source), int64.
             newest: True for the pieces of the newest turn; None = all kept. Shape: (batch, source), bool.
+            spans: True where whole cause spans are asked for, as RECCON marks them, and not the few words that matter;
+                None = nowhere. Only the recurrent word head tells the two apart. Shape: (batch,), bool.
             emotions: Target distributions; a row that sums to 0 is not supervised. Shape: (batch, 32).
             sides: Likewise. Shape: (batch, 3).
             causes: 1 inside a cause, 0 outside, -100 not supervised. Shape: (batch, source), int64.
             return_dict: Accepted for the Trainer; the answer is always an ``AffectOutput``.
         """
         keep = torch.ones_like(input_ids, dtype=torch.bool) if attention_mask is None else attention_mask.bool()
-        states = self.read(input_ids, keep, token_type_ids)  # (batch, source, width)
+        layers = self.read_layers(input_ids, keep, token_type_ids)
+        states = layers[-1]  # (batch, source, width)
         last = keep if newest is None else newest.bool() & keep
         whole = torch.cat([_mean(states, last), _mean(states, keep)], dim=-1)  # (batch, 2 width)
-        spread = whole[:, None, :].expand(-1, states.shape[1], -1)
-        words = self.word_state(self.drop(torch.cat([states, spread], dim=-1)))
-        word_logits = self.word_head(F.gelu(words)).squeeze(-1)  # (batch, source)
+        if self.config.word_hidden:
+            word_logits = self.word_reader(layers, keep, last, token_type_ids, spans)
+        else:
+            spread = whole[:, None, :].expand(-1, states.shape[1], -1)
+            words = self.word_state(self.drop(torch.cat([states, spread], dim=-1)))
+            word_logits = self.word_head(F.gelu(words)).squeeze(-1)  # (batch, source)
         whole = self.drop(whole)
         logits = self.emotion_head(whole) / self.config.softmax_temperature
         side_logits = self.side_head(whole) / self.config.side_temperature
@@ -348,6 +380,90 @@ class AffectReader(EncoderModel):
         if "causes" in batch:
             found["words"] = batch["causes"].ne(IGNORED).sum()
         return found
+
+
+class WordReader(nn.Module):
+    """Log-odds that each piece belongs to the cause, by a recurrent network that reads all pieces both ways.
+
+    It sees the states of several layers: what a piece is in the lower ones, what it does in the conversation in the
+    higher ones; and where the piece stands.
+
+    Args:
+        width: Of the encoder's states.
+        n_layers: Of the encoder.
+        config: Its ``word_hidden``, ``word_layers`` and ``word_dropout``.
+
+    Raises:
+        ConfigError: A layer is to be read that the encoder does not have.
+    """
+
+    def __init__(self, width: int, n_layers: int, config: AffectReaderConfig) -> None:
+        super().__init__()
+        if max(config.word_layers) > n_layers:
+            raise ConfigError(
+                f"affect_reader: layer {max(config.word_layers)} is to be read for cause words; the encoder has"
+                f" {n_layers}. Give word_layers from 0 to {n_layers}."
+            )
+        hidden = config.word_hidden
+        self.layers = config.word_layers
+        self.drop = nn.Dropout(config.word_dropout)
+        self.norm = nn.LayerNorm(len(self.layers) * width)
+        self.input = HeadLinear(len(self.layers) * width, hidden)
+        self.place = HeadLinear(_PLACES, _PLACE_WIDTH)
+        self.both_ways = nn.GRU(hidden + _PLACE_WIDTH, hidden, batch_first=True, bidirectional=True)
+        self.state = HeadLinear(2 * hidden, 64)
+        self.output = HeadLinear(64, 1)
+
+    def forward(
+        self, layers: Sequence[Tensor], keep: Tensor, newest: Tensor, types: Tensor | None, spans: Tensor | None
+    ) -> Tensor:
+        """Scores pieces; those that are not kept get 0.
+
+        Args:
+            layers: States of the encoder by layer. Shape: (batch, source, width) each.
+            keep: True for pieces, which stand in front of padding. Shape: (batch, source), bool.
+            newest: True for the pieces of the newest turn. Shape: (batch, source), bool.
+            types: 1 for the pieces of listener turns; None = all the speaker's. Shape: (batch, source), int64.
+            spans: Whether whole spans are asked for; None = nowhere. Shape: (batch,), bool.
+
+        Returns:
+            Shape: (batch, source).
+        """
+        read = self.norm(torch.cat([layers[layer] for layer in self.layers], dim=-1))
+        places = _places(keep, newest, types, spans).to(read.dtype)
+        seen = torch.cat([F.gelu(self.input(self.drop(read))), F.gelu(self.place(places))], dim=-1)
+        lengths = keep.sum(1).cpu()
+        packed = nn.utils.rnn.pack_padded_sequence(self.drop(seen), lengths, batch_first=True, enforce_sorted=False)
+        told, _ = nn.utils.rnn.pad_packed_sequence(
+            self.both_ways(packed)[0], batch_first=True, total_length=keep.shape[1]
+        )  # (batch, source, 2 hidden)
+        scores = self.output(self.drop(F.gelu(self.state(told)))).squeeze(-1)
+        return scores.masked_fill(~keep, 0.0)
+
+
+_PLACES, _PLACE_WIDTH = 7, 16
+
+
+def _places(keep: Tensor, newest: Tensor, types: Tensor | None, spans: Tensor | None) -> Tensor:
+    """Where each piece stands: shares of the conversation and of the newest turn before and behind it; whose it is.
+
+    Args:
+        keep: Shape: (batch, source), bool.
+        newest: Shape: (batch, source), bool.
+        types: Shape: (batch, source), int64, or None.
+        spans: Shape: (batch,), bool, or None; stands last.
+
+    Returns:
+        Numbers in [0, 1]. Shape: (batch, source, 7).
+    """
+    shares = []
+    for part in (keep, newest):
+        flags = part.float()
+        before = flags.cumsum(1) / flags.sum(1, keepdim=True).clamp(min=1)
+        shares += [before * flags, (1 - before) * flags]
+    listener = torch.zeros_like(shares[0]) if types is None else types.float()
+    asked = torch.zeros_like(listener) if spans is None else spans.float()[:, None].expand_as(listener)
+    return torch.stack([*shares, newest.float(), listener, asked], dim=-1)
 
 
 def _mean(states: Tensor, keep: Tensor) -> Tensor:
@@ -478,6 +594,8 @@ class AffectPieces:
         for key in ("emotions", "sides"):
             if key in rows[0]:
                 batch[key] = torch.tensor([row[key] for row in rows], dtype=torch.float32)
+        if "spans" in rows[0]:
+            batch["spans"] = torch.tensor([row["spans"] for row in rows], dtype=torch.bool)
         if "causes" in rows[0]:
             batch["causes"] = pad_rows([row["causes"] for row in rows], IGNORED)
         return batch
@@ -489,11 +607,19 @@ class AffectPieces:
             self.tokenizer.save_pretrained(folder)
 
 
-def cause_targets(row: Row, turns: Sequence[Turn], spans: Sequence[Span]) -> list[int]:
-    """For each piece of a row 1 inside a cause span, 0 elsewhere in speaker turns, -100 in others and special ones."""
+def cause_targets(row: Row, turns: Sequence[Turn], spans: Sequence[Span], inside: bool = False) -> list[int]:
+    """For each piece of a row 1 inside a cause span, 0 elsewhere in speaker turns, -100 in others and special ones.
+
+    Args:
+        row: From :meth:`AffectPieces.encode`.
+        turns: Of the conversation.
+        spans: Of the cause.
+        inside: Only turns that hold a span are supervised.
+    """
+    held = {span.turn for span in spans}
     out = []
     for turn, start, end in row["places"]:
-        if turn < 0 or turns[turn].role != "speaker":
+        if turn < 0 or turns[turn].role != "speaker" or (inside and turn not in held):
             out.append(IGNORED)
         else:
             out.append(int(any(s.turn == turn and s.start < end and start < s.end for s in spans)))

@@ -381,13 +381,18 @@ class StatesOfTurns:
         return torch.cat(emotions).numpy(), torch.cat(sides).numpy()
 
     def read(
-        self, conversations: Sequence[Sequence[Turn]], progress: Callable[[int], None] | None = None
+        self,
+        conversations: Sequence[Sequence[Turn]],
+        progress: Callable[[int], None] | None = None,
+        *,
+        spans: bool = False,
     ) -> list[Affect]:
         """What is felt at the last turn of each conversation; no words.
 
         Args:
             conversations: Turns, the newest last.
             progress: Called with the number of conversations just read.
+            spans: Of words, which it does not score.
         """
         emotions, sides = self.probabilities(conversations, progress)
         return [Affect(one, side, (), (), 1.0) for one, side in zip(emotions, sides, strict=True)]
@@ -426,10 +431,14 @@ class JoinedAffect(AffectOfTurns):
         self.second = second
 
     def read(
-        self, conversations: Sequence[Sequence[Turn]], progress: Callable[[int], None] | None = None
+        self,
+        conversations: Sequence[Sequence[Turn]],
+        progress: Callable[[int], None] | None = None,
+        *,
+        spans: bool = False,
     ) -> list[Affect]:
         """See :meth:`AffectOfTurns.read`."""
-        found = super().read(conversations)
+        found = super().read(conversations, spans=spans)
         emotions, _ = self.second.probabilities(conversations, progress)
         config = self.second.model.config
         mixed = joined(np.stack([one.emotions for one in found]), emotions, config.share) if found else emotions

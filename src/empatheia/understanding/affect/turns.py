@@ -97,20 +97,26 @@ class AffectOfTurns:
 
     @torch.inference_mode()
     def read(
-        self, conversations: Sequence[Sequence[Turn]], progress: Callable[[int], None] | None = None
+        self,
+        conversations: Sequence[Sequence[Turn]],
+        progress: Callable[[int], None] | None = None,
+        *,
+        spans: bool = False,
     ) -> list[Affect]:
         """What is felt at the last turn of each conversation, which is the speaker's.
 
         Args:
             conversations: Turns, the newest last.
             progress: Called with the number of conversations just finished.
+            spans: Words are scored as parts of whole cause spans, as RECCON has them, and not as the few that matter;
+                a model whose word head does not tell the two apart scores them the same.
         """
         was_training = self.model.training
         self.model.eval()
         rows = self.reader.encode(conversations)
         found: list[Affect | None] = [None] * len(rows)
         for indices in batches_of(row_lengths(rows), None, BATCH_PIECES):
-            batch = self.reader.collate([_inputs(rows[i]) for i in indices])
+            batch = self.reader.collate([{**_inputs(rows[i]), "spans": spans} for i in indices])
             out = self.model(**{key: value.to(self.model.device) for key, value in batch.items()})
             emotions = _probabilities(out.logits)
             sides = _probabilities(out.side_logits)
