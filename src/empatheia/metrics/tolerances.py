@@ -23,7 +23,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TypeGuard
 
 MOST_BELIEVED = 0.5
 """A printed deviation above this share of its value is a slip of print (Gao et al., table 4: .017 with .020)."""
@@ -85,7 +84,7 @@ class Tolerance:
     rule: str
 
 
-def is_believed(value: float, deviation: float | None) -> TypeGuard[float]:
+def is_believed(value: float, deviation: float | None) -> bool:
     """Whether a printed deviation is one: neither 0, which is rounded away, nor most of its value."""
     return deviation is not None and 0 < deviation <= MOST_BELIEVED * abs(value)
 
@@ -105,7 +104,7 @@ def tolerance(score: str, unit: str | None, value: float, deviation: float | Non
         >>> tolerance("ppl_item", "perplexity", 40.0, None)
         Tolerance(value=1.2, rule='3 % of the printed value')
     """
-    if is_believed(value, deviation):
+    if deviation is not None and is_believed(value, deviation):
         return Tolerance(N_DEVIATIONS * deviation, f"{N_DEVIATIONS:g} printed deviations")
     for kind in KINDS:
         if any(fnmatchcase(score, pattern) for pattern in kind.scores):

@@ -85,7 +85,7 @@ class Claim:
         """
         own = (self.number, self.against)
         n = len(PAPER_SEEDS.get(self.number.paper, ()))
-        believed = [one.std for one in own if is_believed(one.value, one.std)]
+        believed = [one.std for one in own if one.std is not None and is_believed(one.value, one.std)]
         if n > 1 and len(believed) == len(own):
             return _t(2 * (n - 1)) * math.sqrt(sum(std**2 for std in believed) / n)
         return 10.0**-self.number.decimals + 1e-9
