@@ -87,14 +87,14 @@ def claims(reports: Sequence[TableReport], _: Sequence[QueuedRun]) -> Iterator[s
     """What papers claim by two rows: outcomes by claim and size, and the headline pairs one by one."""
     found = [claim for report in reports for claim in report.claims if claim.is_measured]
     by_claim = grouped(found, lambda one: (one.claim.number.paper, one.claim.number.table, one.claim.says, one.size))
-    shown = [outcome for outcome in OUTCOMES if outcome != "no run"]
+    shown = {outcome: told for outcome, told in OUTCOMES.items() if outcome != "no run"}
     rows = []
     for (paper, table, says, size), own in by_claim.items():
-        counts = Counter(one.outcome for one in own)
+        counts: Counter[str] = Counter(one.outcome for one in own)
         rows.append((f"{paper}, {table}: {says}", size, *(counts[outcome] or "" for outcome in shown)))
     yield from markdown(("claim", "size", *(f"#{outcome}" for outcome in shown)), rows)
     yield ""
-    yield "; ".join(f"*{outcome}*: {OUTCOMES[outcome]}" for outcome in shown) + "."
+    yield "; ".join(f"*{outcome}*: {told}" for outcome, told in shown.items()) + "."
     yield ""
     pairs = [
         one
@@ -130,14 +130,17 @@ def differences(reports: Sequence[TableReport], _: Sequence[QueuedRun]) -> Itera
     rows = []
     for why, lines in grouped(shown, lambda line: line.why).items():
         by_row = grouped(lines, lambda line: (line.number.paper, line.number.row, line.recipe, line.size))
-        rows.append(("<br>".join(_row_text(*row, own) for row, own in by_row.items()), *_known(why)))
+        rows.append(("<br>".join(map(_row_text, by_row.values())), *_known(why)))
     yield from markdown(("printed row (run): ours / printed (difference, tolerance, verdict)", "why", "shown by"), rows)
 
 
-def _row_text(paper: str, row: str, recipe: str, size: str, lines: Sequence[Line]) -> str:
+def _row_text(lines: Sequence[Line]) -> str:
+    """The values of one printed row beside one run."""
+    first = lines[0]
     table = ", ".join(dict.fromkeys(line.number.table for line in lines))
     values = dict.fromkeys(f"{line.number.metric} {_value(line)}" for line in lines)
-    return f"{paper}, {table}: {row} (`{recipe}` {size}): {'; '.join(values)}"
+    run = f"`{first.recipe}` {first.size}"
+    return f"{first.number.paper}, {table}: {first.number.row} ({run}): {'; '.join(values)}"
 
 
 def _value(line: Line) -> str:

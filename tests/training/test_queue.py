@@ -156,6 +156,7 @@ def test_killed_and_called_again_it_ends_at_the_same_weights(queue_file, queue, 
     if process.poll() is None:
         os.kill(process.pid, signal.SIGKILL)
     process.wait()
+    assert not (begun.parent / "metrics.json").exists(), "the run ended before it was killed"
     assert not list(folder.glob("results/**/*-seed3.json")), "the kill came too late to mean anything"
     assert subprocess.run(command, env={**os.environ, "OMP_NUM_THREADS": "1"}, check=False).returncode == 0
     for name in ("gao2021/transformer/smoke-seed1024", "moel/trs/smoke-seed3"):
