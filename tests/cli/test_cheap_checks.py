@@ -33,11 +33,15 @@ except SystemExit as ended:
         (("train", "gao2021/soft", "--set", "modle.gate=1"), 2, "unknown key 'modle'"),
         (("evaluate", "./no"), 3, "no model folder './no'"),
         (("package", "no", "out"), 1, "there is no run folder no"),
+        (("demo", "--model", "./no"), 3, "no model folder './no'"),
+        (("serve", "--model", "./no"), 3, "no model folder './no'"),
+        (("annotate", "no", "--out", "x.jsonl"), 3, "the model 'no' is not on this machine"),
+        (("care", "check"), 1, "stdin holds no text"),
     ],
 )
 def test_before_torch(tmp_path, words, code, told):
     env = {**os.environ, "EMPATHEIA_OFFLINE": "1"}
     command = [sys.executable, "-c", CODE, *words]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=env)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=env, stdin=subprocess.DEVNULL)
     assert told in done.stderr and done.stderr.count("\n") == 1, done.stderr
     assert done.stdout == f"{code} []\n"

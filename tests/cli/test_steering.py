@@ -286,7 +286,7 @@ def test_a_chat_is_steered_while_it_runs(cli, model):
 def test_why_is_not_told_of_a_reply_without_steps(cli, model):
     done = cli("chat", *model[:2], stdin=f"/why\n{TEXT}\n/why\nHe was old.\n/why\n/reset\n/why\n")
     assert done.err.count("there is no reply to explain yet") == 2  # at first, and after all was forgotten
-    assert done.out.count("emotion   ") == 2 and "given in five steps" not in done.err
+    assert done.out.count("emotion   ") == 2 and "did not use five steps" not in done.err
     done = cli("chat", *model[:2], stdin=f"{TEXT}\n/why\nHe was old.\n/why\n")
     assert "the last reply did not use five steps" in done.err and done.out.count("emotion   ") == 1
 

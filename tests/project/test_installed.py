@@ -47,6 +47,13 @@ def test_the_wheel_takes_recipes_and_records():
     assert sum(file.stat().st_size for file in (ROOT / "results").rglob("*.json")) < 3_000_000
 
 
+def test_the_queue_is_found(installed, tmp_path):
+    done = run(installed, tmp_path, "queue", "status", "recipes/queue.yaml")
+    assert done.returncode == 0 and "hours left at the measured rate" in done.stdout, done.stderr
+    done = run(installed, tmp_path, "queue", "status", "recipes/cue.yaml")
+    assert done.returncode == 2 and done.stderr.startswith("error: no queue at 'recipes/cue.yaml'; accepted: a YAML")
+
+
 @pytest.mark.parametrize("name", ["recipes/gao2021/transformer.yaml", "gao2021/transformer"])
 def test_train_by_name(installed, tmp_path, name):
     done = run(installed, tmp_path, "train", name, "--size", "smoke", "--budget", "0", "--quiet")

@@ -64,8 +64,9 @@ def annotate(
     empatheia annotate runs/epitome/shared/cpu-seed12/checkpoint --what mechanisms --splits train,valid \
         --out recipes/annotations/empathetic_dialogues.mechanisms.jsonl.gz
     """
-    names = _checked_splits(splits)
     _check_options(out, what, corpus, emotion)
+    _check_place(model)
+    names = _checked_splits(splits)
     if what is What.emotions:
         result = _write_distributions(model, out, names, limit)
     elif what is What.mechanisms:
@@ -98,6 +99,15 @@ def _check_options(out: Path, what: What, corpus: str, emotion: str | None) -> N
         raise typer.BadParameter(f"--emotion is for --what causes, not {what.value}.")
     if what is What.emotions and corpus != "empathetic_dialogues":
         raise typer.BadParameter("--corpus is for causes and mechanisms; emotions are of the run's own corpus.")
+
+
+def _check_place(model: Path) -> None:
+    """Looks for the models before torch is imported; raises MissingResourceError for one that is not there."""
+    from empatheia.resources import resolve_model
+
+    for place in str(model).split(","):
+        if not Path(place).exists():
+            resolve_model(place)
 
 
 def _write_causes(

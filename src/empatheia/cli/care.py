@@ -45,11 +45,9 @@ def check(
     empatheia care check "I'm so tired." "Are you thinking of suicide?" "yes" --json
     printf 'I want to die\nthis traffic makes me want to die lol\n' | empatheia care check - --json
     """
-    from empatheia.care import Detector
     from empatheia.cli.output import print_json, print_lines
     from empatheia.dialogue import ROLES, Dialogue, Turn
 
-    detector = Detector()
     if not texts or texts == ["-"]:
         lines = sys.stdin.buffer.read().decode("utf-8", "replace").splitlines()
         dialogues = [Dialogue("", (Turn("speaker", line),)) for line in lines if line.strip()]
@@ -59,6 +57,9 @@ def check(
         if len(texts) % 2 == 0:
             raise DataError(f"{len(texts)} turns end with the listener; end with what the speaker says.")
         dialogues = [Dialogue("", tuple(Turn(ROLES[i % 2], text) for i, text in enumerate(texts)))]
+    from empatheia.care import Detector  # takes seconds: what is wrong with the input is told before
+
+    detector = Detector()
     for dialogue in dialogues:
         found = detector.assess(dialogue)
         if as_json:

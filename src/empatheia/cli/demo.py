@@ -32,6 +32,9 @@ def demo(
 
     With --model the first conversation alone.
     """
+    from empatheia.cli.opening import check_who
+
+    check_who(model)
     from empatheia.cli.output import print_json, print_lines, reply_lines, understanding_lines
     from empatheia.dialogue import Dialogue
     from empatheia.listener import Listener

@@ -62,7 +62,9 @@ def run(
     statuses = work(queue, results, out, budget_minutes=budget, keep=keep, tell=tell, show_progress=not quiet)
     runs = standing(queue, results, out)
     n_done = sum(one.state == "done" for one in runs)
-    say(f"{n_done} of {len(runs)} runs are done" + ("." if n_done == len(runs) else "; the same command goes on."))
+    say(
+        f"{n_done} of {len(runs)} runs are done" + ("." if n_done == len(runs) else "; repeat the command to continue.")
+    )
     for line in _lacking(runs):
         say(line)
     tried = [status for status in statuses if status.state != "skipped"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Optional
 
 import typer
@@ -95,6 +96,7 @@ def serve(
     EMPATHEIA_KEYS=secret empatheia serve --host 0.0.0.0 --api-key-env EMPATHEIA_KEYS --workers 2
     """
     _check_options(upstream, llm, fallback, root_path)
+    _check_places(model or ())
     _check_installed()
     from empatheia.cli.guarding import open_care
     from empatheia.cli.output import say, show
@@ -141,6 +143,15 @@ def serve(
         key_env=api_key_env,
     )
     run(launch, told)
+
+
+def _check_places(models: Sequence[str]) -> None:
+    """Looks for folders and files before torch is imported; raises MissingResourceError for one that is not there."""
+    from empatheia.cli.opening import check_who
+
+    for place in models:
+        if ("/" in place or "." in place) and not Path(place).exists():
+            check_who(place)
 
 
 def _check_options(upstream: str | None, llm: str | None, fallback: bool, root_path: str) -> None:

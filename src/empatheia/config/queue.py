@@ -66,12 +66,18 @@ def read_queue(path: str | Path) -> Queue:
     """A queue's file.
 
     Args:
-        path: YAML: ``runs: [{recipe: gao2021/soft, size: cpu, hours: 2.5}, ...]``.
+        path: YAML: ``runs: [{recipe: gao2021/soft, size: cpu, hours: 2.5}, ...]``; ``recipes/queue.yaml`` is also found
+            where there is no folder ``recipes``.
 
     Raises:
         ConfigError: No such file, no queue, or a run in it is no recipe; names the place and the nearest name.
     """
-    tree = read_yaml(Path(path))
+    file = Path(path)
+    if not file.is_file() and file.parts[:1] == ("recipes",):
+        file = recipes_root().joinpath(*file.parts[1:])
+    if not file.is_file():
+        raise ConfigError(f"no queue at {str(path)[:300]!r}; accepted: a YAML file such as recipes/queue.yaml.")
+    tree = read_yaml(file)
     try:
         queue = Queue.model_validate(tree)
     except ValidationError as problem:
