@@ -107,7 +107,7 @@ def test_a_truncated_file(tiny_copy, name, share):
 def test_a_foreign_architecture(tiny_copy):
     config = json.loads((tiny_copy / "config.json").read_text())
     (tiny_copy / "config.json").write_text(json.dumps(config | {"model_type": "bert"}))
-    with pytest.raises(CheckpointError, match=r"foreign architecture, 'bert'.*needs 'cause_gated'"):
+    with pytest.raises(CheckpointError, match=r"another architecture, 'bert'.*needs 'cause_gated'"):
         Listener.load(tiny_copy)
 
 

@@ -455,7 +455,7 @@ def test_a_slow_drip_ends(tmp_path, name, online):
     from empatheia.resources.chat_endpoint import ChatEndpoint
 
     with Dripping(DRIPS[name]) as server:
-        with pytest.raises(MissingResourceError, match=r"resume|no whole answer|the server answers 500"):
+        with pytest.raises(MissingResourceError, match=r"resume|no complete answer|the server answers 500"):
             download(server.url, tmp_path / "file", attempts=1, longest=0.4)
         assert not (tmp_path / "file").exists()
         endpoint = ChatEndpoint("m", server.url, timeout=0.3, longest=0.4, retries=0)

@@ -74,7 +74,7 @@ def test_ask_write_and_go_on(cli, place, tmp_path):
 
     whole = out.read_bytes()
     again = cli(*line)
-    assert again.code == 1 and "is there already" in again.err and out.read_bytes() == whole
+    assert again.code == 1 and "already exists" in again.err and out.read_bytes() == whole
     out.write_bytes(whole[: len(whole) - 700])  # killed in the last line
     done = cli(*line, "--resume")
     assert json.loads(done.out)["already_there"] == 2 and out.read_bytes() == whole
@@ -124,7 +124,7 @@ def test_stdin(cli, place, tmp_path):
         ("folder --out c.jsonl --provider index", 1, "or a corpus: "),
         ("empty.jsonl --out c.jsonl --provider index", 1, "holds no conversation"),
         ("d.jsonl --out c.jsonl --provider nowhere", 3, "--build-index atomic"),
-        ("d.jsonl --out c.jsonl --provider d.jsonl", 1, "is no cache"),
+        ("d.jsonl --out c.jsonl --provider d.jsonl", 1, "is not a cache"),
         ("d.jsonl --out no/c.jsonl --provider index", 1, "its folder does not exist"),
         ("d.jsonl --out c.jsonl --provider index --relations xReacts", 2, "Did you mean 'xReact'"),
         ("d.jsonl --out c.jsonl --provider index --head causes", 2, "--causes"),
@@ -135,7 +135,7 @@ def test_stdin(cli, place, tmp_path):
         ("--build-index nowhere.tsv --index i", 3, "no file nowhere.tsv"),
         ("--build-index d.jsonl --index i --encoder words", 1, "no tuple"),
         ("--build-index sample --index i --encoder nowhere", 3, "'words', which needs no weights"),
-        ("--build-index sample --index d.jsonl --encoder words", 1, "is no index"),
+        ("--build-index sample --index d.jsonl --encoder words", 1, "is not an index"),
     ],
 )
 def test_wrong_lines(cli, place, monkeypatch, line, code, match):

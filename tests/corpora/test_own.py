@@ -95,5 +95,5 @@ def test_causes_are_annotated_in_them(write, monkeypatch):
     monkeypatch.setenv("EMPATHEIA_DATA", str(write(LINES)))
     found = corpus_labels.load_splits(["train"], "own")["train"]
     assert found[0].id == "desk" and len(found) == 3
-    with pytest.raises(ConfigError, match=r"unknown .*'owm'.*own"):
+    with pytest.raises(ConfigError, match=r"no corpus is called 'owm'.*own"):
         corpus_labels.load_splits(["train"], "owm")

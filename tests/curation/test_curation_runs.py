@@ -573,11 +573,11 @@ def test_an_explained_file_that_was_not_chosen(cli, tmp_path):
     [
         (("run", "recipes/curation/sampel.yaml"), 2, "Did you mean"),
         (("run", SAMPLE, "--only", "label"), 2, "Did you mean 'labelled'"),
-        (("status", "recipes"), 1, "no folder of a curation"),
-        (("report", "recipes"), 1, "no folder of a curation"),
-        (("sample", "recipes"), 1, "no folder of a curation"),
-        (("resume", "recipes"), 1, "no folder of a curation"),
-        (("explain", "recipes", "x"), 1, "no folder of a curation"),
+        (("status", "recipes"), 1, "not a folder of a curation"),
+        (("report", "recipes"), 1, "not a folder of a curation"),
+        (("sample", "recipes"), 1, "not a folder of a curation"),
+        (("resume", "recipes"), 1, "not a folder of a curation"),
+        (("explain", "recipes", "x"), 1, "not a folder of a curation"),
         (("train-segmenter", "--data", "recipes", "--out", "x"), 3, "no NAME.srt with a NAME.truth.tsv"),
     ],
 )

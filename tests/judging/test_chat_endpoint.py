@@ -159,14 +159,14 @@ def test_a_key_that_comes_back_is_taken_out_of_the_answer():
     ("url", "message"),
     [
         (None, "give --base-url"),
-        ("localhost:8000", "no address"),
-        ("ftp://host/v1", "no address"),
+        ("localhost:8000", "not the address of an endpoint"),
+        ("ftp://host/v1", "not the address of an endpoint"),
         ("http://user:pass@host/v1", "without user"),
-        ("http://host/v1?key=1", "no address"),
+        ("http://host/v1?key=1", "not the address of an endpoint"),
         ("http://:pass@host/v1", "without user"),
-        ("http://[::1", "no address"),
-        ("http://host:port/v1", "no address"),
-        ("http://two words/v1", "no address"),
+        ("http://[::1", "not the address of an endpoint"),
+        ("http://host:port/v1", "not the address of an endpoint"),
+        ("http://two words/v1", "not the address of an endpoint"),
     ],
 )
 def test_bad_addresses(url, message, monkeypatch):

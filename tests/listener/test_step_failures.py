@@ -58,7 +58,7 @@ def served(listener, url, **limits):
 @pytest.mark.parametrize("how", ["unreadable", "refused", "late", "nobody"])
 def test_a_step_without_an_answer_is_left_out_and_says_why(listener, how):
     told = {
-        "unreadable": "no usable answer .* there is no JSON object",
+        "unreadable": "no usable answer .* it holds no JSON object",
         "refused": "refused with 401: .* Set the key",
         "late": "no answer within 0.2 s",
         "nobody": "no connection",

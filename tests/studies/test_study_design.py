@@ -114,7 +114,7 @@ def test_dialogues_and_their_faults(tmp_path):
     pairs = read_design(RECIPES / "dialogue_pairs.yaml", ["composition.items_per_hit=1"])
     found = make_study(pairs, [str(path)])
     assert found.manifest.hits[0].tasks[0].cards == (("A",), ("B",)) or found.manifest.hits[0].tasks[1].cards
-    for text, told in (('{"id": 1}', "no dialogue"), ("{", "not valid JSON"), ('{"turns": [1]}', "a turn is 1")):
+    for text, told in (('{"id": 1}', "not a dialogue"), ("{", "not valid JSON"), ('{"turns": [1]}', "a turn is 1")):
         path.write_text(text + "\n")
         with pytest.raises(DataError, match=told):
             make_study(pairs, [str(path)])

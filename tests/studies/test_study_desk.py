@@ -147,7 +147,7 @@ def test_words_that_were_changed_or_are_old(desk, clock):
     invitation = desk.invite(7, days=1)
     assert desk.session(desk.enter_invited(invitation)) == desk.session(desk.enter_invited(invitation))
     clock.now += 90_000
-    with pytest.raises(Refused, match="has run out"):
+    with pytest.raises(Refused, match="has expired"):
         desk.enter_invited(invitation)
     assert opened(desk.secret, token, clock.now, "session")["worker"] == desk.session(token)[0]
 

@@ -352,7 +352,7 @@ def test_models_that_are_missing_or_of_another_kind_are_told_at_once(places, tmp
         FocusTask(recipe(places, "data.listener=./no/{size}"), tmp_path)
     with pytest.raises(ConfigError, match="who also speaks"):
         FocusTask(recipe(places, f"data.listener={places.speaker}"), tmp_path)
-    with pytest.raises(CheckpointError, match="no model that can be focused"):
+    with pytest.raises(CheckpointError, match="not a model that can be focused"):
         open_speaker(places.estimator)
 
 

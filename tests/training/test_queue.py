@@ -130,7 +130,7 @@ def test_a_run_that_lacks_something_is_skipped_with_one_line_and_the_others_go_o
     assert "cache of inferences runs/knowledge/empathetic_dialogues.jsonl; get it: empatheia infer" in lines[0]
     assert lines[1].startswith("gao2021/moel cpu-seed1024: skipped (needs corpus empathetic_dialogues")
     assert lines[2].startswith("moel/trs smoke-seed") and "finished" in lines[2] and len(lines) == 3
-    assert "1 of 3 runs are done; the same command goes on." in done.err
+    assert "1 of 3 runs are done; repeat the command to continue." in done.err
     assert "2 runs wait for corpus empathetic_dialogues: cem/cem cpu-seed42, gao2021/moel cpu-seed1024" in done.err
     assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == ["moel"]  # nothing of the others was tried
     shown = cli("queue", "status", str(file))

@@ -273,7 +273,7 @@ def test_what_is_shouted_is_read_as_what_is_said(second):
 def test_words_stay_the_firsts_and_the_side_is_of_both(second, monkeypatch):
     felt = Affect(np.full(32, 1 / 32), np.array([0.7, 0.2, 0.1]), (Span(0, 0, 1, 0.5),), (Span(0, 0, 1, 0.5),), 0.4)
     both = JoinedAffect(First(), second)
-    monkeypatch.setattr("empatheia.understanding.affect.turns.AffectOfTurns.read", lambda *_: [felt] * 4)
+    monkeypatch.setattr("empatheia.understanding.affect.turns.AffectOfTurns.read", lambda *_, **__: [felt] * 4)
     second.model.config.share, second.model.config.joined_temperature = 1.0, 1.0
     found = both.read(TEXTS)
     said, _ = second.probabilities(TEXTS)

@@ -110,7 +110,7 @@ def test_killed_and_resumed(cache, tmp_path):
     with partial.open("ab") as stream:
         stream.write(b'{"row": 2, "id": "d')
     assert len(CachedInferences(partial)) == 3  # readable as it is
-    with pytest.raises(DataError, match=r"killed\.jsonl\.partial is there already.*--resume"):
+    with pytest.raises(DataError, match=r"killed\.jsonl\.partial already exists.*--resume"):
         fill(path)
     fill(path, resume=True)
     assert path.read_bytes() == cache.read_bytes() and not partial.exists()
@@ -130,7 +130,7 @@ def test_what_is_not_gone_on_with(cache, tmp_path):
             fill(cache, *arguments, **options)
         assert "\n" not in str(caught.value) and cache.read_bytes() == before
 
-    refused(DataError, r"is there already.*--resume")
+    refused(DataError, r"already exists.*--resume")
     refused(CheckpointError, "with n 5, now it is 3", n=3, resume=True)
     refused(CheckpointError, "with relations", relations=["xReact"], resume=True)
     refused(CheckpointError, "with heads", heads={"head": "causes"}, resume=True)
@@ -169,10 +169,10 @@ def test_files_that_are_no_cache(cache, tmp_path):
         assert "\n" not in str(caught.value)
 
     lines = cache.read_bytes().splitlines(keepends=True)
-    refused(b"", "is no cache")
-    refused(b'{"text": "hello"}\n', "is no cache")
-    refused(b"[1]\n", "is no cache")
-    refused(b"\x89PNG\r\n\x1a\n", "is no cache")
+    refused(b"", "is not a cache")
+    refused(b'{"text": "hello"}\n', "is not a cache")
+    refused(b"[1]\n", "is not a cache")
+    refused(b"\x89PNG\r\n\x1a\n", "is not a cache")
     refused(lines[0].replace(b'"format": 1', b'"format": 7'), "has format 7")
     refused(b"".join([*lines[:2], b"junk\n", *lines[2:]]), r"x\.jsonl:3: a damaged line")
     refused(b"".join([*lines[:2], b"{}\n"]), r"x\.jsonl:3: a damaged line")

@@ -206,7 +206,7 @@ def test_damaged_folders(compass, tmp_path):
         return change
 
     assert "has format 9; this release reads 1" in broken(set_meta(format=9))
-    assert "is no index" in broken(set_meta(kind="model"))
+    assert "is not an index" in broken(set_meta(kind="model"))
     assert "No such file" in broken(lambda copy: (copy / "counts.npy").unlink())
     assert "do not fit" in broken(lambda copy: (copy / "tails.txt").write_bytes(b"cut\n"))
     assert "do not fit" in broken(lambda copy: np.save(copy / "vectors.npy", np.zeros((3, 2), np.float32)))

@@ -188,7 +188,7 @@ def test_what_opens(tmp_path):
     assert isinstance(open_provider(tmp_path / "c.jsonl"), CachedInferences)
     for place, error, match in (
         (tmp_path / "nowhere.jsonl", MissingResourceError, "no file"),
-        (tmp_path / "table.tsv", CheckpointError, "is no cache"),
+        (tmp_path / "table.tsv", CheckpointError, "is not a cache"),
         ("no-such-provider", MissingResourceError, "--build-index atomic"),
         ("inferences", MissingResourceError, "--build-index atomic"),
     ):

@@ -198,7 +198,7 @@ def _neighbours(rows: Iterable[Row], key: str) -> Iterator[tuple[str, list[Row]]
 def _conversation(rows: list[Row], identity: str, role: str | None, speaker: str | None, seen: set[str]) -> Row:
     number, cells = rows[0].number, tuple(own for row in rows for own in row.cells)
     if identity in seen:
-        reason = f"conversation {identity!r} goes on after another one; sort the rows by conversation."
+        reason = f"conversation {identity!r} continues after another one; sort the rows by conversation."
         return Row(number, None, reason, identity, cells=cells)
     seen.add(identity)
     for row in rows:

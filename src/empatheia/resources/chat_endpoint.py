@@ -284,7 +284,7 @@ class ChatEndpoint:
             return str(error), None
         late = f"no answer within {self.timeout:g} s"
         if isinstance(error, TimeoutError):
-            return (str(error) if "no whole answer" in str(error) else late), None
+            return (str(error) if "no complete answer" in str(error) else late), None
         if isinstance(error, URLError):
             if tried >= UNREACHED_TRIES and isinstance(error.reason, _UNREACHED):
                 raise EndpointError(self._unreached(error.reason)) from None

@@ -86,7 +86,7 @@ class ChatStream:
             raise EndpointError(f"{endpoint.host} broke the connection ({type(error).__name__}).") from None
 
     def _slow(self, error: TimeoutError) -> SlowEndpointError:
-        whole = str(error) if "no whole answer" in str(error) else f"no answer within {self.endpoint.timeout:g} s"
+        whole = str(error) if "no complete answer" in str(error) else f"no answer within {self.endpoint.timeout:g} s"
         return SlowEndpointError(f"{self.endpoint.host}: {whole}.")
 
     def _streamed(self, response: HTTPResponse) -> Iterator[str]:
