@@ -11,6 +11,7 @@ from scipy.optimize import minimize
 from empatheia.config import load_recipe, recipes_root
 from empatheia.corpora import everyday
 from empatheia.errors import ConfigError
+from empatheia.resources import load_arrays
 from empatheia.training.runner import run
 from empatheia.training.tasks.rank import Pairs, RankTask, choose_weights
 
@@ -70,7 +71,7 @@ def test_terms_are_those_of_the_replies_and_a_stray_one_is_never_ones_own(tmp_pa
         reply, avoid, stray = task.given.replies[item.dialogue.id]
         assert (reply, avoid) == (item.reply, item.avoid)
         assert stray != reply and stray in [other.reply for other in items]
-    kept = np.load(tmp_path / "terms.test.npz")["terms"]
+    kept = load_arrays(tmp_path / "terms.test.safetensors")["terms"]
     assert kept.shape == (6, 3, 1)
     words = [len(item.avoid.split()) for item in items]
     assert all((value < 0) == (n < 3 or n > 40) for value, n in zip(kept[:, 1, 0], words, strict=True) if n != 3)

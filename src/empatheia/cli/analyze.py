@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import chain, islice
 from pathlib import Path
@@ -95,25 +95,43 @@ def analyze(
         about = {"models": model_for or (), "listener": model, "column": column, "speaker": speaker, "target": target}
         ask(texts, with_ or PAGE_PARTS, batch_size=batch_size, **about, **places)
         return
-    for name, value in (("--model-for", model_for), ("--speaker", speaker)):
-        if value:
-            raise ConfigError(f"{name} needs --with PARTS, e.g. --with emotion,words.")
+    _refuse({"--model-for": model_for, "--speaker": speaker})
     if texts != ["-"] and path is None and out is None:
-        if target is not None:
-            for text in texts:
-                up_to(text, target, first=1)  # a text is one turn
+        _check_target(texts, target)
         _show_texts(_loaded(model), texts, as_json, batch_size)
         return
-    rows, total = _rows(texts, path, column)
-    rows = rows if target is None else aimed(rows, target)
-    first = list(islice(rows, 1))  # a missing file or column is reported before a model is loaded
-    if not first:
-        raise DataError(f"{'stdin' if texts == ['-'] else texts[0]} holds no rows; nothing to analyse.")
+    first, rows, total = _first_of_rows(texts, path, column, target)
     if out is not None:
         from empatheia.cli.results import ResultFile
 
         ResultFile(out)  # says what is wrong with the place
     _run(_loaded(model), chain(first, rows), total, as_json, batch_size, out, resume, model, formulas)
+
+
+def _refuse(given: Mapping[str, object]) -> None:
+    """Raises ConfigError for an option that has no meaning without --with."""
+    for name, value in given.items():
+        if value:
+            raise ConfigError(f"{name} needs --with PARTS, e.g. --with emotion,words.")
+
+
+def _check_target(texts: Sequence[str], target: int | None) -> None:
+    """Raises DataError where a text, which is one turn, has no such turn."""
+    if target is not None:
+        for text in texts:
+            up_to(text, target, first=1)
+
+
+def _first_of_rows(
+    texts: list[str], path: Path | None, column: str | None, target: int | None
+) -> tuple[list[Row], Iterator[Row], int | None]:
+    """The first row, the others, and how many there are: what is missing is reported before a model is loaded."""
+    rows, total = _rows(texts, path, column)
+    rows = rows if target is None else aimed(rows, target)
+    first = list(islice(rows, 1))
+    if not first:
+        raise DataError(f"{'stdin' if texts == ['-'] else texts[0]} holds no rows; nothing to analyse.")
+    return first, rows, total
 
 
 def _check_places(path: Path | None, out: Path | None, html: Path | None, resume: bool) -> None:

@@ -106,19 +106,19 @@ class _Chooser:
         return ""
 
     def _first(self, forms: Sequence[Form], accept: Callable[[Form], bool] | None) -> Form | None:
-        seen = self.scene.seen
-        fitting = [
-            form
-            for form in forms
-            if form.fits(seen.label, seen.possible)
-            and self._in_tone(form)
-            and (self.scene.is_own or not form.is_own)
-            and (form.part not in ("side", "ask") or bool(form.topics) or _fits_time(form, self.scene))
-            and (form.part != "ask" or not content_of(form.text) & self.content)
-            and (accept is None or accept(form))
-        ]
+        fitting = [form for form in forms if self._is_fitting(form) and (accept is None or accept(form))]
         fitting.sort(key=lambda form: (not form.emotions and self.number(form.id) % 3 == 0, self.number(form.id)))
         return next((f for f in fitting if not f.is_in(self.scene.used) and f.id not in self.ids), None)
+
+    def _is_fitting(self, form: Form) -> bool:
+        """Whether a form fits what is felt, whose it is, its time, and what was asked already in this reply."""
+        if not form.fits(self.scene.seen.label, self.scene.seen.possible) or not self._in_tone(form):
+            return False
+        if form.is_own and not self.scene.is_own:
+            return False
+        if form.part == "ask" and content_of(form.text) & self.content:
+            return False
+        return form.part not in ("side", "ask") or bool(form.topics) or _fits_time(form, self.scene)
 
     def _in_tone(self, form: Form) -> bool:
         """An exclamation mark is for gladness that is likely and not a quiet one, praise for what is not also sad."""

@@ -174,13 +174,23 @@ def _to_say_back(
     kind = newest.kind
     said = () if kind in _TALK else _new(turns, len(turns) - 1, perceived, used)
     if is_ironic(turns[-1].text, newest.seen.unpleasant):
-        said = tuple(part for part in said if not _PRAISE.search(part.text))
+        said = _without_praise(said)
         kind = kind or ("" if said or newest.topics else "irony")
-    if not (kind or said or newest.in_danger) and _is_short_answer(turns, newest.seen.sureness != "none"):
+    has_nothing = not (kind or said or newest.in_danger)
+    if has_nothing and _is_short_answer(turns, newest.seen.sureness != "none"):
         return "short", _remembered(turns, perceived, used)
-    if not (kind or said or newest.topics or newest.in_danger) and newest.seen.sureness != "name":
-        kind = "brief" if len(turns) == 1 and _n_words(turns[-1].text) <= _BRIEF_TURN else ""
+    if has_nothing and not newest.topics and newest.seen.sureness != "name":
+        kind = "brief" if _is_brief(turns) else ""
     return kind, said
+
+
+def _without_praise(said: Sequence[Said]) -> tuple[Said, ...]:
+    return tuple(part for part in said if not _PRAISE.search(part.text))
+
+
+def _is_brief(turns: Sequence[Turn]) -> bool:
+    """Whether a few words are all that was ever said."""
+    return len(turns) == 1 and _n_words(turns[-1].text) <= _BRIEF_TURN
 
 
 def _topics(turns: Sequence[Turn], perceived: Perceived) -> tuple[Topic, ...]:
@@ -231,9 +241,7 @@ def _seen(turns: Sequence[Turn], perceived: Perceived, topics: tuple[Topic, ...]
     perceived = heeded(perceived, told) if told else perceived
     if topics and topics[0].is_light:
         return View("unclear", "none")
-    emotions = {name: max(0.0, float(perceived.emotions.get(name, 0.0))) for name in EMOTIONS}
-    sides = perceived.sides or sides_of({}, emotions)
-    seen = view(weighed(perceived, topics, sides)) if topics else view(perceived)
+    seen = _viewed(perceived, topics)
     if not told and _is_contradicted(seen, topics):
         return View("unclear", "none")
     if any(topic.is_mixed for topic in topics) and not (seen.moment in UNPLEASANT or seen.unpleasant >= _SURELY_HARD):
@@ -241,6 +249,14 @@ def _seen(turns: Sequence[Turn], perceived: Perceived, topics: tuple[Topic, ...]
     if not told and _is_doubtful(seen, turns, topics):
         return View("unclear", "none", unpleasant=seen.unpleasant)
     return seen
+
+
+def _viewed(perceived: Perceived, topics: tuple[Topic, ...]) -> View:
+    """What was perceived, with what the topics say of its side."""
+    if not topics:
+        return view(perceived)
+    emotions = {name: max(0.0, float(perceived.emotions.get(name, 0.0))) for name in EMOTIONS}
+    return view(weighed(perceived, topics, perceived.sides or sides_of({}, emotions)))
 
 
 def _is_doubtful(seen: View, turns: Sequence[Turn], topics: Sequence[Topic]) -> bool:
@@ -253,14 +269,21 @@ def _is_doubtful(seen: View, turns: Sequence[Turn], topics: Sequence[Topic]) -> 
     if seen.moment == "unclear_unpleasant":
         is_weak = len(turns) > 1 or seen.unpleasant < _HARDLY_DOUBTED
         return is_weak and not is_bad and not any(topic.side for topic in topics)
-    if any(topic.is_strong for topic in topics) or not (seen.moment in PLEASANT or seen.moment == "unclear_pleasant"):
+    is_glad = seen.moment in PLEASANT or seen.moment == "unclear_pleasant"
+    if not is_glad or any(topic.is_strong for topic in topics):
         return False
-    if len(turns) == 1 and any(topic.side == "pleasant" for topic in topics):
+    is_good = any(topic.side == "pleasant" for topic in topics)
+    if len(turns) == 1 and is_good:
         return False
+    return _is_hardly_glad(newest, len(turns), seen.moment == "unclear_pleasant" and is_bad, is_bad, is_good)
+
+
+def _is_hardly_glad(newest: str, n_turns: int, is_unclear: bool, is_bad: bool, is_good: bool) -> bool:
+    """Whether the words of a turn that seems glad deny it, or set something bad against it."""
     denies = bool(_DENIAL.search(newest))
-    if seen.moment == "unclear_pleasant" and is_bad and denies | ("!" not in newest):
-        return not any(topic.side == "pleasant" for topic in topics)
-    return (denies and len(turns) > 1) or ((denies or is_bad) and bool(_CONTRAST.search(newest)))
+    if is_unclear and (denies or "!" not in newest):
+        return not is_good
+    return (denies and n_turns > 1) or ((denies or is_bad) and bool(_CONTRAST.search(newest)))
 
 
 def _is_contradicted(seen: View, topics: Sequence[Topic]) -> bool:

@@ -223,6 +223,11 @@ def _question(text: str) -> str:
     body = last.rstrip("?!. ")
     if not last.rstrip(" !.").endswith("?"):
         return _unmarked_question(body)
+    return _asked_of_whom(body, is_alone=len(sentences) == 1)
+
+
+def _asked_of_whom(body: str, *, is_alone: bool) -> str:
+    """``question_self`` if a question is about the listener, ``question`` if it is put to them; else ""."""
     if _RHETORICAL.fullmatch(body) or _TAG.search(body):
         return ""
     if (
@@ -233,7 +238,7 @@ def _question(text: str) -> str:
         return "question_self"
     if _ASKED.search(body) and not re.search(r"\bhow\s+could\s+i\b|\bwhy\b", body, re.IGNORECASE):
         return "question"
-    if _YOU.search(body) or (len(sentences) == 1 and _ASKING.match(body)):
+    if _YOU.search(body) or (is_alone and _ASKING.match(body)):
         return "question_self" if _ABOUT_LISTENER.search(body) else "question"
     return ""
 

@@ -163,16 +163,21 @@ def _topics_of(text: str) -> tuple[Topic, ...]:
     found = []
     n_words = len(text.split())
     for rule in rules.topics:
-        match = next(
-            (m for m in rule.says.finditer(text) if not _is_unreal(text, m) and not _is_of_others(rule, text, m)), None
-        )
         if rule.is_light and n_words > _LIGHT_WORDS:
             continue
-        if match is not None and not (rule.never is not None and rule.never.search(text)):
+        if (match := _first_said(rule, text)) is not None:
             who = re.search(r"(?:kin|pet)(\d+)q", match[0])
             whom = people[int(who[1])] if who else ""
             found.append(Topic(rule.name, rule.side, rule.is_strong, whom, rule.is_light, rule.is_mixed, rule.is_sure))
     return tuple(found)
+
+
+def _first_said(rule: _Rule, text: str) -> re.Match[str] | None:
+    """Where a text first tells of a topic, as something real and the speaker's; None if it does not."""
+    if rule.never is not None and rule.never.search(text):
+        return None
+    real = (m for m in rule.says.finditer(text) if not _is_unreal(text, m) and not _is_of_others(rule, text, m))
+    return next(real, None)
 
 
 def _is_of_others(rule: _Rule, text: str, match: re.Match[str]) -> bool:

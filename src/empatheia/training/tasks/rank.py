@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from safetensors.numpy import save_file
 from torch import nn
 
 from empatheia.config import RankData, Recipe
@@ -35,6 +36,7 @@ from empatheia.listener.steps.settings import FocusSettings, WeightSettings, che
 from empatheia.listener.steps.terms import TERMS
 from empatheia.listener.steps.voices import LocalVoice, Voice
 from empatheia.metrics.classification import Accuracy
+from empatheia.resources import load_arrays
 from empatheia.training.evaluation import N_RESAMPLES
 from empatheia.training.tasks.reply_judges import Measurement
 
@@ -128,9 +130,9 @@ class RankTask(Measurement):
 
     def _terms(self, split: str, dialogues: Sequence[Any], replies: Sequence[Sequence[str]]) -> np.ndarray:
         """Shape: (conversations, replies, terms)."""
-        file = self.folder / f"terms.{split}.npz"
+        file = self.folder / f"terms.{split}.safetensors"
         if file.is_file():
-            kept = np.load(file)["terms"]
+            kept = load_arrays(file)["terms"]
             if kept.shape == (len(dialogues), len(replies[0]), len(self.data.terms)):
                 return kept
         self.given.replies = {dialogue.id: texts for dialogue, texts in zip(dialogues, replies, strict=True)}
@@ -144,7 +146,7 @@ class RankTask(Measurement):
                 rows.append([[float(own[name] or 0.0) for name in self.data.terms] for own in found])
         terms = np.array(rows, dtype=np.float64)
         self.folder.mkdir(parents=True, exist_ok=True)
-        np.savez(file, terms=terms)
+        save_file({"terms": terms}, file)
         return terms
 
     def evaluate(self, split: str, outputs: Path | None) -> dict[str, Any]:

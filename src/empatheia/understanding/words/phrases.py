@@ -100,15 +100,21 @@ def _without_whole_turns(
     kept = list(phrases)
     for turn in {phrase[0].turn for phrase in phrases}:
         marked = {word for phrase in kept for word in phrase}
-        own = [word for word in words if word.turn == turn]
-        content = [word for word in own if not _is_function(turns, word)]
-        parts = [part for part in clauses(turns, own) if any(not _is_function(turns, word) for word in part)]
-        if len(parts) < 2 or any(word not in marked for word in content):
+        weakest = _weakest_clause(turns, [word for word in words if word.turn == turn], marked)
+        if not weakest:
             continue
-        weakest = set(min(parts, key=lambda part: _mean([word for word in part if word in marked])))
         shorter = [_trimmed(turns, run) for phrase in kept for run in _runs_outside(phrase, weakest)]
         kept = [phrase for phrase in shorter if phrase]
     return kept
+
+
+def _weakest_clause(turns: Sequence[Turn], own: Sequence[Span], marked: set[Span]) -> set[Span]:
+    """Of a turn of several clauses whose content words are all marked: the clause with the lowest scores; else none."""
+    content = {word for word in own if not _is_function(turns, word)}
+    parts = [part for part in clauses(turns, own) if not content.isdisjoint(part)]
+    if len(parts) < 2 or not content <= marked:
+        return set()
+    return set(min(parts, key=lambda part: _mean([word for word in part if word in marked])))
 
 
 def _runs_outside(phrase: Sequence[Span], taken: set[Span]) -> list[list[Span]]:
@@ -134,14 +140,16 @@ def _best_phrases(turns: Sequence[Turn], words: Sequence[Span], threshold: float
     sums = [0.0]
     for word in words:
         sums.append(sums[-1] + (word.score or 0.0) - threshold)
-    joins = [
-        False,
-        *(_follows(turns, one, other) for one, other in pairwise(words)),
-        False,
-    ]  # word i with the one before
-    best = [[(0.0, 0)] * (len(words) + 1) for _ in range(PHRASES + 1)]  # value, words of the phrase that ends here
+    joins = [False, *(_follows(turns, *pair) for pair in pairwise(words)), False]  # word i with the one before
+    return _traced(words, _table(sums, joins, threshold), joins)
+
+
+def _table(sums: Sequence[float], joins: Sequence[bool], threshold: float) -> list[list[tuple[float, int]]]:
+    """For at most k phrases among the first i words: the largest sum, and the words of the phrase that ends there."""
+    n = len(sums) - 1
+    best = [[(0.0, 0)] * (n + 1) for _ in range(PHRASES + 1)]
     for k in range(1, PHRASES + 1):
-        for end in range(1, len(words) + 1):
+        for end in range(1, n + 1):
             best[k][end] = (best[k][end - 1][0], 0)
             for size in range(1, min(WORDS_IN_PHRASE, end) + 1):
                 start = end - size
@@ -151,6 +159,13 @@ def _best_phrases(turns: Sequence[Turn], words: Sequence[Span], threshold: float
                 value = best[k - 1][max(gap, 0)][0] + sums[end] - sums[start] - _NEW_PHRASE * threshold
                 if value > best[k][end][0] + 1e-9:
                     best[k][end] = (value, size)
+    return best
+
+
+def _traced(
+    words: Sequence[Span], best: Sequence[Sequence[tuple[float, int]]], joins: Sequence[bool]
+) -> list[list[Span]]:
+    """The phrases behind the best sum of all words."""
     found: list[list[Span]] = []
     k, end = PHRASES, len(words)
     while end > 0 and k > 0:
