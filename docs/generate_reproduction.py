@@ -152,7 +152,7 @@ def _value(line: Line) -> str:
 
 def _known(why: Why | None) -> tuple[str, str]:
     if why is None:
-        return "not looked into", ""
+        return "not looked into", "not tested"
     page, _, anchor = why.see.partition("#")
     link = f"#{anchor}" if page == "reproduction.md" else why.see
     text = f"{why.text[0].upper()}{why.text[1:].rstrip('.')}."

@@ -164,7 +164,8 @@ def test_every_system_is_listed_with_its_file_and_recipes(cli):
     assert rows["multi_trs"]["recipe"] == "imagine/multi_trs"
     model = rows["language_model"]
     assert set(model["recipes"]) == {
-        f"language_model/{n}" for n in ("causal_lora", "seq2seq_lora", "zero_shot", "conditioned")
+        *(f"language_model/{n}" for n in ("causal_lora", "seq2seq_lora", "zero_shot", "conditioned")),
+        "default/voice",
     }
     assert "that of" in model["licence"]
     text = cli("models", "list").out

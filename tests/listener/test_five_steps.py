@@ -108,11 +108,11 @@ def test_every_step_answers_and_every_term_is_visible(listener):
     assert why.worlds == (TALK.turns[-1].text, *OTHERS.texts) and why.distractors_from == "given"
     assert [record["relation"] for record in why.inferences] == list(RELATIONS[:8])
     assert why.intent == max(why.intents, key=why.intents.get) and set(why.intents) == set(LABELS_41)
-    assert why.missing.keys() == {"term side"}  # the tiny listener is no perception
-    assert all(weight != 0 for name, weight in why.weights.items() if name != "side")
+    assert why.missing.keys() == {"term side", "term information"}  # no perception; that weight is 0
+    assert all(weight != 0 for name, weight in why.weights.items() if name not in ("side", "information"))
     assert reply.text == why.candidates[0].text and len({c.text.lower() for c in why.candidates}) == len(why.candidates)
     for candidate in why.candidates:
-        assert [n for n, v in candidate.terms.items() if v is None] == ["side"] or not candidate.text
+        assert [n for n, v in candidate.terms.items() if v is None] == ["side", "information"] or not candidate.text
         total = sum(why.weights[name] * (value or 0.0) for name, value in candidate.terms.items())
         assert candidate.score == pytest.approx(total, abs=1e-4)
     scores = [candidate.score for candidate in why.candidates if candidate.text]
@@ -449,8 +449,8 @@ def test_as_many_words_as_are_asked_for(tiny_copy):
     assert [len(reply.explanation.targets) for reply in found] == [
         1,
         2,
-        3,
-    ]  # of a cause of five words at most: lost, grandmother, last
+        4,
+    ]  # of causes of five words at most: lost, grandmother, last, week
     assert all(reply.understanding.causes == marks_all.analyze(TEXT).causes for reply in found)
 
 

@@ -91,7 +91,7 @@ def test_tables_by_task():
     assert found["responders"].rows[0].values["dist_corpus_1"].value == pytest.approx(1.91)
     assert found["other"].rows[0].run == "strange/thing/cpu-seed1"
     tuned = found["turns"].rows[1]
-    assert tuned.labels == {"fold": "1", "threshold": "0.7 (tuned on valid)"}
+    assert tuned.labels == {"fold": "1", "threshold or rule": "0.7 (tuned on valid)"}
     value = tuned.values["entailment_f1_positive"]
     assert (value.value, value.interval) == (pytest.approx(65), pytest.approx((60, 70)))
     assert found["turns"].rows[0].values["entailment_f1_positive"].n == 7

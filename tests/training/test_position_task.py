@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from empatheia.config import load_recipe
@@ -65,6 +67,8 @@ def test_another_system_is_refused(tmp_path):
 @pytest.mark.real_data
 def test_the_best_rule_on_reccon_test():
     """Counted once by hand over the released pairs: 64.1 positive, 75.0 macro."""
+    if not os.environ.get("EMPATHEIA_DATA", "").strip():
+        pytest.skip("EMPATHEIA_DATA is not set: the real corpora are not here")
     items = items_of_fold(load_reccon("test"), 1)
     scores = scores_at(rule_cells(items, RULES[BEST_RULE]))
     assert (round(scores.positive_f1, 1), round(scores.macro_f1, 1)) == (64.1, 75.0)

@@ -25,7 +25,11 @@ from empatheia.training.tasks.span_scores import tuned_value
 from empatheia.understanding.causes.entailment import CauseEntailment, annotate
 from empatheia.understanding.causes.spans import CauseSpans, extract
 
-RECIPES = sorted((Path(__file__).resolve().parents[2] / "recipes" / "reccon").glob("*.yaml"))
+RECIPES = [
+    path
+    for path in sorted((Path(__file__).resolve().parents[2] / "recipes" / "reccon").glob("*.yaml"))
+    if path.stem != "position"  # rules, and no model
+]
 TASKS = {
     "entail": ("cause_entailment", {"entailment": 1.0}),
     "extract": ("cause_spans", {"span": 1.0}),
