@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 
 from empatheia.errors import CheckpointError
 from empatheia.reading import read_record
-from empatheia.training.release import check_target, metric_rows
+from empatheia.training.release import check_target, finished_record, halved, number_lines
 from empatheia.training.saving import save_folder
 
 _OF_THE_RECORD = ("recipe", "size", "seed", "note", "parameters", "training_seconds", "environment", "data", "metrics")
@@ -36,15 +36,11 @@ def package_language_model(
     Raises:
         CheckpointError: The run is not finished, nothing was learnt, or something else is in the place.
     """
-    record_path, checkpoint = run / "metrics.json", run / "checkpoint"
-    if not record_path.is_file():
-        raise CheckpointError(
-            f"{run} has no metrics.json: the run is not finished; continue it with `empatheia train`."
-        )
+    record, checkpoint = finished_record(run), run / "checkpoint"
     if not (checkpoint / "model.safetensors").is_file():
         raise CheckpointError(f"{run} learnt nothing, so there is nothing to package; name its base in place of it.")
     check_target(run, target)
-    record, meta = read_record(record_path), read_record(checkpoint / "empatheia.json") | {"name": name}
+    meta = read_record(checkpoint / "empatheia.json") | {"name": name}
     base = read_record(checkpoint / "config.json").get("base")
     card = {"name": name, "description": description, **{field: record.get(field) for field in _OF_THE_RECORD}}
     card |= {"licence": meta["licence"], "base": base, "shown": list(meta.get("shown", ()))}
@@ -54,9 +50,8 @@ def package_language_model(
             if path.is_file() and (base is None or path.name in _OF_THE_BASE):
                 (folder / path.name).write_bytes(path.read_bytes())
         if half:
-            weights = load_file(folder / "model.safetensors")
-            halved = {key: own.half() if own.is_floating_point() else own for key, own in weights.items()}
-            save_file(halved, folder / "model.safetensors", metadata={"format": "pt"})
+            weights = halved(load_file(folder / "model.safetensors"))
+            save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
         (folder / "empatheia.json").write_text(json.dumps(meta, indent=2), encoding="utf-8")
         (folder / "card.json").write_text(json.dumps(card, indent=1, ensure_ascii=False), encoding="utf-8")
         (folder / "README.md").write_text(language_model_card(card), encoding="utf-8")
@@ -81,16 +76,12 @@ def language_model_card(card: Mapping[str, Any]) -> str:
         f"- **Base:** {base}.",
         f"- **Shown beside the conversation:** {shown}, found in it by our analysis; never a corpus's label.",
         f"- **Trained:** {card['training_seconds'] / 60:.0f} minutes on {environment['device']}.",
-        "",
-        "## Numbers",
-        "",
+    ]
+    lines += number_lines(
         "EmpatheticDialogues test, listener turns, with what is shown; intervals are 95 % bootstrap over items. One"
         " seed. What the base learnt from is unknown and may hold these replies.",
-        "",
-        "| metric | value | 95 % interval | n |",
-        "|---|---|---|---|",
-    ]
-    lines += [f"| {label} | {value} | {interval} | {n} |" for label, value, interval, n in metric_rows(card["metrics"])]
+        card["metrics"],
+    )
     lines += [
         "",
         "## Failure modes",

@@ -154,21 +154,15 @@ def package(run: Path, target: Path, name: str, *, half: bool = True, descriptio
     Raises:
         CheckpointError: The run is not finished, or something else than a packaged model is in the place.
     """
-    record_path = run / "metrics.json"
-    if not record_path.is_file():
-        raise CheckpointError(
-            f"{run} has no metrics.json: the run is not finished; continue it with `empatheia train`."
-        )
+    record = finished_record(run)
     check_target(run, target)
-    record = read_record(record_path)
     cards: list[ModelCard] = []
 
     def fill(folder: Path) -> None:
         for path in (run / "checkpoint").iterdir():
             (folder / path.name).write_bytes(path.read_bytes())
         if half:
-            weights = load_file(folder / "model.safetensors")
-            weights = {k: v.half() if v.is_floating_point() else v for k, v in weights.items()}
+            weights = halved(load_file(folder / "model.safetensors"))
             save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
         (folder / "model.safetensors").chmod(0o644)
         meta_path = folder / "empatheia.json"
@@ -270,6 +264,32 @@ def metric_rows(metrics: Mapping[str, object]) -> list[tuple[str, str, str, int]
     return rows
 
 
+def number_lines(note: str, metrics: Mapping[str, object]) -> list[str]:
+    """The section of a card that tells what was measured: what on, then a row for each score."""
+    table = ["| metric | value | 95 % interval | n |", "|---|---|---|---|"]
+    rows = [f"| {label} | {value} | {interval} | {n} |" for label, value, interval, n in metric_rows(metrics)]
+    return ["", "## Numbers", "", note, "", *table, *rows]
+
+
+def finished_record(run: Path) -> dict[str, Any]:
+    """What a finished run says of itself.
+
+    Raises:
+        CheckpointError: The run is not finished.
+    """
+    path = run / "metrics.json"
+    if not path.is_file():
+        raise CheckpointError(
+            f"{run} has no metrics.json: the run is not finished; continue it with `empatheia train`."
+        )
+    return read_record(path)
+
+
+def halved(weights: Mapping[str, Any]) -> dict[str, Any]:
+    """Floating-point tensors as float16, the others as they are."""
+    return {key: own.half() if own.is_floating_point() else own for key, own in weights.items()}
+
+
 def card_text(card: ModelCard) -> str:
     """The model card in Markdown, from the record alone."""
     environment = card["environment"]
@@ -313,17 +333,11 @@ def card_text(card: ModelCard) -> str:
         )
     if card["uses"]["encoder"]:
         lines.append(f"- Pretrained encoder inside: {card['uses']['encoder']!r}; its own licence applies too.")
-    lines += [
-        "",
-        "## Numbers",
-        "",
+    lines += number_lines(
         "EmpatheticDialogues test, every listener turn, greedy decoding, no gold label given to the model;"
         " intervals are 95 % bootstrap over items. One seed.",
-        "",
-        "| metric | value | 95 % interval | n |",
-        "|---|---|---|---|",
-    ]
-    lines += [f"| {label} | {value} | {interval} | {n} |" for label, value, interval, n in metric_rows(card["metrics"])]
+        card["metrics"],
+    )
     lines += [
         "",
         "Words are counted by the family's rules: lower-case, contractions expanded, NLTK tokens, plus one end mark a"
