@@ -360,3 +360,23 @@ def test_praise_for_a_doing_is_for_who_did_it(own):
 )
 def test_what_has_not_happened_is_not_asked_about_as_past(text, asked):
     assert scene_of(tuple(of(text)), perceived(), 0).has_happened is asked
+
+
+@pytest.mark.parametrize(
+    ("text", "cause", "echo"),
+    [
+        ("three days. not one message", "not one message", "Three days. Not one message."),
+        ("the other nurses go for lunch and never ask me. 8 months now", "never ask me", "and never ask you."),
+    ],
+)
+def test_a_short_turn_without_a_clause_is_echoed_where_the_feeling_is_unclear(text: str, cause: str, echo: str) -> None:
+    span = Span(0, text.index(cause), text.index(cause) + len(cause))
+    answer = reflect([Turn("speaker", text)], Perceived(causes=(span,)))[0]
+    assert answer.sureness == "none"
+    assert echo in answer.text
+    assert answer.said_back in answer.text
+
+
+@pytest.mark.parametrize("text", ["not one of you is real", "how tasteful of them", "not that it matters to her"])
+def test_what_asks_or_addresses_is_not_echoed(text: str) -> None:
+    assert text.lower() not in reflect([Turn("speaker", text)], Perceived())[0].text.lower()

@@ -11,14 +11,16 @@ from empatheia.responders.reflection import patterns
 from empatheia.responders.reflection.legible import is_foreign
 from empatheia.responders.reflection.lexicon import lexicon
 from empatheia.responders.reflection.pieces import LONGEST_READ, Piece, pieces_of
-from empatheia.responders.reflection.refusals import is_refused
+from empatheia.responders.reflection.refusals import is_refused, is_spoken_to_listener
 from empatheia.responders.reflection.subjects import Kind, with_subject
 from empatheia.responders.reflection.turning import clean, lower_words, turn_person
 
 LONGEST, SHORTEST, LONGEST_FRAGMENT = 16, 2, 8
 _FEW = 12  # words of a turn so short that a fragment is all there is
+_MOST_ECHOED = 3  # sentences
 _NEAR = 800  # characters before a clause that are looked through for a person
 _EARLIER = 8  # turns
+_OF_I = re.compile(r"\b(?:i|we)\b", re.IGNORECASE)
 _NAME = re.compile(r"[a-z,] [A-Z][a-z]{2,}")
 
 
@@ -66,6 +68,51 @@ def sayable(turns: Sequence[Turn], index: int, causes: Sequence[Span] = (), word
         return []
     found.sort(key=lambda said: -said.score)
     return found
+
+
+def echo_of(turns: Sequence[Turn], index: int, causes: Sequence[Span] = (), fewest: int = 3) -> str:
+    """What a turn said, sentence by sentence: "Him again. At your door." for "him again. at my door"; or "".
+
+    For turns of which no clause can be said back: an echo needs no grammar but the right person. Of a turn that is not
+    quite so short only the sentence that holds the first cause phrase is echoed.
+
+    Args:
+        turns: The conversation.
+        index: The turn to echo.
+        causes: Cause phrases with offsets into ``turns``, best first.
+        fewest: Words that it must have.
+    """
+    text = turns[index].text
+    if is_foreign(text) or lexicon().self_harm.search(text) or patterns.QUOTED.search(text):
+        return ""
+    said = [_echoed(piece) for piece in _to_echo(text, index, causes)]
+    if not all(said) or not fewest <= sum(len(part.split()) for part in said) <= _FEW:
+        return ""
+    return ". ".join(part[0].upper() + part[1:] for part in said)
+
+
+def _to_echo(text: str, index: int, causes: Sequence[Span]) -> list[Piece]:
+    """The sentences of a short turn; of a longer one that with the first cause; none of a long one."""
+    n_words = len(lower_words(text))
+    if n_words > LONGEST:
+        return []
+    pieces = [piece for piece in pieces_of(text, index == 0) if piece.whole]
+    if n_words <= _FEW and len(pieces) <= _MOST_ECHOED:
+        return pieces
+    first = [span for span in causes if span.turn == index][:1]
+    return [piece for piece in pieces if _covers_cause(piece, first)][:1]
+
+
+def _echoed(piece: Piece) -> str:
+    """One sentence turned to "you"; "" where it asks, speaks to the listener or must not come from another's mouth.
+
+    A sentence with "I" was read as a clause; if that was refused it is not echoed either ("You should be happy").
+    """
+    text = _stripped(piece.text)
+    if not text or "?" in piece.mark or _OF_I.search(text) or is_spoken_to_listener(text):
+        return ""
+    turned = turn_person(text)
+    return "" if turned is None or patterns.THING.fullmatch(turned) else _first_letter(turned)
 
 
 def _found(turns: Sequence[Turn], index: int, causes: Sequence[Span], words: Sequence[Span]) -> Iterator[Said]:

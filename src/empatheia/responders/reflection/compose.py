@@ -17,7 +17,8 @@ from empatheia.responders.reflection.talk import asks_advice
 from empatheia.responders.reflection.topics import GENERAL
 
 LONGEST_REPLY = 40
-_LONG_CLAUSE, _LONG_INSIDE, _SHORT_CLAUSE, _LONG_TURN = 12, 10, 8, 25
+_LONG_CLAUSE, _LONG_UNCLEAR, _LONG_INSIDE, _SHORT_CLAUSE, _LONG_TURN = 12, 14, 10, 8, 25
+_PART = 0.3  # of the score of the best clause that a shorter one must have
 _WHOLE = ("question", "question_self", "greeting", "smalltalk", "closing", "short", "brief", "notext", "irony")
 _DOES = re.compile(r"you(?:'d|'ll|'ve been)? (?!lost|have|got|can't|couldn't|didn't|missed)")
 _SORRY = re.compile(r"\b(?:sorry|sad that|awful that|Oh no)\b")
@@ -187,7 +188,9 @@ def _before_the_answer(scene: Scene, chooser: _Chooser, best: Said | None) -> tu
 
 
 def _to_a_short_turn(scene: Scene, chooser: _Chooser, best: Said | None) -> tuple[list[str], str]:
-    """To "yeah" or "idk": what was told before is taken up, or room is made."""
+    """To "yeah" or "idk": what was told before is taken up, or room is made; "all passed!!!" is an answer to echo."""
+    if scene.echo:
+        return _echoed(scene, chooser)
     if best is not None and chooser.number("take up") % 2:
         tail = _tail(scene, chooser)
         say = chooser.form("say", ("short",))
@@ -197,6 +200,15 @@ def _to_a_short_turn(scene: Scene, chooser: _Chooser, best: Said | None) -> tupl
         return _without_clause(replace(scene, said=()), chooser)
     form = chooser.form("whole", ("short",), lambda form: scene.may_ask or "?" not in form.text)
     return ([chooser.take(form).text], "") if form is not None else (_tail(scene, chooser), "")
+
+
+def _echoed(scene: Scene, chooser: _Chooser) -> tuple[list[str], str]:
+    """A short turn in the speaker's own words, then what it must be like or a question."""
+    lively = "!" in scene.turns[-1].text and scene.seen.pleasant >= scene.seen.unpleasant
+    sentences = [scene.echo + ("!" if lively else ".")]
+    second = _side(scene, chooser, _follows)
+    sentences += [second] if second else []
+    return [*sentences, *_rest(scene, chooser, sentences, 60 if second else 100)], scene.echo
 
 
 def _reflection(scene: Scene, chooser: _Chooser) -> tuple[list[str], str]:
@@ -227,7 +239,7 @@ def _worth_saying(best: Said, scene: Scene, chooser: _Chooser) -> bool:
     if best.kind == "fragment" and len(scene.turns) > 1:  # "some printer ink": an answer, no telling
         return False
     if length <= _LONG_TURN:
-        return len(best.text.split()) <= _LONG_CLAUSE
+        return len(best.text.split()) <= _longest(scene)
     unclear = scene.seen.sureness == "none"
     if not best.sure or best.kind != "clause" or len(best.text.split()) > (_LONG_CLAUSE if unclear else _LONG_INSIDE):
         return False
@@ -258,13 +270,26 @@ def _best(scene: Scene, chooser: _Chooser) -> Said | None:
     """The clause to say back; other candidates of a reply may take another that is nearly as good."""
     if not scene.said:
         return None
-    top = scene.said[0]
-    good = [
-        said
-        for said in scene.said
-        if said.score >= top.score - 0.4 * max(0.5, abs(top.score)) and said.kind == top.kind
-    ]
+    told = _short_enough(scene)
+    top = told[0]
+    good = [said for said in told if said.score >= top.score - 0.4 * max(0.5, abs(top.score)) and said.kind == top.kind]
     return good[chooser.salt // 2 % len(good)] if chooser.salt else top
+
+
+def _short_enough(scene: Scene) -> Sequence[Said]:
+    """What can be said back, without the longer clauses where a shorter one is of the same matter.
+
+    In a later turn without fragments, which are answers there and tell nothing.
+    """
+    clauses = [said for said in scene.said if said.kind == "clause"] if len(scene.turns) > 1 else scene.said
+    told = clauses or scene.said
+    short = [said for said in told if len(said.text.split()) <= _longest(scene) and said.score >= _PART * told[0].score]
+    return short or told
+
+
+def _longest(scene: Scene) -> int:
+    """Words of a clause that is said back by itself; more where only its words show that one has listened."""
+    return _LONG_UNCLEAR if scene.seen.sureness == "none" else _LONG_CLAUSE
 
 
 def _bare(best: Said, scene: Scene) -> str:
@@ -402,6 +427,8 @@ def _without_clause(scene: Scene, chooser: _Chooser) -> tuple[list[str], str]:
     if scene.only_stay:
         form = chooser.form("whole", ("opening",), lambda form: scene.may_ask or "?" not in form.text)
         return ([chooser.take(form).text] if form is not None else _tail(scene, chooser)), ""
+    if scene.echo:
+        return _echoed(scene, chooser)
     first = _first_word(scene, chooser)
     sentences = [first] if first else []
     if scene.seen.sureness == "name" and "?" not in first and not chooser.names_feeling():

@@ -11,6 +11,7 @@ from empatheia.responders.reflection.legible import is_foreign, is_garbled
 from empatheia.responders.reflection.lexicon import lexicon
 from empatheia.responders.reflection.pieces import Piece
 from empatheia.responders.reflection.turning import clean, lower_words
+from empatheia.text.noise import straight
 
 _STRANGE = re.compile(r"[{}<>\[\]\\|=_^]|\.\.|https?|www\.|[\"@#]")
 _AT_A_LOSS = re.compile(
@@ -53,6 +54,13 @@ def is_refused(text: str, piece: Piece, before: str) -> bool:
     )
 
 
+def is_spoken_to_listener(text: str) -> bool:
+    """Whether a sentence addresses the listener, judges somebody or asks, so that not even an echo of it is fitting."""
+    words = re.findall(r"[a-z']+", text.lower())
+    never = (patterns.ADDRESSED, patterns.NOT_ASSERTED, patterns.VERDICT, patterns.DIALECT, patterns.ASKS, _STRANGE)
+    return any(pattern.search(text) for pattern in never) or is_garbled(words) or _is_coarse(words)
+
+
 def _is_coarse(words: Sequence[str]) -> bool:
     lists = lexicon().lists
     return any(word in lists["swearing"] or word in lists["sexual"] for word in words)
@@ -63,6 +71,11 @@ def _tells_nothing(text: str, words: Sequence[str]) -> bool:
     if patterns.SUBORDINATE.match(text) and "," not in text:
         return True
     return not _AT_A_LOSS.fullmatch(text) and all(word in _empty() for word in words)
+
+
+def tells_something(text: str) -> bool:
+    """Whether a word of a text is not an empty one, as all of "yeah, not really" are."""
+    return any(word not in _empty() for word in re.findall(r"[a-z']+", straight(text).lower()))
 
 
 @lru_cache(maxsize=1)

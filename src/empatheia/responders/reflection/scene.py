@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from empatheia.dialogue import Turn
-from empatheia.responders.reflection.clauses import Said, sayable
+from empatheia.responders.reflection.clauses import Said, echo_of, sayable
 from empatheia.responders.reflection.families import PLEASANT, UNPLEASANT, View, sides_of, view
 from empatheia.responders.reflection.feelings import heeded, told_feeling
 from empatheia.responders.reflection.forms import flat
 from empatheia.responders.reflection.lexicon import lexicon
 from empatheia.responders.reflection.perceived import Perceived
+from empatheia.responders.reflection.refusals import tells_something
 from empatheia.responders.reflection.talk import is_ironic, is_mocking, talk_moment, wants_no_question
 from empatheia.responders.reflection.topics import Topic, topics_of, weighed
 from empatheia.responders.reflection.turning import clean, is_word, words_of
@@ -20,6 +21,9 @@ from empatheia.taxonomy import EMOTIONS
 
 _SHORT_TURN, _BRIEF_TURN, _REMEMBERED = 4, 2, 12
 _SURELY_HARD, _LIKELY, _HARDLY_DOUBTED = 0.76, 0.6, 0.9
+# Chosen on the valid part of the everyday corpus: gladness is shown at 39 of 114 glad texts, at 31 without; as rarely
+# at others.
+_SURELY_GLAD = 0.8
 BAD = re.compile(
     r"n't\b|\b(?:not|no|never|nobody|nothing|cannot|without|died?|dead|dying|deaths?|los[et]|losing"
     r"|left|leav(?:e|es|ing)"
@@ -89,6 +93,7 @@ class Scene:
         seen: How the feeling of the newest turn is seen.
         moment: What is answered: a moment of ``seen``, or a kind of talk.
         said: What can be said back, best first.
+        echo: All that a short turn said, where no clause of it can be said back; or "".
         topics: What is told of and fits how it is seen; of earlier turns only if the newest tells of nothing.
         is_news: Whether ``topics`` are of the newest turn.
         used: What the listener said, for :meth:`Form.is_in`.
@@ -106,6 +111,7 @@ class Scene:
     seen: View
     moment: str
     said: tuple[Said, ...]
+    echo: str
     topics: tuple[Topic, ...]
     is_news: bool
     used: str
@@ -133,6 +139,7 @@ def scene_of(turns: tuple[Turn, ...], perceived: Perceived, seed: int) -> Scene:
         seen=seen,
         moment="unclear" if kind in ("foreign", "opening") else kind or seen.moment,
         said=said,
+        echo=_echo(turns, seen, kind, bool(said or news), perceived, used),
         topics=news or earlier,
         is_news=bool(news),
         used=used,
@@ -182,6 +189,16 @@ def _to_say_back(
     if has_nothing and not newest.topics and newest.seen.sureness != "name":
         kind = "brief" if _is_brief(turns) else ""
     return kind, said
+
+
+def _echo(turns: Sequence[Turn], seen: View, kind: str, is_told: bool, perceived: Perceived, used: str) -> str:
+    """The newest turn as an echo: one that no clause or topic is found in, or a short one that is lively or clear."""
+    text, unclear = turns[-1].text, seen.sureness == "none"
+    is_lively = kind == "short" and ("!" in text or not unclear) and tells_something(text)
+    if not is_lively and (is_told or kind or not unclear):
+        return ""
+    found = echo_of(turns, len(turns) - 1, perceived.causes, fewest=2 if is_lively else 3)
+    return found if found.lower() not in used else ""
 
 
 def _without_praise(said: Sequence[Said]) -> tuple[Said, ...]:
@@ -272,10 +289,16 @@ def _is_doubtful(seen: View, turns: Sequence[Turn], topics: Sequence[Topic]) -> 
     is_glad = seen.moment in PLEASANT or seen.moment == "unclear_pleasant"
     if not is_glad or any(topic.is_strong for topic in topics):
         return False
-    is_good = any(topic.side == "pleasant" for topic in topics)
-    if len(turns) == 1 and is_good:
+    return _is_doubtful_gladness(seen, newest, len(turns), is_bad, any(topic.side == "pleasant" for topic in topics))
+
+
+def _is_doubtful_gladness(seen: View, newest: str, n_turns: int, is_bad: bool, is_good: bool) -> bool:
+    """Whether the words of a turn that seems glad speak against it; little does where it is named and sure."""
+    if seen.moment in PLEASANT and seen.pleasant >= _SURELY_GLAD:
+        return bool(_DENIAL.search(newest) and _CONTRAST.search(newest))
+    if n_turns == 1 and is_good:
         return False
-    return _is_hardly_glad(newest, len(turns), seen.moment == "unclear_pleasant" and is_bad, is_bad, is_good)
+    return _is_hardly_glad(newest, n_turns, seen.moment == "unclear_pleasant" and is_bad, is_bad, is_good)
 
 
 def _is_hardly_glad(newest: str, n_turns: int, is_unclear: bool, is_bad: bool, is_good: bool) -> bool:
