@@ -34,7 +34,7 @@ from transformers import (
 
 from empatheia.errors import CheckpointError, ConfigError, MissingDependencyError
 from empatheia.registry import nearest
-from empatheia.resources import build_pretrained, load_pretrained, load_weights, resolve_weights
+from empatheia.resources import build_pretrained, load_pretrained, load_weights, quiet_loading, resolve_weights
 from empatheia.responders.seq2seq import IGNORED, ResponderOutput
 from empatheia.text.batching import TokenBatchSampler
 from empatheia.text.prompt_pieces import FORMS, Form, PromptItem, PromptReader
@@ -429,7 +429,8 @@ def load_base(name: str, form: str, dtype: str = "float32", device: str | None =
     folder, options = _source(name)
     kind: Any = AutoModelForSeq2SeqLM if form == "seq2seq" else AutoModelForCausalLM
     problem = f"{name} cannot be loaded as a {form} language model"
-    network = load_pretrained(kind, folder, problem, dtype=getattr(torch, dtype), **options)
+    with quiet_loading(expands="gguf_file" in options):
+        network = load_pretrained(kind, folder, problem, dtype=getattr(torch, dtype), **options)
     return network if device is None else network.to(device)
 
 
