@@ -21,7 +21,7 @@ TURNED = {
     "I just found out I'm going to be an aunt!": "you just found out you're going to be an aunt",
     "My cat is very sick.": "your cat is very sick",
     "I was late and my boss shouted at me.": "you were late and your boss shouted at you",
-    "I am so tired of my job.": "you are so tired of your job",
+    "I am so tired of my job.": "you're so tired of your job",
     "I wasn't invited to my own sister's wedding.": "you weren't invited to your own sister's wedding",
     "We lost our house in the fire.": "you lost your house in the fire",
     "I wish I was there with my mother.": "you wish you were there with your mother",
@@ -60,7 +60,7 @@ TURNED = {
     "Nobody came to my party.": "nobody came to your party",
     "I have no friends in this town.": "you have no friends in this town",
     "I don't know what to do": "you don't know what to do",
-    "I am not sad about the divorce.": "you are not sad about the divorce",
+    "I am not sad about the divorce.": "you're not sad about the divorce",
     # apostrophes, short ways of writing, chat filler
     "i cant sleep": "you can't sleep",
     "im so tired of my boss lol": "you're so tired of your boss",
@@ -92,7 +92,7 @@ TURNED = {
     "Uncle Sam came to my show.": "Uncle Sam came to your show",
     # names and acronyms
     "Sarah left me.": "Sarah left you",
-    "Dr. Smith told me it is cancer.": "Dr. Smith told you it is cancer",
+    "Dr. Smith told me it is cancer.": "Dr. Smith told you it's cancer",
     "The NHS lost my letter.": "the NHS lost your letter",
     "I start in monday's class with Tom.": "you start in monday's class with Tom",
     # fragments

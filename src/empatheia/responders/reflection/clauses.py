@@ -13,7 +13,7 @@ from empatheia.responders.reflection.lexicon import lexicon
 from empatheia.responders.reflection.pieces import LONGEST_READ, Piece, pieces_of
 from empatheia.responders.reflection.refusals import is_refused, is_spoken_to_listener
 from empatheia.responders.reflection.subjects import Kind, with_subject
-from empatheia.responders.reflection.turning import clean, lower_words, turn_person
+from empatheia.responders.reflection.turning import clean, lower_words, spoken, turn_person
 
 LONGEST, SHORTEST, LONGEST_FRAGMENT = 16, 2, 8
 _FEW = 12  # words of a turn so short that a fragment is all there is
@@ -112,7 +112,7 @@ def _echoed(piece: Piece) -> str:
     if not text or "?" in piece.mark or _OF_I.search(text) or is_spoken_to_listener(text):
         return ""
     turned = turn_person(text)
-    return "" if turned is None or patterns.THING.fullmatch(turned) else _first_letter(turned)
+    return "" if turned is None or patterns.THING.fullmatch(turned) else _first_letter(spoken(turned))
 
 
 def _found(turns: Sequence[Turn], index: int, causes: Sequence[Span], words: Sequence[Span]) -> Iterator[Said]:
@@ -161,7 +161,7 @@ def _said(piece: Piece, before: str, turn: int) -> Said | None:
     feeling = _names_feeling(turned)
     if feeling and not piece.whole and len(words) < 6:
         return None
-    return Said(_first_letter(turned), kind, 0.0, feeling, "!" in piece.mark, turn)
+    return Said(_first_letter(spoken(turned)), kind, 0.0, feeling, "!" in piece.mark, turn)
 
 
 def _stripped(text: str) -> str:

@@ -165,6 +165,35 @@ def _previous_word(tokens: list[str], i: int) -> str:
     return _next_word(tokens, i, -1)
 
 
+_NOT_SHORT_AFTER = r"(?<!where )(?<!what )(?<!who )(?<!how )(?<!than )(?<!as )"
+_SPOKEN: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(_NOT_SHORT_AFTER + rf"\b{long}(?= [a-z])", re.IGNORECASE), short)
+    for long, short in (
+        (r"(?:can not|cannot)", "can't"),
+        (r"will not", "won't"),
+        (r"(you|they) are", r"\1're"),
+        (r"(he|she|it|that|there) is", r"\1's"),
+        (
+            r"(you|they) have(?= (?:been|had|got|gotten|never|always|just|already|lost|done|gone|seen|made|taken)\b)",
+            r"\1've",
+        ),
+        (r"(you|he|she|they|it) will", r"\1'll"),
+        (r"(do|does|did|is|was|were|are|has|have|had|would|could|should) not", r"\1n't"),
+    )
+)
+
+
+def spoken(text: str) -> str:
+    """A turned clause as one says it aloud, with the short forms of its verbs.
+
+    >>> spoken("you have been working on it"), spoken("you are not sure where you are now")
+    ("you've been working on it", "you're not sure where you are now")
+    """
+    for long, short in _SPOKEN:
+        text = long.sub(short, text)
+    return text
+
+
 def turn_person(text: str) -> str | None:
     """The clause turned to "you"; None if that cannot be done safely.
 
