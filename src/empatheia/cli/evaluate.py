@@ -11,17 +11,22 @@ import typer
 from empatheia.cli.output import json_line, print_json, show
 
 if TYPE_CHECKING:
+    from empatheia.config import Size
     from empatheia.training.perception_card import PerceptionFolder
     from empatheia.training.release import ModelFolder
     from empatheia.training.tasks.prompt import PromptRun
+    from empatheia.training.tasks.whole import WholeTask
+
+DEFAULT = "default"
+"""The listener as a whole; the small bundled responder, called so elsewhere, is measured by its folder."""
 
 
 def evaluate(
     run: Annotated[
         str,
         typer.Argument(
-            help="Run folder, model folder, a model's name (default, listener), or understanding: the table of all"
-            " parts of the analysis, from the records in --results."
+            help="Run folder, model folder, a model's name; default: the listener that answers where nobody is named,"
+            " as a whole; understanding: the table of all parts of the analysis, from the records in --results."
         ),
     ],
     split: Annotated[str, typer.Option(help="valid or test.")] = "test",
@@ -40,12 +45,11 @@ def evaluate(
         return
     from empatheia.resources import resolve_model
 
-    folder = Path(run)
-    folder = folder if folder.is_dir() else resolve_model(run)
+    folder = Path(run) if run == DEFAULT or Path(run).is_dir() else resolve_model(run)
     from empatheia.training.perception_card import score_rows
     from empatheia.training.release import metric_rows  # takes seconds
 
-    model = _opened(folder)
+    model = default_listener() if run == DEFAULT and not folder.is_dir() else _opened(folder)
     metrics = model.evaluate(split, outputs)
     if as_json:
         print_json({"model": model.meta["name"], "split": split, "metrics": metrics})
@@ -54,6 +58,14 @@ def evaluate(
     for label, value, interval, n in metric_rows(metrics) or score_rows(metrics):
         show(f"  {label:<50} {value:>9}  {f'[{interval}]' if interval else '':<22} n={n}")
     show(published_text(model, metrics))
+
+
+def default_listener(size: Size = "cpu") -> WholeTask:
+    """What answers where nobody is named, ready to be measured, as the recipe `default/whole` says."""
+    from empatheia.config import load_recipe, recipes_root
+    from empatheia.training.tasks.whole import WholeTask
+
+    return WholeTask(load_recipe(recipes_root() / DEFAULT / "whole.yaml", size=size), Path())
 
 
 def _opened(folder: Path) -> ModelFolder | PerceptionFolder | PromptRun:
@@ -81,7 +93,7 @@ def _understanding(results: Path, as_json: bool) -> str:
     return to_text(found)
 
 
-def published_text(model: ModelFolder | PerceptionFolder | PromptRun, metrics: Mapping[str, object]) -> str:
+def published_text(model: ModelFolder | PerceptionFolder | PromptRun | WholeTask, metrics: Mapping[str, object]) -> str:
     """Our scores beside the row the recipe names, or a line that says there is none."""
     from empatheia.metrics.earlier_records import is_score
     from empatheia.metrics.published import AT_ROW_SIZE, compare, published, to_text

@@ -20,6 +20,7 @@ from empatheia.config.data import (
     RetrieveData,
     Strict,
     TaskData,
+    WholeData,
 )
 from empatheia.config.names import path_name, plain_name
 from empatheia.config.recipe import (
@@ -77,6 +78,7 @@ __all__ = [
     "Strict",
     "TaskData",
     "TokenizerConfig",
+    "WholeData",
     "apply_override",
     "check_recipe_size",
     "explain_invalid",

@@ -352,6 +352,18 @@ class RankData(TaskData):
     decay: float = Field(0.001, ge=0, description="Of the squared weights.")
 
 
+class WholeData(TaskData):
+    """Task `whole`: the default listener, what it perceives and what it says."""
+
+    contexts: int = Field(
+        1000, ge=0, description="So many contexts of EmpatheticDialogues, drawn at random, are answered, too."
+    )
+    outside: tuple[str, ...] = Field(
+        ("empathetic_dialogues", "meld", "emorynlp", "dailydialog", "reccon"),
+        description="Corpora, besides the everyday one, on which the perception is measured.",
+    )
+
+
 DATA_CONFIGS: dict[str, type[TaskData]] = {
     "respond": DataConfig,
     "entail": EntailData,
@@ -366,9 +378,10 @@ DATA_CONFIGS: dict[str, type[TaskData]] = {
     "focus": FocusData,
     "listen": ListenData,
     "rank": RankData,
+    "whole": WholeData,
     "perceive": PerceiveData,
     "perceive_states": PerceiveStatesData,
 }
 """What `data` accepts, by task."""
-WITHOUT_TRAINING = frozenset({"prompt", "focus", "listen", "rank", "position"})
+WITHOUT_TRAINING = frozenset({"prompt", "focus", "listen", "rank", "position", "whole"})
 """Tasks whose recipes may have no stage: the model is measured as it is."""

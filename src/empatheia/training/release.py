@@ -342,7 +342,7 @@ def card_text(card: ModelCard) -> str:
         "",
         "Words are counted by the family's rules: lower-case, contractions expanded, NLTK tokens, plus one end mark a"
         " reply; all nats of a reply's pieces are divided by that count, so no word is unknown. `empatheia evaluate"
-        " default` prints these numbers again.",
+        " FOLDER`, with this folder, prints these numbers again.",
         "",
         "## Failure modes",
         "",

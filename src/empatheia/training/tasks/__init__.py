@@ -56,6 +56,7 @@ TASKS = Registry(
         "perceive_states": "empatheia.training.tasks.perceive_states:PerceiveStatesTask",
         "listen": "empatheia.training.tasks.listen:ListenTask",
         "rank": "empatheia.training.tasks.rank:RankTask",
+        "whole": "empatheia.training.tasks.whole:WholeTask",
     },
 )
 """What a recipe's `task` names; each has its own `data` block (:data:`empatheia.config.DATA_CONFIGS`)."""
