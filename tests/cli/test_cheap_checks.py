@@ -37,10 +37,25 @@ except SystemExit as ended:
         (("serve", "--model", "./no"), 3, "no model folder './no'"),
         (("annotate", "no", "--out", "x.jsonl"), 3, "the model 'no' is not on this machine"),
         (("care", "check"), 1, "stdin holds no text"),
+        (("care", "check", "no.txt"), 1, "'no.txt' is a file, and `empatheia care check` takes texts"),
+        (("respond", "no.csv"), 1, "'no.csv' is a file, and `empatheia respond` takes texts"),
+        (("respond", "I won!", "--resources", "no.yaml"), 2, "the file of resources no.yaml cannot be read"),
+        (("respond", "I won!", "--country", "Utopia"), 2, "country is 'Utopia'"),
+        (("respond", "I won!", "--system", "language_model", "--folder", "./no"), 3, "no model folder './no'"),
+        (("respond", "I won!", "--system", "language_model", "--folder", "no.gguf"), 3, "no file 'no.gguf'"),
+        (("chat", "--resources", "no.yaml"), 2, "the file of resources no.yaml cannot be read"),
+        (("serve", "--model", "no"), 3, "the model 'no' is not on this machine"),
+        (("serve", "--model", "moel"), 3, "no checkpoint of 'moel'"),
+        (("serve", "--resources", "no.yaml"), 2, "the file of resources no.yaml cannot be read"),
+        (("mcp", "--model", "./no"), 3, "no model folder './no'"),
+        (("mcp", "--resources", "no.yaml"), 2, "the file of resources no.yaml cannot be read"),
+        (("analyze", "I won!", "--with", "words", "--model-for", "words=./no"), 3, "no model folder './no'"),
+        (("train", "gao2021/soft", "--size", "cpu"), 3, "the corpus 'empathetic_dialogues' is not on this machine"),
+        (("reproduce", "gao2021/2", "--results", "no"), 1, "there is no folder no of run records"),
     ],
 )
 def test_before_torch(tmp_path, words, code, told):
-    env = {**os.environ, "EMPATHEIA_OFFLINE": "1"}
+    env = {**os.environ, "EMPATHEIA_OFFLINE": "1", "EMPATHEIA_DATA": str(tmp_path), "EMPATHEIA_CACHE": str(tmp_path)}
     command = [sys.executable, "-c", CODE, *words]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=env, stdin=subprocess.DEVNULL)
     assert told in done.stderr and done.stderr.count("\n") == 1, done.stderr

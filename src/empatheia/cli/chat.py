@@ -94,14 +94,15 @@ def chat(
     empatheia chat --focus auto --set express.focus.alpha=4
     printf 'I failed my exam.\nI studied for weeks.\n' | empatheia chat
     """
-    from empatheia.cli.guarding import open_care, tell_notice
+    from empatheia.cli.guarding import check_resources, open_care, tell_notice
     from empatheia.cli.listener_settings import given_settings
     from empatheia.cli.opening import check_who, open_listener, usage_line
     from empatheia.cli.output import say
     from empatheia.cli.steering import in_five_steps, read_listener
 
-    if endpoint is None and llm is None and folder is None:
-        check_who(model, system, runs, listener_file)
+    check_resources(no_care, country, resources)
+    if endpoint is None and llm is None:
+        check_who(model, system, runs, listener_file, folder)
     from empatheia.listener import FocusedListener
 
     given = given_settings(context, pairs, listener_file or model)

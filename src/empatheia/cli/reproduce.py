@@ -60,6 +60,7 @@ def reproduce(
     empatheia reproduce rashkin2018/9 --train --size cpu --budget 120
     """
     from empatheia.config import recipes_root
+    from empatheia.errors import DataError
     from empatheia.listener.systems import results_root
     from empatheia.reports.reproduction_pages import overview_text, totals_text
     from empatheia.reports.targets import read_targets, tables_named
@@ -72,6 +73,11 @@ def reproduce(
     shipped = results_root() if results == RESULTS else None
     if shipped is not None and not results.is_dir():
         say(f"run records: those that came with empatheia, {shipped}")
+    if results != RESULTS and not results.is_dir() and not (train or runs):
+        raise DataError(
+            f"there is no folder {results} of run records; leave --results out, or make one with"
+            " `empatheia train RECIPE --record results`."
+        )
 
     read_reports = partial(_reports, chosen, targets, shipped, results, runs or (), size)
     reports, failed = read_reports(), []

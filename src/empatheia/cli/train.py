@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
@@ -11,6 +11,7 @@ import typer
 from empatheia.cli.output import print_json, say, show
 
 if TYPE_CHECKING:
+    from empatheia.config import Recipe
     from empatheia.training.runner import RunStatus
 
 
@@ -42,6 +43,7 @@ def train(
         for path in recipes
         for number in (seed or [None])
     ]
+    _check_corpus(resolved, out)
     from empatheia.training.runner import run_all  # takes seconds: what is wrong with a recipe is told before
 
     statuses = run_all(resolved, out, budget_minutes=budget, show_progress=not quiet, evaluate=evaluate)
@@ -59,6 +61,24 @@ def train(
     if failed := [status.recipe for status in statuses if status.state == "failed"]:
         say(f"error: {len(failed)} of {len(statuses)} recipes failed: {', '.join(failed)}.")
         raise typer.Exit(1)
+
+
+def _check_corpus(recipes: Sequence[Recipe], out: Path) -> None:
+    """Whether the corpus of the only recipe is here; a list of recipes trains those that can be.
+
+    Raises:
+        MissingResourceError: It is not; says how to get it.
+    """
+    from empatheia.corpora import CORPORA, place_of
+    from empatheia.errors import MissingResourceError
+
+    corpus = getattr(recipes[0].data, "corpus", None)
+    is_begun = (out / recipes[0].name).is_dir()
+    if len(recipes) == 1 and corpus in CORPORA and corpus != "own" and not is_begun and place_of(corpus) is None:
+        raise MissingResourceError(
+            f"the corpus {corpus!r} is not on this machine. Get it: empatheia data get {corpus}; or set EMPATHEIA_DATA"
+            " to the folder of your corpora. To try the recipe without it: --size smoke."
+        )
 
 
 def _record(status: RunStatus) -> dict[str, Any]:

@@ -290,7 +290,7 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
         is_there = False
     if not is_there:
         name = str(path) if len(str(path)) <= 300 else f"{str(path)[:300]}..."
-        raise ConfigError(f"no recipe at {name!r}.{nearest(name, _recipes_near(path))}")
+        raise ConfigError(f"no recipe at {name!r}.{nearest(name, _recipes_near(path)) or ' Check the path.'}")
     try:
         text = read_text(path)
         try:
