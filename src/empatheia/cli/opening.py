@@ -79,7 +79,8 @@ def check_who(
     if folder is not None:
         from empatheia.resources.lookup import resolve_weights
 
-        resolve_weights(folder)
+        if system == LANGUAGE_MODEL:
+            resolve_weights(folder)
         return
     if [model, system, file].count(None) != 2 or model == DEFAULT:  # open_listener says what does not fit
         return
