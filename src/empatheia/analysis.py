@@ -7,15 +7,28 @@ gold and predicted annotations never share a record.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from html import escape
 from typing import Any
 
-from empatheia.dialogue import CauseAnnotation, Dialogue, Span, Turn, span_dict
+from empatheia.dialogue import (
+    CauseAnnotation,
+    Dialogue,
+    Span,
+    Turn,
+    html_table,
+    marked_html,
+    span_dict,
+    strongest,
+)
 from empatheia.reading import Json
 
 PARTS: tuple[str, ...] = ("emotion", "intent", "causes", "words", "mechanisms", "inferences", "reaction")
 """The questions a conversation can be asked, in the order of the five steps (perceive ... react)."""
+LEVELS = ("none", "weak", "strong")
+"""What the levels of a :class:`Mechanism` are called."""
+_SHOWN = 80  # characters of a turn where a record is shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +42,9 @@ class TurnLabels:
 
     turn: int
     probabilities: Mapping[str, float]
+
+    def __repr__(self) -> str:
+        return f"TurnLabels(turn {self.turn}: {strongest(self.probabilities)})"
 
     @property
     def label(self) -> str:
@@ -125,6 +141,43 @@ class Analysis:
     models: Mapping[str, str] = field(default_factory=dict)
     missing: Mapping[str, str] = field(default_factory=dict)
     uncertain: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        turns = self.dialogue.turns
+        told = [f"{name}: {text}" for name, text in self._told(len(turns) - 1)]
+        said = f"{turns[-1].text[:_SHOWN]!r}" if turns else "no turn"
+        more = [f"{len(turns)} turns, the last"] if len(turns) > 1 else []
+        without = [f"without {', '.join(self.missing)}"] if self.missing else []
+        return f"Analysis({'; '.join([' '.join([*more, said]), *told, *without])})"
+
+    def _repr_html_(self) -> str:
+        """A notebook's view: turn by turn with the causes marked, then what is doubtful or was not answered."""
+        spans = [span for note in self.causes for span in note.spans]
+        rows = []
+        for index, turn in enumerate(self.dialogue.turns):
+            rows.append((turn.role, marked_html(turn.text, index, spans)))
+            rows += [(name, escape(text)) for name, text in self._told(index)]
+        rows += [("uncertain", escape("; ".join(self.uncertain)))] if self.uncertain else []
+        rows += [("without", escape(", ".join(self.missing)))] if self.missing else []
+        return html_table(rows)
+
+    def _told(self, index: int) -> Iterator[tuple[str, str]]:
+        """What was found in a turn, in words: a name, and a text."""
+        turns = self.dialogue.turns
+        yield from (("feels", strongest(own.probabilities)) for own in self.emotion if own.turn == index)
+        yield from (("intent", strongest(own.probabilities)) for own in self.intent if own.turn == index)
+        for note in self.causes:
+            if note.target == index:
+                yield "because of", ", ".join(f"turn {turn + 1}" for turn in note.turns) or "nothing found"
+        for scores in self.words:
+            if scores.turn == index:
+                yield "words", ", ".join(word.of(turns) for word in scores.top(3))
+        if shown := [f"{own.name} {LEVELS[own.level]}" for own in self.mechanisms if own.turn == index]:
+            yield "shows", ", ".join(shown)
+        tails = [f"{i.relation} {', '.join(i.tails[:2])}" for i in self.inferences if i.turn == index and i.tails]
+        if tails:
+            yield "likely", "; ".join(tails)
+        yield from (("reply", strongest(own.probabilities)) for own in self.reaction if own.turn == index)
 
     def about(self, turn: int) -> Analysis:
         """The same with the records of one turn alone.
