@@ -164,20 +164,27 @@ class Analysis:
     def _told(self, index: int) -> Iterator[tuple[str, str]]:
         """What was found in a turn, in words: a name, and a text."""
         turns = self.dialogue.turns
-        yield from (("feels", strongest(own.probabilities)) for own in self.emotion if own.turn == index)
-        yield from (("intent", strongest(own.probabilities)) for own in self.intent if own.turn == index)
-        for note in self.causes:
-            if note.target == index:
-                yield "because of", ", ".join(f"turn {turn + 1}" for turn in note.turns) or "nothing found"
-        for scores in self.words:
-            if scores.turn == index:
-                yield "words", ", ".join(word.of(turns) for word in scores.top(3))
-        if shown := [f"{own.name} {LEVELS[own.level]}" for own in self.mechanisms if own.turn == index]:
-            yield "shows", ", ".join(shown)
-        tails = [f"{i.relation} {', '.join(i.tails[:2])}" for i in self.inferences if i.turn == index and i.tails]
+        yield from self._labels("feels", self.emotion, index)
+        yield from self._labels("intent", self.intent, index)
+        causes = [note.turns for note in self.causes if note.target == index]
+        yield from (("because of", ", ".join(f"turn {i + 1}" for i in own) or "nothing found") for own in causes)
+        words = [scores.top(3) for scores in self.words if scores.turn == index]
+        yield from (("words", ", ".join(word.of(turns) for word in own)) for own in words)
+        shown = [f"{own.name} {LEVELS[own.level]}" for own in self.mechanisms if own.turn == index]
+        yield from [("shows", ", ".join(shown))][: len(shown)]
+        yield from self._likely(index)
+        yield from self._labels("reply", self.reaction, index)
+
+    @staticmethod
+    def _labels(name: str, records: Sequence[TurnLabels], index: int) -> Iterator[tuple[str, str]]:
+        yield from ((name, strongest(own.probabilities)) for own in records if own.turn == index)
+
+    def _likely(self, index: int) -> Iterator[tuple[str, str]]:
+        tails = [
+            f"{own.relation} {', '.join(own.tails[:2])}" for own in self.inferences if own.turn == index and own.tails
+        ]
         if tails:
             yield "likely", "; ".join(tails)
-        yield from (("reply", strongest(own.probabilities)) for own in self.reaction if own.turn == index)
 
     def about(self, turn: int) -> Analysis:
         """The same with the records of one turn alone.

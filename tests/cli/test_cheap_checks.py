@@ -8,6 +8,9 @@ import sys
 
 import pytest
 
+from empatheia.cli import main
+from empatheia.config import recipes_root
+
 CODE = """
 import sys
 from empatheia.cli import main
@@ -60,3 +63,26 @@ def test_before_torch(tmp_path, words, code, told):
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=env, stdin=subprocess.DEVNULL)
     assert told in done.stderr and done.stderr.count("\n") == 1, done.stderr
     assert done.stdout == f"{code} []\n"
+
+
+def test_recipes_are_listed(capsys):
+    """Outside a checkout nothing else says what they are called."""
+    for words, n_least in ((["--list"], 100), (["--list", "moel"], 5), (["--list", "recipes/moel/"], 5)):
+        with pytest.raises(SystemExit) as ended:
+            main(["train", *words])
+        out = capsys.readouterr().out
+        names = [line.split()[0] for line in out.splitlines()]
+        assert not ended.value.code and len(names) >= n_least and "studies/collect" not in names
+        assert all((recipes_root() / f"{name}.yaml").is_file() for name in names)
+        line = next(line for line in out.splitlines() if line.startswith("moel/moel "))
+        assert line.split(maxsplit=1)[1].startswith("Lin et al. 2019 (EMNLP), MoEL: five of 32 listeners")
+
+
+def test_a_recipe_or_a_folder_must_be_named(capsys):
+    for words, told in (
+        ([], "name a recipe, e.g. gao2021/soft"),
+        (["--list", "moell"], "'moell'. Did you mean 'moel'?"),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            main(["train", *words])
+        assert ended.value.code == 2 and told in capsys.readouterr().err

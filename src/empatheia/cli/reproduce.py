@@ -60,7 +60,6 @@ def reproduce(
     empatheia reproduce rashkin2018/9 --train --size cpu --budget 120
     """
     from empatheia.config import recipes_root
-    from empatheia.errors import DataError
     from empatheia.listener.systems import results_root
     from empatheia.reports.reproduction_pages import overview_text, totals_text
     from empatheia.reports.targets import read_targets, tables_named
@@ -73,11 +72,7 @@ def reproduce(
     shipped = results_root() if results == RESULTS else None
     if shipped is not None and not results.is_dir():
         say(f"run records: those that came with empatheia, {shipped}")
-    if results != RESULTS and not results.is_dir() and not (train or runs):
-        raise DataError(
-            f"there is no folder {results} of run records; leave --results out, or make one with"
-            " `empatheia train RECIPE --record results`."
-        )
+    _check_results(results, bool(runs), train)
 
     read_reports = partial(_reports, chosen, targets, shipped, results, runs or (), size)
     reports, failed = read_reports(), []
@@ -95,6 +90,17 @@ def reproduce(
     if failed:
         say(f"error: {len(failed)} recipes failed: {', '.join(failed)}.")
         raise typer.Exit(1)
+
+
+def _check_results(results: Path, has_runs: bool, train: bool) -> None:
+    """Raises DataError where the folder that is named is not there and nothing else gives records."""
+    from empatheia.errors import DataError
+
+    if results != RESULTS and not (has_runs or train or results.is_dir()):
+        raise DataError(
+            f"there is no folder {results} of run records; leave --results out, or make one with"
+            " `empatheia train RECIPE --record results`."
+        )
 
 
 def _told(reports: Sequence[TableReport], out: Path | None, plots: bool) -> str:
