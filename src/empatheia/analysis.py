@@ -7,15 +7,28 @@ gold and predicted annotations never share a record.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from html import escape
 from typing import Any
 
-from empatheia.dialogue import CauseAnnotation, Dialogue, Span, Turn, span_dict
+from empatheia.dialogue import (
+    CauseAnnotation,
+    Dialogue,
+    Span,
+    Turn,
+    html_table,
+    marked_html,
+    span_dict,
+    strongest,
+)
 from empatheia.reading import Json
 
 PARTS: tuple[str, ...] = ("emotion", "intent", "causes", "words", "mechanisms", "inferences", "reaction")
 """The questions a conversation can be asked, in the order of the five steps (perceive ... react)."""
+LEVELS = ("none", "weak", "strong")
+"""What the levels of a :class:`Mechanism` are called."""
+_SHOWN = 80  # characters of a turn where a record is shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +42,9 @@ class TurnLabels:
 
     turn: int
     probabilities: Mapping[str, float]
+
+    def __repr__(self) -> str:
+        return f"TurnLabels(turn {self.turn}: {strongest(self.probabilities)})"
 
     @property
     def label(self) -> str:
@@ -125,6 +141,50 @@ class Analysis:
     models: Mapping[str, str] = field(default_factory=dict)
     missing: Mapping[str, str] = field(default_factory=dict)
     uncertain: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        turns = self.dialogue.turns
+        told = [f"{name}: {text}" for name, text in self._told(len(turns) - 1)]
+        said = f"{turns[-1].text[:_SHOWN]!r}" if turns else "no turn"
+        more = [f"{len(turns)} turns, the last"] if len(turns) > 1 else []
+        without = [f"without {', '.join(self.missing)}"] if self.missing else []
+        return f"Analysis({'; '.join([' '.join([*more, said]), *told, *without])})"
+
+    def _repr_html_(self) -> str:
+        """A notebook's view: turn by turn with the causes marked, then what is doubtful or was not answered."""
+        spans = [span for note in self.causes for span in note.spans]
+        rows = []
+        for index, turn in enumerate(self.dialogue.turns):
+            rows.append((turn.role, marked_html(turn.text, index, spans)))
+            rows += [(name, escape(text)) for name, text in self._told(index)]
+        rows += [("uncertain", escape("; ".join(self.uncertain)))] if self.uncertain else []
+        rows += [("without", escape(", ".join(self.missing)))] if self.missing else []
+        return html_table(rows)
+
+    def _told(self, index: int) -> Iterator[tuple[str, str]]:
+        """What was found in a turn, in words: a name, and a text."""
+        turns = self.dialogue.turns
+        yield from self._labels("feels", self.emotion, index)
+        yield from self._labels("intent", self.intent, index)
+        causes = [note.turns for note in self.causes if note.target == index]
+        yield from (("because of", ", ".join(f"turn {i + 1}" for i in own) or "nothing found") for own in causes)
+        words = [scores.top(3) for scores in self.words if scores.turn == index]
+        yield from (("words", ", ".join(word.of(turns) for word in own)) for own in words)
+        shown = [f"{own.name} {LEVELS[own.level]}" for own in self.mechanisms if own.turn == index]
+        yield from [("shows", ", ".join(shown))][: len(shown)]
+        yield from self._likely(index)
+        yield from self._labels("reply", self.reaction, index)
+
+    @staticmethod
+    def _labels(name: str, records: Sequence[TurnLabels], index: int) -> Iterator[tuple[str, str]]:
+        yield from ((name, strongest(own.probabilities)) for own in records if own.turn == index)
+
+    def _likely(self, index: int) -> Iterator[tuple[str, str]]:
+        tails = [
+            f"{own.relation} {', '.join(own.tails[:2])}" for own in self.inferences if own.turn == index and own.tails
+        ]
+        if tails:
+            yield "likely", "; ".join(tails)
 
     def about(self, turn: int) -> Analysis:
         """The same with the records of one turn alone.

@@ -183,26 +183,16 @@ class Understanding:
 
     def _repr_html_(self) -> str:
         """A notebook's view: the turns with the causes marked, the strongest emotions, doubts."""
-        rows = []
-        for index, turn in enumerate(self.turns):
-            text, end = "", 0
-            for span in sorted((own for own in self.causes if own.turn == index), key=lambda own: own.start):
-                if span.start >= end:
-                    text += (
-                        f"{escape(turn.text[end : span.start])}<mark>{escape(turn.text[span.start : span.end])}</mark>"
-                    )
-                    end = span.end
-            rows.append((turn.role, text + escape(turn.text[end:])))
+        return html_table(self.html_rows())
+
+    def html_rows(self) -> list[tuple[str, str]]:
+        """Rows of that view: a name, and HTML."""
+        rows = [(turn.role, marked_html(turn.text, index, self.causes)) for index, turn in enumerate(self.turns)]
         rows.append(("feels", escape("; ".join(self._shown_emotions()))))
-        rows += [("uncertain", escape("; ".join(self.uncertain)))] if self.uncertain else []
-        cells = "".join(f"<tr><th>{escape(name)}</th><td>{value}</td></tr>" for name, value in rows)
-        return f"<table>{cells}</table>"
+        return rows + ([("uncertain", escape("; ".join(self.uncertain)))] if self.uncertain else [])
 
     def _shown_emotions(self) -> list[str]:
-        if not self.emotions or not self.names_emotion:
-            return ["names no emotion"]
-        ranked = sorted(self.emotions.items(), key=lambda item: -item[1])[:3]
-        return [", ".join(f"{name} {probability:.0%}" for name, probability in ranked)]
+        return [strongest(self.emotions) if self.emotions and self.names_emotion else "names no emotion"]
 
     def _shown_causes(self) -> list[str]:
         return [span.of(self.turns)[:_SHOWN] for span in self.causes[:3]]
@@ -338,6 +328,13 @@ class Reply:
     explanation: Explanation | None = None
     care: Mapping[str, Json] | None = None
 
+    def __repr__(self) -> str:
+        return f"Reply({self.text!r}; by {self.model or 'no model'}; to {self.understanding!r})"
+
+    def _repr_html_(self) -> str:
+        """A notebook's view: what was understood, then the reply."""
+        return html_table([*self.understanding.html_rows(), ("reply", f"<b>{escape(self.text)}</b>")])
+
     def to_dict(self) -> dict[str, Json]:
         """Plain JSON-ready data, as ``listener/reply.schema.json`` says; ``explanation`` and ``care`` if there."""
         out: dict[str, Json] = {
@@ -349,6 +346,31 @@ class Reply:
         if self.explanation is not None:
             out["explanation"] = self.explanation.to_dict()
         return out if self.care is None else {**out, "care": dict(self.care)}
+
+
+def strongest(probabilities: Mapping[str, float], n: int = 3) -> str:
+    """The most probable labels, as a person reads them.
+
+    >>> strongest({"sad": 0.7, "angry": 0.2, "proud": 0.1}, 2)
+    'sad 70%, angry 20%'
+    """
+    ranked = sorted(probabilities.items(), key=lambda item: -item[1])[:n]
+    return ", ".join(f"{name} {probability:.0%}" for name, probability in ranked)
+
+
+def marked_html(text: str, index: int, spans: Iterable[Span]) -> str:
+    """A turn's text as HTML with the spans that lie in it marked; of two that overlap, the earlier."""
+    out, end = "", 0
+    for span in sorted((own for own in spans if own.turn == index), key=lambda own: own.start):
+        if span.start >= end:
+            out += f"{escape(text[end : span.start])}<mark>{escape(text[span.start : span.end])}</mark>"
+            end = span.end
+    return out + escape(text[end:])
+
+
+def html_table(rows: Iterable[tuple[str, str]]) -> str:
+    """A table of names, which are escaped, and HTML."""
+    return f"<table>{''.join(f'<tr><th>{escape(name)}</th><td>{told}</td></tr>' for name, told in rows)}</table>"
 
 
 def span_dict(span: Span, turns: Sequence[Turn]) -> dict[str, Json]:

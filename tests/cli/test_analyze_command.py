@@ -158,6 +158,16 @@ def test_an_open_quotation_mark_does_not_swallow_the_file_silently(tmp_path):
     assert "quotation mark" in rows[1].error and "lines 3 to 503" in rows[1].error
 
 
+def test_a_chat_that_is_read_line_by_line_is_told(cli, tiny_model, tmp_path):
+    chat, texts = tmp_path / "chat.txt", tmp_path / "texts.txt"
+    chat.write_text("Anna: I failed my exam.\nBen: Oh no.\nAnna: And my dog ran away.\n")
+    texts.write_text("I failed my exam.\nMy dog ran away.\n")
+    told = "this looks like a chat, and each line is read by itself; as one conversation: --with emotion,words"
+    model = ("--model", str(tiny_model))
+    assert told in cli("analyze", str(chat), *model).err and told not in cli("analyze", str(texts), *model).err
+    assert told not in cli("analyze", str(chat), *model, "--with", "emotion").err
+
+
 def test_what_looks_like_a_file():
     assert looks_like_file("posts.csv") and looks_like_file("a b/c.JSONL")
     assert not looks_like_file("I read posts.csv\nyesterday.csv") and not looks_like_file("I am sad.")

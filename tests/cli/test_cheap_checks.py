@@ -8,6 +8,9 @@ import sys
 
 import pytest
 
+from empatheia.cli import main
+from empatheia.config import recipes_root
+
 CODE = """
 import sys
 from empatheia.cli import main
@@ -37,11 +40,49 @@ except SystemExit as ended:
         (("serve", "--model", "./no"), 3, "no model folder './no'"),
         (("annotate", "no", "--out", "x.jsonl"), 3, "the model 'no' is not on this machine"),
         (("care", "check"), 1, "stdin holds no text"),
+        (("care", "check", "no.txt"), 1, "'no.txt' is a file, and `empatheia care check` takes texts"),
+        (("respond", "no.csv"), 1, "'no.csv' is a file, and `empatheia respond` takes texts"),
+        (("respond", "I won!", "--resources", "no.yaml"), 2, "the file of resources no.yaml cannot be read"),
+        (("respond", "I won!", "--country", "Utopia"), 2, "country is 'Utopia'"),
+        (("respond", "I won!", "--system", "language_model", "--folder", "./no"), 3, "no model folder './no'"),
+        (("respond", "I won!", "--system", "language_model", "--folder", "no.gguf"), 3, "no file 'no.gguf'"),
+        (("chat", "--resources", "no.yaml"), 2, "the file of resources no.yaml cannot be read"),
+        (("serve", "--model", "no"), 3, "the model 'no' is not on this machine"),
+        (("serve", "--model", "moel"), 3, "no checkpoint of 'moel'"),
+        (("serve", "--resources", "no.yaml"), 2, "the file of resources no.yaml cannot be read"),
+        (("mcp", "--model", "./no"), 3, "no model folder './no'"),
+        (("mcp", "--resources", "no.yaml"), 2, "the file of resources no.yaml cannot be read"),
+        (("analyze", "I won!", "--with", "words", "--model-for", "words=./no"), 3, "no model folder './no'"),
+        (("train", "gao2021/soft", "--size", "cpu"), 3, "the corpus 'empathetic_dialogues' is not on this machine"),
+        (("reproduce", "gao2021/2", "--results", "no"), 1, "there is no folder no of run records"),
     ],
 )
 def test_before_torch(tmp_path, words, code, told):
-    env = {**os.environ, "EMPATHEIA_OFFLINE": "1"}
+    env = {**os.environ, "EMPATHEIA_OFFLINE": "1", "EMPATHEIA_DATA": str(tmp_path), "EMPATHEIA_CACHE": str(tmp_path)}
     command = [sys.executable, "-c", CODE, *words]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=env, stdin=subprocess.DEVNULL)
     assert told in done.stderr and done.stderr.count("\n") == 1, done.stderr
     assert done.stdout == f"{code} []\n"
+
+
+def test_recipes_are_listed(capsys):
+    """Outside a checkout nothing else says what they are called."""
+    for words, n_least in ((["--list"], 100), (["--list", "moel"], 5), (["--list", "recipes/moel/"], 5)):
+        with pytest.raises(SystemExit) as ended:
+            main(["train", *words])
+        out = capsys.readouterr().out
+        names = [line.split()[0] for line in out.splitlines()]
+        assert not ended.value.code and len(names) >= n_least and "studies/collect" not in names
+        assert all((recipes_root() / f"{name}.yaml").is_file() for name in names)
+        line = next(line for line in out.splitlines() if line.startswith("moel/moel "))
+        assert line.split(maxsplit=1)[1].startswith("Lin et al. 2019 (EMNLP), MoEL: five of 32 listeners")
+
+
+def test_a_recipe_or_a_folder_must_be_named(capsys):
+    for words, told in (
+        ([], "name a recipe, e.g. gao2021/soft"),
+        (["--list", "moell"], "'moell'. Did you mean 'moel'?"),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            main(["train", *words])
+        assert ended.value.code == 2 and told in capsys.readouterr().err

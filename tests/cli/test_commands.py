@@ -104,7 +104,11 @@ def test_chat_without_a_terminal(cli, tiny_model):
     lines = b"I lost my dog.\n\n/help\n/nonsense\n\x00\x01\nHe was 14. \xff\xfe\n/reset\nHi.\n/quit\nnever said\n"
     done = cli("chat", "--model", str(tiny_model), stdin=lines)
     assert done.code == 0 and len(done.out.splitlines()) == 3
-    assert done.err.count("/quit leaves") == 3 and "no such command '/nonsense'" in done.err
+    assert "no such command '/nonsense'; /help shows them." in done.err
+    assert "say something; /help shows the commands." in done.err
+    start = done.err.index("  /focus WORDS|auto|off   what")
+    told = done.err[start : done.err.index("All else is said to the listener.")].splitlines()
+    assert all(len(line) < 80 and line.split()[0].startswith("/") for line in told) and len(told) == 8
     assert "only white space or control characters; write at least one word" in done.err
     assert "the conversation is forgotten" in done.err
     alone = cli("chat", "--model", str(tiny_model), stdin="Hi.")

@@ -96,7 +96,7 @@ def test_stats(run, monkeypatch):
         (
             ("get", "dream"),
             3,
-            "dream cannot be fetched by this command (non-commercial research; Sun et al. 2019)",
+            "dream cannot be fetched by this command (licence: non-commercial research; from: Sun et al. 2019)",
         ),
         (("get", "nothing"), 2, "no corpus is called 'nothing'"),
         (("show", "sample", "-n", "0"), 2, "--n"),

@@ -95,8 +95,8 @@ def test_relations_without_an_answer_say_why():
         {"turn": 0, "relation": "Causes", "tails": [], "scores": [], "head": None, "absent": "the <table> has none"},
     ]
     page = Page(_inferences(records, is_open=True))
-    assert "affect feels : sad" in page.text and "no answer for causes : the <table> has none" in page.text
-    assert "no answer for because they wanted , needed before" in page.text and "events" not in page.text
+    assert "affect feels : sad" in page.text and "no answer for “ causes ”: the <table> has none" in page.text
+    assert "no answer for “ because they wanted ”, “ needed before" in page.text and "events" not in page.text
     assert ("open", None) in page.attributes
     assert ("open", None) not in Page(_inferences(records, is_open=False)).attributes
 

@@ -22,3 +22,19 @@ def test_references_of_docstrings_are_shown_as_code():
     show = runpy.run_path(str(DOCS / "plain_roles.py"))["on_page_content"]
     text = "<p>See :meth:<code>~empatheia.Listener.respond</code> and :func:<code>read</code>, <code>~x</code>.</p>"
     assert show(text, page=None) == "<p>See <code>respond</code> and <code>read</code>, <code>~x</code>.</p>"
+
+
+def test_formulas_have_indices_and_powers():
+    show = runpy.run_path(str(DOCS / "plain_roles.py"))["on_page_content"]
+    assert show("<em>V_i = TRS_i(H, E(y_&lt;t))</em>, <code>a_b</code>, a_b") == (
+        "<em>V<sub>i</sub> = TRS<sub>i</sub>(H, E(y<sub>&lt;t</sub>))</em>, <code>a_b</code>, a_b"
+    )
+    assert show("<em>p_{t+1}(c) ~ S1(u)^β e^(−t/T) softmax(η)_i</em>") == (
+        "<em>p<sub>t+1</sub>(c) ~ S1(u)<sup>β</sup> e<sup>−t/T</sup> softmax(η)<sub>i</sub></em>"
+    )
+
+
+def test_the_pages_ask_no_address_outside():
+    """A theme with ``repo_url`` asks GitHub for the stars of the repository, one with ``font`` asks Google."""
+    settings = (DOCS.parent / "mkdocs.yml").read_text(encoding="utf-8")
+    assert "\nrepo_url:" not in settings and "font: false" in settings

@@ -411,6 +411,8 @@ def test_a_run_that_measures_the_weights_of_another_says_so(tmp_path):
     page = leaderboard_html([other, responder("x/as_it_is", 1.0, 2.0, training_seconds=0)])
     assert "gao2021/moel<small>measures the weights of imagine/moel</small>" in page
     assert 'data-value="2">2.0<' in page and ">0.0<" not in page
+    assert ">&lt; 0.1<" in leaderboard_html([responder("a/b_c", 1.0, 2.0, training_seconds=1)])
+    assert ">a/b_<wbr>c<" in leaderboard_html([responder("a/b_c", 1.0, 2.0)])
 
 
 def test_closed_details_do_not_widen_a_table():

@@ -152,8 +152,20 @@ def _rows(texts: list[str], path: Path | None, column: str | None) -> tuple[Iter
     if texts == ["-"]:
         return read_texts(sys.stdin.buffer, column), None
     if path is not None:
-        return read_rows(path, column, read_item=conversation_of), count_lines(path)
+        rows = read_rows(path, column, read_item=conversation_of)
+        return _told_if_chat(rows) if path.suffix.lower() == ".txt" else rows, count_lines(path)
     return iter([Row(number, text) for number, text in enumerate(texts, 1)]), len(texts)
+
+
+def _told_if_chat(rows: Iterator[Row]) -> Iterator[Row]:
+    """The same rows; if they look like a chat, it is said that each line is read by itself."""
+    from empatheia.cli.output import say
+    from empatheia.listener.transcripts import PROBE_LINES, is_transcript
+
+    first = list(islice(rows, PROBE_LINES))
+    if is_transcript([str(row.item) for row in first if row.error is None]):
+        say("this looks like a chat, and each line is read by itself; as one conversation: --with emotion,words")
+    return chain(first, rows)
 
 
 def _by_shards(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -87,6 +87,7 @@ def ask(
     first = list(islice(rows, 1))  # a missing file or column is reported before a model is loaded
     if not first:
         raise DataError(f"{'stdin' if list(texts) == ['-'] else texts[0]} holds no rows; nothing to analyse.")
+    _check_given(given)
     from empatheia.listener.analyzer import Analyzer
 
     analyzer = Analyzer(wanted, given, listener=listener)
@@ -123,6 +124,15 @@ def parse_models(texts: Sequence[str]) -> dict[str, str]:
             raise ConfigError(f"--model-for names {name!r} twice; give it once.")
         found[name] = folder.strip()
     return found
+
+
+def _check_given(given: Mapping[str, str]) -> None:
+    """Raises MissingResourceError for a model that is nowhere, before torch, which takes seconds, is imported."""
+    from empatheia.resources import resolve_model
+
+    for place in given.values():
+        if not Path(place).expanduser().exists():
+            resolve_model(place)
 
 
 def _rows(texts: Sequence[str], column: str | None, speaker: str | None) -> tuple[Iterator[Row], int | None]:

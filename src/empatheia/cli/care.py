@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 
 from empatheia.cli.guarding import CountryOption, ResourcesOption
+from empatheia.cli.rows import refuse_files
 from empatheia.errors import DataError
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ def check(
         if not dialogues:
             raise DataError("stdin holds no text; write one text a line.")
     else:
+        refuse_files(texts, "care check")
         if len(texts) % 2 == 0:
             raise DataError(f"{len(texts)} turns end with the listener; end with what the speaker says.")
         dialogues = [Dialogue("", tuple(Turn(ROLES[i % 2], text) for i, text in enumerate(texts)))]

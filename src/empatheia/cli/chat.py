@@ -42,10 +42,12 @@ from empatheia.cli.steering import HELP as STEERING_HELP
 if TYPE_CHECKING:
     from empatheia.listener import Conversation
 
-HELP = (
-    f"/quit leaves, /reset forgets the conversation. {STEERING_HELP} /help shows this; all else is said to the"
-    " listener."
-)
+HELP = f"""\
+{STEERING_HELP}
+  /reset                  forget the conversation
+  /help                   show this
+  /quit                   leave
+All else is said to the listener."""
 
 
 def chat(
@@ -94,14 +96,15 @@ def chat(
     empatheia chat --focus auto --set express.focus.alpha=4
     printf 'I failed my exam.\nI studied for weeks.\n' | empatheia chat
     """
-    from empatheia.cli.guarding import open_care, tell_notice
+    from empatheia.cli.guarding import check_resources, open_care, tell_notice
     from empatheia.cli.listener_settings import given_settings
     from empatheia.cli.opening import check_who, open_listener, usage_line
     from empatheia.cli.output import say
     from empatheia.cli.steering import in_five_steps, read_listener
 
-    if endpoint is None and llm is None and folder is None:
-        check_who(model, system, runs, listener_file)
+    check_resources(no_care, country, resources)
+    if endpoint is None and llm is None:
+        check_who(model, system, runs, listener_file, folder)
     from empatheia.listener import FocusedListener
 
     given = given_settings(context, pairs, listener_file or model)
@@ -145,7 +148,7 @@ def _converse(conversation: Conversation, show: Shown, condition: str | None, gi
 
     is_terminal = sys.stdin.isatty()
     if is_terminal:
-        say(f"Say something; {_who(conversation.listener.name)} answers. {HELP}")
+        say(f"Say something; {_who(conversation.listener.name)} answers.\n{HELP}")
     for line in _lines(is_terminal):
         text = line.strip()
         if text == "/quit":
@@ -153,10 +156,12 @@ def _converse(conversation: Conversation, show: Shown, condition: str | None, gi
         if text == "/reset":
             conversation.reset()
             say("the conversation is forgotten.")
-        elif text == "/help" or not text:
+        elif text == "/help":
             say(HELP)
+        elif not text:
+            say("say something; /help shows the commands.")
         elif text.startswith("/") and text[1:].isalpha() and text not in COMMANDS:
-            say(f"no such command {text!r}. {HELP}")
+            say(f"no such command {text!r}; /help shows them.")
         else:
             try:
                 if text.split()[0] in COMMANDS:

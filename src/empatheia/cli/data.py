@@ -81,7 +81,7 @@ def get_corpus(name: NameArgument) -> None:
     terms = licence(name)
     if name != empathetic_dialogues.NAME:
         raise MissingResourceError(
-            f"{name} cannot be fetched by this command ({terms.licence}; {terms.home}): {_advice(name)}"
+            f"{name} cannot be fetched by this command (licence: {terms.licence}; from: {terms.home}): {_advice(name)}"
         )
     say(f"{name}: {terms.licence}. {terms.reason}")
     with download_bar(empathetic_dialogues.SIZE) as advance:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from empatheia.analysis import Analysis, Inference, TurnLabels
+from empatheia.analysis import LEVELS, Analysis, Inference, TurnLabels
 from empatheia.cli.output import LABEL_WIDTH, Line, Segment, marked_turn, shortened, visible
 from empatheia.dialogue import Span, Turn
 from empatheia.taxonomy import MECHANISMS
@@ -33,7 +33,6 @@ TABLE_COLUMNS = (
     "error",
 )
 """One row a turn; turns are counted from 1, as ``cause_turns`` does."""
-LEVELS = ("none", "weak", "strong")
 TOP_LABELS = 3
 TOP_WORDS = 3
 TOP_TAILS = 2

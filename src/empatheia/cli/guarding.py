@@ -31,6 +31,14 @@ WARNING = (
 )
 
 
+def check_resources(is_off: bool = False, country: str | None = None, resources: Path | None = None) -> None:
+    """Reads the file of help lines before torch is imported, which takes seconds; raises as :func:`open_care` does."""
+    if not is_off:
+        from empatheia.care.resources import Resources
+
+        Resources.read(resources, country)
+
+
 def open_care(is_off: bool = False, country: str | None = None, resources: Path | None = None) -> Care | bool:
     """The check that the options name; False, with a warning, where it is off.
 

@@ -6,7 +6,8 @@ from typing import Annotated, Optional
 
 import typer
 
-from empatheia.cli.guarding import CountryOption, NoCareOption, ResourcesOption
+from empatheia.cli.guarding import CountryOption, NoCareOption, ResourcesOption, check_resources
+from empatheia.cli.opening import check_places
 from empatheia.errors import MissingDependencyError
 
 NEEDS = "empatheia mcp needs the extra 'mcp': pip install 'empatheia[mcp]'"
@@ -44,6 +45,8 @@ def mcp(
         import uvicorn  # noqa: F401
     except ModuleNotFoundError as error:
         raise MissingDependencyError(NEEDS) from error
+    check_resources(no_care, country, resources)
+    check_places(() if model is None else (model,))
     from empatheia.cli.guarding import open_care
     from empatheia.cli.output import show
     from empatheia.serve.app import create_app

@@ -54,7 +54,11 @@ PriceOutOption = Annotated[Optional[float], typer.Option(help="Price of a millio
 
 
 def check_who(
-    model: str | None = None, system: str | None = None, runs: Path | None = None, file: Path | None = None
+    model: str | None = None,
+    system: str | None = None,
+    runs: Path | None = None,
+    file: Path | None = None,
+    folder: str | None = None,
 ) -> None:
     """Looks for what the options name, before torch is imported, which takes seconds.
 
@@ -63,6 +67,7 @@ def check_who(
         system: As ``--system``.
         runs: As ``--runs``.
         file: As ``--listener``.
+        folder: As ``--folder``.
 
     Raises:
         ConfigError: A YAML file is not there, or no system is called so.
@@ -71,6 +76,12 @@ def check_who(
     from empatheia.checkpoints.catalogue import find_model
     from empatheia.listener.systems import check_system, find_system
 
+    if folder is not None:
+        from empatheia.resources.lookup import resolve_weights
+
+        if system == LANGUAGE_MODEL:
+            resolve_weights(folder)
+        return
     if [model, system, file].count(None) != 2 or model == DEFAULT:  # open_listener says what does not fit
         return
     if model is not None and Path(model).suffix in LISTENER_FILES:
@@ -85,6 +96,15 @@ def check_who(
         find_system(system, runs or Path("runs"))
     elif model is not None:
         find_model(model)
+
+
+def check_places(places: Sequence[str], runs: Path | None = None) -> None:
+    """As :func:`check_who`, for what ``--model`` of a server names, which may also be a system."""
+    from empatheia.responders import RESPONDERS
+
+    for place in places:
+        is_system = place in RESPONDERS and not Path(place).is_dir()
+        check_who(None if is_system else place, place if is_system else None, runs)
 
 
 def open_listener(

@@ -72,6 +72,7 @@ def reproduce(
     shipped = results_root() if results == RESULTS else None
     if shipped is not None and not results.is_dir():
         say(f"run records: those that came with empatheia, {shipped}")
+    _check_results(results, bool(runs), train)
 
     read_reports = partial(_reports, chosen, targets, shipped, results, runs or (), size)
     reports, failed = read_reports(), []
@@ -89,6 +90,17 @@ def reproduce(
     if failed:
         say(f"error: {len(failed)} recipes failed: {', '.join(failed)}.")
         raise typer.Exit(1)
+
+
+def _check_results(results: Path, has_runs: bool, train: bool) -> None:
+    """Raises DataError where the folder that is named is not there and nothing else gives records."""
+    from empatheia.errors import DataError
+
+    if results != RESULTS and not (has_runs or train or results.is_dir()):
+        raise DataError(
+            f"there is no folder {results} of run records; leave --results out, or make one with"
+            " `empatheia train RECIPE --record results`."
+        )
 
 
 def _told(reports: Sequence[TableReport], out: Path | None, plots: bool) -> str:

@@ -35,6 +35,7 @@ from empatheia.cli.opening import (
     RunsOption,
     SystemOption,
 )
+from empatheia.cli.rows import refuse_files
 from empatheia.cli.steering import FocusOption, ListenerOption
 from empatheia.errors import DataError
 
@@ -109,7 +110,7 @@ def respond(
     empatheia respond "My dog ate the cake." --focus cake --set express.focus.alpha=6 --set express.focus.worlds=4
     empatheia respond "My dog ate the cake." --listener listener.yaml --explain
     """
-    from empatheia.cli.guarding import open_care, tell_guesses
+    from empatheia.cli.guarding import check_resources, open_care, tell_guesses
     from empatheia.cli.listener_settings import given_settings
     from empatheia.cli.opening import check_who, open_listener, usage_line
     from empatheia.cli.output import say
@@ -117,8 +118,9 @@ def respond(
     from empatheia.dialogue import Dialogue
 
     texts = _turns(texts)
-    if endpoint is None and llm is None and folder is None:
-        check_who(model, system, runs, listener_file)
+    check_resources(no_care, country, resources)
+    if endpoint is None and llm is None:
+        check_who(model, system, runs, listener_file, folder)
     from empatheia.listener import FocusedListener
 
     given = given_settings(context, pairs, listener_file or model)
@@ -157,9 +159,10 @@ def _turns(texts: list[str]) -> list[str]:
     """The turns of the command line, or the lines of stdin.
 
     Raises:
-        DataError: stdin holds none.
+        DataError: stdin holds none, or a text is the name of a file.
     """
     if texts != ["-"]:
+        refuse_files(texts, "respond")
         return texts
     lines = sys.stdin.buffer.read().decode("utf-8", "replace").splitlines()
     if turns := [line for line in lines if line.strip()]:

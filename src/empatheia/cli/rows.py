@@ -89,6 +89,21 @@ def file_given(arguments: Sequence[str]) -> Path | None:
     return None
 
 
+def refuse_files(texts: Sequence[str], command: str) -> None:
+    """Whether texts are texts, for a command that reads no file: the name of one would be taken for what was said.
+
+    Raises:
+        DataError: One is the name of a file.
+    """
+    for text in texts:
+        is_named = looks_like_file(text) and (" " not in text or Path(text).is_file())
+        if is_named or _is_there(text):
+            raise DataError(
+                f"{text!r} is a file, and `empatheia {command}` takes texts. Give them in quotes, or one a line:"
+                f" empatheia {command} - < FILE"
+            )
+
+
 def check_output(place: Path, others: Sequence[Path | None]) -> None:
     """Whether an output would take the place of the input, or of another output.
 

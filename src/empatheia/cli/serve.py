@@ -9,7 +9,8 @@ from typing import Annotated, Optional
 
 import typer
 
-from empatheia.cli.guarding import CountryOption, NoCareOption, ResourcesOption
+from empatheia.cli.guarding import CountryOption, NoCareOption, ResourcesOption, check_resources
+from empatheia.cli.opening import check_places
 from empatheia.errors import ConfigError, MissingDependencyError
 
 NEEDS = "empatheia serve needs the extra 'serve': pip install 'empatheia[serve]'"
@@ -96,8 +97,9 @@ def serve(
     EMPATHEIA_KEYS=secret empatheia serve --host 0.0.0.0 --api-key-env EMPATHEIA_KEYS --workers 2
     """
     _check_options(upstream, llm, fallback, root_path)
-    _check_places(model or ())
     _check_installed()
+    check_resources(no_care, country, resources)
+    check_places(model or (), Path(runs))
     from empatheia.cli.guarding import open_care
     from empatheia.cli.output import say, show
     from empatheia.serve.run import LOOPBACK, Launch, run
@@ -143,15 +145,6 @@ def serve(
         key_env=api_key_env,
     )
     run(launch, told)
-
-
-def _check_places(models: Sequence[str]) -> None:
-    """Looks for folders and files before torch is imported; raises MissingResourceError for one that is not there."""
-    from empatheia.cli.opening import check_who
-
-    for place in models:
-        if ("/" in place or "." in place) and not Path(place).exists():
-            check_who(place)
 
 
 def _check_options(upstream: str | None, llm: str | None, fallback: bool, root_path: str) -> None:

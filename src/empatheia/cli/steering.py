@@ -33,10 +33,12 @@ WHO_ANSWERS = (
 )
 """Options that name another model than the listener's own."""
 COMMANDS = ("/emotion", "/intent", "/focus", "/alpha", "/why")
-HELP = (
-    "/focus WORDS|auto|off, /alpha X, /emotion NAME|auto and /intent NAME|auto steer the next replies,"
-    " /why explains the last."
-)
+HELP = """\
+  /focus WORDS|auto|off   what the next replies are about
+  /alpha X                how much they keep to it
+  /emotion NAME|auto      the feeling they answer
+  /intent NAME|auto       what they try to do
+  /why                    explain the last reply"""
 
 
 def read_listener(context: typer.Context, file: Path, overrides: Sequence[str] = ()) -> AnyListener:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any, Literal, Required, TypedDict, TypeGuard
 
@@ -290,7 +290,7 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
         is_there = False
     if not is_there:
         name = str(path) if len(str(path)) <= 300 else f"{str(path)[:300]}..."
-        raise ConfigError(f"no recipe at {name!r}.{nearest(name, _recipes_near(path))}")
+        raise ConfigError(f"no recipe at {name!r}.{nearest(name, _recipes_near(path)) or ' Check the path.'}")
     try:
         text = read_text(path)
         try:
@@ -449,6 +449,16 @@ def recipes_root() -> Path:
     )
 
 
+def recipe_titles() -> dict[str, str]:
+    """The recipes of the installation that train something: name to what its file says of itself first."""
+    root, titles = recipes_root(), {}
+    for file in recipe_files(root):
+        lines = takewhile(lambda line: line.startswith("#"), file.read_text(encoding="utf-8").splitlines())
+        about = " ".join(line.removeprefix("#").strip() for line in lines).partition(" Run: ")[0]
+        titles[file.relative_to(root).with_suffix("").as_posix()] = re.split(r"\.(?: (?=[A-Z])|$)", about)[0]
+    return titles
+
+
 def find_recipe(given: str | Path) -> Path:
     """A recipe's file, given as a path or by name: a file is taken as it is, else the installation's recipes are asked.
 
@@ -476,7 +486,7 @@ def find_recipe(given: str | Path) -> Path:
     near = f" Did you mean {alike[0]!r}?" if alike else nearest(name[:200], list(known))
     raise ConfigError(
         f"no recipe at {str(path)[:300]!r}.{near} Accepted: a YAML file, or the name of one that comes with empatheia,"
-        f" such as 'gao2021/soft'; they are in {root}."
+        f" such as 'gao2021/soft'; `empatheia train --list` shows all, and they are in {root}."
     )
 
 

@@ -230,11 +230,11 @@ def analyze(
     target: int | None = None,
     **options: Any,
 ) -> Understanding | list[Understanding]:
-    """:meth:`Listener.analyze` with a model that is loaded once.
+    """What :meth:`Listener.analyze` gives; the model is loaded once and kept.
 
     Args:
         item: A text, a conversation, chat messages, a list of these, a Series of texts, or a frame with ``column``.
-        model: Name or folder; None = :func:`perceiver`.
+        model: Name or folder; None = the default listener, or the small bundled model without its base.
         column: Of a frame: where the texts are.
         target: Index (from 0) of the speaker turn to understand, in place of the last; later turns are not read.
         **options: ``batch_size``, ``progress``.
@@ -288,7 +288,7 @@ def respond(
     care: Care | bool = True,
     **settings: Any,
 ) -> Reply | list[Reply]:
-    """:meth:`Listener.respond` with a model that is loaded once.
+    """What :meth:`Listener.respond` gives; the model is loaded once and kept.
 
     Args:
         item: As for :func:`analyze`.

@@ -249,7 +249,7 @@ def _unanswered(records: Sequence[Record], by_relation: Mapping[str, Record]) ->
     without = {name: "" for names in RELATION_GROUPS.values() for name in names if name not in by_relation}
     without |= {str(record["relation"]): str(record.get("absent") or "") for record in records if not record["tails"]}
     for reason in dict.fromkeys(without.values()):
-        names = ", ".join(_relation(name) for name, own in without.items() if own == reason)
+        names = ", ".join(f"“{_relation(name)}”" for name, own in without.items() if own == reason)
         told = IN_WORDS.get(reason, reason)
         yield f"no answer for {names}{f': {safe(told)}' if told else ''}"
 

@@ -31,6 +31,7 @@ _ABOUT = (
 )
 _SAMPLE_NOTE = (
     "These replies and dialogues are self-written samples: they show how this part works, and are no system's."
+    " Replies of your own runs: empatheia leaderboard --runs runs."
 )
 _ENVIRONMENT = ("device", "processor", "threads", "processes", "python")
 
@@ -221,8 +222,9 @@ def _name(record: RunRecord) -> str:
         if start.get("recipe") and not record.get("training_seconds")
         else []
     )
+    shown = safe(record["recipe"]).replace("_", "_<wbr>")  # a long name may break there
     small = "".join(f"<small>{safe(text)}</small>" for text in (*told, *changes))
-    return f'<th scope="row" data-value="{safe(record["recipe"])}">{safe(record["recipe"])}{small}</th>'
+    return f'<th scope="row" data-value="{safe(record["recipe"])}">{shown}{small}</th>'
 
 
 def _texts(record: RunRecord) -> list[str]:
@@ -254,7 +256,7 @@ def _number_cell(value: float | None, digits: int) -> str:
     """A number with one decimal, sorted by so many digits; a dash where there is none."""
     if value is None:
         return _cell("–", "", number=True)
-    return _cell(f"{value:,.1f}", f"{value:.{digits}g}", number=True)
+    return _cell("< 0.1" if 0 < value < 0.05 else f"{value:,.1f}", f"{value:.{digits}g}", number=True)
 
 
 def _fact_cells(row: Row) -> list[str]:

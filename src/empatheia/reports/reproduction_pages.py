@@ -44,6 +44,7 @@ HOW_CLAIMS_ARE_TESTED = (
 )
 _KINDS_NOT_TO_BE_HAD = ("data", "weights")
 _STYLE = """\
+td.verdict { min-width: 12rem; } /* the reason must not become a tower on a phone */
 .verdict.good { color: var(--ground); font-weight: 600; }
 .verdict.bad { color: var(--neg); font-weight: 600; }
 .verdict.none, tr.none td { color: var(--soft); }
