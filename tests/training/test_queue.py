@@ -1,15 +1,12 @@
 """A queue of runs: in order, resumed after a kill with equal weights, nothing done twice, bad files told."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
+import fresh
 from empatheia.config.queue import QueueEntry, queued_anew, read_queue
 from empatheia.config.recipe import recipe_files, recipes_root
 from empatheia.errors import CheckpointError, ConfigError
@@ -147,18 +144,17 @@ def test_killed_and_called_again_it_ends_at_the_same_weights(queue_file, queue, 
     whole = tmp_path / "whole"
     work(queue, whole / "results", whole / "runs", show_progress=False)
     folder = tmp_path / "killed"
-    command = [sys.executable, "-m", "empatheia", "queue", "run", str(queue_file), "--quiet", "--threads", "1"]
+    command = ["-m", "empatheia", "queue", "run", str(queue_file), "--quiet", "--threads", "1"]
     command += ["--results", str(folder / "results"), "--out", str(folder / "runs")]
     begun = folder / "runs" / "gao2021" / "transformer" / "smoke-seed1024" / "curves.jsonl"
-    process = subprocess.Popen(command, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    process = fresh.Fresh(command)
     while process.poll() is None and not begun.is_file():
         time.sleep(0.02)
-    if process.poll() is None:
-        os.kill(process.pid, signal.SIGKILL)
+    process.kill()
     process.wait()
     assert not (begun.parent / "metrics.json").exists(), "the run ended before it was killed"
     assert not list(folder.glob("results/**/*-seed3.json")), "the kill came too late to mean anything"
-    assert subprocess.run(command, env={**os.environ, "OMP_NUM_THREADS": "1"}, check=False).returncode == 0
+    assert fresh.run(command).returncode == 0
     for name in ("gao2021/transformer/smoke-seed1024", "moel/trs/smoke-seed3"):
         one, other = (load_weights(p / "runs" / name / "checkpoint" / "model.safetensors") for p in (whole, folder))
         assert one.keys() == other.keys() and all(one[key].equal(other[key]) for key in one)
