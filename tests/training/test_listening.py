@@ -27,6 +27,14 @@ def recipe(*overrides: str):
     return load_recipe(recipes_root() / "default" / "five_steps.yaml", size="smoke", overrides=list(overrides))
 
 
+@pytest.fixture(scope="module", autouse=True)
+def no_corpora():
+    """Distractors come from the sample, which is read in no time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("EMPATHEIA_DATA", raising=False)
+        yield
+
+
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """A run that nothing stopped."""
