@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parent / "attacks"))
 from cases import DAMAGES, bounded, command_of, loud, quiet, read_damaged, run_command
 from readers import ROOT, readers
 
-N_FILES, N_COMMANDS = 1800, 200
+N_FILES, N_COMMANDS = 900, 100
 FORKED = pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="processes are not forked")
 SEEDS = st.integers(0, 2**32)
 BOUNDED = {

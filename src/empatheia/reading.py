@@ -122,7 +122,10 @@ def read_bytes(path: str | Path, most: int | None = None) -> bytes:
     """
     path, most = Path(path), MAX_BYTES if most is None else most
     with path.open("rb") as file:
-        raw = file.read(most + 1)
+        size = os.fstat(file.fileno()).st_size  # asked for more, Python takes all of that memory first
+        raw = file.read(min(size, most) + 1)
+        if len(raw) > size:  # a pipe, or a file that grows
+            raw += file.read(most + 1 - len(raw))
         if raw[:2] == _GZIP:
             file.seek(0)
             raw = _gunzipped(file, path, most)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -12,57 +13,68 @@ from empatheia.cli import main
 from empatheia.config import recipes_root
 
 CODE = """
-import sys
+import contextlib, io, json, sys
 from empatheia.cli import main
-try:
-    main(sys.argv[1:])
-except SystemExit as ended:
-    print(ended.code, sorted({"torch", "transformers"} & set(sys.modules)))
+for line in json.loads(sys.argv[1]):
+    code, told = None, io.StringIO()
+    try:
+        with contextlib.redirect_stderr(told):
+            main(line)
+    except SystemExit as ended:
+        code = ended.code
+    print(json.dumps([code, told.getvalue(), sorted({"torch", "transformers"} & set(sys.modules))]))
 """
+CASES = [
+    (("analyze", "no.csv"), 1, "no such file: no.csv"),
+    (("analyze", "I won!", "--out", "no/x.csv"), 1, "no does not exist; create it first"),
+    (("analyze", "I won!", "--model", "./no"), 3, "no model folder './no'"),
+    (("respond", "I won!", "--listener", "no.yaml"), 2, "no file 'no.yaml'; accepted: the YAML file of a listener"),
+    (("respond", "I won!", "--model", "no.yml"), 2, "no file 'no.yml'"),
+    (("respond", "I won!", "--system", "moell"), 2, "no system 'moell'. Did you mean 'moel'?"),
+    (("respond", "I won!", "--system", "moel"), 3, "no checkpoint of 'moel'"),
+    (("chat", "--model", "./no"), 3, "no model folder './no'"),
+    (("train", "gao2021/sofd"), 2, "Did you mean 'gao2021/soft'?"),
+    (("train", "gao2021/soft", "--set", "modle.gate=1"), 2, "unknown key 'modle'"),
+    (("evaluate", "./no"), 3, "no model folder './no'"),
+    (("package", "no", "out"), 1, "there is no run folder no"),
+    (("demo", "--model", "./no"), 3, "no model folder './no'"),
+    (("serve", "--model", "./no"), 3, "no model folder './no'"),
+    (("annotate", "no", "--out", "x.jsonl"), 3, "the model 'no' is not on this machine"),
+    (("care", "check"), 1, "stdin holds no text"),
+    (("care", "check", "no.txt"), 1, "'no.txt' is a file, and `empatheia care check` takes texts"),
+    (("respond", "no.csv"), 1, "'no.csv' is a file, and `empatheia respond` takes texts"),
+    (("respond", "I won!", "--resources", "no.yaml"), 2, "the file of resources no.yaml cannot be read"),
+    (("respond", "I won!", "--country", "Utopia"), 2, "country is 'Utopia'"),
+    (("respond", "I won!", "--system", "language_model", "--folder", "./no"), 3, "no model folder './no'"),
+    (("respond", "I won!", "--system", "language_model", "--folder", "no.gguf"), 3, "no file 'no.gguf'"),
+    (("chat", "--resources", "no.yaml"), 2, "the file of resources no.yaml cannot be read"),
+    (("serve", "--model", "no"), 3, "the model 'no' is not on this machine"),
+    (("serve", "--model", "moel"), 3, "no checkpoint of 'moel'"),
+    (("serve", "--resources", "no.yaml"), 2, "the file of resources no.yaml cannot be read"),
+    (("mcp", "--model", "./no"), 3, "no model folder './no'"),
+    (("mcp", "--resources", "no.yaml"), 2, "the file of resources no.yaml cannot be read"),
+    (("analyze", "I won!", "--with", "words", "--model-for", "words=./no"), 3, "no model folder './no'"),
+    (("train", "gao2021/soft", "--size", "cpu"), 3, "the corpus 'empathetic_dialogues' is not on this machine"),
+    (("reproduce", "gao2021/2", "--results", "no"), 1, "there is no folder no of run records"),
+]
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "told"),
-    [
-        (("analyze", "no.csv"), 1, "no such file: no.csv"),
-        (("analyze", "I won!", "--out", "no/x.csv"), 1, "no does not exist; create it first"),
-        (("analyze", "I won!", "--model", "./no"), 3, "no model folder './no'"),
-        (("respond", "I won!", "--listener", "no.yaml"), 2, "no file 'no.yaml'; accepted: the YAML file of a listener"),
-        (("respond", "I won!", "--model", "no.yml"), 2, "no file 'no.yml'"),
-        (("respond", "I won!", "--system", "moell"), 2, "no system 'moell'. Did you mean 'moel'?"),
-        (("respond", "I won!", "--system", "moel"), 3, "no checkpoint of 'moel'"),
-        (("chat", "--model", "./no"), 3, "no model folder './no'"),
-        (("train", "gao2021/sofd"), 2, "Did you mean 'gao2021/soft'?"),
-        (("train", "gao2021/soft", "--set", "modle.gate=1"), 2, "unknown key 'modle'"),
-        (("evaluate", "./no"), 3, "no model folder './no'"),
-        (("package", "no", "out"), 1, "there is no run folder no"),
-        (("demo", "--model", "./no"), 3, "no model folder './no'"),
-        (("serve", "--model", "./no"), 3, "no model folder './no'"),
-        (("annotate", "no", "--out", "x.jsonl"), 3, "the model 'no' is not on this machine"),
-        (("care", "check"), 1, "stdin holds no text"),
-        (("care", "check", "no.txt"), 1, "'no.txt' is a file, and `empatheia care check` takes texts"),
-        (("respond", "no.csv"), 1, "'no.csv' is a file, and `empatheia respond` takes texts"),
-        (("respond", "I won!", "--resources", "no.yaml"), 2, "the file of resources no.yaml cannot be read"),
-        (("respond", "I won!", "--country", "Utopia"), 2, "country is 'Utopia'"),
-        (("respond", "I won!", "--system", "language_model", "--folder", "./no"), 3, "no model folder './no'"),
-        (("respond", "I won!", "--system", "language_model", "--folder", "no.gguf"), 3, "no file 'no.gguf'"),
-        (("chat", "--resources", "no.yaml"), 2, "the file of resources no.yaml cannot be read"),
-        (("serve", "--model", "no"), 3, "the model 'no' is not on this machine"),
-        (("serve", "--model", "moel"), 3, "no checkpoint of 'moel'"),
-        (("serve", "--resources", "no.yaml"), 2, "the file of resources no.yaml cannot be read"),
-        (("mcp", "--model", "./no"), 3, "no model folder './no'"),
-        (("mcp", "--resources", "no.yaml"), 2, "the file of resources no.yaml cannot be read"),
-        (("analyze", "I won!", "--with", "words", "--model-for", "words=./no"), 3, "no model folder './no'"),
-        (("train", "gao2021/soft", "--size", "cpu"), 3, "the corpus 'empathetic_dialogues' is not on this machine"),
-        (("reproduce", "gao2021/2", "--results", "no"), 1, "there is no folder no of run records"),
-    ],
-)
-def test_before_torch(tmp_path, words, code, told):
-    env = {**os.environ, "EMPATHEIA_OFFLINE": "1", "EMPATHEIA_DATA": str(tmp_path), "EMPATHEIA_CACHE": str(tmp_path)}
-    command = [sys.executable, "-c", CODE, *words]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=env, stdin=subprocess.DEVNULL)
-    assert told in done.stderr and done.stderr.count("\n") == 1, done.stderr
-    assert done.stdout == f"{code} []\n"
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory) -> list[tuple[int, str, list[str]]]:
+    """What each command ended with and wrote to stderr, and what had been imported by then: all in one process."""
+    place = tmp_path_factory.mktemp("place")
+    command = [sys.executable, "-c", CODE, json.dumps([words for words, _, _ in CASES])]
+    env = {**os.environ, "EMPATHEIA_OFFLINE": "1", "EMPATHEIA_DATA": str(place), "EMPATHEIA_CACHE": str(place)}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=place, env=env, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0 and not list(place.iterdir()), done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.mark.parametrize(("number", "code", "told"), [(i, code, told) for i, (_, code, told) in enumerate(CASES)])
+def test_before_torch(ended, number, code, told):
+    found, errors, heavy = ended[number]
+    assert told in errors and errors.count("\n") == 1, errors
+    assert (found, heavy) == (code, [])
 
 
 def test_recipes_are_listed(capsys):

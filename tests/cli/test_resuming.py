@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import fresh
 from empatheia.cli import progress
 from empatheia.cli.results import ResultFile, model_mark
 from empatheia.taxonomy import EMOTIONS
@@ -92,8 +91,7 @@ def command(classifier, tmp_path, monkeypatch):
 
 
 def kill_at(n: int, how: str, arguments: tuple[str, ...]) -> None:
-    run = [sys.executable, "-c", KILLED, str(n), how, *arguments]
-    ended = subprocess.run(run, capture_output=True, text=True, check=False, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    ended = fresh.run(["-c", KILLED, str(n), how, *arguments])
     assert ended.returncode == -signal.SIGKILL, ended.stderr
 
 

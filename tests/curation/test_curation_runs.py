@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
-import signal
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 import pytest
+from dying import doubled
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -247,17 +247,6 @@ def test_duplicates_and_endings_over_all_files(tmp_path):
 # -- workers -------------------------------------------------------------------------------------------------
 
 
-def _doubled(task: tuple[int, str]) -> int:
-    """Dies if it is told to: always, or only the first time."""
-    number, marker = task
-    if marker == "always":
-        os.kill(os.getpid(), signal.SIGKILL)
-    if marker and not Path(marker).exists():
-        Path(marker).touch()
-        os.kill(os.getpid(), signal.SIGKILL)
-    return 2 * number
-
-
 def test_workers_of_a_scheduler(tmp_path):
     from distributed import LocalCluster
 
@@ -273,9 +262,9 @@ def test_workers_that_are_killed(tmp_path, monkeypatch):
     """Also while they start, when Dask's nanny leaves them dead: this waited for ever."""
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]))
     with workers.started(2, "1GB") as own:
-        found = dict(own.results(_doubled, [(i, str(tmp_path / "once") if i == 3 else "") for i in range(6)]))
+        found = dict(own.results(doubled, [(i, str(tmp_path / "once") if i == 3 else "") for i in range(6)]))
         assert found == {i: 2 * i for i in range(6)} and (tmp_path / "once").exists()
-        died = dict(own.results(_doubled, [(1, "always"), (2, "")]))
+        died = dict(own.results(doubled, [(1, "always"), (2, "")]))
         assert isinstance(died[0], workers.DiedError) and died[1] == 4
 
 
@@ -292,7 +281,7 @@ def test_a_scheduler_whose_workers_are_all_gone(monkeypatch):
     ):
         cluster.scale(0)
         with pytest.raises(DataError, match=r"no worker was left for 0 seconds.*curate resume"):
-            list(others.results(_doubled, [(1, "")] * 3))
+            list(others.results(doubled, [(1, "")] * 3))
 
 
 def test_a_shard_whose_workers_die_fails_alone(tmp_path, monkeypatch):

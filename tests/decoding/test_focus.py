@@ -24,24 +24,24 @@ def models():
     return {name: make_model(name) for name in SEQ2SEQ + CAUSAL}
 
 
-@pytest.mark.parametrize("use_cache", [True, False], ids=["cache", "no cache"])
-@pytest.mark.parametrize("n_examples", [1, 8], ids=["alone", "padded batch"])
+@pytest.mark.parametrize("n_examples", [1, 4], ids=["alone", "padded batch"])
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", SEQ2SEQ + CAUSAL)
-def test_as_the_slow_reference(models, name, way, n_examples, use_cache):
+def test_as_the_slow_reference(models, name, way, n_examples):
     model = models[name]
     worlds = make_worlds(model, n_examples)
     options = WAYS[way] | COMMON | {"return_dict_in_generate": True, "output_scores": True}
     torch.manual_seed(0)
-    ours = focused_generate(model, worlds, use_cache=use_cache, **options)
-    torch.manual_seed(0)
     theirs = reference(model, worlds, **options)
-    assert torch.equal(ours.sequences, theirs.sequences)
-    if way == "beam":
-        torch.testing.assert_close(ours.sequences_scores, theirs.sequences_scores, atol=1e-4, rtol=1e-4)
-    else:  # S1 itself; under beams finished hypotheses' rows mean nothing
-        first = torch.stack(ours.scores[:3]), torch.stack(theirs.scores[:3])
-        torch.testing.assert_close(*first, atol=1e-4, rtol=1e-4)
+    for use_cache in (True, False):
+        torch.manual_seed(0)
+        ours = focused_generate(model, worlds, use_cache=use_cache, **options)
+        assert torch.equal(ours.sequences, theirs.sequences), use_cache
+        if way == "beam":
+            torch.testing.assert_close(ours.sequences_scores, theirs.sequences_scores, atol=1e-4, rtol=1e-4)
+        else:  # S1 itself; under beams finished hypotheses' rows mean nothing
+            first = torch.stack(ours.scores[:3]), torch.stack(theirs.scores[:3])
+            torch.testing.assert_close(*first, atol=1e-4, rtol=1e-4)
     torch.manual_seed(0)
     plain = model.generate(**worlds.true(), **WAYS[way], max_new_tokens=9)
     assert n_examples == 1 or not torch.equal(plain, ours.sequences), "focus changed nothing: the test shows nothing"

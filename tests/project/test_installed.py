@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 
+import fresh
 from empatheia.config import find_recipe, load_recipe, recipes_root
 from empatheia.errors import ConfigError
 from empatheia.resources import shipped_path
@@ -37,7 +37,7 @@ def installed(tmp_path_factory) -> Path:
 def run(installed: Path, place: Path, *words: str) -> subprocess.CompletedProcess:
     env = {**os.environ, "PYTHONPATH": str(installed), "EMPATHEIA_OFFLINE": "1"}
     code = "import sys; from empatheia.cli import main; main(sys.argv[1:])"
-    return subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, cwd=place, env=env)
+    return fresh.run(["-c", code, *words], cwd=place, env=env)
 
 
 def test_the_wheel_takes_recipes_and_records():

@@ -1,8 +1,5 @@
 """What transformers promises of a model holds for every responder: caches, resizing, half precision, Auto classes."""
 
-import subprocess
-import sys
-
 import pytest
 import torch
 from contract import all_cases
@@ -17,6 +14,7 @@ from transformers import (
     StaticCache,
 )
 
+import fresh
 from empatheia.layers.attention import Attention
 from empatheia.layers.copy import copy_mixture
 from empatheia.responders.rashkin_retrieval import RashkinRetrieval, RetrievalConfig
@@ -179,8 +177,7 @@ def test_auto_classes_know_the_responders(tmp_path):
         "    print(type(AutoConfig.from_pretrained(folder)).__name__)\n"
         "    print(type(AutoModelForSeq2SeqLM.from_pretrained(folder)).__name__)\n"
     )
-    command = [sys.executable, "-c", code, *(str(tmp_path / system) for system in models)]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    ran = fresh.run(["-c", code, *(str(tmp_path / system) for system in models)])
     known = [type(part).__name__ for model in models.values() for part in (model.config, model)]
     assert ran.stdout.split() == known, ran.stderr
 

@@ -1,13 +1,12 @@
 """What every registered responder must hold: learns, caches, batches, saves, and never reads a gold label to answer."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
 from contract import all_cases
 
+import fresh
 from empatheia.responders import RESPONDERS
 
 CASES = all_cases()
@@ -169,7 +168,7 @@ for i, (name, case) in enumerate(all_cases().items()):
         if not torch.equal(model(**saved["batch"]).logits, saved["logits"]):
             print(name)
 """
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    done = fresh.run(["-c", code], check=True)
     assert done.stdout.split("\n")[:-1] == []
 
 

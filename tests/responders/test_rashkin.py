@@ -2,14 +2,13 @@
 
 import json
 import math
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 import torch
 from safetensors.numpy import save_file
 
+import fresh
 from empatheia.decoding.reply_index import ReplyIndex, candidate_texts
 from empatheia.dialogue import Dialogue, Example, Turn
 from empatheia.errors import CheckpointError, ConfigError, DataError, MissingResourceError
@@ -206,7 +205,7 @@ for folder in Path({str(tmp_path)!r}).iterdir():
     assert torch.equal(output.context_vectors, saved["contexts"]), folder
     assert torch.equal(output.candidate_vectors, saved["candidates"]), folder
 """
-    subprocess.run([sys.executable, "-c", code], check=True)
+    fresh.run(["-c", code], check=True)
 
 
 def test_parameters_missing_from_a_checkpoint_are_initialised(tmp_path):

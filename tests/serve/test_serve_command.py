@@ -18,14 +18,14 @@ from pathlib import Path
 import pytest
 from loopback import DOG
 
+from fresh import Fresh
+
 
 @contextmanager
 def serving(*options: str, **variables: str):
     """The command in a process of its own; gives the process, its host and its port."""
-    command = [sys.executable, "-m", "empatheia", "serve", "--port", "0", *options]
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **variables}
-    )
+    command = ["-m", "empatheia", "serve", "--port", "0", *options]
+    process = Fresh(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, **variables})
     try:
         address = process.stdout.readline().strip()
         match = re.fullmatch(r"http://(127\.0\.0\.1):(\d+)", address)
@@ -33,7 +33,7 @@ def serving(*options: str, **variables: str):
         yield process, match[1], int(match[2])
     finally:
         process.kill()
-        process.communicate()
+        process.wait()
 
 
 def ask(host: str, port: int, body: dict) -> tuple[int, dict]:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
 import signal
 import subprocess
-import sys
 import threading
 import urllib.error
 import urllib.request
@@ -26,6 +24,7 @@ from empatheia.studies.report import report_page
 from empatheia.studies.results import study_results
 from empatheia.studies.simulation import Opinion, crowd_of, work_through
 from empatheia.studies.store import Store
+from fresh import Fresh
 
 
 @pytest.fixture()
@@ -152,10 +151,8 @@ def test_a_judge_is_beside_people_and_never_among_them(tmp_path, protocol):
     assert "not people" in report_page(after)
 
 
-def started(db: str, port: int = 0) -> tuple[subprocess.Popen, str]:
-    code = "from empatheia.cli import main; main()"
-    command = [sys.executable, "-c", code, "study", "serve", db, "--port", str(port)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"})
+def started(db: str, port: int = 0) -> tuple[Fresh, str]:
+    process = Fresh(["-m", "empatheia", "study", "serve", db, "--port", str(port)], stdout=subprocess.PIPE)
     assert process.stdout is not None
     return process, process.stdout.readline().strip()
 

@@ -1,14 +1,12 @@
 """transformers' AutoTokenizer gives a responder's own pieces, or says in words that it cannot."""
 
-import subprocess
-import sys
-
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from transformers import AutoTokenizer, DataCollatorForSeq2Seq
 
+import fresh
 from empatheia.checkpoints.catalogue import bundled_root
 from empatheia.text.auto_tokenizer import EmpatheiaTokenizer
 from empatheia.text.tokenizer import DialogueTokenizer
@@ -57,7 +55,7 @@ def test_any_text_gives_our_pieces(text, kind):
 def test_without_our_rules_the_file_is_refused_in_words(loader, tmp_path):
     KINDS["bpe"].save_pretrained(tmp_path)
     code = f"import sys, transformers; transformers.{loader}.from_pretrained(sys.argv[1])"
-    ran = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True)
+    ran = fresh.run(["-c", code, str(tmp_path)])
     assert ran.returncode == 1
     assert "import empatheia.text.auto_tokenizer first" in ran.stderr
 

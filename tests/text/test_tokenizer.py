@@ -1,8 +1,6 @@
 """Pieces: every string in, the family's words out; offsets; folders that are whole, broken or foreign."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 from hypothesis import example, given
@@ -10,6 +8,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
+import fresh
 from empatheia.errors import CheckpointError, ConfigError
 from empatheia.text.tokenizer import META, DialogueTokenizer, check_kind
 from empatheia.text.words import tokenize_words
@@ -211,7 +210,7 @@ def test_a_saved_tokeniser_is_the_same_in_a_fresh_process(tokenizers, kind, tmp_
         "t = D.from_pretrained(sys.argv[1]); p = t.encode(sys.argv[2]);"
         "print(json.dumps([t.kind, t.style, len(t), p.ids, p.starts, p.words, t.decode(p.ids)]))"
     )
-    ran = subprocess.run([sys.executable, "-c", code, str(tmp_path), TEXTS[0]], capture_output=True, text=True)
+    ran = fresh.run(["-c", code, str(tmp_path), TEXTS[0]])
     pieces = tokenizer.encode(TEXTS[0])
     expected = [
         kind,

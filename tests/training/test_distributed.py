@@ -1,9 +1,8 @@
-"""Two processes learn what one process learns with twice the batch; the runner works under torchrun."""
+"""Two processes learn what one process learns with twice the batch; the runner works under torchrun's agent."""
 
 import json
 import os
 import socket
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,28 +12,38 @@ import tiny_training as bench
 import torch
 from safetensors.torch import load_file
 
+import fresh
 from empatheia.responders import empdg
 
 SCRIPT = """
 import os, sys
 from pathlib import Path
+from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 import tiny_adversarial as adversarial
 import tiny_training as bench
 import torch
 from empatheia.training.runner import run_all
 folder = Path(sys.argv[1])
-model, _, _ = bench.train(folder, batch_examples=4, max_grad_norm=1.0, accumulate=2, save_seconds=0.0, select="words")
-if os.environ["RANK"] == "0":
-    model.save_pretrained(folder / "model")
-chancy, _, _ = adversarial.train(folder / "chancy", batch_examples=4, accumulate=2, same_batch=True)
-torch.save(chancy.state_dict(), folder / f"chancy{os.environ['RANK']}.pt")
-adversarial.without_chance()
-model, _, _ = adversarial.train(folder / "adversarial", batch_examples=4, accumulate=2, same_batch=True)
-if os.environ["RANK"] == "0":
-    model.save_pretrained(folder / "adversarial" / "model")
-for budget in (0.0, None):
-    (status,) = run_all([bench.tiny_recipe()], folder, budget_minutes=budget, show_progress=False)
-    os.write(1, f"STATE {status.state}\\n".encode())  # in one piece: two processes share the pipe
+
+def one_of_two():
+    fields = {"batch_examples": 4, "max_grad_norm": 1.0, "accumulate": 2, "select": "words"}
+    model, _, _ = bench.train(folder, save_seconds=0.0, **fields)
+    if os.environ["RANK"] == "0":
+        model.save_pretrained(folder / "model")
+    chancy, _, _ = adversarial.train(folder / "chancy", batch_examples=4, accumulate=2, same_batch=True)
+    torch.save(chancy.state_dict(), folder / f"chancy{os.environ['RANK']}.pt")
+    adversarial.without_chance()
+    model, _, _ = adversarial.train(folder / "adversarial", batch_examples=4, accumulate=2, same_batch=True)
+    if os.environ["RANK"] == "0":
+        model.save_pretrained(folder / "adversarial" / "model")
+    for budget in (0.0, None):
+        (status,) = run_all([bench.tiny_recipe()], folder, budget_minutes=budget, show_progress=False)
+        os.write(1, f"STATE {status.state}\\n".encode())  # in one piece: two processes share the pipe
+
+# what torchrun asks for, but that its processes are forked
+place = {"rdzv_backend": "static", "rdzv_endpoint": f"127.0.0.1:{sys.argv[2]}", "rdzv_configs": {"rank": 0}}
+agent = LaunchConfig(1, 1, 2, run_id="two", max_restarts=0, monitor_interval=0.1, start_method="fork", **place)
+elastic_launch(agent, one_of_two)()
 """
 
 
@@ -42,20 +51,17 @@ for budget in (0.0, None):
 def two_processes(tmp_path_factory):
     """Folder of what two processes made, and what they printed; one start for all tests, it takes longest."""
     folder = tmp_path_factory.mktemp("two")
-    return folder, torchrun(folder, SCRIPT)
+    return folder, started(folder, SCRIPT)
 
 
-def torchrun(folder: Path, code: str) -> str:
-    """Runs code in two processes on this machine; returns what they print."""
-    script = folder / "script.py"
-    script.write_text(code, encoding="utf-8")
+def started(folder: Path, code: str) -> str:
+    """Runs code that starts two processes on this machine; returns what they print."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    command = ["-m", "torch.distributed.run", "--nproc_per_node", "2", "--master_port", str(port)]
     paths = [str(Path(__file__).parent), *sys.path]
     env = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
-    done = subprocess.run([sys.executable, *command, str(script), str(folder)], env=env, capture_output=True, text=True)
+    done = fresh.run(["-c", code, str(folder), str(port)], env=env)
     assert done.returncode == 0, done.stderr[-4000:]
     return done.stdout
 

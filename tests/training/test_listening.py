@@ -27,8 +27,22 @@ def recipe(*overrides: str):
     return load_recipe(recipes_root() / "default" / "five_steps.yaml", size="smoke", overrides=list(overrides))
 
 
-def test_the_record_holds_every_variant_and_its_tests(tmp_path):
-    done = run(recipe(), tmp_path / "runs", show_progress=False)
+@pytest.fixture(scope="module", autouse=True)
+def no_corpora():
+    """Distractors come from the sample, which is read in no time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("EMPATHEIA_DATA", raising=False)
+        yield
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A run that nothing stopped."""
+    return run(recipe(), tmp_path_factory.mktemp("whole"), show_progress=False)
+
+
+def test_the_record_holds_every_variant_and_its_tests(whole, tmp_path):
+    done = whole
     metrics = done.metrics["metrics"]
     assert list(metrics["variants"]) == NAMES and metrics["variants"][WHOLE] == {}
     alone = [f"coverage: {name} against responder alone" for name in NAMES[2:]]
@@ -59,11 +73,10 @@ def test_replies_are_those_of_the_listener_and_know_no_gold_emotion(tmp_path):
             assert listener.respond(replace(dialogue, emotion=other)).text == reply
 
 
-def test_a_stopped_run_goes_on_behind_the_last_variant(tmp_path, monkeypatch):
+def test_a_stopped_run_goes_on_behind_the_last_variant(whole, tmp_path, monkeypatch):
     class Stop(Exception):
         pass
 
-    whole = run(recipe(), tmp_path / "whole", show_progress=False)
     asked, real = [], ListenTask._respond
 
     def stopped_once(self, name, settings):

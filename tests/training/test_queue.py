@@ -1,15 +1,13 @@
 """A queue of runs: in order, resumed after a kill with equal weights, nothing done twice, bad files told."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
+import shutil
 import time
 from pathlib import Path
 
 import pytest
 
+import fresh
 from empatheia.config.queue import QueueEntry, queued_anew, read_queue
 from empatheia.config.recipe import recipe_files, recipes_root
 from empatheia.errors import CheckpointError, ConfigError
@@ -36,6 +34,21 @@ def queue(queue_file):
     return read_queue(queue_file)
 
 
+@pytest.fixture(scope="module")
+def made_once(tmp_path_factory):
+    """Folder in which all runs of the queue are made and recorded."""
+    folder = tmp_path_factory.mktemp("queue")
+    (folder / "q.yaml").write_text(TEXT, encoding="utf-8")
+    work(read_queue(folder / "q.yaml"), folder / "results", folder / "runs", show_progress=False)
+    return folder
+
+
+@pytest.fixture
+def made(made_once, tmp_path):
+    """A copy of it that a test may break."""
+    return Path(shutil.copytree(made_once, tmp_path / "made"))
+
+
 def states(queue, folder):
     return [run.state for run in standing(queue, folder / "results", folder / "runs")]
 
@@ -56,22 +69,20 @@ def test_no_time_left_changes_nothing(queue, tmp_path):
     assert states(queue, tmp_path) == ["waiting", "waiting"] and not (tmp_path / "runs").exists()
 
 
-def test_a_finished_run_that_a_stop_kept_from_its_record_is_recorded(queue, tmp_path):
-    work(queue, tmp_path / "results", tmp_path / "runs", show_progress=False)
-    (tmp_path / "results" / "moel" / "trs" / "smoke-seed3.json").unlink()
-    assert states(queue, tmp_path) == ["done", "begun"]
-    (status,) = work(queue, tmp_path / "results", tmp_path / "runs")
-    assert status.state == "already finished" and states(queue, tmp_path) == ["done", "done"]
+def test_a_finished_run_that_a_stop_kept_from_its_record_is_recorded(queue, made):
+    (made / "results" / "moel" / "trs" / "smoke-seed3.json").unlink()
+    assert states(queue, made) == ["done", "begun"]
+    (status,) = work(queue, made / "results", made / "runs")
+    assert status.state == "already finished" and states(queue, made) == ["done", "done"]
 
 
-def test_a_record_of_an_older_recipe_does_not_count(queue, tmp_path):
-    work(queue, tmp_path / "results", tmp_path / "runs", show_progress=False)
-    path = tmp_path / "results" / "moel" / "trs" / "smoke-seed3.json"
+def test_a_record_of_an_older_recipe_does_not_count(queue, made):
+    path = made / "results" / "moel" / "trs" / "smoke-seed3.json"
     record = json.loads(path.read_text(encoding="utf-8"))
     record["environment"]["commit"] = "abc1234def"
     path.write_text(json.dumps(record), encoding="utf-8")
     older = queue.model_copy(update={"runs": (queue.runs[0], queue.runs[1].model_copy(update={"older": ("abc1234",)}))})
-    assert states(older, tmp_path) == ["done", "begun"] and states(queue, tmp_path) == ["done", "done"]
+    assert states(older, made) == ["done", "begun"] and states(queue, made) == ["done", "done"]
 
 
 def test_records_of_earlier_recipes_that_our_queue_makes_anew_are_known_as_such():
@@ -143,24 +154,21 @@ def test_a_run_that_lacks_something_is_skipped_with_one_line_and_the_others_go_o
     assert found[2]["missing"] == []
 
 
-def test_killed_and_called_again_it_ends_at_the_same_weights(queue_file, queue, tmp_path):
-    whole = tmp_path / "whole"
-    work(queue, whole / "results", whole / "runs", show_progress=False)
+def test_killed_and_called_again_it_ends_at_the_same_weights(queue_file, queue, made, tmp_path):
     folder = tmp_path / "killed"
-    command = [sys.executable, "-m", "empatheia", "queue", "run", str(queue_file), "--quiet", "--threads", "1"]
+    command = ["-m", "empatheia", "queue", "run", str(queue_file), "--quiet", "--threads", "1"]
     command += ["--results", str(folder / "results"), "--out", str(folder / "runs")]
     begun = folder / "runs" / "gao2021" / "transformer" / "smoke-seed1024" / "curves.jsonl"
-    process = subprocess.Popen(command, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    process = fresh.Fresh(command)
     while process.poll() is None and not begun.is_file():
         time.sleep(0.02)
-    if process.poll() is None:
-        os.kill(process.pid, signal.SIGKILL)
+    process.kill()
     process.wait()
     assert not (begun.parent / "metrics.json").exists(), "the run ended before it was killed"
     assert not list(folder.glob("results/**/*-seed3.json")), "the kill came too late to mean anything"
-    assert subprocess.run(command, env={**os.environ, "OMP_NUM_THREADS": "1"}, check=False).returncode == 0
+    assert fresh.run(command).returncode == 0
     for name in ("gao2021/transformer/smoke-seed1024", "moel/trs/smoke-seed3"):
-        one, other = (load_weights(p / "runs" / name / "checkpoint" / "model.safetensors") for p in (whole, folder))
+        one, other = (load_weights(p / "runs" / name / "checkpoint" / "model.safetensors") for p in (made, folder))
         assert one.keys() == other.keys() and all(one[key].equal(other[key]) for key in one)
     assert states(queue, folder) == ["done", "done"]
 
@@ -190,10 +198,9 @@ def test_a_bad_queue_is_told(tmp_path, text, message):
         read_queue(path)
 
 
-def test_a_damaged_record_is_told_and_its_run_made_again(queue, tmp_path):
-    work(queue, tmp_path / "results", tmp_path / "runs", show_progress=False)
-    (tmp_path / "results" / "moel" / "trs" / "smoke-seed3.json").write_text('{"recipe": "moel/trs"', encoding="utf-8")
-    assert states(queue, tmp_path) == ["done", "begun"]
+def test_a_damaged_record_is_told_and_its_run_made_again(queue, made):
+    (made / "results" / "moel" / "trs" / "smoke-seed3.json").write_text('{"recipe": "moel/trs"', encoding="utf-8")
+    assert states(queue, made) == ["done", "begun"]
 
 
 def test_the_shipped_queue_holds_no_run_twice_and_is_no_recipe():

@@ -5,7 +5,6 @@ import os
 import resource
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ import tiny_training as bench
 import torch
 from safetensors.torch import load_file
 
+import fresh
 from empatheia.config import load_recipe
 from empatheia.errors import CheckpointError, ConfigError
 from empatheia.reports.results_page import keep
@@ -230,10 +230,8 @@ run(bench.tiny_recipe(), Path(sys.argv[1]), save_seconds=0.0, show_progress=Fals
 def test_a_killed_run_ends_as_if_it_had_not_been(whole, tmp_path):
     folder = run_folder(tmp_path, bench.tiny_recipe())
     paths = os.pathsep.join([str(Path(__file__).parent), *sys.path])
-    process = subprocess.Popen(
-        [sys.executable, "-c", KILLED, str(tmp_path), str(torch.get_num_threads())],
-        env=os.environ | {"PYTHONPATH": paths},
-    )
+    command = ["-c", KILLED, str(tmp_path), str(torch.get_num_threads())]
+    process = fresh.Fresh(command, env=os.environ | {"PYTHONPATH": paths})
     while not any(folder.glob(f"checkpoints/joint/checkpoint-*/{MARKER}")):
         assert process.poll() is None, "the run ended before it could be killed"
         time.sleep(0.005)

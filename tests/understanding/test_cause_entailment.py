@@ -1,8 +1,6 @@
 """Causal entailment: exact input layouts, padding, saving, learning, spans and the published pair counts."""
 
 import json
-import subprocess
-import sys
 from collections import namedtuple
 
 import pytest
@@ -17,6 +15,7 @@ from transformers import (
     RobertaConfig,
 )
 
+import fresh
 from empatheia.dialogue import CauseAnnotation, Dialogue, Span, Turn
 from empatheia.errors import CheckpointError, ConfigError, DataError, MissingResourceError
 from empatheia.understanding import UNDERSTANDERS
@@ -288,7 +287,7 @@ with torch.no_grad():
     output = model(**torch.load({str(tmp_path / "batch.pt")!r}))
 print(json.dumps([output.turn_logits.tolist(), output.piece_logits.tolist(), model.fingerprint()]))
 """
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    run = fresh.run(["-c", code], check=True)
     turns, pieces, fingerprint = json.loads(run.stdout.strip().splitlines()[-1])
     with torch.no_grad():
         output = model(**row)

@@ -2,8 +2,6 @@
 
 import json
 import math
-import subprocess
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +10,7 @@ import tiny_causes as bench
 import torch
 from transformers import AutoModel
 
+import fresh
 from empatheia.corpora import reccon
 from empatheia.corpora.reccon_pairs import span_question
 from empatheia.dialogue import Span
@@ -325,7 +324,7 @@ with torch.no_grad():
     output = model(**torch.load({str(tmp_path / "batch.pt")!r}))
 print(json.dumps([output.start_logits.tolist(), model.fingerprint(), model.config.null_threshold]))
 """
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    run = fresh.run(["-c", code], check=True)
     starts, fingerprint, threshold = json.loads(run.stdout.strip().splitlines()[-1])
     with torch.no_grad():
         assert starts == model(**batch).start_logits.tolist()

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import multiprocessing
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from tiny_inferences import Echo
 
+import fresh
 from empatheia.errors import CheckpointError, ConfigError, DataError, MissingResourceError
 from empatheia.taxonomy import RELATIONS
 from empatheia.understanding.inferences import cache as cache_module
@@ -98,11 +97,11 @@ def test_killed_and_resumed(cache, tmp_path):
     path = tmp_path / "killed.jsonl"
     code = (
         "import os, signal, sys\n"
-        "sys.path[:0] = [sys.argv[2]]\n"
+        "sys.path[:0] = sys.argv[2:]\n"
         "from test_inference_cache import Echo, fill\n"
         "fill(sys.argv[1], Echo(4, lambda: os.kill(os.getpid(), signal.SIGKILL)))\n"
     )
-    done = subprocess.run([sys.executable, "-c", code, str(path), str(Path(__file__).parent)], capture_output=True)
+    done = fresh.run(["-c", code, str(path), *map(str, Path(__file__).parents[:2])])
     assert done.returncode == -9, done.stderr
     assert not path.exists()
     assert 1 < len(path.with_name("killed.jsonl.partial").read_bytes().splitlines()) < 9

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -12,6 +10,7 @@ import torch
 from tiny_classifiers import SENTENCES, encoder_classifier, linear_classifier, save
 from transformers import BertConfig, BertModel, get_linear_schedule_with_warmup, pipeline
 
+import fresh
 from empatheia.dialogue import Dialogue
 from empatheia.errors import CheckpointError, ConfigError, MissingResourceError
 from empatheia.taxonomy import EMOTIONS, LABELS_41
@@ -119,7 +118,7 @@ def test_saved_and_loaded_in_a_fresh_process(tmp_path, labels):
         f"print(json.dumps([found.labels, found.classify_texts({list(SENTENCES)!r}).tolist()]))"
     )
     if labels is LABELS_41:
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=280)
+        done = fresh.run(["-c", code], check=True)
         names, found = json.loads(done.stdout.splitlines()[-1])
     else:
         opened = TextClassifier.load(folder)

@@ -67,7 +67,6 @@ class Target:
         """
         return (
             number.paper == self.paper
-            and is_automatic(number)
             and number.table in _notes_file().same_systems(self.paper, self.table)
             and _model(number.paper, number.row) == _model(self.paper, self.row)
             and (
@@ -76,6 +75,7 @@ class Target:
                 else has_words(self.dataset, number.dataset)
             )
             and has_words(self.setting, number.setting)
+            and is_automatic(number)  # these two take longest
             and not _is_set_apart(number)
         )
 

@@ -25,6 +25,7 @@ import torch.nn.functional as F
 from safetensors.torch import save_file
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedTokenizerBase
+from transformers import initialization as init
 from transformers.utils import ModelOutput
 
 from empatheia.dialogue import Span, Turn
@@ -242,7 +243,8 @@ class AffectReader(EncoderModel):
         """
         folder = Path(folder)
         config = load_pretrained(AffectReaderConfig, folder)
-        model = cls(config)
+        with init.no_init_weights():  # all are read from files
+            model = cls(config)
         learnt = _weights_of(folder / ADAPTER)
         place = folder
         if config.base is not None:
