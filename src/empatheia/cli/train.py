@@ -110,7 +110,7 @@ def _check_corpus(recipes: Sequence[Recipe], out: Path) -> None:
     from empatheia.corpora import CORPORA, place_of
     from empatheia.errors import MissingResourceError
 
-    corpus = getattr(recipes[0].data, "corpus", None)
+    corpus = str(getattr(recipes[0].data, "corpus", ""))
     is_begun = (out / recipes[0].name).is_dir()
     if len(recipes) == 1 and corpus in CORPORA and corpus != "own" and not is_begun and place_of(corpus) is None:
         raise MissingResourceError(
