@@ -15,6 +15,7 @@ from empatheia.corpora import everyday, sample
 from empatheia.errors import CheckpointError
 from empatheia.reading import read_record
 from empatheia.resources import load_arrays
+from empatheia.training.release import finished_record
 from empatheia.training.saving import save_folder
 from empatheia.training.tasks.perceive import OUTSIDE, perception_scores
 from empatheia.understanding.affect.reader import ADAPTER
@@ -112,12 +113,7 @@ def package_perception(run: Path, target: Path, name: str, description: str = ""
     Raises:
         CheckpointError: The run is not finished.
     """
-    record_path = run / "metrics.json"
-    if not record_path.is_file():
-        raise CheckpointError(
-            f"{run} has no metrics.json: the run is not finished; continue it with `empatheia train`."
-        )
-    record = read_record(record_path)
+    record = finished_record(run)
     meta = read_record(run / "checkpoint" / "empatheia.json") | {"name": name}
     fields = ("recipe", "size", "seed", "note", "training_seconds", "environment", "data", "metrics")
     told: dict[str, Any] = {field: record.get(field) for field in fields}
