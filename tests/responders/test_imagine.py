@@ -32,13 +32,13 @@ def test_size():
     assert n - 601 * 1000 == encoders + refiner + mixer + decoder + tables + heads == 1_961_388
 
 
-@pytest.mark.parametrize(("sizes", "rate"), LEARNING)
-def test_overfits_sixteen_examples(sizes, rate):
-    """Check 27: at a fifth of the size, and as printed."""
+@pytest.mark.parametrize(("sizes", "rate", "n"), LEARNING)
+def test_overfits(sizes, rate, n):
+    """Check 27: sixteen examples at a fifth of the size, four as printed."""
     torch.manual_seed(0)
     model = Imagine(ImagineConfig(vocab_size=len(tokenizer()), **sizes))
     knowledge = {"provider": "sample", "head": "last_cause", "options": {"minimum": 0.15}}
-    batch = sample_batch("imagine", knowledge_of_types=knowledge)
+    batch = sample_batch("imagine", n, knowledge_of_types=knowledge)
     assert overfit(model, batch, 150, rate) is not None
 
 

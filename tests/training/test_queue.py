@@ -36,10 +36,12 @@ def queue(queue_file):
 
 @pytest.fixture(scope="module")
 def made_once(tmp_path_factory):
-    """Folder in which all runs of the queue are made and recorded."""
-    folder = tmp_path_factory.mktemp("queue")
+    """Folder in which all runs of the queue are made and recorded, and ``told.json``, the order they were told in."""
+    folder, told = tmp_path_factory.mktemp("queue"), []
     (folder / "q.yaml").write_text(TEXT, encoding="utf-8")
-    work(read_queue(folder / "q.yaml"), folder / "results", folder / "runs", show_progress=False)
+    queue = read_queue(folder / "q.yaml")
+    work(queue, folder / "results", folder / "runs", tell=lambda s: told.append(s.recipe), show_progress=False)
+    (folder / "told.json").write_text(json.dumps(told), encoding="utf-8")
     return folder
 
 
@@ -53,15 +55,14 @@ def states(queue, folder):
     return [run.state for run in standing(queue, folder / "results", folder / "runs")]
 
 
-def test_all_are_made_in_order_recorded_and_not_made_again(queue, tmp_path):
-    told = []
-    assert states(queue, tmp_path) == ["waiting", "waiting"]
-    work(queue, tmp_path / "results", tmp_path / "runs", tell=lambda s: told.append(s.recipe), show_progress=False)
-    assert told == ["gao2021/transformer", "moel/trs"] and states(queue, tmp_path) == ["done", "done"]
-    kept = {str(path): path.stat().st_mtime_ns for path in (tmp_path / "results").rglob("*-seed*.json")}
+def test_all_are_made_in_order_recorded_and_not_made_again(queue, made, tmp_path):
+    assert states(queue, tmp_path / "nowhere") == ["waiting", "waiting"]
+    assert json.loads((made / "told.json").read_text()) == ["gao2021/transformer", "moel/trs"]
+    assert states(queue, made) == ["done", "done"]
+    kept = {str(path): path.stat().st_mtime_ns for path in (made / "results").rglob("*-seed*.json")}
     assert len(kept) == 2
-    assert work(queue, tmp_path / "results", tmp_path / "runs") == []
-    assert kept == {str(path): path.stat().st_mtime_ns for path in (tmp_path / "results").rglob("*-seed*.json")}
+    assert work(queue, made / "results", made / "runs") == []
+    assert kept == {str(path): path.stat().st_mtime_ns for path in (made / "results").rglob("*-seed*.json")}
 
 
 def test_no_time_left_changes_nothing(queue, tmp_path):
