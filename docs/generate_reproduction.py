@@ -115,6 +115,8 @@ def _headline(one: Compared) -> tuple[str, ...]:
     number, more = one.claim.number, one.claim.number.decimals + 1
     between = "" if one.interval is None else f"{one.interval[0]:+.{more}f} to {one.interval[1]:+.{more}f}"
     over = f"seed {one.seeds[0]}" if len(one.seeds) == 1 else f"{len(one.seeds)} seeds"
+    if len(one.seeds) == 2 and one.deviation is None:  # none in common
+        over = "seeds {} and {}".format(*one.seeds)
     if one.deviation is not None:
         over += f", ± {one.deviation:.{more}f}" + ("" if one.p_value is None else f", p {one.p_value:.3f}")
     rows = f"{number.row} - {one.claim.against.row}"

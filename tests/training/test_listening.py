@@ -100,7 +100,8 @@ def test_a_stopped_run_goes_on_behind_the_last_variant(whole, tmp_path, monkeypa
     assert asked == [*names[:2], *names[1:]]
     for name in names:
         assert done.metrics["metrics"][f"{name}: coverage"] == whole.metrics["metrics"][f"{name}: coverage"]
-    ours, theirs = ([json.loads(row)["replies"] for row in (of.folder / "outputs.jsonl").open()] for of in (done, whole))
+    lines = ((one.folder / "outputs.jsonl").read_text().splitlines() for one in (done, whole))
+    ours, theirs = ([json.loads(line)["replies"] for line in of] for of in lines)
     assert ours == [{name: replies[name] for name in names} for replies in theirs]
 
 

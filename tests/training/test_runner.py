@@ -91,6 +91,7 @@ def test_the_record(whole):
     assert set(record["stages"]["joint"]["valid"]) == {"eval_words", "eval_emotion", "eval_cause", "eval_loss"}
     seconds = [facts["seconds"]["total"] for facts in record["stages"].values()]
     assert record["training_seconds"] == pytest.approx(sum(seconds), abs=0.06) and min(seconds) > 0
+    assert record["measuring_seconds"] > 0
     assert set(record["data"]) == {"reasoner", "joint"}
     assert all(facts["train"] > 30 and len(facts["checksum"]) == 16 for facts in record["data"].values())
     assert {"ppl_word", "ppl_token", "accuracy", "decoding"} <= set(record["metrics"])

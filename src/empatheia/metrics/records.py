@@ -19,6 +19,7 @@ _NUMBER = int | float
 _FIELDS: Mapping[str, Any] = {
     **{"recipe": str, "size": str, "seed": int, "metrics": dict, "note": str, "environment": dict, "data": dict},
     **{"stages": dict, "start": dict, "overrides": list, "training_seconds": _NUMBER, "parameters": _NUMBER},
+    "measuring_seconds": _NUMBER,
 }
 
 logger = logging.getLogger("empatheia.records")
@@ -38,6 +39,7 @@ class RunRecord(TypedDict, total=False):
         start: The run whose weights it began with.
         overrides: What ``--set`` gave.
         training_seconds: In seconds, of this run alone.
+        measuring_seconds: In seconds; that of the evaluation that ended, if one was stopped. Earlier records have none.
         parameters: Numbers in the network.
         file: Where the record was read.
     """
@@ -54,6 +56,7 @@ class RunRecord(TypedDict, total=False):
     start: dict[str, Any] | None
     overrides: list[str] | None
     training_seconds: float | None
+    measuring_seconds: float | None
     parameters: float | None
     file: str
 

@@ -191,6 +191,7 @@ def _finish(recipe: Recipe, folder: Path, task: Any, state: dict[str, Any], eval
         model.load_state_dict(task.read_weights(folder / "stages" / recipe.stages[-1].name))
     save_folder(folder / "checkpoint", task.save)
     metrics: dict[str, object] = {}
+    begun = time.monotonic()
     if evaluate:
         part = folder / "outputs.jsonl.part"
         metrics = task.evaluate("test", part)
@@ -203,6 +204,7 @@ def _finish(recipe: Recipe, folder: Path, task: Any, state: dict[str, Any], eval
         "note": _told(recipe, recipe.overrides),
         "overrides": list(recipe.overrides),
         "training_seconds": round(sum(stage["seconds"]["total"] for stage in state["stages"].values()), 1),
+        "measuring_seconds": round(time.monotonic() - begun, 3),
         "stages": state["stages"],
         "parameters": sum(p.numel() for p in model.parameters()),
         "environment": read_record(folder / "environment.json"),
