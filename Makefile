@@ -70,8 +70,9 @@ check: lint types test smoke ## all of CI
 bench: $(MADE)core ## speed beside a naive loop
 	@for file in startup generation_speed analyze_speed score_speed words_speed training_overhead serve_speed; do $(BIN)/python benchmarks/$$file.py $(ARGS) || exit 1; done
 
-pages: $(MADE)core ## what is written from results/: README.md, docs/reproduction.md, results/README.md
+pages: $(MADE)core ## what is written from results/ and by the listener: README.md, docs/reproduction.md, results/README.md ...
 	@$(BIN)/python docs/generate_readme.py
+	@$(BIN)/python docs/generate_examples.py
 	@$(BIN)/python docs/generate_reproduction.py
 	@$(BIN)/python -c "from pathlib import Path; from empatheia.reports.results_page import PAGE, results_page; Path('results', PAGE).write_text(results_page(Path('results')), encoding='utf-8')"
 

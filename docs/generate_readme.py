@@ -81,13 +81,13 @@ def tables() -> dict[Path, list[str]]:
     }
 
 
-def written(file: Path, lines: list[str]) -> str:
+def written(file: Path, lines: list[str], begin: str = BEGIN, end: str = END) -> str:
     """The file's text with these lines between the marks."""
-    before, mark, rest = file.read_text(encoding="utf-8").partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not mark or not end:
-        sys.exit(f"{file.name} has no place for the table: {BEGIN} ... {END}")
-    return before + "\n".join([BEGIN, *lines, END]) + after
+    before, mark, rest = file.read_text(encoding="utf-8").partition(begin)
+    _, last, after = rest.partition(end)
+    if not mark or not last:
+        sys.exit(f"{file.name} has no place for the table: {begin} ... {end}")
+    return before + "\n".join([begin, *lines, end]) + after
 
 
 if __name__ == "__main__":

@@ -193,3 +193,13 @@ FLOOR = 0.6
 """Share of contrast texts on the right side below which perception has been lost."""
 SAME_SPELT = 0.8
 """Share of texts with a slip of the pen that keep their side; 25 of 30 do (three of the others were close calls)."""
+
+
+def test_the_page_shows_what_the_listener_says(listener, monkeypatch):
+    """docs/concepts/reflection.md; `make pages` writes it anew."""
+    monkeypatch.syspath_prepend(Path(__file__).resolve().parents[2] / "docs")
+    from generate_examples import PAGE, lines
+
+    shown = PAGE.read_text(encoding="utf-8")
+    for line in lines():
+        assert line in shown

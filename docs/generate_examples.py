@@ -1,0 +1,58 @@
+"""Writes what the default listener says to some sentences into docs/concepts/reflection.md; ``--check`` compares."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from unittest import mock
+
+from generate_readme import written
+
+from empatheia.listener.perceiving import PerceivingListener
+from empatheia.listener.steps.focused import FocusedListener
+from empatheia.listener.steps.settings import check_settings
+
+PAGE = Path(__file__).resolve().parent / "concepts" / "reflection.md"
+BEGIN, END = "<!-- examples: written by docs/generate_examples.py -->", "<!-- /examples -->"
+SENTENCES = (
+    "I finally passed my driving test after three tries!",
+    "I just found out I'm going to be an aunt! My sister called and we both cried.",
+    "My husband hits me.",
+    "my boss yelled at me in front of everyone today",
+    "We had to put our dog down yesterday. The house is so quiet.",
+    "got the results back. it's benign!!",
+    "Nobody came to my birthday.",
+    "I told my best friend's secret and now she won't talk to me.",
+    "My son started school today and he didn't even look back.",
+)
+
+
+def row(listener: FocusedListener, perceiving: PerceivingListener, text: str) -> str:
+    """A line of the table: the text, the likeliest feeling, the words it comes from, the first lines of the reply."""
+    felt = perceiving.analyze(text)
+    causes = "; ".join(cause.of(felt.turns) for cause in felt.causes)
+    said, *more = listener.respond(text).text.splitlines()
+    return f"| {text} | {felt.emotion} | {causes} | {said}{' …' if more else ''} |"
+
+
+def lines() -> list[str]:
+    """Of the table; with one look and no model but the bundled ones, whatever is installed besides."""
+    one_look = mock.patch("empatheia.listener.perceiving.JoinedAffect.where_at_hand", lambda first: first)
+    with (
+        TemporaryDirectory() as empty,
+        mock.patch.dict(os.environ, EMPATHEIA_CACHE=empty, EMPATHEIA_MODELS=""),
+        one_look,
+    ):
+        listener, perceiving = FocusedListener(check_settings({}, "the default listener")), PerceivingListener.load()
+        rows = [row(listener, perceiving, text) for text in SENTENCES]
+    return ["| somebody says | feels | because of | the reply |", "|---|---|---|---|", *rows]
+
+
+if __name__ == "__main__":
+    text = written(PAGE, lines(), BEGIN, END)
+    if "--check" not in sys.argv[1:]:
+        PAGE.write_text(text, encoding="utf-8")
+    elif PAGE.read_text(encoding="utf-8") != text:
+        sys.exit(f"{PAGE.name} is not current: run python docs/{Path(__file__).name}")
