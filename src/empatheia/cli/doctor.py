@@ -147,7 +147,8 @@ def _second_look() -> Check:
     from empatheia.checkpoints.catalogue import LISTENER, perceiver, second_look_lacks
 
     if perceiver() != LISTENER:
-        return Check("second look", "optional", "it goes with the better perception, which is not here")
+        text = "it goes with the better perception, which is not here"
+        return Check("second look", "optional", text, "empatheia models get listener")
     lacks = second_look_lacks()
     if not lacks:
         return Check("second look", "ok", "a small language model reads what is felt a second time")
