@@ -202,9 +202,7 @@ WITH_A_SERVER = {"docs/howto/serve.md"}  # run by tests/serve/test_serve_docs.py
 @pytest.mark.parametrize(
     "page", [p for p in PAGES if blocks(p, "python") and page_name(p) not in WITH_A_SERVER], ids=page_name
 )
-def test_python_blocks_run(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-):
+def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest):
     monkeypatch.chdir(tmp_path)
     module = types.ModuleType("documentation_page")
     monkeypatch.setitem(sys.modules, module.__name__, module)

@@ -83,11 +83,11 @@ def test_terms_are_those_of_the_replies_and_a_stray_one_is_never_ones_own(tmp_pa
         (["data.terms=[charm]"], "no term 'charm'; accepted: likelihood, listener"),
         (["data.terms=[information]"], "need data.scorer"),
         (["data.corpus=empathetic_dialogues"], "accepted: everyday, the only corpus"),
-        pytest.param(
-            ["data.scorer=listener"], "gives no probabilities", marks=pytest.mark.usefixtures("sentence_encoder")
-        ),
+        (["data.scorer=listener"], "gives no probabilities"),
     ],
 )
-def test_what_cannot_be_weighed_is_refused(tmp_path, overrides, message):
+def test_what_cannot_be_weighed_is_refused(tmp_path, request, overrides, message):
+    if "data.scorer=listener" in overrides:
+        request.getfixturevalue("sentence_encoder")
     with pytest.raises(ConfigError, match=message):
         RankTask(recipe(*overrides), tmp_path)
