@@ -1,9 +1,8 @@
-"""Writes what the default listener says to some sentences into docs/concepts/reflection.md; ``--check`` compares."""
+"""Writes what the default listener says to some sentences into docs/concepts/reflection.md."""
 
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from unittest import mock
@@ -50,9 +49,10 @@ def lines() -> list[str]:
     return ["| somebody says | feels | because of | the reply |", "|---|---|---|---|", *rows]
 
 
+def page() -> str:
+    """The page with the table of today."""
+    return written(PAGE, lines(), BEGIN, END)
+
+
 if __name__ == "__main__":
-    text = written(PAGE, lines(), BEGIN, END)
-    if "--check" not in sys.argv[1:]:
-        PAGE.write_text(text, encoding="utf-8")
-    elif PAGE.read_text(encoding="utf-8") != text:
-        sys.exit(f"{PAGE.name} is not current: run python docs/{Path(__file__).name}")
+    PAGE.write_text(page(), encoding="utf-8")
