@@ -11,7 +11,7 @@ from urllib.request import Request
 
 from empatheia.errors import EndpointError
 from empatheia.reading import parse_json
-from empatheia.resources.chat_endpoint import ChatEndpoint, Message
+from empatheia.resources.chat_endpoint import ChatEndpoint
 from empatheia.resources.connections import opened, read_body
 from empatheia.resources.model_text import ModelText
 

@@ -18,7 +18,8 @@ _MARK = re.compile(
             | <\|(?:start_thinking|begin_of_th(?:ought|ink)|think(?:ing)?)\|> )
   | (?P<close> </{_KINDS}> | \[/THINK\] | ◁/think▷ | <channel\|> | {_UNMARKED}
             | <\|(?:end_thinking|end_of_th(?:ought|ink)|/think(?:ing)?)\|> )
-  | (?P<head> <[|｜](?:start|im_start|start_header_id|start_of_role|start_of_turn|turn)[|｜]> | <start_of_turn> | <\|turn> )
+  | (?P<head> <[|｜](?:start|im_start|start_header_id|start_of_role|start_of_turn|turn)[|｜]>
+            | <start_of_turn> | <\|turn> )
   | (?P<channel> <\|channel\|> )
   | (?P<body> <\|(?:message|end_header_id|end_of_role)\|> )
   | (?P<other> <[|｜](?:{"|".join(_OTHERS)})[|｜]> | \[INST\] )
@@ -33,7 +34,7 @@ _PARTIAL = re.compile(r"(?:<[/|｜]?[\w▁:/-]{0,40}[|｜]?|\[/?[A-Za-z]{0,5}|�
 _LONGEST = 48  # characters of a mark, at most
 _SENTENCE = re.compile(r"[.!?…\n]\s|\n")
 _MUSES = re.compile(
-    r"\A\s*(?:analysis[A-Z]|(?:okay|ok|alright|hmm+|first|so)\b|let(?: me|'s)\b|we (?:need|should|must|have)\b|thinking\b)"
+    r"\A\s*(?:analysis[A-Z]|(?:okay|ok|alright|hmm+|first|so|thinking|let(?: me|'s)|we (?:need|should|must|have))\b)"
     r"|\bthe (?:user|speaker|listener|assistant|person|system prompt)\b"
     r"|\bI(?: should|'ll (?:need|respond|reply)| (?:need|have|want|ought) to)\b",
     re.IGNORECASE,

@@ -14,7 +14,7 @@ from fastapi import FastAPI
 
 from empatheia import __version__
 from empatheia.care import Care
-from empatheia.serve import analysis, caring, chat, health, job_routes, labels, ranking, responses, scores
+from empatheia.serve import analysis, caring, chat, completions, health, job_routes, labels, ranking, responses, scores
 from empatheia.serve.jobs import Jobs
 from empatheia.serve.pages import page_routes
 from empatheia.serve.service import Service
@@ -62,7 +62,7 @@ def create_app(settings: ServerSettings | None = None, care: Care | bool = True)
         redoc_url=None,
     )
     app.state.service, app.state.jobs = service, jobs
-    for part in (chat, responses, analysis, ranking, scores, caring, health, labels, job_routes):
+    for part in (chat, completions, responses, analysis, ranking, scores, caring, health, labels, job_routes):
         app.include_router(part.router)
     if settings.page:
         app.include_router(page_routes(STATIC))
