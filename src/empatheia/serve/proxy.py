@@ -16,6 +16,7 @@ from typing import Any
 from empatheia.care import Care, guarded_stream
 from empatheia.dialogue import Dialogue, Explanation, Reply, Understanding
 from empatheia.errors import EndpointError
+from empatheia.giving_way import Abandoned, asking
 from empatheia.resources.chat_endpoint import ChatEndpoint
 from empatheia.resources.chat_stream import ChatStream
 from empatheia.serve.engine import Left
@@ -114,14 +115,18 @@ class Proxy:
             if not loop.is_closed():
                 loop.call_soon_threadsafe(parts.put_nowait, part)
 
+        def ending() -> None:
+            if left.is_set():
+                raise Abandoned
+
         def speak() -> None:
             try:
-                stream = speaker.stream(dialogue, care=self._care if speaker.wish.plain is None else False)
-                with closing(iter(stream)) as pieces:
-                    for piece in pieces:
-                        if left.is_set():
-                            return
-                        hand_out(Part(text=piece))
+                with asking(ending):
+                    stream = speaker.stream(dialogue, care=self._care if speaker.wish.plain is None else False)
+                    with closing(iter(stream)) as pieces:
+                        for piece in pieces:
+                            ending()
+                            hand_out(Part(text=piece))
                 hand_out(Part(reply=stream.reply))
             except BaseException as error:
                 hand_out(error)
