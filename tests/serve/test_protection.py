@@ -15,8 +15,9 @@ from loopback import running
 from pydantic import SecretStr
 
 from empatheia.serve import ServerSettings, WebSettings, create_app
+from empatheia.serve.listening import address_of
 from empatheia.serve.pages import page_routes
-from empatheia.serve.run import Launch, PatientProtocol, address_of, keys_of
+from empatheia.serve.run import Launch, PatientProtocol, keys_of
 from empatheia.serve.settings import Limits
 from empatheia.serve.web import Patience, protect
 

@@ -19,6 +19,7 @@ from empatheia.serve.jobs import Jobs
 from empatheia.serve.pages import page_routes
 from empatheia.serve.service import Service
 from empatheia.serve.settings import ServerSettings
+from empatheia.serve.temporary import sweep
 from empatheia.serve.web import protect
 
 STATIC = Path(__file__).with_name("static")
@@ -45,6 +46,7 @@ def create_app(settings: ServerSettings | None = None, care: Care | bool = True)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        sweep()
         await service.warm()
         jobs.take_over()
         try:

@@ -363,19 +363,7 @@ def run(
         root_path: What a proxy in front cuts off.
         told: Is given the address.
     """
-    import uvicorn
-
-    from empatheia.serve.run import _bound, _Telling, address_of
+    from empatheia.serve.run import run_app
 
     app = study_app(store, WebSettings(hosts=hosts, root_path=root_path))
-    listening = _bound(host, port)
-    address = address_of(host, listening.getsockname()[1]) + root_path + "/"
-    config = uvicorn.Config(
-        app,
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        ws_max_size=1 << 16,
-        timeout_graceful_shutdown=5,
-    )
-    _Telling(config, lambda: told(address)).run(sockets=[listening])
+    run_app(app, host, port, lambda address: told(f"{address}/"), root_path, sockets=True)
