@@ -15,6 +15,7 @@ from types import FrameType
 from empatheia.errors import EmpatheiaError
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
+BACKLOG = 512
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -23,7 +24,7 @@ class Place:
     """Where a server listens.
 
     Attributes:
-        socket: Bound; nobody listens yet.
+        socket: Bound, and listening: who connects waits to be accepted.
         address: Where a browser finds it.
     """
 
@@ -76,6 +77,7 @@ def bound(host: str, port: int, command: str = "") -> socket.socket:
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         made.bind((host, port))
+        made.listen(BACKLOG)  # only then nobody else can take it
     except (OSError, UnicodeError) as error:
         made.close()
         if getattr(error, "errno", None) == errno.EADDRINUSE:

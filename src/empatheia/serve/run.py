@@ -19,7 +19,7 @@ from uvicorn.supervisors import Multiprocess
 from empatheia.config import Strict
 from empatheia.errors import ConfigError, EmpatheiaError
 from empatheia.reading import parse_json
-from empatheia.serve.listening import Place, hand_signals_to, listening
+from empatheia.serve.listening import BACKLOG, Place, hand_signals_to, listening
 from empatheia.serve.settings import ServerSettings
 from empatheia.serve.temporary import PrivateFolder
 
@@ -181,6 +181,7 @@ def _config(launch: Launch, app: ASGIApp | str, sockets: bool = False) -> uvicor
         factory=isinstance(app, str),
         workers=launch.workers,
         http=PatientProtocol,
+        lifespan="on",
         ws="auto" if sockets else "none",
         ws_max_size=64 << 10,
         root_path=launch.server.root_path,
@@ -188,10 +189,10 @@ def _config(launch: Launch, app: ASGIApp | str, sockets: bool = False) -> uvicor
         access_log=False,
         server_header=False,
         timeout_keep_alive=20,
-        timeout_worker_healthcheck=60,  # while it imports, a process answers nobody
+        timeout_worker_healthcheck=20,  # while it imports, a process answers nobody
         timeout_graceful_shutdown=round(launch.server.limits.drain_seconds),
         h11_max_incomplete_event_size=64 << 10,
-        backlog=512,
+        backlog=BACKLOG,
     )
 
 

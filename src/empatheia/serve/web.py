@@ -138,8 +138,8 @@ class Hosts:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """ASGI."""
-        host = Headers(scope=scope).get("host", "")
-        if scope["type"] == "http" and not self._is_ours(host):
+        host = Headers(scope=scope).get("host", "") if scope["type"] == "http" else None
+        if host is not None and not self._is_ours(host):
             shown = _NO_HOST.sub("?", _name_of(host))[:_SHOWN_HOST] or "NAME"
             said = f"{shown} is not served here; accepted: {', '.join(self.hosts)}."
             error = ApiError(
