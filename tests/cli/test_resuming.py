@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import fresh
-from empatheia.cli import progress
+from empatheia.listener import progress
 from empatheia.cli.results import ResultFile, model_mark
 from empatheia.taxonomy import EMOTIONS
 

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import csv
-import io
 import json
 import logging
 import math
@@ -23,7 +21,7 @@ import shutil
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -31,7 +29,7 @@ from typing import Any
 
 from empatheia.dialogue import Dialogue
 from empatheia.errors import DataError, EmpatheiaError
-from empatheia.listener.tables import CSV_COLUMNS, as_text, beside_given, flat
+from empatheia.listener.tables import CSV_COLUMNS, beside_given, csv_pieces, flat, side_of
 from empatheia.reading import lines_of, parse_json, read_record
 from empatheia.resources import hold_folder
 from empatheia.serve.analysis import read_item
@@ -39,7 +37,6 @@ from empatheia.serve.faults import ApiError, api_error
 from empatheia.serve.messages import ChatMessage
 from empatheia.serve.service import Service
 from empatheia.serve.shelf import Entry
-from empatheia.taxonomy import POSITIVE_EMOTIONS
 
 _LOG = logging.getLogger(__name__)
 _IS_ID = re.compile(r"[A-Za-z0-9_-]{32}\Z")
@@ -80,7 +77,7 @@ class Tally:
             return
         if record["emotion"] is not None:
             self.emotions[record["emotion"]] += 1
-        if (side := side_of(record)) is not None:
+        if (side := side_of(record["emotion"], record.get("sides"))) is not None:
             self.sides[side] += 1
         self.causes.update({cause["text"].lower() for cause in record["causes"]})
         if len(self.causes) > 50 * _N_CAUSES:
@@ -95,14 +92,6 @@ class Tally:
             "sides": dict(self.sides.most_common()),
             "causes": [{"text": text, "rows": n} for text, n in self.causes.most_common(_N_CAUSES)],
         }
-
-
-def side_of(record: Mapping[str, Any]) -> str | None:
-    """Whether a row is pleasant, unpleasant or mixed: as the model says, else by its emotion."""
-    if sides := record.get("sides"):
-        return max(sides, key=lambda name: sides[name])
-    emotion = record.get("emotion")
-    return None if emotion is None else "pleasant" if emotion in POSITIVE_EMOTIONS else "unpleasant"
 
 
 class Jobs:
@@ -212,10 +201,8 @@ class Jobs:
     def table(self, id: str) -> Iterator[str]:
         """The results as CSV, piece by piece; the caller's columns stand in front of ours."""
         given = self._record(id, "head")["columns"]
-        columns, cells = list(CSV_COLUMNS), (lambda record: [flat(record)])
-        if given:
-            columns, cells = beside_given(given, CSV_COLUMNS, cells)
-        return _csv(map(parse_json, self._lines(id)), columns, cells)
+        columns, cells = beside_given(given, CSV_COLUMNS, lambda record: [flat(record)])
+        return csv_pieces(columns, (row for line in self._lines(id) for row in cells(parse_json(line))))
 
     def lines(self, id: str) -> Iterator[str]:
         """The results as JSON lines."""
@@ -409,21 +396,7 @@ def _is_wanted(record: Mapping[str, Any], wanted: Mapping[str, str]) -> bool:
         return False
     if "emotion" in wanted and record["emotion"] != wanted["emotion"]:
         return False
-    if "side" in wanted and side_of(record) != wanted["side"]:
+    if "side" in wanted and side_of(record["emotion"], record.get("sides")) != wanted["side"]:
         return False
     search = wanted.get("search", "").casefold()
     return not search or any(search in turn["text"].casefold() for turn in record["turns"])
-
-
-def _csv(records: Iterable[dict[str, Any]], columns: Sequence[str], cells: Any) -> Iterator[str]:
-    stream = io.StringIO()
-    writer: csv.DictWriter[str] = csv.DictWriter(stream, columns)
-    writer.writeheader()
-    for record in records:
-        for row in cells(record):
-            writer.writerow({name: as_text(value) for name, value in row.items()})
-        if stream.tell() > 1 << 16:
-            yield stream.getvalue()
-            stream.seek(0)
-            stream.truncate()
-    yield stream.getvalue()
