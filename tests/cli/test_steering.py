@@ -61,15 +61,15 @@ def test_who_is_named_answers_alone_and_nobody_is_five_steps(cli, tiny_model, mo
     try:
         own = FocusedListener().respond(TEXT, explain=True)
         steps = json.loads(cli("respond", TEXT, "--json").out)
-        assert steps["reply"] == own.text and steps["model"] == "five steps" and "explanation" not in steps
+        assert steps["reply"] == own.text and steps["model"] == "empatheia" and "explanation" not in steps
         assert steps["decoding"]["responder"] == "reflection" and own.explanation.emotion_from == "tiny"
         assert empatheia.respond(TEXT).text == own.text
         assert cli("chat", stdin=TEXT + "\n").out.strip() == own.text
         assert own.understanding.causes == Listener.load(tiny_model).analyze(TEXT).causes  # not only the target words
         assert len(own.explanation.candidates) > 1
-        alone = json.loads(cli("respond", TEXT, "--json", "--model", "default").out)
+        alone = json.loads(cli("respond", TEXT, "--json", "--model", "gao2021-small").out)
         assert alone["model"] == "tiny" and "focus" not in alone["decoding"]
-        assert empatheia.respond(TEXT, model="default").text == alone["reply"]
+        assert empatheia.respond(TEXT, model="gao2021-small").text == alone["reply"]
     finally:
         home.five_steps.cache_clear()
         home._shared.cache_clear()

@@ -309,5 +309,5 @@ def test_the_python_of_the_docs_runs(models, tmp_path, monkeypatch, capsys):
         exec(block, names)
     assert len(blocks) == 3 and len(blocks[0].strip().splitlines()) <= 4
     printed = capsys.readouterr().out.splitlines()
-    assert len(printed) == 4 and "empatheia-default" in printed[-1]
+    assert len(printed) == 4 and "gao2021-small" in printed[-1]
     assert "two sisters" in (tmp_path / "report.html").read_text(encoding="utf-8")

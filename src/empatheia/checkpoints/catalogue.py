@@ -112,6 +112,15 @@ def find_model(name: str | Path) -> Path:
     return folder / "checkpoint" if is_run else folder
 
 
+def renamed(name: str) -> str:
+    """What is told of a name that a model had; empty for others."""
+    if name != _WAS_SMALL:
+        return ""
+    return (
+        f"no model is called {name!r}: the small bundled responder is {SMALL!r}; without a name the listener answers."
+    )
+
+
 def _by_title(name: str) -> Path | None:
     """The folder of the model that calls itself so, where no folder is called so: a name that is printed is accepted.
 
@@ -120,11 +129,8 @@ def _by_title(name: str) -> Path | None:
     """
     if Path(name).expanduser().is_dir() or installed_model(name) is not None:
         return None
-    if name == _WAS_SMALL:
-        raise MissingResourceError(
-            f"no model is called {name!r}: the small bundled responder is {SMALL!r}, and without a name the listener"
-            " answers."
-        )
+    if told := renamed(name):
+        raise MissingResourceError(told)
     return next((Path(entry.folder) for entry in known_models() if entry.title == name), None)
 
 

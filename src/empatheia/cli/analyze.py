@@ -44,7 +44,9 @@ def analyze(
     texts: Annotated[list[str], typer.Argument(metavar="TEXT...|-|FILE", help="Texts, '-' for stdin, or one file.")],
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line on stdout.")] = False,
     column: Annotated[str | None, typer.Option(help="CSV column or JSON field with the text.")] = None,
-    model: Annotated[str | None, typer.Option(help="Name or folder of a model; without it the default listener.")] = None,
+    model: Annotated[
+        str | None, typer.Option(help="Name or folder of a model; without it the default listener.")
+    ] = None,
     batch_size: Annotated[int, typer.Option(min=1, help=BATCH_HELP)] = 1,
     out: Annotated[
         Path | None, typer.Option(help="Write .jsonl or .csv here; the file appears when it is complete.")
@@ -234,8 +236,8 @@ def _run(
     """Analyses rows chunk by chunk, in constant memory."""
     from empatheia.checkpoints.inputs import as_dialogue
     from empatheia.cli.output import print_json, print_lines, row_line, say
-    from empatheia.listener.progress import progress_bar
     from empatheia.cli.results import ResultFile, model_mark
+    from empatheia.listener.progress import progress_bar
     from empatheia.listener.tables import CSV_COLUMNS, beside_given, flat
 
     tally, file = Tally(), None

@@ -358,7 +358,9 @@ def _marks(analyzer: Analyzer) -> dict[str, str]:
     helping = dict.fromkeys(helper for part in asked for helper in HELP_FROM.get(part, {}).values())
     places: dict[str, str | Path] = {}
     for part in {**asked, **helping}:
-        places |= places_of(part, analyzer.models) or ({part: analyzer.listener or perceiver()} if part in BY_LISTENER else {})
+        places |= places_of(part, analyzer.models) or (
+            {part: analyzer.listener or perceiver()} if part in BY_LISTENER else {}
+        )
     marks = {place: model_mark(place) for place in dict.fromkeys(map(str, places.values()))}
     return {name: marks[str(place)] for name, place in places.items()}
 

@@ -41,7 +41,8 @@ class ResultFile:
         resume: Continue from ``NAME.partial``; without it leftovers of an earlier run are dropped.
         columns: Of the CSV table; ``id`` is left out where no row has one.
         cells: A record as rows of that table; None = one row, see :func:`flat`.
-        keeps_formulas: Leave cells of the table that a spreadsheet would compute; else see :func:`empatheia.listener.tables.as_text`.
+        keeps_formulas: Leave cells of the table that a spreadsheet would compute; else see
+            :func:`empatheia.listener.tables.as_text`.
 
     Raises:
         DataError: The folder does not exist or cannot be written; or, on entering, another process is writing.

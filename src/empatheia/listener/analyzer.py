@@ -53,8 +53,8 @@ class Analyzer:
     """Asks a conversation everything the parts can answer.
 
     Each component is loaded once, when it is first needed. A part whose model is not on this machine is left out and
-    :class:`Analysis`.missing says why and which command gets it; ``emotion``, ``causes`` and ``words`` then come from the
-    default listener. The emotion of the turns is computed once and handed to the parts that read it.
+    :class:`Analysis`.missing says why and which command gets it; ``emotion``, ``causes`` and ``words`` then come from
+    the default listener. The emotion of the turns is computed once and handed to the parts that read it.
 
     Args:
         parts: Of :data:`empatheia.analysis.PARTS`: a list, a text such as ``emotion,causes``, or ``all``.

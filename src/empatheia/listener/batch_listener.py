@@ -85,12 +85,22 @@ class BatchListener(ABC):
 
     @overload
     def respond(
-        self, item: Input, *, decoding: Decoding | None = ..., care: Care | bool = ..., **settings: Unpack[DecodingFields]
+        self,
+        item: Input,
+        *,
+        decoding: Decoding | None = ...,
+        care: Care | bool = ...,
+        **settings: Unpack[DecodingFields],
     ) -> Reply: ...
 
     @overload
     def respond(
-        self, item: Inputs, *, decoding: Decoding | None = ..., care: Care | bool = ..., **settings: Unpack[DecodingFields]
+        self,
+        item: Inputs,
+        *,
+        decoding: Decoding | None = ...,
+        care: Care | bool = ...,
+        **settings: Unpack[DecodingFields],
     ) -> list[Reply]: ...
 
     @guarded
@@ -155,7 +165,14 @@ class BatchListener(ABC):
         return self.reader.understand(self.reader.encode(inputs), max(1, batch_size), progress)
 
     @abstractmethod
-    def stream(self, item: Input, *, decoding: Decoding | None = None, **settings: Unpack[DecodingFields]) -> ReplyStream:
+    def stream(
+        self,
+        item: Input,
+        *,
+        decoding: Decoding | None = None,
+        care: Care | bool = True,
+        **settings: Unpack[DecodingFields],
+    ) -> ReplyStream:
         """One reply piece by piece: iterate over the result for pieces of text; ``reply`` is there at the end."""
 
     @abstractmethod

@@ -112,10 +112,8 @@ def frame_of(item: Any, column: str | None) -> Frame | None:
     if column is None:
         raise InputTypeError(f"a frame needs column=, the name of its column of texts; it has {listed}.")
     if (n := names.count(column)) != 1:
-        raise DataError(
-            f"the frame has {n or 'no'} column{'s' if n > 1 else ''} {column!r}.{nearest(str(column), list(map(str, names)))}"
-            f" It has: {listed}."
-        )
+        hint = nearest(str(column), list(map(str, names)))
+        raise DataError(f"the frame has {n or 'no'} column{'s' if n > 1 else ''} {column!r}.{hint} It has: {listed}.")
     return Frame(item, list(item[column]))
 
 

@@ -14,6 +14,7 @@ from typing import Any, Unpack
 
 import torch
 
+from empatheia.care.checking import Care
 from empatheia.care.guard import guarded_stream
 from empatheia.checkpoints.catalogue import find_model, perceiver
 from empatheia.checkpoints.inputs import ReadyInput, prepare
@@ -352,7 +353,14 @@ class LanguageListener(BatchListener):
         return "\n\n".join(f"[{message['role']}]\n{message['content']}" for message in messages)
 
     @guarded_stream
-    def stream(self, item: Input, *, decoding: Decoding | None = None, **settings: Unpack[DecodingFields]) -> ReplyStream:
+    def stream(
+        self,
+        item: Input,
+        *,
+        decoding: Decoding | None = None,
+        care: Care | bool = True,
+        **settings: Unpack[DecodingFields],
+    ) -> ReplyStream:
         """As :meth:`Listener.stream`; a served model gives its reply as one piece.
 
         Raises:

@@ -18,14 +18,14 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import LogitsProcessorList
 
 from empatheia.care.checking import Care
-from empatheia.care.guard import GuardedStream, guarded_stream
+from empatheia.care.guard import guarded_stream
 from empatheia.checkpoints.catalogue import DEFAULT, find_model, perceiver
 from empatheia.checkpoints.inputs import as_dialogue, prepare, up_to
 from empatheia.checkpoints.manifest import read_manifest
 from empatheia.checkpoints.open import open_folder
 from empatheia.checkpoints.reader import ANSWERING, ANSWERING_ALONE, EncodedInput, Reader
 from empatheia.decoding.strategies import Decoding, DecodingFields
-from empatheia.dialogue import Dialogue, Reply, Understanding
+from empatheia.dialogue import Reply, Understanding
 from empatheia.errors import ConfigError, DecodingError
 from empatheia.listener.batch_listener import BatchListener, decoding_of
 from empatheia.listener.frames import ANSWERED, Frame
@@ -92,7 +92,12 @@ class Listener(BatchListener):
 
     @guarded_stream
     def stream(
-        self, item: Input, *, decoding: Decoding | None = None, **settings: Unpack[DecodingFields]
+        self,
+        item: Input,
+        *,
+        decoding: Decoding | None = None,
+        care: Care | bool = True,
+        **settings: Unpack[DecodingFields],
     ) -> ReplyStream:
         """Answers piece by piece: iterate over the result for pieces of text; ``reply`` is there at the end.
 
@@ -102,7 +107,8 @@ class Listener(BatchListener):
         Args:
             item: A text or a conversation.
             decoding: How the reply is chosen.
-            **settings: Fields of :class:`Decoding` in its place, and ``care`` as for :meth:`respond`.
+            care: As for :meth:`respond`.
+            **settings: Fields of :class:`Decoding` in its place.
 
         Raises:
             DataError: As for :meth:`analyze`.

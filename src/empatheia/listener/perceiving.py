@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Unpack
 
+from empatheia.care.checking import Care
 from empatheia.care.guard import guarded_stream
 from empatheia.checkpoints.catalogue import LISTENER, find_model
 from empatheia.checkpoints.inputs import ReadyInput, unread
@@ -107,7 +108,12 @@ class PerceivingListener(BatchListener):
 
     @guarded_stream
     def stream(
-        self, item: Input, *, decoding: Decoding | None = None, **settings: Unpack[DecodingFields]
+        self,
+        item: Input,
+        *,
+        decoding: Decoding | None = None,
+        care: Care | bool = True,
+        **settings: Unpack[DecodingFields],
     ) -> ReplyStream:
         """As :meth:`respond`; the reply comes as one piece."""
         return whole_reply(self.respond(item, decoding=decoding_of(decoding, settings), care=False))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, Unpack, overload
+from typing import Any, Protocol, overload
 
 from empatheia.care.checking import Care
 from empatheia.care.guard import ReplyPieces
 from empatheia.checkpoints.manifest import Manifest
-from empatheia.decoding.strategies import Decoding, DecodingFields
+from empatheia.decoding.strategies import Decoding
 from empatheia.dialogue import Dialogue, Reply, Understanding
 from empatheia.listener.conversation import Conversation
 from empatheia.listener.progress import Told
@@ -45,12 +45,22 @@ class AnyListener(Protocol):
 
     @overload
     def respond(
-        self, item: Input, *, decoding: Decoding | None = ..., care: Care | bool = ..., **settings: Unpack[DecodingFields]
+        self,
+        item: Input,
+        *,
+        decoding: Decoding | None = ...,
+        care: Care | bool = ...,
+        **settings: Any,
     ) -> Reply: ...
 
     @overload
     def respond(
-        self, item: Inputs, *, decoding: Decoding | None = ..., care: Care | bool = ..., **settings: Unpack[DecodingFields]
+        self,
+        item: Inputs,
+        *,
+        decoding: Decoding | None = ...,
+        care: Care | bool = ...,
+        **settings: Any,
     ) -> list[Reply]: ...
 
     def respond(
@@ -59,7 +69,7 @@ class AnyListener(Protocol):
         *,
         decoding: Decoding | None = None,
         care: Care | bool = True,
-        **settings: Unpack[DecodingFields],
+        **settings: Any,
     ) -> Reply | list[Reply]:
         """One reply, or a list in the order of the inputs."""
         ...
@@ -75,7 +85,7 @@ class AnyListener(Protocol):
         *,
         decoding: Decoding | None = None,
         care: Care | bool = True,
-        **settings: Unpack[DecodingFields],
+        **settings: Any,
     ) -> Conversation:
         """Begins a conversation that remembers its turns."""
         ...

@@ -1,7 +1,7 @@
 """The default listener as components: each speaker turn's emotion, side, cause phrases and words, by one model.
 
-A perception, or a model with an emotion reasoner (Gao et al. 2021, section 3.1), reads the conversation up to a speaker turn and gives
-all at once; the components share one loaded model and one reading.
+A perception, or a model with an emotion reasoner (Gao et al. 2021, section 3.1), reads the conversation
+up to a speaker turn and gives all at once; the components share one loaded model and one reading.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from typing import Any, Unpack
 import numpy as np
 import torch
 
+from empatheia.care.checking import Care
 from empatheia.care.guard import guarded_stream
 from empatheia.checkpoints.catalogue import find_model
 from empatheia.checkpoints.inputs import ReadyInput, prepare
@@ -152,7 +153,14 @@ class Retriever(BatchListener):
         return self._matches(self.reader.vectors([prepare(item)]), k)[0]
 
     @guarded_stream
-    def stream(self, item: Input, *, decoding: Decoding | None = None, **settings: Unpack[DecodingFields]) -> ReplyStream:
+    def stream(
+        self,
+        item: Input,
+        *,
+        decoding: Decoding | None = None,
+        care: Care | bool = True,
+        **settings: Unpack[DecodingFields],
+    ) -> ReplyStream:
         """As :meth:`Listener.stream`; the reply comes as one piece."""
         return whole_reply(self._respond_batch([prepare(item)], decoding_of(decoding, settings))[0])
 

@@ -117,7 +117,7 @@ class Jobs:
             ApiError: There are too many.
         """
         folder = self._home()
-        if sum(1 for _ in folder.iterdir()) >= self.limits.jobs:
+        if sum(1 for _ in folder.iterdir()) >= self.limits.jobs and not self._drop_empty():
             said = f"{self.limits.jobs} analyses are held already; delete one, or try again later."
             raise ApiError(429, said, code="too_many_jobs", headers={"Retry-After": "60"})
         id = secrets.token_urlsafe(24)
@@ -127,7 +127,7 @@ class Jobs:
         (place / "rows.jsonl").touch()
         head = {"id": id, "name": name, "model": entry.id, "columns": list(columns), "created": int(time.time())}
         _write(place / "head.json", head)
-        _write(place / "given.json", {"rows": 0, "closed": False})
+        _write(place / "given.json", {"rows": 0, "closed": False, "ids": False})
         _note(place, "waiting", Tally())
         self._begin(place)
         return id
@@ -142,16 +142,24 @@ class Jobs:
             elif _IS_ID.match(place.name) and time.time() - place.stat().st_mtime > _STALE:  # nobody knows its id
                 shutil.rmtree(place, ignore_errors=True)
 
-    def give(self, id: str, rows: Sequence[Mapping[str, object]], is_last: bool) -> None:
+    def give(self, id: str, rows: Sequence[Mapping[str, Any]], is_last: bool) -> None:
         """Adds rows.
 
         Raises:
-            ApiError: There is no such job, it takes no more, or they are too many.
+            ApiError: There is no such job, it takes no more, they are too many or none, or one has a cell of no column.
         """
         place = self._place(id)
+        columns = self._record(id, "head")["columns"]
+        for number, row in enumerate(rows):
+            for name in row.get("cells", ()):
+                if name not in columns:
+                    said = f"rows[{number}] has a cell {str(name)[:100]!r}; accepted: the names in columns."
+                    raise ApiError(422, said, param=f"rows[{number}].cells", code="unknown_column")
         given = self._record(id, "given")
         if given["closed"] or self._record(id, "state")["status"] in ENDED:
             raise ApiError(409, "this analysis takes no further rows; start another.", code="job_closed")
+        if is_last and not rows and not given["rows"]:
+            raise ApiError(422, "the analysis has no rows; give one or more.", param="rows", code="empty")
         if given["rows"] + len(rows) > self.limits.rows:
             said = f"an analysis takes at most {self.limits.rows:,} rows; split the file."
             raise ApiError(422, said, param="rows", code="too_many_rows")
@@ -162,7 +170,8 @@ class Jobs:
             raise ApiError(413, said, param="rows", code="too_large")
         with file.open("ab") as stream:
             stream.write(text)
-        _write(place / "given.json", {"rows": given["rows"] + len(rows), "closed": is_last})
+        has_ids = given["ids"] or any(row.get("id") for row in rows)
+        _write(place / "given.json", {"rows": given["rows"] + len(rows), "closed": is_last, "ids": has_ids})
 
     def tell(self, id: str) -> dict[str, object]:
         """How far a job is, and what was counted."""
@@ -200,8 +209,10 @@ class Jobs:
 
     def table(self, id: str) -> Iterator[str]:
         """The results as CSV, piece by piece; the caller's columns stand in front of ours."""
-        given = self._record(id, "head")["columns"]
-        columns, cells = beside_given(given, CSV_COLUMNS, lambda record: [flat(record)])
+        given, own = self._record(id, "head")["columns"], list(CSV_COLUMNS)
+        if not self._record(id, "given")["ids"]:
+            own.remove("id")
+        columns, cells = beside_given(given, own, lambda record: [flat(record)])
         return csv_pieces(columns, (row for line in self._lines(id) for row in cells(parse_json(line))))
 
     def lines(self, id: str) -> Iterator[str]:
@@ -291,7 +302,7 @@ class Jobs:
         found = iter(await self._patiently(good, entry) if good else [])
         records = []
         for row, one in zip(rows, read, strict=True):
-            head: dict[str, Any] = {"row": tally.done + 1, "id": row.get("id") or ""}
+            head: dict[str, Any] = {"row": tally.done + 1, **({"id": row["id"]} if row.get("id") else {})}
             record = {**head, **(next(found).to_dict() if isinstance(one, Dialogue) else one)}
             if row.get("cells"):
                 record["cells"] = [row["cells"]]
@@ -321,6 +332,17 @@ class Jobs:
             self._folder = Path(self._own.name)
         self._folder.mkdir(parents=True, exist_ok=True)
         return self._folder
+
+    def _drop_empty(self) -> bool:
+        """Deletes the oldest job that nobody gave a row to; whether there was one."""
+        empty = []
+        for place in self._home().iterdir():
+            with contextlib.suppress(OSError, ValueError):  # deleted just now, or not begun
+                if not read_record(place / "given.json")["rows"]:
+                    empty.append((place.stat().st_mtime, place))
+        if empty:
+            shutil.rmtree(min(empty)[1], ignore_errors=True)
+        return bool(empty)
 
     def _place(self, id: str) -> Path:
         place = self._home() / id if _IS_ID.match(id) else None

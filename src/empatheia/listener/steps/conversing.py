@@ -10,7 +10,7 @@ from empatheia.care.guard import ReplyPieces
 from empatheia.decoding.strategies import Decoding, DecodingFields
 from empatheia.dialogue import Dialogue, Reply
 from empatheia.listener.conversation import Conversation, ConversationStream
-from empatheia.listener.steps.steering import Steering
+from empatheia.listener.steps.steering import SteeredFields, Steering
 
 
 class Steered(Protocol):
@@ -30,7 +30,7 @@ class Steered(Protocol):
         steering: Steering = ...,
         explain: bool = ...,
         care: Care | bool,
-        **settings: Unpack[DecodingFields],
+        **settings: Unpack[SteeredFields],
     ) -> Reply:
         """One reply to a conversation that ends with the speaker."""
         ...
@@ -44,7 +44,7 @@ class Steered(Protocol):
         steering: Steering = ...,
         explain: bool = ...,
         care: Care | bool,
-        **settings: Unpack[DecodingFields],
+        **settings: Unpack[SteeredFields],
     ) -> ReplyPieces:
         """The same reply as one piece."""
         ...

@@ -8,8 +8,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import reduce
 from operator import add
 from pathlib import Path
@@ -55,6 +56,7 @@ SYSTEM = "five_steps"
 FILE = "listener.yaml"
 AT_ONCE = 64
 _DECODING = tuple(name for name in Decoding.__dataclass_fields__ if name != "label")
+_GENERATED = tuple(name for name in _DECODING if name != "seed")
 _PLACES = ("model", "folder", "reasoner", "scorer", "intent_model", "mechanism_model")
 
 
@@ -271,6 +273,7 @@ class FocusedListener:
         decoding: Decoding | None = None,
         steering: Steering | None = None,
         explain: bool = False,
+        care: Care | bool = True,
         **settings: Unpack[SteeredFields],
     ) -> ReplyStream:
         """As :meth:`respond`; candidates are compared at their end, so the reply comes as one piece."""
@@ -296,10 +299,27 @@ class FocusedListener:
     ) -> SteeredConversation:
         """Begins a conversation that remembers its turns and can be steered; see :meth:`respond`."""
         _, steering = self._asked(decoding, steering, settings)
-        fields = {name: value for name, value in settings.items() if name not in NAMES and name != "label"}
+        fields: Any = {name: value for name, value in settings.items() if name not in NAMES and name != "label"}
         return SteeredConversation(self, decoding, dialogue, steering, care, **fields)
 
     # -- parts -------------------------------------------------------------------------------------------------
+
+    def used(self, settings: Mapping[str, Any], tell: Callable[[str], None] = lambda told: None) -> dict[str, Any]:
+        """Settings without those of generation, where every reply is a reflection, which is not generated.
+
+        Args:
+            settings: Fields of :class:`Decoding` and :class:`Steering`.
+            tell: Told, in words, what is left out.
+        """
+        if set(self._responders) != {REFLECTION}:
+            return dict(settings)
+        unused = [name for name in settings if name in _GENERATED]
+        if unused:
+            tell(
+                f"{', '.join(unused)}: not used, because the default reply is a reflection and not generated; name a"
+                " model that generates, e.g. gao2021-small."
+            )
+        return {name: value for name, value in settings.items() if name not in unused}
 
     def _asked(
         self, decoding: Decoding | None, steering: Steering | None, settings: Mapping[str, Any]
@@ -313,10 +333,12 @@ class FocusedListener:
         own = {name: value for name, value in settings.items() if name in _DECODING}
         if own and decoding is not None:
             raise DecodingError(f"give decoding= or {', '.join(own)}, not both.")
+        changed = {} if decoding is None else {n: v for n, v in asdict(decoding).items() if v != getattr(Decoding(), n)}
         decided = {name: value for name, value in settings.items() if name in NAMES}
         if own:
             checked = Decoding(**own)
             decoding = checked if "strategy" in own else None
+        self.used(own | changed, lambda told: warnings.warn(told, UserWarning, stacklevel=4))
         return self._ways(decoding, own), _steered(steering, decoding, decided)
 
     def _ways(self, decoding: Decoding | None, own: dict[str, Any]) -> Sequence[DecodingSettings]:
