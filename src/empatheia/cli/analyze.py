@@ -238,14 +238,14 @@ def _run(
     from empatheia.cli.output import print_json, print_lines, row_line, say
     from empatheia.cli.results import ResultFile, model_mark
     from empatheia.listener.progress import progress_bar
-    from empatheia.listener.tables import CSV_COLUMNS, beside_given, flat
+    from empatheia.listener.tables import CSV_COLUMNS, beside_file, flat
 
     tally, file = Tally(), None
     with ExitStack() as stack:
         first = next(rows)
         rows, given = chain([first], rows), columns_given(first, out)
         if out is not None:
-            table = beside_given(given, CSV_COLUMNS, lambda record: [flat(record)])
+            table = beside_file(given, CSV_COLUMNS, lambda record: [flat(record)])
             file = stack.enter_context(ResultFile(out, resume, *table, keeps_formulas=keeps_formulas))
             _check_made(file, listener.name)
             file.settle({"model": model_mark(listener.name)})

@@ -199,11 +199,11 @@ def _opened(stack: ExitStack, analyzer: Analyzer, to: Destination, given: Sequen
     """The file of results, checked against the models and ready to be written; None without ``--out``."""
     from empatheia.cli.findings import TABLE_COLUMNS, table_rows
     from empatheia.cli.results import ResultFile
-    from empatheia.listener.tables import beside_given
+    from empatheia.listener.tables import beside_file
 
     if to.out is None:
         return None
-    columns, cells = beside_given(given, TABLE_COLUMNS, table_rows)
+    columns, cells = beside_file(given, TABLE_COLUMNS, table_rows)
     file = stack.enter_context(ResultFile(to.out, to.resume, columns, cells, to.keeps_formulas))
     _check_made(file, analyzer)
     file.settle({**_marks(analyzer), **({} if to.target is None else {"target": str(to.target)})})

@@ -64,16 +64,21 @@ def beside(given: Iterable[str], own: Iterable[str]) -> dict[str, str]:
     return names
 
 
+def beside_file(
+    given: Sequence[str], own: Sequence[str], cells: Callable[[dict[str, Any]], list[dict[str, Any]]]
+) -> tuple[list[str], Callable[[dict[str, Any]], list[dict[str, Any]]]]:
+    """As :func:`beside_given` for the columns of a whole file, which has the texts and their ids already."""
+    return beside_given(given, [name for name in own if not given or name not in ("id", "text")], cells)
+
+
 def beside_given(
     given: Sequence[str], own: Sequence[str], cells: Callable[[dict[str, Any]], list[dict[str, Any]]]
 ) -> tuple[list[str], Callable[[dict[str, Any]], list[dict[str, Any]]]]:
     """A table in which the caller's columns stand unchanged, in front of ours; see :func:`beside`.
 
-    The caller's table has the texts and their ids already: ours are left out.
-
     Args:
         given: The caller's columns; a record has its cells of them under ``cells``, one mapping a row.
-        own: Our columns.
+        own: Our columns; ``id`` and ``text`` are left out where the caller has one of that name.
         cells: A record as rows of these.
 
     Returns:
@@ -81,7 +86,7 @@ def beside_given(
     """
     if not given:
         return list(own), cells
-    names = beside(given, [name for name in own if name not in ("id", "text")])
+    names = beside(given, [name for name in own if name not in ("id", "text") or name not in given])
 
     def rows(record: dict[str, Any]) -> list[dict[str, Any]]:
         theirs, ours = list(record.get("cells", ())), cells(record)

@@ -46,6 +46,11 @@ _PATIENCE = 600.0  # seconds to wait for further rows
 _STALE = 900.0  # seconds without a sign of the process that works
 _N_CAUSES = 40
 _GONE = "there is no such analysis; it may have expired."
+_HAS = {
+    "id": lambda row: bool(row.get("id")),
+    "text": lambda row: row["input"] not in row.get("cells", {}).values(),
+}
+"""Our columns that a table may do without, to whether a row needs one: no id was given, its text is among its cells."""
 ENDED = ("done", "cancelled", "failed")
 
 
@@ -127,7 +132,7 @@ class Jobs:
         (place / "rows.jsonl").touch()
         head = {"id": id, "name": name, "model": entry.id, "columns": list(columns), "created": int(time.time())}
         _write(place / "head.json", head)
-        _write(place / "given.json", {"rows": 0, "closed": False, "ids": False})
+        _write(place / "given.json", {"rows": 0, "closed": False, "without": ["id", "text"]})
         _note(place, "waiting", Tally())
         self._begin(place)
         return id
@@ -170,8 +175,8 @@ class Jobs:
             raise ApiError(413, said, param="rows", code="too_large")
         with file.open("ab") as stream:
             stream.write(text)
-        has_ids = given["ids"] or any(row.get("id") for row in rows)
-        _write(place / "given.json", {"rows": given["rows"] + len(rows), "closed": is_last, "ids": has_ids})
+        without = [name for name in given["without"] if not any(_HAS[name](row) for row in rows)]
+        _write(place / "given.json", {"rows": given["rows"] + len(rows), "closed": is_last, "without": without})
 
     def tell(self, id: str) -> dict[str, object]:
         """How far a job is, and what was counted."""
@@ -209,9 +214,8 @@ class Jobs:
 
     def table(self, id: str) -> Iterator[str]:
         """The results as CSV, piece by piece; the caller's columns stand in front of ours."""
-        given, own = self._record(id, "head")["columns"], list(CSV_COLUMNS)
-        if not self._record(id, "given")["ids"]:
-            own.remove("id")
+        given, without = self._record(id, "head")["columns"], self._record(id, "given")["without"]
+        own = [name for name in CSV_COLUMNS if name not in without]
         columns, cells = beside_given(given, own, lambda record: [flat(record)])
         return csv_pieces(columns, (row for line in self._lines(id) for row in cells(parse_json(line))))
 

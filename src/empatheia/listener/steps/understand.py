@@ -337,7 +337,11 @@ class Steps:
         stand_ins = self.analyzer.stand_ins
         notes = [f"a stand-in answered: {stand_ins[part]}" for part in STEP_OF if part in stand_ins]
         if "emotion" in self._by_reasoner and self.reading is not None:
-            read = [list(row.values())[-1].uncertain for row in self.reading.read(dialogues)]
+            found = [list(row.values())[-1].uncertain for row in self.reading.read(dialogues)]
+            read = [
+                (*unread(ready.n_skipped, ready.shift, ready.turns), *own)
+                for ready, own in zip(inputs, found, strict=True)
+            ]
         else:
             read = [
                 (*unread(ready.n_skipped, ready.shift, ready.turns), *doubts(" ".join(turn.text for turn in d.turns)))
