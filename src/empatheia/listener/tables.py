@@ -78,7 +78,7 @@ def beside_given(
 
     Args:
         given: The caller's columns; a record has its cells of them under ``cells``, one mapping a row.
-        own: Our columns; ``id`` and ``text`` are left out where the caller has one of that name.
+        own: Our columns.
         cells: A record as rows of these.
 
     Returns:
@@ -86,7 +86,7 @@ def beside_given(
     """
     if not given:
         return list(own), cells
-    names = beside(given, [name for name in own if name not in ("id", "text") or name not in given])
+    names = beside(given, own)
 
     def rows(record: dict[str, Any]) -> list[dict[str, Any]]:
         theirs, ours = list(record.get("cells", ())), cells(record)
@@ -105,15 +105,21 @@ def csv_pieces(
 
     Args:
         columns: Names, in order.
-        rows: Cells by name; one that a row lacks is empty, one of no column is left out.
+        rows: Cells by name; one that a row lacks is empty, one of no column is left
+            out; yes and no are ``true`` and ``false``.
         keeps_formulas: Leave what a spreadsheet would compute.
     """
-    shown: Callable[[object], object] = (lambda cell: cell) if keeps_formulas else as_text
+
+    def shown(cell: object) -> object:
+        if isinstance(cell, bool):
+            return str(cell).lower()
+        return cell if keeps_formulas else as_text(cell)
+
     stream = io.StringIO()
     writer = csv.writer(stream)
     writer.writerow([shown(name) for name in columns])
     for row in rows:
-        writer.writerow([shown(row.get(name, "")) for name in columns])
+        writer.writerow([shown(row.get(name)) for name in columns])
         if stream.tell() > _PIECE:
             yield stream.getvalue()
             stream.seek(0)

@@ -47,10 +47,10 @@ _STALE = 900.0  # seconds without a sign of the process that works
 _N_CAUSES = 40
 _GONE = "there is no such analysis; it may have expired."
 _HAS = {
-    "id": lambda row: bool(row.get("id")),
+    "id": lambda row: row.get("id", "") not in ("", *row.get("cells", {}).values()),
     "text": lambda row: row["input"] not in row.get("cells", {}).values(),
 }
-"""Our columns that a table may do without, to whether a row needs one: no id was given, its text is among its cells."""
+"""Our columns that a table may do without, to whether a row needs one: what stands there is not among its cells."""
 ENDED = ("done", "cancelled", "failed")
 
 
