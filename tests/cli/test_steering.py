@@ -104,6 +104,11 @@ def test_a_reply_is_focused_and_explained(cli, model):
     lines = [line.split()[0] for line in done.out.splitlines() if line[0] != " "]
     assert lines[:4] == ["emotion", "about", "not", "replies"] and lines[-1] == "listener"
     assert "belief" in lines and "missing" not in lines  # what nobody asked for is in --json
+    by_default = cli("respond", TEXT, "--explain").out
+    assert not any(line.startswith(("missing", "intent")) for line in by_default.splitlines())
+    asked = cli("respond", TEXT, "--explain", "--focus", "grandmother", "--set", "project.tails=2").out
+    missing = asked[asked.index("missing") :].splitlines()[:2]
+    assert missing[0].split()[1] == "project:" and missing[1].split()[:2] == ["focus", "of"]
     assert "focused (alpha 4)" in done.out and "grandmother  (given)" in done.out
     plain = cli("respond", TEXT, *model, *set_focus)
     assert done.out.splitlines()[-1].removeprefix("listener").strip() == plain.out.strip()

@@ -129,7 +129,7 @@ def test_listeners_and_conversations_show_themselves_shortly(tiny_model):
     talk = steps.converse()
     assert repr(talk) == "SteeredConversation(with 'empatheia', 0 turns)"
     talk.say("I won!")
-    assert repr(talk).startswith("SteeredConversation(with 'empatheia', 2 turns, the last '")
+    assert repr(talk).startswith("SteeredConversation(with 'empatheia', 2 turns, the last ")
     analyzer = Analyzer("emotion,words", listener=tiny_model)
     assert repr(analyzer) == "Analyzer(emotion, words)"
     assert repr(analyzer.load()) == "Analyzer(emotion, words; loaded: emotion by tiny, words by tiny)"
