@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from fake_components import DIALOGUE, FAKES, FakeEmotion, FakeIntent, fake_components
 
+import empatheia
 from empatheia.analysis import PARTS
 from empatheia.dialogue import Dialogue, Turn
 from empatheia.errors import CheckpointError, ConfigError, DataError, MissingResourceError
@@ -310,5 +311,5 @@ def test_the_python_of_the_docs_runs(models, tmp_path, monkeypatch, capsys):
         exec(block, names)
     assert len(blocks) == 3 and len(blocks[0].strip().splitlines()) <= 4
     printed = capsys.readouterr().out.splitlines()
-    assert len(printed) == 4 and "empatheia-listener" in printed[-1]
+    assert len(printed) == 4 and empatheia.analyze("I won!").model in printed[-1]
     assert "two sisters" in (tmp_path / "report.html").read_text(encoding="utf-8")

@@ -100,14 +100,15 @@ def analyze(
     _refuse({"--model-for": model_for, "--speaker": speaker})
     if texts != ["-"] and path is None and out is None:
         _check_target(texts, target)
-        _show_texts(_loaded(model), texts, as_json, batch_size)
+        _show_texts(_loaded(analyst(model)), texts, as_json, batch_size)
         return
     first, rows, total = _first_of_rows(texts, path, column, target)
     if out is not None:
         from empatheia.cli.results import ResultFile
 
         ResultFile(out)  # says what is wrong with the place
-    _run(_loaded(model), chain(first, rows), total, as_json, batch_size, out, resume, formulas)
+    place = analyst(model)
+    _run(_loaded(place), chain(first, rows), total, as_json, batch_size, out, resume, place, formulas)
 
 
 def _refuse(given: Mapping[str, object]) -> None:
@@ -205,9 +206,7 @@ def _by_shards(
     say(f"{found['rows']:,} rows of {found['files']:,} files, {found['bad']:,} bad; written to {out}")
 
 
-def _loaded(model: str | None) -> Listener:
-    """The listener; a name that is none is told before anything heavy is imported."""
-    place = analyst(model)
+def _loaded(place: str) -> Listener:
     from empatheia.listener import Listener
 
     return Listener.load(place)
@@ -231,6 +230,7 @@ def _run(
     batch_size: int,
     out: Path | None,
     resume: bool,
+    place: str,
     keeps_formulas: bool,
 ) -> None:
     """Analyses rows chunk by chunk, in constant memory."""
@@ -248,7 +248,7 @@ def _run(
             table = beside_file(given, CSV_COLUMNS, lambda record: [flat(record)])
             file = stack.enter_context(ResultFile(out, resume, *table, keeps_formulas=keeps_formulas))
             _check_made(file, listener.name)
-            file.settle({"model": model_mark(listener.name)})
+            file.settle({"model": model_mark(place)})
             if file.n_done:
                 tally.n_good = sum(1 for _ in file.finished(rows, as_dialogue))
                 say(f"continuing after row {file.n_done:,} of {file.partial}")

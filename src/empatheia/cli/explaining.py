@@ -33,10 +33,13 @@ def explanation_lines(reply: Reply, asked: Container[str] = ()) -> list[Line]:
     lines += [line for place, own in enumerate(why.candidates) for line in _candidate(place, own, why)]
     if why.belief:
         lines.append(labelled("belief", _belief(why)))
-    failed = {what: why.missing[what] for what in why.missing if what.startswith("replies of ") or what == "intent"}
-    missing = {what: why.missing[what] for what in why.missing if any(word in asked for word in what.split())}
-    lines += listed("missing", (f"{what}: {reason}" for what, reason in {**failed, **missing}.items()))
+    lines += listed("missing", (f"{what}: {reason}" for what, reason in why.missing.items() if _is_told(what, asked)))
     return lines
+
+
+def _is_told(what: str, asked: Container[str]) -> bool:
+    """Whether what is missing was asked for, or is a reply or an intent that failed."""
+    return what.startswith("replies of ") or what == "intent" or any(word in asked for word in what.split())
 
 
 def _emotion(why: Explanation) -> str:

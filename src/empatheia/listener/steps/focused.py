@@ -299,7 +299,7 @@ class FocusedListener:
     ) -> SteeredConversation:
         """Begins a conversation that remembers its turns and can be steered; see :meth:`respond`."""
         _, steering = self._asked(decoding, steering, settings)
-        fields: Any = {name: value for name, value in settings.items() if name not in NAMES and name != "label"}
+        fields: Any = {n: v for n, v in self.used(settings).items() if n not in NAMES and n != "label"}
         return SteeredConversation(self, decoding, dialogue, steering, care, **fields)
 
     # -- parts -------------------------------------------------------------------------------------------------
@@ -333,12 +333,11 @@ class FocusedListener:
         own = {name: value for name, value in settings.items() if name in _DECODING}
         if own and decoding is not None:
             raise DecodingError(f"give decoding= or {', '.join(own)}, not both.")
-        changed = {} if decoding is None else {n: v for n, v in asdict(decoding).items() if v != getattr(Decoding(), n)}
         decided = {name: value for name, value in settings.items() if name in NAMES}
         if own:
             checked = Decoding(**own)
             decoding = checked if "strategy" in own else None
-        self.used(own | changed, lambda told: warnings.warn(told, UserWarning, stacklevel=4))
+        self.used(own or _changed(decoding), lambda told: warnings.warn(told, UserWarning, stacklevel=4))
         return self._ways(decoding, own), _steered(steering, decoding, decided)
 
     def _ways(self, decoding: Decoding | None, own: dict[str, Any]) -> Sequence[DecodingSettings]:
@@ -398,6 +397,11 @@ class FocusedListener:
         voice = voice_of(listener, one.shown)
         voice.place = one.llm or one.folder or str(one.model)
         return voice
+
+
+def _changed(decoding: Decoding | None) -> dict[str, Any]:
+    """Settings of a way of writing that are not as where nothing is said."""
+    return {} if decoding is None else {n: v for n, v in asdict(decoding).items() if v != getattr(Decoding(), n)}
 
 
 def _steered(steering: Steering | None, decoding: Decoding | None, decided: dict[str, Any]) -> Steering:
