@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from empatheia.errors import ConfigError, DataError
+from empatheia.listener.tables import csv_pieces
 from empatheia.studies.answers import PAIR
 from empatheia.studies.store import Store
 
@@ -204,7 +205,8 @@ def _write(rows: list[dict[str, object]], path: Path, form: str) -> Path:
     frame: pl.DataFrame = pl.DataFrame(rows, infer_schema_length=None)
     part = path.with_name(f"{path.name}.part")
     if form == "csv":
-        frame.write_csv(part)
+        with part.open("w", encoding="utf-8", newline="") as stream:
+            stream.writelines(csv_pieces(frame.columns, frame.iter_rows(named=True)))
     elif form == "jsonl":
         frame.write_ndjson(part)
     else:
