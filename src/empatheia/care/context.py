@@ -54,6 +54,17 @@ _FICTION = re.compile(
     r"|detective"
     r"|in the (?:game|book|play|film|movie|show|story|novel|series)|translate|stephen king|tv show|netflix)(?= |$)"
 )
+_REAL = re.compile(
+    r" (?:(?:real|actual|own) (?:\S+ ){0,2}(?:pills?|tablets|meds|medication|gun|pistol|rope|noose|razor|blade|knife"
+    r"|drawer|bridge|roof|balcony|garage|house|room|bathroom|life)|(?:really|seriously) mean it|for real|irl"
+    r"|no game|not a (?:game|joke|story))(?= |$)"
+)
+"""Says of what a story, a game or a song seems to tell that it is meant."""
+_PLANS = frozenset(
+    "am going to will shall want have decided need must plan planning might may just really finally about ready be "
+    "gonna do would like".split()
+)
+_SAYING = frozenset("says said say sings shouts whispers yells writes wrote goes screams character hero line".split())
 _SAYS_LYRICS = re.compile(
     r" (?:goes|lyric|lyrics|sings|singing|titled|called|translate|line|chorus|quote|quoted|mean|means)(?= |$)"
 )
@@ -152,7 +163,9 @@ class _Sentence:
     first: int
     words: frozenset[str]
     is_past: bool
+    is_now: bool
     is_fiction: bool
+    is_real: bool
     says_lyrics: bool
 
 
@@ -178,7 +191,9 @@ def _sentence(first: int, joined: str, around: Surroundings) -> _Sentence:
         first,
         frozenset(joined.split()),
         _is_past(joined, around),
+        bool(_NOW.search(joined)),
         bool(_FICTION.search(joined)),
+        bool(_REAL.search(joined)),
         bool(_SAYS_LYRICS.search(joined)),
     )
 
@@ -194,8 +209,8 @@ def _read(
     if is_quoted and not is_own_voice:
         about = _about_quoted(around)
     elif around.is_fiction and (about == "other" or sentence.is_fiction):
-        says_it = about == "self" and bool(_SELF.intersection(before[-1:])) and not sentence.says_lyrics
-        about = "self" if around.is_now and says_it else "fiction"
+        is_own = about == "self" and (sentence.is_real or (around.is_now and _says_it(before, sentence)))
+        about = "self" if is_own else "fiction"
     return Reading(
         hit,
         "past" if sentence.is_past and about == "self" else about,
@@ -205,6 +220,19 @@ def _read(
         is_playful=around.is_playful,
         sentence=sentence.words,
     )
+
+
+def _says_it(before: Sequence[str], sentence: _Sentence) -> bool:
+    """Whether "I", or "I" with words that tell of a plan, stands right in front of a hit, said by no one else."""
+    if sentence.says_lyrics:
+        return False
+    place = len(before)
+    while place and before[place - 1] in _PLANS:
+        place -= 1
+    is_planned = place < len(before)
+    if not place or before[place - 1] not in _SELF or (is_planned and not sentence.is_now):
+        return False
+    return not (is_planned and _SAYING.intersection(before[max(0, place - 4) : place]))
 
 
 def _own_voices(around: Surroundings, tokens: Sequence[Token]) -> tuple[bool, ...]:

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,13 +20,15 @@ from empatheia.care.assessment import KINDS, LEVELS, About, Assessment, Kind, Le
 from empatheia.care.classifier import CRISIS, RISK, LinearClassifier, shipped_classifier
 from empatheia.care.context import Reading, Surroundings, read_hits, surroundings
 from empatheia.care.earlier_turns import Carried, TurnJudgement, answered, carry, is_safe_now
+from empatheia.care.encodings import hidden_in
 from empatheia.care.features import feature_row
 from empatheia.care.lexicon import MASKED, Hit, Lexicon, sentences, shipped_lexicon
 from empatheia.care.normalising import LAUGH, Token, tokens_of
 from empatheia.dialogue import Dialogue, Span, Turn
 from empatheia.errors import DataError
 from empatheia.giving_way import give_way
-from empatheia.text.uncertainty import LANGUAGE, SCRIPT, doubts
+from empatheia.care.word_vectors import shipped_word_vectors
+from empatheia.text.uncertainty import EMOJI, LANGUAGE, SCRIPT, doubts
 
 if TYPE_CHECKING:
     from empatheia.care.encoder import EncoderClassifier
@@ -49,6 +52,11 @@ PART, MOST_PARTS = 4000, 128
 between them, evenly."""
 _SHARED = 200
 """Characters that two parts share where no sentence ends between them."""
+NO_WORDS, UNKNOWN = "nothing but emoji", "hardly any known word; perhaps another language, or encoded"
+_PLAIN_EMOJI = re.compile("[\U0001f44c\U0001f44d\U0001f44f\U0001f600-\U0001f60d\U0001f642\U0001f970\U0001f389\u2764\U0001f3fb-\U0001f3ff\ufe0f\\s]+")
+"""Emoji that are understood without words: a smile, a heart, a thumb."""
+_SEALED = 16
+"""Characters of a piece with figures in it that looks encoded."""
 DANGER_TO_OTHERS = "danger to others"
 """Stands in the reasons where a line says so."""
 _HAPPENED = frozenset(["killed", "took", "shot", "committed", "hanged", "ended", "taken", "hung"])
@@ -226,7 +234,22 @@ class Detector:
         judged = [
             self._judged(read, start, *chances[number]) for number, ((start, _), read) in enumerate(pairs) if read.tokens
         ]
+        judged += self._hidden(parts, reads)
         return _gravest(judged) if judged else TurnJudgement("none", "unclear")
+
+    def _hidden(self, parts: Sequence[tuple[int, int]], reads: Sequence[TextRead]) -> list[TurnJudgement]:
+        """What the parts of a text say where they are written backwards, in base64 and the like, if it is grave."""
+        found = [(start, one) for (start, _), read in zip(parts, reads, strict=True) for one in hidden_in(read.text)]
+        plain = [self.read(hidden.text) for _, hidden in found]
+        chances = self._by_classifier(plain)
+        out = []
+        for (shift, hidden), read, (seen, window) in zip(found, plain, chances, strict=True):
+            judged = self._judged(read, 0, seen, window) if read.tokens else None
+            if judged is not None and judged.level != "none":
+                place = (hidden.start + shift, hidden.end + shift)
+                reasons = (f"written {hidden.how}", *judged.reasons)
+                out.append(replace(judged, spans=(place,), reasons=reasons))
+        return out
 
     def _judged(
         self, read: TextRead, shift: int, chances: dict[str, float], window: tuple[int, int]
@@ -494,8 +517,22 @@ def _doubtful(seen: Sequence[_Seen]) -> list[int]:
 
 
 def language_doubts(text: str) -> tuple[str, ...]:
-    """Why a text may be in another language than English; empty if it is not."""
-    return tuple(doubt for doubt in doubts(text) if doubt in (LANGUAGE, SCRIPT))
+    """Why a text may not be understood, e.g. another language than English; empty if it is.
+
+    >>> language_doubts("I lost my job."), language_doubts("\U0001f52a\U0001f62d")
+    ((), ('nothing but emoji',))
+    """
+    found = tuple(doubt for doubt in doubts(text) if doubt in (LANGUAGE, SCRIPT))
+    words = [token.text for token in tokens_of(text[:PART])]
+    if not words and _PLAIN_EMOJI.sub("", text[:PART]) and EMOJI in doubts(_PLAIN_EMOJI.sub("", text[:PART])):
+        return (*found, NO_WORDS)
+    known = shipped_word_vectors().places
+    long = [word for word in words if word.isalpha() and len(word) > 2]
+    n_known = sum(word in known or word == LAUGH for word in long)
+    n_sealed = sum(len(word) >= _SEALED and not word.isalpha() for word in words)
+    if not found and (n_sealed > n_known or (len(long) >= 3 and 2 * n_known < len(long))):
+        return (UNKNOWN,)
+    return found
 
 
 def _gravest(judged: Sequence[TurnJudgement]) -> TurnJudgement:

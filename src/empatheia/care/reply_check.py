@@ -75,6 +75,7 @@ _HUMAN = re.compile(
     r"|actual )?(?:person|human|someone|somebody)(?= |$)"
     r"| are you even (?:real|human)(?= |$)| do you have (?:feelings|a body|emotions)(?= |$)"
 )
+_MARKS = frozenset(".!?\n")
 _SENTENCE = re.compile(r"[^.!?\n]*[.!?]+[\"'”’)]*\s*|[^.!?\n]+|\n+")
 
 
@@ -144,6 +145,11 @@ def asks_whether_human(text: str) -> bool:
     True
     """
     return len(text) <= 300 and bool(_HUMAN.search(_joined(text)))
+
+
+def ends_sentence(text: str) -> bool:
+    """Whether a piece of a text holds a mark behind which a sentence ends."""
+    return not _MARKS.isdisjoint(text)
 
 
 def sentences_of(text: str) -> list[str]:
