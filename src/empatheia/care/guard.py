@@ -245,7 +245,7 @@ class GuardedStream:
             yield said
         start = len(said)
         for sentence in _whole_sentences(self._inner or ()):
-            told, what = care.passed(sentence, found)
+            told, what = care.passed(sentence, found, said)
             done += what
             if any(reason.startswith(WITHHELD) for reason in what):
                 piece = _apart(said, told)
