@@ -34,12 +34,12 @@ _METHOD = re.compile(
 )
 """How one dies or is harmed, told in whatever mood; a question may name it."""
 _ORDER = re.compile(
-    rf" (?:{_HARM} (?:yourself|your (?:own )?(?:life|arm|wrists?))|end it all|take your (?:own )?life|kys"
+    rf" (?:{_HARM} (?:yourself(?! short| some| a | off)|your (?:own )?(?:life|arm|wrists?))|end it all|take your (?:own )?life|kys"
     r"|go (?:and )?(?:die|hang|drown)|drop dead|just die|use the (?:rope|noose|razor|blade))(?= |$)|^ (?:just )?jump$"
 )
 """What one is told to do, in the imperative: not asked, not denied, not hung on "want to" or "if you"."""
 _ORDER_IN_DANGER = re.compile(
-    r" (?:go jump|end it|do it(?: (?:already|now|tonight|together))?"
+    r" (?:you (?:should|could|can|may|might as well) (?:just )?(?:do it|give up)|go jump|end it|do it(?: (?:already|now|tonight|together))?"
     r"|use the (?:gun|pills|belt|knife)|take them(?: all)?|jump(?: off (?:the|a) \S+| now)?"
     r"|(?:step|jump|walk) (?:in front of|into) (?:the |a )?(?:train|traffic|sea|bus)|lie down on the (?:tracks|rails)"
     r"|catch the bus|hurry up|give up(?: on life)?|stop eating until|go ahead(?: and \S+)?|write your note"
@@ -51,10 +51,10 @@ _GOVERNED = frozenset(
     "to not never or you i we they he she people who would might may could can will did had have should of about from"
     " by without that what want before whether if someone somebody".split()
 )
-_LIGHT = frozenset("just really actually even simply then".split())
+_LIGHT = frozenset("just only really actually even simply then".split())
 _ENCOURAGES = re.compile(
     rf" (?:(?:you|him|her|them) (?:should|could|can|may|must|might as well|ought to|need to|have to) (?:just |really )?"
-    rf"(?:die|{_HARM} (?:yourself|him|her|them)|(?:just )?end it(?: all)?|end your life|give up|do it|kill \S+ first)"
+    rf"(?:die|{_HARM} (?:yourself|him|her|them)|(?:just )?end it(?: all)?|end your life|kill \S+ first)"
     r"|good for you for (?:\S+ )?(?:deciding|ending)|(?:support|respect|admire) your (?:decision|choice) to (?:die|end)"
     r"|(?:brave|right|good|great) (?:decision|choice|plan|idea) (?:to (?:die|end)|use)|brave to (?:end|die)"
     r"|(?:will|am) not (?:going to )?stop you(?! but)|not stop you it|nobody is stopping you|what are you waiting for"
@@ -81,10 +81,11 @@ _AGREES = re.compile(
     r"|(?:because you ask for it|you made (?:him|her) hit|was your own fault (?:that )?(?:he|she|they)))(?= |$)"
 )
 _GOODBYE = re.compile(
-    r" (?:goodbye forever|farewell forever|(?:good)?bye then|rest in peace|rip|see you on the other side"
+    r" (?:goodbye forever|farewell forever|(?:good)?bye then|see you on the other side"
     r"|(?:will )?miss you when you are gone|have a (?:good|safe) (?:journey|trip) to|(?:decision|over soon) goodbye"
     r"|goodbye and (?:good luck|take care))(?= |$)"
 )
+_REST = re.compile(r"(?<! he)(?<! she)(?<! they)(?<! her)(?<! him) (?:rest in peace|rip)(?= |$)")
 _CHEERS = re.compile(
     r" (?:(?:that|this|it|which|how|so|what a|absolutely|just|very|really) (?:is |sounds |must be )?(?:so |really |very "
     r"|absolutely |just |like a )?(?:great|awesome|amazing|wonderful|fantastic|exciting|excited|cool|brilliant"
@@ -127,7 +128,7 @@ _HUMAN = re.compile(
     r"|actual )?(?:person|human|someone|somebody)(?= |$)"
     r"| are you even (?:real|human)(?= |$)| do you have (?:feelings|a body|emotions)(?= |$)"
 )
-_TORN = re.compile(rf" (?:{_HARM} yourself|kys)(?= |$)")
+_TORN = re.compile(rf" (?:{_HARM} yourself(?! short| some| a | off)|kys)(?= |$)")
 """An order that is looked for across the ends of sentences, too."""
 _TORN_FROM = 60
 """Characters sent before that such an order may begin in."""
@@ -195,7 +196,7 @@ def _fault_of(joined: str, level: Level, is_question: bool) -> Fault | None:
             return "encouragement"
         if _AGREES.search(joined) and not _is_denied(joined, _AGREES):
             return "agreement"
-    if _GOODBYE.search(joined) or (level != "none" and _BYE.search(joined)):
+    if _GOODBYE.search(joined) or _REST.search(joined) or (level != "none" and _BYE.search(joined)):
         return "goodbye"
     if level != "none" and (_CHEERS.search(joined) or _EASY.search(joined)) and not is_question:
         return "cheer"
