@@ -62,6 +62,7 @@ class ResponsesBody(Body):
     top_p: float | None = Field(None, ge=0, le=1)
     max_output_tokens: int | None = Field(None, ge=1)
     text: TextOptions | None = None
+    tools: list[dict[str, Any]] | None = Field(None, description="Not used.")
     metadata: dict[str, str] | None = Field(None, description="Sent back as it is.")
     seed: int | None = Field(None, description="Same request, same seed: same reply. Without it 0.")
     empathy: SteerBody | bool | None = Field(None, description="As of `/v1/chat/completions`.")
@@ -128,7 +129,11 @@ def read_responses(body: ResponsesBody, service: Service) -> Asked:
             top_p=body.top_p,
             max_tokens=body.max_output_tokens,
             seed=body.seed,
-            unused=[*(name for name in body.unknown if extra[name]), *(["text.format"] if has_form else [])],
+            unused=[
+                *(name for name in body.unknown if extra[name]),
+                *(["text.format"] if has_form else []),
+                *(["tools"] if body.tools else []),
+            ],
             sent_on=sent,
             name="input",
             guidance=(body.instructions,) if body.instructions else (),
