@@ -292,7 +292,9 @@ def test_tasks_of_chat_pages_are_answered_plainly(client, task, said):
     answer = client.post(CHAT, json={"messages": [{"role": "user", "content": task}]})
     assert answer.json()["choices"][0]["message"]["content"] == said
     assert "empathy" not in answer.json()
-    *chunks, done = events_of(client.post(CHAT, json={"messages": [{"role": "user", "content": task}], "stream": True}).text)
+    *chunks, done = events_of(
+        client.post(CHAT, json={"messages": [{"role": "user", "content": task}], "stream": True}).text
+    )
     assert "".join(one["choices"][0]["delta"].get("content", "") for one in chunks) == said and done == "[DONE]"
 
 
@@ -326,7 +328,9 @@ def test_the_older_protocol(client):
         assert own[-1]["finish_reason"] == choice["finish_reason"]
     several = client.post("/v1/completions", json={"prompt": [DOG[0]["content"], "I got the job!"]}).json()
     assert [one["index"] for one in several["choices"]] == [0, 1]
-    cut = client.post("/v1/completions", json={"model": "tiny", "prompt": "Hello.", "max_tokens": 2, "stop": "zzz"}).json()
+    cut = client.post(
+        "/v1/completions", json={"model": "tiny", "prompt": "Hello.", "max_tokens": 2, "stop": "zzz"}
+    ).json()
     assert cut["choices"][0]["finish_reason"] == "length"
     for wrong in ("", [], [1, 2], [[1]], 5, ["a"] * 9):
         assert client.post("/v1/completions", json={"prompt": wrong}).status_code == 400

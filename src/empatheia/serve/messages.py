@@ -49,7 +49,11 @@ class ChatMessage(Body):
     def text(self) -> str:
         """What is to be read of it; an assistant's words without thoughts and without tokens of templates."""
         parts = self.content if isinstance(self.content, list) else []
-        text = "\n\n".join(part.text or "" for part in parts) if parts else self.content or ""
+        text = (
+            "\n\n".join(part.text for part in parts if part.type in _TEXTS and part.text)
+            if parts
+            else self.content or ""
+        )
         assert isinstance(text, str)
         return spoken(text) if self.role == "assistant" else text
 
