@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 
-class Abandoned(BaseException):  # noqa: N818  no Exception, so that nobody takes it for a fault to be made good
-    """Nobody waits for the result of what is computed."""
+class Abandoned(BaseException):
+    """Nobody waits for the result of what is computed; no Exception, lest somebody makes it good."""
 
 
 _asked: ContextVar[Callable[[], None] | None] = ContextVar("asked", default=None)
