@@ -1,9 +1,9 @@
 """What the package says today, kept so that a move of its code can be held against it: ``make goldens``.
 
-Sections are made from the outside only (command line, the two functions of the package, HTTP), so that they outlive a new
-layout. ``goldens.py`` makes each section and compares it with ``tests/goldens/NAME.json.gz``: texts exactly, numbers within
-1e-5. ``--keep`` writes instead. A file goes when the move it guards is done, or is made anew where a change of what is said
-is meant; the changelog then says so.
+Sections are made from the outside only (command line, the two functions of the package, HTTP), so that they outlive a
+new layout. ``goldens.py`` makes each section and compares it with ``tests/goldens/NAME.json.gz``: texts exactly,
+numbers within 1e-5. ``--keep`` writes instead. A file goes when the move it guards is done, or is made anew where a
+change of what is said is meant; the changelog then says so.
 """
 
 from __future__ import annotations
@@ -151,7 +151,9 @@ def _body(text: str) -> Any:
 def commands(folder: Path) -> dict[str, Any]:
     """What commands print and write: a table, chats, explanations, care, scores, printed tables, curation."""
     table = folder / "posts.csv"
-    table.write_text("number,text\n" + "".join(f'{i},"{turns[-1]}"\n' for i, turns in enumerate(CHATS)), encoding="utf-8")
+    table.write_text(
+        "number,text\n" + "".join(f'{i},"{turns[-1]}"\n' for i, turns in enumerate(CHATS)), encoding="utf-8"
+    )
     out = folder / "posts.out.csv"
     sent = folder / "posts.out.jsonl"
     page = folder / "page.html"
@@ -164,7 +166,9 @@ def commands(folder: Path) -> dict[str, Any]:
         "explain": command("respond", "--explain", *CHATS[1]),
         "demo": command("demo"),
         "care": command("care", "evaluate", "tests/data/care_texts.jsonl"),
-        "reproduce": {table: command("reproduce", table) for table in ("gao2021/2", "imagine/1", "meed2/3", "kim2021/2")},
+        "reproduce": {
+            table: command("reproduce", table) for table in ("gao2021/2", "imagine/1", "meed2/3", "kim2021/2")
+        },
         "models": command("models", "list"),
         "labels": command("train", "--list"),
     }
@@ -180,7 +184,11 @@ def study(folder: Path) -> dict[str, Any]:
     """A study from its items to the exported ratings, with rehearsed raters."""
     systems = {name: folder / f"{name}.jsonl" for name in ("first", "second")}
     for place, (name, path) in enumerate(systems.items()):
-        rows = ({"context": list(turns), "reply": f"{name} says {i + place}"} for i, turns in enumerate(CHATS) if len(turns) == 1)
+        rows = (
+            {"context": list(turns), "reply": f"{name} says {i + place}"}
+            for i, turns in enumerate(CHATS)
+            if len(turns) == 1
+        )
         path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     store, exported, page = folder / "study.db", folder / "exported", folder / "study.html"
     outputs = [part for path in systems.values() for part in ("--outputs", path)]
@@ -229,7 +237,7 @@ def _tensors(folder: Path) -> Iterator[tuple[str, str]]:
 
     for path in sorted(folder.rglob("*.safetensors")):
         with safe_open(str(path), "numpy") as opened:
-            for name in opened.keys():
+            for name in sorted(opened.keys()):
                 yield name, _digest(opened.get_tensor(name).tobytes())
 
 
@@ -270,7 +278,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("sections", nargs="*", choices=[*SECTIONS, []], help="all, without one")
     parser.add_argument("--keep", action="store_true", help="write them in place of comparing")
-    parser.add_argument("--out", type=Path, default=ROOT / "build" / "goldens", help="a folder for what is made on the way")
+    parser.add_argument(
+        "--out", type=Path, default=ROOT / "build" / "goldens", help="a folder for what is made on the way"
+    )
     asked = parser.parse_args()
     os.environ.pop("EMPATHEIA_DATA", None)
     failed = 0
