@@ -22,12 +22,15 @@ from empatheia.listener.batch_listener import chunks, decoding_of
 from empatheia.listener.conversation import Conversation
 from empatheia.listener.protocol import Input, Inputs, whole_reply
 from empatheia.listener.streaming import ReplyStream
+from empatheia.perceive.affect import Affect, named
+from empatheia.perceive.model_file import is_perception
+from empatheia.perceive.perception import Perception
 from empatheia.resources import installed_model
 from empatheia.responders.reflection import Perceived, reflect
+from empatheia.taxonomy import SIDES
 from empatheia.text.uncertainty import doubts
-from empatheia.understanding.affect.reader import SIDES
 from empatheia.understanding.affect.states import JoinedAffect
-from empatheia.understanding.affect.turns import Affect, AffectOfTurns, named
+from empatheia.understanding.affect.turns import AffectOfTurns
 
 _CUT = "long text: of the newest turn only the beginning and the end were read"
 
@@ -46,9 +49,8 @@ class PerceivingListener:
         manifest: Its ``empatheia.json``.
     """
 
-    def __init__(self, affect: AffectOfTurns, manifest: Manifest) -> None:
+    def __init__(self, affect: AffectOfTurns | Perception, manifest: Manifest) -> None:
         self.affect = affect
-        self.network: Any = affect.model
         self.manifest = manifest
         self.reader: Any = _Reads()
 
@@ -61,6 +63,8 @@ class PerceivingListener:
             CheckpointError: The folder is incomplete, or belongs to another base.
         """
         folder = find_model(name_or_path)
+        if is_perception(folder):
+            return cls(Perception.open(folder), read_manifest(folder))
         affect = AffectOfTurns.load(folder, device)
         own = installed_model(LISTENER)
         is_own = own is not None and own.resolve() == folder.resolve()
