@@ -194,15 +194,17 @@ class Care:
         self.count(found)
         return said, done
 
-    def passed(self, text: str, found: Assessment) -> tuple[str, list[str]]:
+    def passed(self, text: str, found: Assessment, before: str = "") -> tuple[str, list[str]]:
         """A responder's words without what must not be sent, and what was done to them.
 
         Args:
             text: What the responder wrote.
-            found: Of what it answers.
+            found: Of what it answers; joy is withheld from who may be in danger, and from what is not understood.
+            before: What was sent of the same reply already.
         """
-        if self.policy.check_replies and (fault := check_reply(text, found.level)) is not None:
-            instead = self.replies.parting if fault.fault == "goodbye" else self.replies.replaced
+        level = "concern" if found.uncertain and not found.is_flagged else found.level
+        if self.policy.check_replies and (fault := check_reply(text, level, before)) is not None:
+            instead = {"goodbye": self.replies.parting, "cheer": self.replies.sober}.get(fault.fault, self.replies.replaced)
             return instead(found.turns), [f"{WITHHELD}: {fault.fault}"]
         if self.policy.claims == "reword" and (kept := without_claims(text)) != text:
             return kept or self.replies.without_past(found.turns), [CLAIM_LEFT_OUT]

@@ -6,12 +6,13 @@ Rules over the tokens of :mod:`empatheia.care.normalising`; each finding comes w
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from empatheia.care.assessment import About
-from empatheia.care.lexicon import Hit
+from empatheia.care.lexicon import Hit, sentences
 from empatheia.care.normalising import LAUGH, Token
 from empatheia.config.recipe import read_yaml
 
@@ -21,7 +22,8 @@ _OTHER = _KIN.union(_WORDS["third_person"])
 _THEMSELVES = frozenset(["himself", "herself", "themselves", "themself"])
 _NOT = frozenset(["not", "never", "without", "nobody", "neither", "nor", "hardly", "stopped"])
 _NOT_REALLY = frozenset(["only", "just", "joking", "kidding", "even", "sure", "lie", "know"])
-_BEFORE = 5
+_BEFORE, _FARTHEST = 5, 12
+"""Words in front of a hit that are looked through for a negation, and for a person."""
 _PAST = re.compile(
     r" (?:used to|(?:years?|months?|decades?) ago|last (?:year|spring|summer|autumn|fall|winter|month|november"
     r"|december)"
@@ -52,6 +54,17 @@ _FICTION = re.compile(
     r"|detective"
     r"|in the (?:game|book|play|film|movie|show|story|novel|series)|translate|stephen king|tv show|netflix)(?= |$)"
 )
+_REAL = re.compile(
+    r" (?:(?:real|actual|own) (?:\S+ ){0,2}(?:pills?|tablets|meds|medication|gun|pistol|rope|noose|razor|blade|knife"
+    r"|drawer|bridge|roof|balcony|garage|house|room|bathroom|life)|(?:really|seriously) mean it|for real|irl"
+    r"|no game|not a (?:game|joke|story))(?= |$)"
+)
+"""Says of what a story, a game or a song seems to tell that it is meant."""
+_PLANS = frozenset(
+    "am going to will shall want have decided need must plan planning might may just really finally about ready be "
+    "gonna do would like".split()
+)
+_SAYING = frozenset("says said say sings shouts whispers yells writes wrote goes screams character hero line".split())
 _SAYS_LYRICS = re.compile(
     r" (?:goes|lyric|lyrics|sings|singing|titled|called|translate|line|chorus|quote|quoted|mean|means)(?= |$)"
 )
@@ -87,6 +100,7 @@ class Reading:
         is_past: It was.
         is_quoted: In somebody's mouth.
         is_playful: Beside laughter or a trifle.
+        sentence: Words of its sentence.
     """
 
     hit: Hit
@@ -95,6 +109,7 @@ class Reading:
     is_past: bool = False
     is_quoted: bool = False
     is_playful: bool = False
+    sentence: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,108 +118,131 @@ class Surroundings:
 
     Attributes:
         joined: Tokens as " a b c".
-        starts: Offset of every token in ``joined``.
         quotes: Quoted stretches of the text as written.
         is_resolved: It tells that it is over.
         is_over: It says that just what the words name is over.
         is_fiction: It speaks of a story, a song or a game.
         is_past: It tells of the past.
         is_now: It tells of the present.
-        text: As written.
+        is_playful: It laughs, or speaks of a trifle.
+        is_for_a_friend: It asks "for a friend".
     """
 
     joined: str
-    starts: tuple[int, ...]
     quotes: tuple[tuple[int, int], ...]
     is_resolved: bool
     is_over: bool
     is_fiction: bool
     is_past: bool
     is_now: bool
-    text: str
+    is_playful: bool
+    is_for_a_friend: bool
 
 
 def surroundings(text: str, tokens: Sequence[Token]) -> Surroundings:
     """What a text says beside its words of danger."""
-    joined, starts = "", []
-    pieces: list[str] = []
-    length = 0
-    for token in tokens:
-        starts.append(length)
-        pieces.append(" " + token.text)
-        length += len(token.text) + 1
-    joined = "".join(pieces)
-    whole = text.strip()
-    quotes = tuple(
-        match.span() for match in _QUOTED.finditer(text) if match.end() - match.start() < max(4, len(whole) - 6)
-    )
+    joined = "".join(" " + token.text for token in tokens)
+    longest = max(4, len(text.strip()) - 6)
     return Surroundings(
         joined,
-        tuple(starts),
-        quotes,
+        tuple(match.span() for match in _QUOTED.finditer(text) if match.end() - match.start() < longest),
         bool(_RESOLVED.search(joined)),
         bool(_OVER.search(joined)),
         bool(_FICTION.search(joined)),
         bool(_PAST.search(joined) or _DID.search(joined)),
         bool(_NOW.search(joined)),
-        text,
+        any(token.text == LAUGH for token in tokens) or bool(_HYPERBOLE.search(joined)),
+        is_for_a_friend(joined),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """Where a hit stands: the words of its sentence in front of it and its own, all of the sentence, and the quotation.
+class _Sentence:
+    """What the sentence of a hit says: that it was, that it is a story, that the speaker only quotes a song."""
 
-    ``quote`` is None outside of quotations.
-    """
+    first: int
+    words: frozenset[str]
+    is_past: bool
+    is_now: bool
+    is_fiction: bool
+    is_real: bool
+    says_lyrics: bool
 
-    before: list[str]
-    inside: list[str]
-    sentence: str
-    quote: tuple[int, int] | None
+
+def read_hits(hits: Sequence[Hit], tokens: Sequence[Token], around: Surroundings) -> tuple[Reading, ...]:
+    """Who, when and in whose mouth; each sentence is read once, however many hits it has."""
+    starts = {tokens[first].sentence: (first, last) for first, last in sentences(tokens)} if hits else {}
+    known: dict[int, _Sentence] = {}
+    begins, own_voices = [start for start, _ in around.quotes], _own_voices(around, tokens) if hits else ()
+    out = []
+    for hit in hits:
+        number = tokens[hit.first].sentence
+        if number not in known:
+            first, last = starts[number]
+            known[number] = _sentence(first, "".join(" " + token.text for token in tokens[first:last]), around)
+        at = bisect_right(begins, tokens[hit.first].start) - 1
+        is_quoted = at >= 0 and tokens[hit.first].start < around.quotes[at][1]
+        out.append(_read(hit, tokens, known[number], around, is_quoted, is_quoted and own_voices[at]))
+    return tuple(out)
 
 
-def read_hit(hit: Hit, tokens: Sequence[Token], around: Surroundings) -> Reading:
-    """Who, when and in whose mouth."""
-    place = _place_of(hit, tokens, around)
-    is_past = _is_past(place.sentence, around)
-    about = _about(hit, place.before, place.inside)
-    if about == "other" and is_for_a_friend(around.joined):
+def _sentence(first: int, joined: str, around: Surroundings) -> _Sentence:
+    return _Sentence(
+        first,
+        frozenset(joined.split()),
+        _is_past(joined, around),
+        bool(_NOW.search(joined)),
+        bool(_FICTION.search(joined)),
+        bool(_REAL.search(joined)),
+        bool(_SAYS_LYRICS.search(joined)),
+    )
+
+
+def _read(
+    hit: Hit, tokens: Sequence[Token], sentence: _Sentence, around: Surroundings, is_quoted: bool, is_own_voice: bool
+) -> Reading:
+    before = [token.text for token in tokens[max(sentence.first, hit.first - _FARTHEST) : hit.first]]
+    inside = [token.text for token in tokens[hit.first : hit.last + 1]]
+    about = _about(hit, before, inside)
+    if about == "other" and around.is_for_a_friend:
         about = "unclear"
-    if place.quote is not None and not _is_own_voice(place.quote, tokens):
+    if is_quoted and not is_own_voice:
         about = _about_quoted(around)
-    elif around.is_fiction and (about == "other" or _FICTION.search(place.sentence)):
-        about = "self" if around.is_now and _says_it(about, place) else "fiction"
+    elif around.is_fiction and (about == "other" or sentence.is_fiction):
+        is_own = about == "self" and (sentence.is_real or (around.is_now and _says_it(before, sentence)))
+        about = "self" if is_own else "fiction"
     return Reading(
         hit,
-        "past" if is_past and about == "self" else about,
-        is_negated=is_denied(place.before, place.inside, hit.line.pattern),
-        is_past=is_past,
-        is_quoted=place.quote is not None,
-        is_playful=LAUGH in {token.text for token in tokens} or bool(_HYPERBOLE.search(around.joined)),
+        "past" if sentence.is_past and about == "self" else about,
+        is_negated=is_denied(before, inside, hit.line.pattern),
+        is_past=sentence.is_past,
+        is_quoted=is_quoted,
+        is_playful=around.is_playful,
+        sentence=sentence.words,
     )
 
 
-def _place_of(hit: Hit, tokens: Sequence[Token], around: Surroundings) -> _Place:
-    own = tokens[hit.first].sentence
-    first, behind = hit.first, hit.last + 1
-    while first and tokens[first - 1].sentence == own:
-        first -= 1
-    while behind < len(tokens) and tokens[behind].sentence == own:
-        behind += 1
-    start = tokens[hit.first].start
-    return _Place(
-        [token.text for token in tokens[first : hit.first]],
-        [token.text for token in tokens[hit.first : hit.last + 1]],
-        "".join(" " + token.text for token in tokens[first:behind]),
-        next((span for span in around.quotes if span[0] <= start < span[1]), None),
+def _says_it(before: Sequence[str], sentence: _Sentence) -> bool:
+    """Whether "I", or "I" with words that tell of a plan, stands right in front of a hit, said by no one else."""
+    if sentence.says_lyrics:
+        return False
+    place = len(before)
+    while place and before[place - 1] in _PLANS:
+        place -= 1
+    is_planned = place < len(before)
+    if not place or before[place - 1] not in _SELF or (is_planned and not sentence.is_now):
+        return False
+    return not (is_planned and _SAYING.intersection(before[max(0, place - 4) : place]))
+
+
+def _own_voices(around: Surroundings, tokens: Sequence[Token]) -> tuple[bool, ...]:
+    """For every quotation, whether the words in front of it say that it is the speaker's own head or note."""
+    ends = [token.end for token in tokens]
+    said_by = (
+        "".join(" " + token.text for token in tokens[bisect_right(ends, start - 60) : bisect_right(ends, start)])
+        for start, _ in around.quotes
     )
-
-
-def _is_own_voice(quote: tuple[int, int], tokens: Sequence[Token]) -> bool:
-    """Whether the words in front of a quotation say that it is the speaker's own head or note that speaks."""
-    said_by = "".join(" " + token.text for token in tokens if quote[0] - 60 < token.end <= quote[0])
-    return bool(_OWN_VOICE.search(said_by))
+    return tuple(bool(_OWN_VOICE.search(said)) for said in said_by)
 
 
 def _about_quoted(around: Surroundings) -> About:
@@ -212,12 +250,6 @@ def _about_quoted(around: Surroundings) -> About:
     if around.is_fiction:
         return "fiction"
     return "other" if _KIN.intersection(around.joined.split()) else "unclear"
-
-
-def _says_it(about: About, place: _Place) -> bool:
-    """Whether "I" stands right in front of the hit, and the sentence quotes no lyrics."""
-    is_own = about == "self" and bool(_SELF.intersection(place.before[-1:]))
-    return is_own and not _SAYS_LYRICS.search(place.sentence)
 
 
 def _is_past(sentence: str, around: Surroundings) -> bool:
@@ -273,7 +305,7 @@ def _about(hit: Hit, before: Sequence[str], inside: Sequence[str]) -> About:
         return "self"
     if is_first_kin and not is_own:
         return "other"
-    in_front = _nearest(before[-12:][::-1], _YOU, frozenset() if is_abuse else _OTHER)
+    in_front = _nearest(before[::-1], _YOU, frozenset() if is_abuse else _OTHER)
     if in_front is not None or is_abuse:
         return in_front or "self"
     return _nearest(inside, frozenset(), _OTHER) or "self"

@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -16,14 +18,17 @@ import numpy as np
 
 from empatheia.care.assessment import KINDS, LEVELS, About, Assessment, Kind, Level, graver
 from empatheia.care.classifier import CRISIS, RISK, LinearClassifier, shipped_classifier
-from empatheia.care.context import Reading, Surroundings, is_for_a_friend, read_hit, surroundings
+from empatheia.care.context import Reading, Surroundings, read_hits, surroundings
 from empatheia.care.earlier_turns import Carried, TurnJudgement, answered, carry, is_safe_now
+from empatheia.care.encodings import hidden_in
 from empatheia.care.features import feature_row
 from empatheia.care.lexicon import MASKED, Hit, Lexicon, sentences, shipped_lexicon
 from empatheia.care.normalising import LAUGH, Token, tokens_of
 from empatheia.dialogue import Dialogue, Span, Turn
 from empatheia.errors import DataError
-from empatheia.text.uncertainty import LANGUAGE, SCRIPT, doubts
+from empatheia.giving_way import give_way
+from empatheia.care.word_vectors import shipped_word_vectors
+from empatheia.text.uncertainty import EMOJI, LANGUAGE, SCRIPT, doubts
 
 if TYPE_CHECKING:
     from empatheia.care.encoder import EncoderClassifier
@@ -42,8 +47,16 @@ Of the held-out risks that both find, all have more; two thirds of ordinary turn
 """
 SURE = 0.8
 """Below which probability of a risk a concern that no line says is a mere suspicion."""
-MAX_CHARACTERS = 40_000
-"""Of one turn; of a longer one the beginning and the end are read, which is told."""
+PART, MOST_PARTS = 4000, 128
+"""Characters of a text that are read as one, and of how many such parts of one text: the first, the last, and as many
+between them, evenly."""
+_SHARED = 200
+"""Characters that two parts share where no sentence ends between them."""
+NO_WORDS, UNKNOWN = "nothing but emoji", "hardly any known word; perhaps another language, or encoded"
+_PLAIN_EMOJI = re.compile("[\U0001f44c\U0001f44d\U0001f44f\U0001f600-\U0001f60d\U0001f642\U0001f970\U0001f389\u2764\U0001f3fb-\U0001f3ff\ufe0f\\s]+")
+"""Emoji that are understood without words: a smile, a heart, a thumb."""
+_SEALED = 16
+"""Characters of a piece with figures in it that looks encoded."""
 DANGER_TO_OTHERS = "danger to others"
 """Stands in the reasons where a line says so."""
 _HAPPENED = frozenset(["killed", "took", "shot", "committed", "hanged", "ended", "taken", "hung"])
@@ -87,10 +100,17 @@ class TextRead:
         """Features of some of its tokens; see :func:`~empatheia.care.features.feature_row`."""
         last = len(self.tokens) if last is None else last
         names = []
-        for reading in self.readings:
-            if first <= reading.hit.first and reading.hit.last < last:
+        for place in range(bisect_left(self.readings, first, key=_begin), len(self.readings)):
+            reading = self.readings[place]
+            if reading.hit.first >= last:
+                break
+            if reading.hit.last < last:
                 names += _names(reading)
         return feature_row(self.words[first:last], names)
+
+
+def _begin(reading: Reading) -> int:
+    return reading.hit.first
 
 
 def _names(reading: Reading) -> Iterator[str]:
@@ -200,20 +220,43 @@ class Detector:
         for item in items:
             speakers = [turn.text for turn in turns_of(item) if turn.role == "speaker"]
             for text in speakers[-12:]:
-                read = self.read(_shortened(text)[0])
-                places, chances = self._by_small(read)
-                asked += [_words_of(read, places[i]) for i in _doubtful(chances)]
+                judged = self._by_small([self.read(text[start:end]) for start, end in parts_of(text)])
+                asked += [judged[i].words for i in _doubtful(judged)]
         if asked:
             self.encoder.probabilities(asked)
 
     def judge(self, text: str) -> TurnJudgement:
-        """What one text says by itself."""
-        text, shift = _shortened(text)
-        read = self.read(text)
-        if not read.tokens:
-            return TurnJudgement("none", "unclear")
+        """What one text says by itself; a long one is read in parts, from its beginning to its end."""
+        parts = parts_of(text)
+        reads = [self.read(text[start:end]) for start, end in parts]
+        chances = self._by_classifier(reads)
+        pairs = zip(parts, reads, strict=True)
+        judged = [
+            self._judged(read, start, *chances[number]) for number, ((start, _), read) in enumerate(pairs) if read.tokens
+        ]
+        judged += self._hidden(parts, reads)
+        return _gravest(judged) if judged else TurnJudgement("none", "unclear")
+
+    def _hidden(self, parts: Sequence[tuple[int, int]], reads: Sequence[TextRead]) -> list[TurnJudgement]:
+        """What the parts of a text say where they are written backwards, in base64 and the like, if it is grave."""
+        found = [(start, one) for (start, _), read in zip(parts, reads, strict=True) for one in hidden_in(read.text)]
+        plain = [self.read(hidden.text) for _, hidden in found]
+        chances = self._by_classifier(plain)
+        out = []
+        for (shift, hidden), read, (seen, window) in zip(found, plain, chances, strict=True):
+            judged = self._judged(read, 0, seen, window) if read.tokens else None
+            if judged is not None and judged.level != "none":
+                place = (hidden.start + shift, hidden.end + shift)
+                reasons = (f"written {hidden.how}", *judged.reasons)
+                out.append(replace(judged, spans=(place,), reasons=reasons))
+        return out
+
+    def _judged(
+        self, read: TextRead, shift: int, chances: dict[str, float], window: tuple[int, int]
+    ) -> TurnJudgement:
+        """What a part of a text says that begins ``shift`` characters behind the beginning."""
+        give_way()
         found = self.by_lines(read)
-        chances, window = self._by_classifier(read)
         score, crisis = chances[RISK], chances[CRISIS]
         by_lines = found.level
         self._add_classifier(found, read, chances, window)
@@ -243,7 +286,7 @@ class Detector:
             if hit.line.force == "mask":
                 for place in range(hit.first, hit.last + 1):
                     words[place] = LAUGH if words[place] == LAUGH else MASKED
-        readings = tuple(read_hit(hit, tokens, around) for hit in hits if hit.line.force != "mask")
+        readings = read_hits([hit for hit in hits if hit.line.force != "mask"], tokens, around)
         return TextRead(text, tokens, tuple(words), readings, around)
 
     # -- parts -------------------------------------------------------------------------------------------------
@@ -303,27 +346,41 @@ class Detector:
         if reading.about == "other":
             hit = reading.hit
             inside = {token.text for token in read.tokens[hit.first : hit.last + 1]}
-            sentence = {t.text for t in read.tokens if t.sentence == read.tokens[hit.first].sentence}
-            if (inside & _HAPPENED and not sentence & _THREAT) or reading.is_past:
+            if (inside & _HAPPENED and not reading.sentence & _THREAT) or reading.is_past:
                 return "concern", ", of somebody else, and it has happened"
             return line.level, ", of somebody else"
         return line.level, ""
 
-    def _by_classifier(self, read: TextRead) -> tuple[dict[str, float], tuple[int, int]]:
-        """Probabilities of the window with the highest risk, and its tokens."""
-        places, chances = self._by_small(read)
-        asked = [] if self.encoder is None else _doubtful(chances)
+    def _by_classifier(self, reads: Sequence[TextRead]) -> list[tuple[dict[str, float], tuple[int, int]]]:
+        """For each part, probabilities of the window with the highest risk, and its tokens."""
+        seen = self._by_small(reads)
+        asked = [] if self.encoder is None else _doubtful(seen)
         if self.encoder is not None and asked:
-            words = [_words_of(read, places[i]) for i in asked]
-            for i, both in zip(asked, self.encoder.refined([chances[i] for i in asked], words), strict=True):
-                chances[i] = both
-        top = max(range(len(places)), key=lambda i: chances[i][RISK])
-        return {**chances[top], CRISIS: max(one[CRISIS] for one in chances)}, places[top]
+            small, words = [seen[i].chances for i in asked], [seen[i].words for i in asked]
+            for i, both in zip(asked, self.encoder.refined(small, words), strict=True):
+                seen[i] = replace(seen[i], chances=both)
+        by_part: list[list[_Seen]] = [[] for _ in reads]
+        for one in seen:
+            by_part[one.part].append(one)
+        out: list[tuple[dict[str, float], tuple[int, int]]] = []
+        for own in by_part:
+            top = max(own, key=lambda one: one.chances[RISK], default=None)
+            crisis = max((one.chances[CRISIS] for one in own), default=0.0)
+            out.append(({}, (0, 0)) if top is None else ({**top.chances, CRISIS: crisis}, top.place))
+        return out
 
-    def _by_small(self, read: TextRead) -> tuple[list[tuple[int, int]], list[dict[str, float]]]:
-        """Windows of a text, and what the small classifier says of each."""
-        places = windows(read.tokens) if read.tokens else []
-        return places, [self.classifier.probabilities(*read.row(first, last)) for first, last in places]
+    def _by_small(self, reads: Sequence[TextRead]) -> list[_Seen]:
+        """Windows of all parts of a text, and what the small classifier says of each; equal ones are read once."""
+        known: dict[tuple[str, ...], dict[str, float]] = {}
+        out = []
+        for part, read in enumerate(reads):
+            for place in windows(read.tokens):
+                give_way()
+                words = tuple(read.words[slice(*place)])
+                if words not in known:
+                    known[words] = self.classifier.probabilities(*read.row(*place))
+                out.append(_Seen(part, place, [token.text for token in read.tokens[slice(*place)]], known[words]))
+        return out
 
     def _add_classifier(
         self, found: _Found, read: TextRead, chances: dict[str, float], window: tuple[int, int]
@@ -353,7 +410,7 @@ class Detector:
             agreed: list[About] = [name for name in names if said.intersection(names) == {name}]
             if agreed:
                 return agreed[0]
-            if is_for_a_friend(read.around.joined):
+            if read.around.is_for_a_friend:
                 return "unclear"
         names.sort(key=lambda name: -chances[name])
         return names[0]
@@ -403,8 +460,30 @@ def turns_of(item: object) -> tuple[Turn, ...]:
     raise DataError(f"cannot assess a {type(item).__name__}; accepted: a text or a Dialogue.")
 
 
+def parts_of(text: str) -> list[tuple[int, int]]:
+    """Stretches of a text that are read as one each: the whole if it is short; a long one is cut behind sentences.
+
+    Of a text that is longer than ``MOST_PARTS`` of them the first, the last, and evenly spread ones between are kept.
+
+    >>> parts_of("No. " * 1500)
+    [(0, 3999), (3999, 6000)]
+    """
+    out, start = [], 0
+    while len(text) - start > PART:
+        half, end = start + PART // 2, start + PART
+        behind = max(text.rfind(mark, half, end) for mark in ".!?\n") + 1
+        out.append((start, behind or end))
+        start = behind or end - _SHARED
+    out.append((start, len(text)))
+    if len(out) > MOST_PARTS:
+        out = [out[round(i * (len(out) - 1) / (MOST_PARTS - 1))] for i in range(MOST_PARTS)]
+    return out
+
+
 def windows(tokens: Sequence[Token]) -> list[tuple[int, int]]:
     """Token ranges the classifier reads: the whole if it is short, else runs of sentences that overlap by one."""
+    if not tokens:
+        return []
     if len(tokens) <= LONGEST:
         return [(0, len(tokens))]
     pieces: list[tuple[int, int]] = []
@@ -413,35 +492,64 @@ def windows(tokens: Sequence[Token]) -> list[tuple[int, int]]:
     out: list[tuple[int, int]] = []
     for place, (first, last) in enumerate(pieces):
         out.append((first, last))
-        end = last
-        for following in pieces[place + 1 :]:
-            if following[1] - first > WINDOW:
-                break
-            end = following[1]
-        if end > last:
-            out.append((first, end))
+        behind = place + 1
+        while behind < len(pieces) and pieces[behind][1] - first <= WINDOW:
+            behind += 1
+        if pieces[behind - 1][1] > last:
+            out.append((first, pieces[behind - 1][1]))
     return out
 
 
-def _doubtful(chances: Sequence[dict[str, float]]) -> list[int]:
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A window of a part of a text: its tokens, their words, and what the classifier says of them."""
+
+    part: int
+    place: tuple[int, int]
+    words: list[str]
+    chances: dict[str, float]
+
+
+def _doubtful(seen: Sequence[_Seen]) -> list[int]:
     """Places of the windows that the encoder is asked about, the gravest first."""
-    asked = [i for i, one in enumerate(chances) if one[RISK] >= DOUBT]
-    return sorted(asked, key=lambda i: -chances[i][RISK])[:MOST_WINDOWS]
-
-
-def _words_of(read: TextRead, place: tuple[int, int]) -> list[str]:
-    return [token.text for token in read.tokens[slice(*place)]]
+    asked = [i for i, one in enumerate(seen) if one.chances[RISK] >= DOUBT]
+    return sorted(asked, key=lambda i: -seen[i].chances[RISK])[:MOST_WINDOWS]
 
 
 def language_doubts(text: str) -> tuple[str, ...]:
-    """Why a text may be in another language than English; empty if it is not."""
-    return tuple(doubt for doubt in doubts(text[:MAX_CHARACTERS]) if doubt in (LANGUAGE, SCRIPT))
+    """Why a text may not be understood, e.g. another language than English; empty if it is.
+
+    >>> language_doubts("I lost my job."), language_doubts("\U0001f52a\U0001f62d")
+    ((), ('nothing but emoji',))
+    """
+    found = tuple(doubt for doubt in doubts(text) if doubt in (LANGUAGE, SCRIPT))
+    words = [token.text for token in tokens_of(text[:PART])]
+    if not words and _PLAIN_EMOJI.sub("", text[:PART]) and EMOJI in doubts(_PLAIN_EMOJI.sub("", text[:PART])):
+        return (*found, NO_WORDS)
+    known = shipped_word_vectors().places
+    long = [word for word in words if word.isalpha() and len(word) > 2]
+    n_known = sum(word in known or word == LAUGH for word in long)
+    n_sealed = sum(len(word) >= _SEALED and not word.isalpha() for word in words)
+    if not found and (n_sealed > n_known or (len(long) >= 3 and 2 * n_known < len(long))):
+        return (UNKNOWN,)
+    return found
 
 
-def _shortened(text: str) -> tuple[str, int]:
-    """The end of a text that is far too long, and how many characters are left out in front."""
-    shift = max(0, len(text) - MAX_CHARACTERS)
-    return text[shift:], shift
+def _gravest(judged: Sequence[TurnJudgement]) -> TurnJudgement:
+    """What the parts of a text say together: the gravest part, with what the others of its level add."""
+    top = max(judged, key=lambda one: (LEVELS.index(one.level), one.score))
+    if len(judged) == 1:
+        return top
+    same = [top, *(one for one in judged if one.level == top.level and one is not top)]
+    return replace(
+        top,
+        kinds=tuple(dict.fromkeys(kind for one in same for kind in one.kinds)),
+        spans=tuple(_merged([span for one in same for span in one.spans])),
+        reasons=tuple(dict.fromkeys(reason for one in same for reason in one.reasons)),
+        score=max(one.score for one in judged),
+        crisis=max(one.crisis for one in judged),
+        has_lines=any(one.has_lines for one in same),
+    )
 
 
 def _cleared(judged: TurnJudgement) -> TurnJudgement:

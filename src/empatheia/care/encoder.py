@@ -27,6 +27,7 @@ from empatheia.care.classifier import CRISIS, RISK
 from empatheia.care.labelled import LabelledText, with_typos
 from empatheia.care.normalising import LAUGH, tokens_of
 from empatheia.errors import CheckpointError, EmpatheiaError
+from empatheia.giving_way import give_way
 from empatheia.layers.low_rank import add_low_rank, merge
 from empatheia.reading import parse_json
 from empatheia.resources import load_pretrained, load_weights, quiet_loading, resolve_model
@@ -100,6 +101,7 @@ class EncoderClassifier(nn.Module):
         known = {key: found for key in texts if (found := self._known.get(key)) is not None}
         new = sorted((key for key in texts if key not in known), key=lambda key: len(texts[key]))
         for first in range(0, len(new), BATCH):
+            give_way()
             keys = new[first : first + BATCH]
             known.update(zip(keys, torch.sigmoid(self([texts[key] for key in keys])).tolist(), strict=True))
         with self._lock:

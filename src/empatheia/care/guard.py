@@ -27,7 +27,7 @@ from empatheia.care.checking import (
     mark,
     unguarded,
 )
-from empatheia.care.reply_check import sentences_of
+from empatheia.care.reply_check import ends_sentence, sentences_of
 from empatheia.dialogue import Dialogue, Reply, Understanding
 from empatheia.errors import DataError
 
@@ -245,7 +245,7 @@ class GuardedStream:
             yield said
         start = len(said)
         for sentence in _whole_sentences(self._inner or ()):
-            told, what = care.passed(sentence, found)
+            told, what = care.passed(sentence, found, said)
             done += what
             if any(reason.startswith(WITHHELD) for reason in what):
                 piece = _apart(said, told)
@@ -271,12 +271,15 @@ class GuardedStream:
 
 def _whole_sentences(pieces: Iterable[str]) -> Iterator[str]:
     """Sentences of a text that comes in pieces, each as soon as the next one has begun."""
-    held = ""
+    held: list[str] = []
     for piece in pieces:
-        *whole, held = sentences_of(held + piece) or [""]
-        yield from whole
-    if held:
-        yield held
+        held.append(piece)
+        if any(ends_sentence(part) for part in held[-2:]):
+            *whole, rest = sentences_of("".join(held)) or [""]
+            yield from whole
+            held = [rest]
+    if rest := "".join(held):
+        yield rest
 
 
 def _apart(said: str, piece: str) -> str:

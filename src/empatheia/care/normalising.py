@@ -1,6 +1,6 @@
 """Text as tokens that no spelling hides, each with its place in the text as written.
 
-Undone are: compatibility forms and accents, typographic apostrophes, characters nobody sees, letters of other scripts
+Undone are: character references, compatibility forms and accents, typographic apostrophes, characters nobody sees, letters of other scripts
 that look Latin, capitals, stretched letters, figures for letters, starred letters, letters set apart, words run
 together, contractions, and common misspellings of the few words that matter.
 
@@ -17,6 +17,7 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from html import unescape
 from pathlib import Path
 
 from empatheia.config.recipe import read_yaml
@@ -33,8 +34,9 @@ _INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe00-\ufe0f\ufeff]"
 )
 _LOOKALIKES = str.maketrans("аеорсухіјѕԁһкмтвнαοερικυνı", "aeopcyxijsdhkmtbhaoepikuvi")
-_LEET = str.maketrans("013457@$!|", "oieastasil")
+LEET = str.maketrans("013457@$!|", "oieastasil")
 _LEET_L = str.maketrans("013457@$!|", "oleastasll")
+_REFERENCE = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z]\w{1,30});")
 _LAUGHTER = re.compile(r"^(?:(?:ha|he){2,}h?|lo+l+|lmf?ao+|rofl|lmaoo+|jk|xd+|hehe+|ahaha\w*|lolol\w*)$")
 _PIECES = re.compile(
     r"(?P<spaced>(?<![^\W_])(?:[^\W_][ .\-_*]){2,}[^\W_](?![^\W_]))"
@@ -95,11 +97,11 @@ def tokens_of(text: str) -> tuple[Token, ...]:
 
 def _cleaned(text: str) -> tuple[str, list[int]]:
     """Lower-case characters that matter, and the offset each comes from."""
-    if text.isascii():
+    if text.isascii() and "&" not in text:
         return text.lower(), list(range(len(text)))
     out: list[str] = []
     places: list[int] = []
-    for place, character in enumerate(text):
+    for place, character in _unescaped(text):
         if _INVISIBLE.match(character):
             continue
         if character in APOSTROPHES:
@@ -112,6 +114,16 @@ def _cleaned(text: str) -> tuple[str, list[int]]:
             out.append(one)
             places.append(place)
     return "".join(out), places
+
+
+def _unescaped(text: str) -> Iterator[tuple[int, str]]:
+    """Characters with their offsets; of a character reference ("&#100;", "&nbsp;") what it stands for."""
+    done = 0
+    for match in _REFERENCE.finditer(text):
+        yield from enumerate(text[done : match.start()], done)
+        yield from ((match.start(), character) for character in unescape(match.group()))
+        done = match.end()
+    yield from enumerate(text[done:], done)
 
 
 @lru_cache(maxsize=1 << 15)
@@ -153,7 +165,7 @@ def _revealed(word: str) -> str | None:
     """The sensitive word behind figures or stars; None if there is none."""
     if not any(character.isalpha() for character in word):
         return None
-    for table in (_LEET, _LEET_L):
+    for table in (LEET, _LEET_L):
         plain = word.translate(table)
         if plain in SENSITIVE:
             return plain
@@ -205,7 +217,7 @@ def _unspaced(spaced: str) -> tuple[str, ...]:
     """Words behind letters set apart; nothing if they spell none that matters."""
     word = re.sub(r"[ .\-_*]", "", spaced)
     revealed = word if word in SENSITIVE else _revealed(word)
-    return (revealed,) if revealed else _segmented(word.translate(_LEET))
+    return (revealed,) if revealed else _segmented(word.translate(LEET))
 
 
 def _unmisspelt(word: str) -> str:

@@ -49,6 +49,14 @@ _KINDS: dict[str, Kind] = {
 }  # fmt: skip
 _BY_SOMEBODY = re.compile(r" (?:you|him|her|them|he|she|they)$| of \w+$")
 _OF_SOMEBODY = re.compile(r" (?:is|are|does|do) (?:he|she|they) ")
+STATED = ("life", "done", "hurt")
+"""Topics that a yes answers where the listener only states them."""
+_OF_LISTENED = re.compile(r" (?:you|your)(?: (?!not |never |he |she |they |if |please |to not )\S+){0,8} $")
+_SIGNS = {
+    "yes": re.compile("(?:[\U0001f44d\U0001f44c\u2705\u2714\u2611\U0001f4af\U0001f197\U0001fae1][\U0001f3fb-\U0001f3ff\ufe0f]*)+"),
+    "no": re.compile("(?:[\U0001f44e\u274c\u274e\U0001f6ab\U0001f645][\U0001f3fb-\U0001f3ff\ufe0f]*)+"),
+}
+"""Emoji that say yes and no."""
 _SAFE = re.compile(
     r" (?:yes|yeah|yep|yup|sure|of course|i am (?:safe|ok|okay|fine)|i promise|aye|home|all good)(?= |$)"
 )
@@ -84,7 +92,10 @@ def read_answer(question: str, answer: str) -> Answer | None:
     topic, kind = _asked_about(question)
     if not topic or kind is None:
         return None
-    said = _joined(answer[:LONGEST])
+    said = answer[:LONGEST]
+    for word, sign in _SIGNS.items():
+        said = sign.sub(f" {word} ", said)
+    said = _joined(said)
     n_words = len(said.split())
     is_no = bool(_NO.search(said)) and (not _NO_BUT.search(said) or bool(_PLAIN.search(said)))
     if topic == "safe" and not (is_no and _PLAIN.search(said)):
@@ -94,7 +105,7 @@ def read_answer(question: str, answer: str) -> Answer | None:
     if _YES.search(said):
         level: Level = "crisis" if topic in ("life", "done") else "concern"
         return Answer(level, kind, "answers the question about danger with yes")
-    if topic in ("life", "done", "other") and 0 < n_words <= SHORT and "?" not in answer:
+    if topic in ("life", "done", "other") and n_words <= SHORT and answer.strip() and "?" not in answer:
         return Answer("concern", kind, "does not answer the question about danger with no")
     return None
 
@@ -103,13 +114,27 @@ def _asked_about(question: str) -> tuple[str, Kind | None]:
     """What a turn asks about, a key of ``_ABOUT``, and of which kind the danger is; "" and None if it does not ask."""
     asked = _joined(question[-LONGEST:])
     if not ("?" in question or asked.startswith((" i asked", " tell me", " last time"))):
-        return "", None
+        return _stated(question[-LONGEST:])
     topic = next((name for name, pattern in _ABOUT.items() if pattern.search(asked)), "")
     if topic == "hurt" and _BY_SOMEBODY.search(asked):
         return topic, "abuse"
     if topic == "safe" and _OF_SOMEBODY.search(asked):
         return topic, "third_party"
     return topic, _KINDS.get(topic)
+
+
+def _stated(told: str) -> tuple[str, Kind | None]:
+    """The same of a turn that asks nothing but tells the speaker what they said or plan: "You want to die."."""
+    sentences: dict[int, list[str]] = {}
+    for token in tokens_of(told):
+        sentences.setdefault(token.sentence, []).append(token.text)
+    for words in reversed(sentences.values()):
+        joined = "".join(" " + word for word in words)
+        for topic in STATED:
+            found = _ABOUT[topic].search(joined)
+            if found is not None and _OF_LISTENED.search(joined[: found.start()] + " "):
+                return topic, _KINDS[topic]
+    return "", None
 
 
 def _of_safety(said: str, is_no: bool, n_words: int, kind: Kind) -> Answer | None:

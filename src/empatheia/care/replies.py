@@ -36,7 +36,7 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
     ),
     "uncertain": ("pointer",),
 }
-LISTS = ("replaced", "parting", "without_past", "human", "failed")
+LISTS = ("replaced", "sober", "parting", "without_past", "human", "failed")
 ASKED_FOR = ("number", "hotline", "helpline", "who can i call", "who do i call", "phone", "where can i get help")
 
 
@@ -170,6 +170,10 @@ class Replies:
     def replaced(self, turns: Sequence[Turn] = ()) -> str:
         """In place of something harmful a responder wrote."""
         return self._filled("replaced", "", _said(turns), _seed(turns))
+
+    def sober(self, turns: Sequence[Turn] = ()) -> str:
+        """In place of joy over what somebody says who may be in danger."""
+        return self._filled("sober", "", _said(turns), _seed(turns))
 
     def parting(self, turns: Sequence[Turn] = ()) -> str:
         """In place of a goodbye to somebody who may be in danger."""

@@ -22,9 +22,11 @@ from empatheia.registry import nearest
 
 _QUOTES = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "`": "'", "\u00b4": "'"})
 _BRACKETS = re.compile(r"\([^()]*\)|\[[^\[\]]*\]|\{[^{}]*\}|<[^<>]*>")
-_OPEN_ENDS = re.compile(r"^[^(\[{]{0,40}[)\]}]\s*|\s*[(\[{][^)\]}]{0,40}$")
+_OPEN_ENDS = re.compile(r"^[^(\[{]{0,40}[)\]}] ?| ?[(\[{][^)\]}]{0,40}$")
+_DEEPEST = 8
+"""Brackets inside brackets that are followed."""
 _MUSIC = re.compile(r"[\u2669-\u266f#]|\u00b6")
-_ADDRESS = re.compile(r"https?://|\bwww\.|\b[\w-]+\s?\.\s?(?:com|org|net)\b", re.IGNORECASE)
+_ADDRESS = re.compile(r"https?://|\bwww\.|\w-*\s?\.\s?(?:com|org|net)\b", re.IGNORECASE)
 _CREDIT = re.compile(
     r"\b(?:subtitles?|captions?|captioned|transcript|sync(?:ed|hronized)?|corrected|translated|translation|ripped|timing)"
     r"\b[^.?!]{0,40}?\b(?:by|:)|\bopensubtitles\b|\bsubtitles?\s+(?:downloaded|provided)\b",
@@ -48,9 +50,12 @@ def drop_brackets(text: str) -> str:
     """Without ``(...)``, ``[...]``, ``{...}``, ``<...>`` (sounds, markup), and without halves of them."""
     if not any(c in text for c in "()[]{}<>"):
         return " ".join(text.split())
-    while (plain := _BRACKETS.sub(" ", text)) != text:
+    for _ in range(_DEEPEST):
+        if (plain := _BRACKETS.sub(" ", text)) == text:
+            break
         text = plain
-    return " ".join(_OPEN_ENDS.sub(" ", text).split()) if any(c in text for c in "()[]{}") else " ".join(text.split())
+    text = " ".join(text.split())
+    return " ".join(_OPEN_ENDS.sub(" ", text).split()) if any(c in text for c in "()[]{}") else text
 
 
 def drop_speaker(text: str) -> str:

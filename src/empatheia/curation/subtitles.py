@@ -13,15 +13,18 @@ from empatheia.errors import MissingDependencyError
 from empatheia.reading import UnreadableError
 
 FORMATS = {".srt": "srt", ".vtt": "vtt", ".ass": "ass", ".ssa": "ssa"}
-_ARROW = re.compile(r"^[ \t]*(\S.*?)[ \t]*-->[ \t]*(-?[\d:., ]*\d)(.*)$", re.MULTILINE)
+_ARROW = re.compile(r"^[ \t]*(\S(?:(?!-->).)*)-->[ \t]*(-?[\d:., ]*\d)(.*)$", re.MULTILINE)
 _VTT_TIME = re.compile(r"^\s*\d{1,2}:\d{2}[,.]\d{1,3}\s*$")
 _MISSING_MS = 359_999_999
 """How a missing time travels through the library: 99:59:59,999."""
 _VOICE = re.compile(r"<v(?:\.[\w.]+)?[ \t]+([^<>]{1,80})>", re.IGNORECASE)
 _TAG = re.compile(r"</?[a-zA-Z][^<>]{0,80}>|\{[^{}]{0,80}\}")
+_OPENED_TWICE = re.compile(r"\{(?=[^{}]*\{)")
+"""A brace that is opened again before it is closed: the library would look for its end from each to the last."""
 _BREAK = re.compile(r"(?<=[.!?\u2026])[\"')\]]*\s+(?=[\"'(\[]?(?:[A-Z0-9\u00c0-\u00de]|\.\.\.))")
 _DASH = re.compile(r"^\s*[-\u2010-\u2015]\s*")
 _ABBREVIATION = re.compile(r"\b(?:Mr|Mrs|Ms|Dr|St|Prof|Sgt|Lt|Capt|vs|etc|[A-Z])\.$")
+_LONGEST_ABBREVIATION = 6
 _CLOSED = re.compile(r"[.!?:\u2026][\"')\]]*$")
 _SHORT_MS, _LONG_MS = 1000, 3000
 _LEAST_MARKED = 0.2
@@ -73,6 +76,7 @@ def _cues(text: str, suffix: str) -> Iterator[tuple[int | None, int | None, str]
     options: dict[str, Any] = {} if suffix in (".ass", ".ssa") else {"keep_unknown_html_tags": True}
     if suffix in (".srt", ".vtt"):
         text = _ARROW.sub(lambda found: _canonical(found, "." if suffix == ".vtt" else ","), text)
+    text = _OPENED_TWICE.sub("", text)
     try:
         file = pysubs2.SSAFile.from_string(text, format_=FORMATS[suffix], **options)
     except Exception as error:  # files of other kinds raise errors of all kinds
@@ -84,7 +88,7 @@ def _cues(text: str, suffix: str) -> Iterator[tuple[int | None, int | None, str]
 
 
 def _canonical(found: re.Match[str], mark: str) -> str:
-    start, end = (_ms(found[number]) for number in (1, 2))
+    start, end = (_ms(found[number].strip()) for number in (1, 2))
     return f"{_stamp(start, mark)} --> {_stamp(end, mark)}"
 
 
@@ -133,9 +137,9 @@ def split_sentences(text: str) -> list[str]:
     out: list[str] = []
     at = 0
     for found in _BREAK.finditer(text):
-        piece = text[at : found.start()] + found.group().rstrip()
-        if not _ABBREVIATION.search(piece):
-            out.append(piece.strip())
+        marks = found.group().rstrip()
+        if marks or not _ABBREVIATION.search(text, max(at, found.start() - _LONGEST_ABBREVIATION), found.start()):
+            out.append((text[at : found.start()] + marks).strip())
             at = found.end()
     out.append(text[at:].strip())
     return [one for one in out if one]

@@ -69,7 +69,9 @@ class Said:
 
 def is_safe_reply(reply: Reply) -> bool:
     """Whether it tells of help: such a reply is sent whole."""
-    return reply.model == CARE or (reply.care or {}).get("level") in ("crisis", "concern")
+    care = reply.care or {}
+    is_grave = care.get("level") in ("crisis", "concern")
+    return reply.model == CARE or is_grave or not {"preceded", "followed"}.isdisjoint(care.get("done", ()))
 
 
 def cut_at(text: str, stops: Sequence[str]) -> tuple[str, bool]:

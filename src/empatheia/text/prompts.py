@@ -23,7 +23,7 @@ SHOWN = ("emotion", "side", "causes", "intent")
 MOST_CAUSES = 5
 CHAT_ROLES = {"speaker": "user", "listener": "assistant"}
 _THOUGHT = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
-_OTHER_SPEAKS = re.compile(r"\n\s*(?:speaker|user|human)\s*:.*", re.DOTALL | re.IGNORECASE)
+_OTHER_SPEAKS = re.compile(r"\n[^\S\n]*(?:speaker|user|human)\s*:.*", re.DOTALL | re.IGNORECASE)
 _OWN_LABEL = re.compile(r"\A\s*(?:listener|assistant|reply|response)\s*:\s*", re.IGNORECASE)
 _QUOTED = re.compile(r'\A(?:"([^"]+)"|“([^“”]+)”)\Z', re.DOTALL)
 

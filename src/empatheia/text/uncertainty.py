@@ -33,7 +33,7 @@ _ENGLISH_ENDING = re.compile(r"(?:n't|'(?:s|m|re|ve|ll|d))$")
 _ELISION = re.compile(r"(?i:l|j|qu|n|c|m|t|s|d|un|dell|nell|all|dall|sull|quest)'[^\WA-Z]")  # not D'Angelo
 _ACCENTED = re.compile("[À-ÖØ-öø-ɏḀ-ỿ]")
 
-_ENGLISH = frozenset(
+ENGLISH = frozenset(
     [
         "a",
         "about",
@@ -413,6 +413,41 @@ _FOREIGN: tuple[tuple[frozenset[str], frozenset[str]], ...] = tuple(
             "bir çok için ve bugün dün değil ama gibi daha kadar benim beni oldu var",
             "ben bu da de ne",
         ),
+        (  # Hindi and Urdu in Latin letters
+            """hai hain hoon hu nahi nahin mujhe mujhko mera meri mere kya kyun kyu aur bhi toh raha rahi rahe gaya gayi
+            karna kar karo kuch bahut bohot tum aap hum apni apne apna jeena marna chahta chahti chahiye zindagi tha thi
+            wala yaar sab koi kabhi phir dunga dungi jaa""",
+            "main ab se ko ka ki ke na ho aaj raat dil",
+        ),
+        (  # Indonesian and Malay
+            """aku saya tidak nggak gak tak ingin mau yang dan ini itu sudah banget sangat kamu hidup mati saja lagi
+            dengan untuk karena""",
+            "di dari ke bisa sama",
+        ),
+        (  # Filipino
+            "ako ang mga hindi gusto lang siya ayoko talaga kong akong mamatay wala buhay kasi naman",
+            "ng na ko mo sa pa ba ko nang",
+        ),
+        (  # Swahili
+            "nataka mimi sana kwa siwezi sitaki kufa kuishi maisha yangu leo kesho nina sina",
+            "ya ni na wa",
+        ),
+        (  # Romanian
+            "nu sunt vreau este pentru foarte mă îmi și asta acum viața mor mai sunt nimic",
+            "sa si de la un o cu ma",
+        ),
+        (  # Czech and Slovak
+            "jsem není chci už mám můj moje proto som nechcem život umřít umrit dnes",
+            "se je to na a ale tak",
+        ),
+        (  # Hungarian
+            "nem vagyok hogy egy akarok nagyon és csak már élni halni",
+            "meg az a el",
+        ),
+        (  # Finnish
+            "olen ei minä mä haluan että mutta mun minun enää kuolla elää tänään",
+            "en ja on se",
+        ),
     )
 )
 
@@ -446,7 +481,7 @@ def doubts(text: str, tokenizer: KnowsWords | None = None) -> tuple[str, ...]:
     if _CONTROL.search(text):
         reasons.append(CONTROLS)
     words = [word.replace("’", "'") for word in _WORD.findall(text)]
-    n_english = sum(word.lower() in _ENGLISH or bool(_ENGLISH_ENDING.search(word)) for word in words)
+    n_english = sum(word.lower() in ENGLISH or bool(_ENGLISH_ENDING.search(word)) for word in words)
     if len(_LETTER.findall(text)) > 2 * len(_LATIN.findall(text)):
         reasons.append(SCRIPT)
     elif is_foreign(words, n_english):
@@ -488,8 +523,8 @@ def is_foreign(words: Sequence[str], n_english: int) -> bool:
     lowered = [word.lower() for word in words]
     n_elided = sum(bool(_ELISION.match(w)) and w.lower() not in _ENGLISH_ELISIONS for w in words)
     n_accented = sum(bool(_ACCENTED.search(word)) and word not in _ENGLISH_ACCENTED for word in lowered)
-    others = [word for word in lowered if word not in _ENGLISH]
-    uncapitalised = {word for word in words if word.islower()} - _ENGLISH
+    others = [word for word in lowered if word not in ENGLISH]
+    uncapitalised = {word for word in words if word.islower()} - ENGLISH
     marked = n_elided + n_accented > 0
     best = max(_weight(others, uncapitalised, marked, sure, weak) for sure, weak in _FOREIGN)
     return best + n_elided > 0 and max(2, n_english + 1) <= best + 2 * n_elided + n_accented

@@ -13,7 +13,7 @@ from empatheia.responders.reflection.lexicon import lexicon
 from empatheia.responders.reflection.pieces import LONGEST_READ, Piece, pieces_of
 from empatheia.responders.reflection.refusals import is_refused, is_spoken_to_listener
 from empatheia.responders.reflection.subjects import Kind, with_subject
-from empatheia.responders.reflection.turning import clean, lower_words, spoken, turn_person
+from empatheia.responders.reflection.turning import LONGEST_CLAUSE, clean, lower_words, spoken, turn_person
 
 LONGEST, SHORTEST, LONGEST_FRAGMENT = 16, 2, 8
 _FEW = 12  # words of a turn so short that a fragment is all there is
@@ -83,6 +83,8 @@ def echo_of(turns: Sequence[Turn], index: int, causes: Sequence[Span] = (), fewe
         fewest: Words that it must have.
     """
     text = turns[index].text
+    if len(text) > LONGEST_CLAUSE:
+        return ""
     if is_foreign(text) or lexicon().self_harm.search(text) or patterns.QUOTED.search(text):
         return ""
     said = [_echoed(piece) for piece in _to_echo(text, index, causes)]

@@ -7,6 +7,7 @@ newest turn, not negated, not of somebody else, and not of the past ("used to be
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -41,13 +42,15 @@ _OF_SELF = re.compile(
 _NO_FEELING = re.compile(
     r"\s*\?|\s+to\s+(?:get|be)\s+(?:out|away|rid|done)\b|\s+(?:it's|its|that's)\s+over\b|\s+(?:birthday|new|christmas|anniversary|easter|hour|place|ending|face|the|my)\b"
 )
-_FOR_ANOTHER = re.compile(r"\s+for\s+\w+(?:\s+\w+)?[^.!?]*\b(?:but|though|yet)\b")
+_FOR_ANOTHER = re.compile(r"\s+for\s+\w+(?:\s+\w+)?[^.!?]{0,200}\b(?:but|though|yet)\b")
 _OF_ANOTHER = re.compile(
     r"\b(?:my|our|the|his|her|their)\s+\w+(?:'s|\s+(?:is|was|are|were|looks?|seems?|got|gets))\s+(?:\w+\s+){0,2}\Z"
 )
 _FEELS = re.compile(r"\b(?:feel|feeling|felt|i'm|im|am|was|so|really|very|pretty|bit|little|been|just)\s+\Z")
 _GOES_ON = re.compile(r"\s+(?:for|to|the|on|in|at|with|by|from|my|a)\b")
 _DOUBLE_MEANING = frozenset(("cross", "down", "low", "blue", "broken", "mad", "touched", "crushed", "shattered"))
+_NEAR = 120
+"""Characters in front of a word of feeling that tell whose it is."""
 _CLAUSE = re.compile(r"[.!?;\n]+|,\s|\b(?:but|because|and then|while)\b")
 
 
@@ -70,15 +73,16 @@ def told_feeling(text: str) -> str:
     """
     pattern, labels = _words()
     low = straight(text).lower()
-    found = [labels[match.group()] for match in pattern.finditer(low) if _is_told(low, match)]
+    cuts = [0, *(cut.end() for cut in _CLAUSE.finditer(low))]
+    told = (m for m in pattern.finditer(low) if _is_told(low, m, cuts[bisect_right(cuts, m.start()) - 1]))
+    found = [labels[match.group()] for match in told]
     sides = {name in _PLEASANT for name in found if name not in _EITHER}
     return found[-1] if found and len(sides) < 2 else ""
 
 
-def _is_told(low: str, match: re.Match[str]) -> bool:
-    """Whether a word of feeling is said of the speaker, and is one here."""
-    begin = max((cut.end() for cut in _CLAUSE.finditer(low, 0, match.start())), default=0)
-    before = low[begin : match.start()]
+def _is_told(low: str, match: re.Match[str], begin: int) -> bool:
+    """Whether a word of feeling, in the clause that begins at ``begin``, is said of the speaker, and is one here."""
+    before = low[max(begin, match.start() - _NEAR) : match.start()]
     near = " ".join(before.split()[-4:])
     if _NEGATED.search(near) or _OF_OTHERS.search(near) or _OF_ANOTHER.search(before) or _NOT_FELT.search(before):
         return False

@@ -6,7 +6,7 @@ import re
 
 ABBREVIATION = re.compile(r"\b(?:mr|mrs|ms|dr|prof|st|vs|jr|sr|e\.g|i\.e|a\.m|p\.m|no|approx)\.\Z", re.IGNORECASE)
 END = re.compile(
-    r"[.!?…]+[\"')\]]*(?=\s|\Z|(?-i:[A-Z]))|\n+|;|\s[-–—]+\s|—|[\U0001f000-\U0001ffff\u2600-\u27bf\ufe0f]+"
+    r"(?<![.!?…])[.!?…]++[\"')\]]*+(?=\s|\Z|(?-i:[A-Z]))|\n+|;|\s[-–—]+\s|—|[\U0001f000-\U0001ffff\u2600-\u27bf\ufe0f]+"
     r"|(?<=\s)(?:lol+|lmf?ao+|haha\w*|omg|hehe|rofl|xd|smh)\b[,.!?]*",
     re.IGNORECASE,
 )
@@ -16,7 +16,7 @@ SUBJECT = (
 )
 # Places where a long sentence may be cut: a whole clause stands before, and one with a subject of its own behind.
 CUT = re.compile(
-    rf"(?:,?\s+(?:and(?:\s+(?:then|now|so))?|&|n|but|so|then|because|bc|cos|cuz|coz|cause|when|while|whereas|although|"
+    rf"(?:,?(?<!\s)\s+(?:and(?:\s+(?:then|now|so))?|&|n|but|so|then|because|bc|cos|cuz|coz|cause|when|while|whereas|although|"
     rf"though|even\s+though)|,)\s+(?={SUBJECT}\b)|,\s+(?=which\b|who\b|but\b|so\b|and\b|because\b|like\b)|:\s+",
     re.IGNORECASE,
 )

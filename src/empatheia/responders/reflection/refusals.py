@@ -10,7 +10,7 @@ from empatheia.responders.reflection import patterns
 from empatheia.responders.reflection.legible import is_foreign, is_garbled
 from empatheia.responders.reflection.lexicon import lexicon
 from empatheia.responders.reflection.pieces import Piece
-from empatheia.responders.reflection.turning import clean, lower_words
+from empatheia.responders.reflection.turning import LONGEST_CLAUSE, clean, lower_words
 from empatheia.text.noise import straight
 
 _STRANGE = re.compile(r"[{}<>\[\]\\|=_^]|\.\.|https?|www\.|[\"@#]")
@@ -42,6 +42,8 @@ def is_refused(text: str, piece: Piece, before: str) -> bool:
         piece: Where it comes from.
         before: What was said before it; tells whom "she" stands for.
     """
+    if len(text) > LONGEST_CLAUSE:
+        return True
     words = re.findall(r"[a-z']+", text.lower())
     return (
         any(finds(text) for finds in _REFUSED)
@@ -56,6 +58,8 @@ def is_refused(text: str, piece: Piece, before: str) -> bool:
 
 def is_spoken_to_listener(text: str) -> bool:
     """Whether a sentence addresses the listener, judges somebody or asks, so that not even an echo of it is fitting."""
+    if len(text) > LONGEST_CLAUSE:
+        return True
     words = re.findall(r"[a-z']+", text.lower())
     never = (patterns.ADDRESSED, patterns.NOT_ASSERTED, patterns.VERDICT, patterns.DIALECT, patterns.ASKS, _STRANGE)
     return any(pattern.search(text) for pattern in never) or is_garbled(words) or _is_coarse(words)

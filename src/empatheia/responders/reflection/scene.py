@@ -230,7 +230,11 @@ def _is_short_answer(turns: Sequence[Turn], is_felt: bool) -> bool:
 
 def _asked(listener: Sequence[str]) -> tuple[frozenset[str], ...]:
     """The content words of each question in the listener's last turns."""
-    return tuple(content_of(question) for text in listener[-2:] for question in re.findall(r"[^.!?]+\?", text))
+    return tuple(content_of(question) for text in listener[-2:] for question in _questions(text))
+
+
+def _questions(text: str) -> list[str]:
+    return [part for part in re.findall(r"[^.!?]+[.!?]?", text) if part.endswith("?")]
 
 
 def _only_asked(listener: Sequence[str]) -> bool:

@@ -67,7 +67,7 @@ def _begins_with_verb(words: Sequence[str]) -> bool:
 
 def _main_clause_follows(text: str) -> bool:
     """Of "When I was small, my mother sang": whether a clause with a subject stands behind the comma."""
-    main = text[text.rindex(",") + 1 :].strip()
+    main = text.rpartition(",")[2].strip()
     words = lower_words(main)
     if len(words) < 2 or not re.match(patterns.SUBJECT + r"\b", main, re.IGNORECASE):
         return False

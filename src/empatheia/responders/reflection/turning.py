@@ -17,6 +17,8 @@ _EMOJI = re.compile(
     "[\U0001f000-\U0001ffff\u2190-\u2bff\u2600-\u27bf\ufe0f\u200d\u20e3\u3030\u303d\u00a9\u00ae]|"
     r"(?<![\w/])[:;=8xX]['\-o]?[)(\]\[dDpPoO/\\|*3]+(?!\w)|<3+|</3|(?<!\w)[xX]{2,}(?!\w)|\^_+\^|-_+-|\bT_T\b"
 )
+LONGEST_CLAUSE = 400
+"""Characters of a clause that is turned or looked at closely; nothing longer is said back."""
 _CLOCK = re.compile(r"(\d)\s*([ap])\.?m\b\.?", re.IGNORECASE)
 _BAD_OUTCOME = re.compile(
     r"\byou (?:am|is|was|has|does|wasn't|isn't|hasn't|doesn't|been|says|goes|wants|thinks|be)\b"
@@ -198,11 +200,13 @@ def turn_person(text: str) -> str | None:
     """The clause turned to "you"; None if that cannot be done safely.
 
     Args:
-        text: A clause as :func:`clean` leaves it, without final mark.
+        text: A clause as :func:`clean` leaves it, without final mark; at most :data:`LONGEST_CLAUSE` characters.
 
     >>> turn_person("I was late and my boss shouted at me")
     'you were late and your boss shouted at you'
     """
+    if len(text) > LONGEST_CLAUSE:
+        return None
     text = together(text)
     tokens = words_of(text)
     changed = list(tokens)
