@@ -19,7 +19,8 @@ from empatheia.registry import nearest
 
 _ROLE_NAMES = (
     "speaker user human prompter seeker help-seeker help_seeker client patient customer",
-    "listener assistant gpt chatgpt bing model ai bot chatbot claude supporter helper therapist counselor counsellor agent",
+    "listener assistant gpt chatgpt bing model ai bot chatbot claude supporter helper agent"
+    " therapist counselor counsellor",
 )
 ROLE_OF: dict[str, Role] = {
     name: role for role, names in zip(ROLES, _ROLE_NAMES, strict=True) for name in names.split()
@@ -157,7 +158,7 @@ def dialogue_roles(names: Iterable[str], speaker: str | None = None, are_roles: 
             found = ", ".join(people[:_MOST_NAMED])
             raise DataError(f"nobody is called {speaker!r}.{nearest(speaker, people)} Found: {found}.")
         return {name: ROLES[name.lower() != wanted] for name in people}
-    known = {name: ROLE_OF[name.lower()] for name in people if name.lower() in ROLE_OF}
+    known: dict[str, Role] = {name: ROLE_OF[name.lower()] for name in people if name.lower() in ROLE_OF}
     odd = [name for name in people if name not in known]
     if are_roles and (odd or len(known) > len(set(known.values()))):
         what = f"unknown role {odd[0]!r}" if odd else f"roles of two kinds, {', '.join(map(repr, people))}"
@@ -169,12 +170,14 @@ def dialogue_roles(names: Iterable[str], speaker: str | None = None, are_roles: 
         return known
     if len(odd) == 1 and len(known) == 1:
         ((_, own),) = known.items()
-        return known | {odd[0]: ROLES[own == "speaker"]}
+        known[odd[0]] = ROLES[own == "speaker"]
+        return known
     if len(people) > 2:
         shown = ", ".join(people[:_MOST_NAMED]) + (" ..." if len(people) > _MOST_NAMED else "")
         raise DataError(
-            f"{len(people)} people speak ({shown}); accepted: two. With --speaker NAME that one is the speaker and all"
-            " others listen; a line that begins with a blank continues the turn before."
+            f"{len(people)} people speak ({shown}); accepted: two. With --speaker NAME, or a field 'speaker' beside"
+            " the turns, that one is the speaker and all others listen; in a text a line that begins with a blank"
+            " continues the turn before."
         )
     return {name: ROLES[i] for i, name in enumerate(people)}
 
