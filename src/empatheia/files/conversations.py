@@ -5,7 +5,7 @@ What cannot be read becomes a :class:`~empatheia.files.rows.Row` with an ``error
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
@@ -90,17 +90,13 @@ def _lines(rows: Iterator[Row], speaker: str | None, notes: Notes) -> Iterator[R
     for found in _transcripts(form, _texts(everything, bad), speaker):
         if not roles and found.roles:
             roles = dict(found.roles)
-            notes.said.append(f"read as {form.what}: " + _listed(roles))
+            notes.tell_people(roles, f"read as {form.what}")
         notes.left.update(found.left)
         if bad:
             yield Row(found.line, None, f"line {bad[0].number} {bad[0].error}")
             bad.clear()
         else:
             yield Row(found.line, found.dialogue, found.error)
-
-
-def _listed(roles: Mapping[str, Role]) -> str:
-    return ", ".join(f"{name} = {role}" for name, role in roles.items())
 
 
 def _transcripts(form: Form, lines: Iterator[str], speaker: str | None) -> Iterator[Transcript]:
@@ -197,6 +193,5 @@ def _conversation(
         roles = dialogue_roles([name for _, name in kept], speaker)
     except DataError as error:
         return replace(bad, error=str(error))
-    if not notes.said and any(name.lower() not in ROLE_OF for name in roles):
-        notes.said.append(f"read as turns: {_listed(roles)}")
+    notes.tell_people(roles)
     return replace(bad, item=Dialogue(identity, tuple(Turn(roles[name], str(row.item)) for row, name in kept)))

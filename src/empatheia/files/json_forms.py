@@ -84,14 +84,13 @@ def _name(value: Any) -> str | None:
     return None if value is None else str(value).strip() or None
 
 
-def message_of(turn: Any, talk: Talk, place: int = 0, known: frozenset[str] = _QUIET) -> None:
+def message_of(turn: Any, talk: Talk, place: int = 0) -> None:
     """Adds a turn to a conversation; what is not said by anybody is counted instead.
 
     Args:
         turn: A text, or an object with a text and who says it.
         talk: Added to.
         place: Number of the turn, for messages.
-        known: Fields that nothing has to be said of.
 
     Raises:
         DataError: It is none.
@@ -110,7 +109,8 @@ def message_of(turn: Any, talk: Talk, place: int = 0, known: frozenset[str] = _Q
         talk.left[f"{who.strip().lower()} messages"] += 1
         return
     talk.are_roles = talk.are_roles or role is not None
-    talk.left.update(f"fields {name!r} of turns" for name in turn if name not in known)
+    if who is None:  # it may stand in a field that is not known
+        talk.left.update(f"fields {name!r} of turns" for name in turn if name not in _QUIET)
     text = text_of(turn[key], talk.left)
     if text.strip():
         talk.messages.append(Message(who, mended(text), moment(_first(turn, TIMES))))

@@ -95,14 +95,15 @@ def read_rows(
 
 def told(rows: Iterable[Row], notes: Notes, say: Say | None) -> Iterator[Row]:
     """The rows; what there is to say of the file is said with the first row, what was left out after the last."""
-    n_said = 0
+    tell = say or (lambda _: None)
+    n_told = 0
     for row in rows:
         yield row
-        for line in notes.said[n_said:] if say is not None else ():
-            say(line)
-        n_said = len(notes.said)
-    for line in notes.lines()[n_said:] if say is not None else ():
-        say(line)
+        for line in notes.said[n_told:]:
+            tell(line)
+        n_told = len(notes.said)
+    for line in notes.lines()[n_told:]:
+        tell(line)
 
 
 def read_lines(stream: BinaryIO, notes: Notes) -> Iterator[Row]:
@@ -177,9 +178,11 @@ def _document_rows(
 def _talk_row(number: int, talk: Talk, speaker: str | None, notes: Notes) -> Row:
     notes.left.update(talk.left)
     try:
-        return Row(number, talk.dialogue(speaker), None, talk.id or None)
+        dialogue = talk.dialogue(speaker)
     except DataError as error:
         return Row(number, None, str(error), talk.id or None)
+    notes.tell_people(talk.roles(speaker))
+    return Row(number, dialogue, None, talk.id or None)
 
 
 def _identity(record: object) -> object:
@@ -215,9 +218,11 @@ def item_of(
     turns = turns_in(record) if column is None else None
     if turns and isinstance(turns[0], str | dict):
         talk = turn_talk(record)
+        dialogue = talk.dialogue(speaker)
         if notes is not None:
             notes.left.update(talk.left)
-        return talk.dialogue(speaker)
+            notes.tell_people(talk.roles(speaker))
+        return dialogue
     if not isinstance(record, dict):
         raise DataError(f"found a JSON {type(record).__name__}; accepted: a string, or an object with text or turns.")
     if column is None and "turns" in record:

@@ -28,6 +28,7 @@ MAX_COLUMNS = 5_000
 _MAX_LINES_PER_ROW = 1_000  # beyond it a quotation mark was opened and never closed
 _PROBE_BYTES = 1 << 16
 _PROBE_LINES = 40
+_HEADER_LINES = 10
 _QUOTED = re.compile(r'"[^"]*(?:""[^"]*)*"')
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _NUMBER_OR_DATE = re.compile(r"[-+]?[\d.,:/\s-]*\d[\d.,:/\s-]*%?")
@@ -77,15 +78,17 @@ class Table:
         self._notes, lines = notes, _lines(stream, notes)
         first = next(lines, "").removeprefix("\ufeff")
         said = re.fullmatch(r'"?sep=(.)"?', first.strip("\r\n"), re.IGNORECASE)
-        first = next(lines, "") if said else first
+        first, lines = _whole_line(next(lines, "") if said else first, lines)
         if not first.strip():
             raise DataError(f"{path} is empty; its first line must name the columns.")
         own = "\t" if path.suffix.lower() == ".tsv" else DELIMITERS
         self.delimiter = said[1] if said else max(own, key=_QUOTED.sub("", first).count)
         self.header = self._named(first, path)
         self._lines = lines
+        self._is_texts = False
         if _is_data(self.header, column):
             self._without_header(first, bool(said))
+            self._is_texts = len(self.header) == 1
             column = self._wordiest(column)
         self.text = self.header.index(choose_column(self.header, column, where=f"{path} "))
 
@@ -98,7 +101,7 @@ class Table:
             if n_extra > 0 and any(cell.strip() for cell in cells[len(self.header) :]):
                 end = self.text + n_extra + 1
                 cells[self.text : end] = [self.delimiter.join(cells[self.text : end])]
-                self._notes.mended[EXTRA] += 1
+                self._notes.mended[EXTRA] += not self._is_texts
             yield cells[: len(self.header)], reason
 
     def _named(self, line: str, path: Path) -> list[str]:
@@ -129,8 +132,11 @@ class Table:
 
     def _wordiest(self, column: str | None) -> str:
         """The column of most words in the first rows, unless one is named."""
-        if column is not None and len(self.header) > 1:
+        if column is not None and not self._is_texts:
             return column
+        if self._is_texts:
+            self._notes.said.append("no header line: each line is read as a text")
+            return self.header[0]
         n_words = [0] * len(self.header)
         for cells, _ in self._records(iter(self._probe), Notes()):
             for place, cell in enumerate(cells[: len(self.header)]):
@@ -198,6 +204,17 @@ def _lines(stream: BinaryIO, notes: Notes) -> Iterator[str]:
             yield decoded(raw, notes)
         except UnicodeDecodeError:
             yield raw.decode("utf-8", "surrogateescape")
+
+
+def _whole_line(first: str, lines: Iterator[str]) -> tuple[str, Iterator[str]]:
+    """The header with the lines that a cell of it goes over, and the lines after it."""
+    more: list[str] = []
+    while (first.count('"') + sum(line.count('"') for line in more)) % 2 and len(more) < _HEADER_LINES:
+        if (line := next(lines, None)) is None:
+            break
+        more.append(line)
+    whole = "".join([first, *more])
+    return (first, chain(more, lines)) if whole.count('"') % 2 else (whole, lines)
 
 
 def _is_data(header: Sequence[str], column: str | None) -> bool:

@@ -130,6 +130,11 @@ class Notes:
     mended: Counter[str] = field(default_factory=Counter)
     said: list[str] = field(default_factory=list)
 
+    def tell_people(self, roles: Mapping[str, Role], what: str = "the conversation is read as") -> None:
+        """Who is the speaker, said once a file, where that does not follow from the names."""
+        if any(name.lower() not in ROLE_OF for name in roles) and not any(line.startswith(what) for line in self.said):
+            self.said.append(f"{what}: " + ", ".join(f"{name} = {role}" for name, role in roles.items()))
+
     def lines(self) -> list[str]:
         """For people, most important first; nothing where there is nothing to tell."""
         counted = (("left out", self.left), ("mended", self.mended))

@@ -28,7 +28,8 @@ PROBE_LINES = 60
 _HEAD = 160
 """Characters of a line in which stamp and name must end."""
 
-_MARKS = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
+DIRECTION_MARKS = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
+"""Characters nobody sees, which exports put in front of lines, names and dashes."""
 _LEFT_TO_RIGHT = "\u200e"
 _LATE = ("오후", "下午", "午後", "م", "p")
 _HALF = r"(?:[AaPp]\.?\s?[Mm]\.?|오전|오후|上午|下午|午前|午後|ص|م)"
@@ -108,7 +109,7 @@ def is_transcript(lines: Iterable[str]) -> bool:
     for number, raw in enumerate(lines):
         if number == PROBE_LINES:
             break
-        line = _MARKS.sub("", raw)
+        line = DIRECTION_MARKS.sub("", raw)
         if not line.strip() or _RULE.match(line) or line[0].isspace():
             continue
         found = _said(line)
@@ -191,7 +192,7 @@ def read_parlai(lines: Iterable[str]) -> Iterator[Talk]:
 
 
 def _hear(heard: _Heard, line: str, number: int) -> None:
-    plain = _MARKS.sub("", line)
+    plain = DIRECTION_MARKS.sub("", line)
     continues = plain[:1].isspace() and bool(heard.said)
     found = None if continues else _said(plain.lstrip())
     stamped = not plain[:1].isspace() and _STAMP.match(plain[:_HEAD]) is not None
