@@ -66,11 +66,8 @@ def test_the_how_to_has_a_row_for_each_form():
     assert rows == [form.name for form in FORMS]
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case.get("form") in ("turns", "array")], ids=str)
+@pytest.mark.parametrize("case", [case for case in CASES if case.get("form") == "turns"], ids=str)
 def test_training_data_reads_the_same(case, tmp_path):
-    """A list of turn objects is no file of training data: each item would be a conversation."""
-    if case.get("form") == "array" or "speaker" in case:
-        pytest.skip("not a form of training data")
     path = REPORTS / case["file"]
     (tmp_path / "own").mkdir()
     shutil.copy(path, tmp_path / "own" / f"train{path.suffix}")

@@ -229,7 +229,9 @@ def telegram(value: Mapping[str, Any]) -> Iterator[Talk]:
 
 def is_discord(value: Any) -> bool:
     """A channel as DiscordChatExporter writes it."""
-    return isinstance(value, Mapping) and isinstance(value.get("channel"), Mapping) and "messages" in value
+    if not isinstance(value, Mapping) or not isinstance(value.get("messages"), list):
+        return False
+    return isinstance(value.get("channel"), Mapping)
 
 
 def discord(value: Mapping[str, Any]) -> Iterator[Talk]:
@@ -258,7 +260,7 @@ def is_slack(value: Any) -> bool:
 
 def slack(value: list[Mapping[str, Any]]) -> Iterator[Talk]:
     """A day of Slack; joins and bots are left out, people are called as their profile says."""
-    names = {one["user"]: name for one in value if "user" in one and (name := _slack_name(one)) is not None}
+    names = {str(one["user"]): name for one in value if "user" in one and (name := _slack_name(one)) is not None}
 
     def mark(found: re.Match[str]) -> str:
         kind, target, label = found[1], found[2], found[3]
@@ -270,7 +272,7 @@ def slack(value: list[Mapping[str, Any]]) -> Iterator[Talk]:
         elif message["type"] != "message" or message.get("subtype") not in (None, "thread_broadcast", "me_message"):
             talk.left["notices"] += 1
         else:
-            who = message.get("user")
+            who = str(message.get("user") or "")
             _said(talk, names.get(who, who), _SLACK_MARK.sub(mark, str(message.get("text") or "")), message["ts"])
 
     yield _chat({"messages": value}, "", add)
