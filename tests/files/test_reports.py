@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from itertools import pairwise
 from pathlib import Path
@@ -14,11 +15,13 @@ from empatheia.curation.chats import read_chats
 from empatheia.curation.cleaning import Cleaner, CleaningCounts
 from empatheia.curation.dialogues import dialogues_of
 from empatheia.curation.segmenter import RULES, chat_turn, turns_of
+from empatheia.curation.sources import find_sources
 from empatheia.curation.subtitles import read_subtitles
 from empatheia.dialogue import Dialogue
 from empatheia.files.conversations import read_conversations
 from empatheia.files.forms import FORMS, JSON_FORMS, json_form, text_form
 from empatheia.reading import read_json
+from empatheia.text.readable import readable
 
 REPORTS = Path(__file__).parents[1] / "data" / "reports"
 CASES = yaml.safe_load((REPORTS / "cases.yaml").read_text(encoding="utf-8"))
@@ -144,3 +147,67 @@ def test_names_of_two_words_are_no_speech():
     cleaner, counts = Cleaner.without(), CleaningCounts()
     assert [cleaner.utterance(one.text, counts) for one in (ann, ben)] == ["I lost my dog.", "Oh no."]
     assert cleaner.utterance("What he said: we go.", counts) == "What he said: we go."
+
+
+LOCALES = {  # the same moment as phones of these languages write it; what was left out, deleted, missed
+    "en": ("3/14/24, 8:28\u202fPM - ", "<Media omitted>", "This message was deleted", "Missed voice call"),
+    "de": ("14.03.24, 20:28 - ", "<Medien ausgeschlossen>", "Diese Nachricht wurde gelöscht.", "Verpasster Videoanruf"),
+    "es": ("14/3/24, 8:28 p.\xa0m. - ", "imagen omitida", "Se eliminó este mensaje.", "Llamada perdida"),
+    "fr": ("14/03/2024 à 20:28 - ", "<Médias omis>", "Ce message a été supprimé", "Appel vocal manqué"),
+    "it": ("14/03/24, 20:28 - ", "<Media omessi>", "Questo messaggio è stato eliminato", "Videochiamata persa"),
+    "pt": ("14/03/2024 20:28 - ", "<Mídia oculta>", "Mensagem apagada", "Chamada de voz perdida"),
+    "nl": ("14-03-2024 20:28 - ", "afbeelding weggelaten", "Dit bericht is verwijderd", "Gemiste spraakoproep"),
+    "ru": ("14.03.2024, 20:28 - ", "<Без медиафайлов>", "Данное сообщение удалено", "Пропущенный видеозвонок"),
+    "tr": ("14.03.2024 20:28 - ", "<Medya dahil edilmedi>", "Bu mesaj silindi", "Cevapsız sesli arama"),
+    "pl": (
+        "14.03.2024, 20:28 - ",
+        "<pominięto multimedia>",
+        "Ta wiadomość została usunięta",
+        "Nieodebrane połączenie wideo",
+    ),
+    "id": ("14/03/24 20.28 - ", "<Media tidak disertakan>", "Pesan ini telah dihapus", "Panggilan suara tak terjawab"),
+    "hi": ("14/03/24, 8:28 pm - ", "<मीडिया छोड़ा गया>", "यह संदेश हटा दिया गया", "मिस्ड वॉइस कॉल"),
+}
+
+
+@pytest.mark.parametrize("language", LOCALES)
+def test_whatsapp_of_twelve_languages(language):
+    stamp, *notices = LOCALES[language]
+    chat = "".join(f"{stamp}{line}\n" for line in ("Ann: one", *(f"Ben: {own}" for own in notices), "Ben: two"))
+    script = read_chats(chat.encode(), ".txt")
+    assert [(one.speaker, one.text) for one in script.sentences] == [("Ann", "one"), ("Ben", "two")]
+    assert {one.start for one in script.sentences} == {1_710_448_080_000}  # 2024-03-14 20:28 UTC
+    assert dict(script.notes) == {"media": 1, "deleted messages": 1, "calls": 1}
+
+
+def test_what_people_say_of_calls_and_media_is_speech():
+    lines = ["Ann: Missed you!", "Ben: voice call me later", "Ann: image omitted, I think", "Ben: null and void"]
+    script = read_chats("".join(f"14.03.24, 20:28 - {line}\n" for line in lines).encode(), ".txt")
+    assert [f"{one.speaker}: {one.text}" for one in script.sentences] == lines and not script.notes
+
+
+def test_lists_of_people_in_a_slack_export_are_no_chats(tmp_path):
+    (tmp_path / "general").mkdir()
+    shutil.copy(REPORTS / "slack.json", tmp_path / "general" / "2017-12-01.json")
+    for name in ("users", "channels"):
+        (tmp_path / f"{name}.json").write_text('[{"id": "U1", "name": "ann"}]')
+    found = find_sources([tmp_path])
+    assert [one.subtitle for one in found.sources] == ["2017-12-01"] and found.n_other == 2
+
+
+def test_the_command_knows_the_speaker_and_keeps_every_word(cli, tiny_model, tmp_path):
+    model = ("--model", str(tiny_model))
+    done = cli("analyze", str(REPORTS / "speakers.jsonl"), "--speaker", "Ana", "--json", *model)
+    assert done.code == 0 and "Ben = listener, Ana = speaker" in done.err
+    first = json.loads(done.out.splitlines()[0])
+    assert [turn["role"] for turn in first["turns"]] == ["listener", "speaker", "speaker"]
+    out = tmp_path / "out.csv"
+    done = cli("analyze", str(REPORTS / "extra_cells.csv"), "--out", str(out), *model)
+    assert done.code == 0 and "rows with more cells than columns" in done.err
+    assert "I lost my dog, and my cat too" in out.read_text(encoding="utf-8")
+    exported = cli("analyze", str(REPORTS / "telegram.json"), "--json", *model)
+    assert "left out: notices (1), forwarded messages (1), messages without a text (1)" in exported.err
+
+
+def test_letters_that_windows_1252_broke_are_read_everywhere():
+    assert readable("I\x92m \x93fine\x94\x85\x81") == "I’m “fine”  "
