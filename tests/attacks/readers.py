@@ -195,8 +195,8 @@ def _cache(folder: Path) -> None:
 
 def _rows(folder: Path, name: str, **options: Any) -> None:
     from empatheia.checkpoints.inputs import prepare
-    from empatheia.cli.conversations import read_conversations
-    from empatheia.cli.rows import read_rows
+    from empatheia.files.conversations import read_conversations
+    from empatheia.files.rows import read_rows
     from empatheia.errors import DataError
 
     for row in read_conversations(folder / name, **options):
@@ -211,7 +211,7 @@ def _rows(folder: Path, name: str, **options: Any) -> None:
 
 def _partial(folder: Path) -> None:
     from empatheia.cli.results import ResultFile
-    from empatheia.cli.rows import Row
+    from empatheia.files.rows import Row
 
     with ResultFile(folder / "r.csv", resume=True) as file:
         list(file.done_records())

@@ -7,8 +7,8 @@ import json
 
 import pytest
 
-from empatheia.cli.rows import read_rows
 from empatheia.errors import DataError
+from empatheia.files.rows import read_rows
 from empatheia.listener.tables import CSV_COLUMNS, beside_given, flat
 from empatheia.taxonomy import EMOTIONS
 

@@ -18,7 +18,7 @@ from empatheia.corpora.licences import LICENCES
 from empatheia.corpora.loading import LoadedCorpus, Problem, numbered_lines, report
 from empatheia.dialogue import ROLES, Dialogue, Role, Turn
 from empatheia.errors import ConfigError, DataError
-from empatheia.reading import Json, UnreadableError, parse_json
+from empatheia.reading import Json, UnreadableError, parse_json, read_json
 from empatheia.registry import nearest
 from empatheia.resources import find_corpus_file
 
@@ -156,6 +156,8 @@ _FIXED_ROLES: dict[str, Role] = {
     "supporter": "listener",
     "USER": "speaker",
     "SYSTEM": "listener",
+    "speaker": "speaker",
+    "listener": "listener",
 }
 _SPLITS = {"dev": "valid", "val": "valid", "validation": "valid", "train?": "train"}
 _SPLITS |= {"test_freq": "test", "test_rare": "test"}
@@ -238,11 +240,9 @@ def read(
     problems: list[Problem] = []
     seen: set[str] = set()
     found: set[str] = set()
-    for number, line in numbered_lines(path):
-        if not line.strip():
-            continue
+    for number, value in _values(path):
         try:
-            record = _record(line, number, shaped)
+            record = _record(value, number, shaped)
             own_split = _SPLITS.get(str(record.get("split") or ""), str(record.get("split") or ""))
             found.add(own_split)
             if split != "all" and own_split != split:
@@ -265,16 +265,28 @@ def read(
     return LoadedCorpus(name, split, path, tuple(dialogues), problems=tuple(problems), turn_labels=labels)
 
 
+def _values(path: Path) -> Iterator[tuple[int, Json | UnreadableError]]:
+    """Lines with their numbers, parsed; of a ``.json`` file the items of its list, numbered from 1."""
+    if path.name.removesuffix(".gz").endswith(".json"):
+        whole = read_json(path)
+        yield from enumerate(whole if isinstance(whole, list) else [whole], 1)
+        return
+    for number, line in numbered_lines(path):
+        if line.strip():
+            try:
+                yield number, parse_json(line)
+            except UnreadableError as error:
+                yield number, error
+
+
 def _record(
-    line: str, number: int, shaped: Callable[[Mapping[str, Json], int], Mapping[str, Json]]
+    value: Json | UnreadableError, number: int, shaped: Callable[[Mapping[str, Json], int], Mapping[str, Json]]
 ) -> Mapping[str, Any]:
-    try:
-        record = parse_json(line)
-    except UnreadableError as error:
-        raise DataError(f"not JSON ({error})") from error
-    if not isinstance(record, dict):
-        raise DataError(f"{type(record).__name__}, expected an object")
-    record = shaped(record, number)
+    if isinstance(value, UnreadableError):
+        raise DataError(f"not JSON ({value})") from value
+    if not isinstance(value, dict):
+        raise DataError(f"{type(value).__name__}, expected an object")
+    record = shaped(value, number)
     for key in ("id", "turns"):
         if not record.get(key):
             raise DataError(f"no {key!r}")

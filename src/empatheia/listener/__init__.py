@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from empatheia.checkpoints.inputs import as_dialogue
     from empatheia.decoding.strategies import Decoding
+    from empatheia.files.transcripts import read_transcripts
     from empatheia.listener.analyzer import Analyzer
     from empatheia.listener.conversation import Conversation
     from empatheia.listener.language_models import LanguageListener
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from empatheia.listener.steps.focused import FocusedListener
     from empatheia.listener.steps.steering import Steering
     from empatheia.listener.streaming import ReplyStream
-    from empatheia.listener.transcripts import read_transcripts
 
 _HOMES = {
     "Analyzer": "empatheia.listener.analyzer",
@@ -30,7 +30,7 @@ _HOMES = {
     "Steering": "empatheia.listener.steps.steering",
     "analyze": "empatheia.listener.listener",
     "as_dialogue": "empatheia.checkpoints.inputs",
-    "read_transcripts": "empatheia.listener.transcripts",
+    "read_transcripts": "empatheia.files.transcripts",
     "respond": "empatheia.listener.listener",
 }
 
