@@ -207,6 +207,17 @@ def test_which_column_holds_the_texts(names, expected):
         assert choose_column(names, None) == expected
 
 
+def test_long_questions_of_a_form_are_a_header(tmp_path):
+    path = tmp_path / "form.csv"
+    path.write_text("Timestamp,How do you feel about our shop?\n2024-01-05 10:00,I love it\n2024-01-06 11:30,Sad\n")
+    with pytest.raises(DataError, match=r"has no text column\. Found: 'Timestamp', 'How do you feel"):
+        list(read_rows(path))
+    found = [row.item for row in read_rows(path, "How do you feel about our shop?")]
+    assert found == ["I love it", "Sad"]
+    path.write_text("I just got a message\nI won\n")
+    assert [row.item for row in read_rows(path)] == ["I just got a message", "I won"]
+
+
 @pytest.mark.parametrize(
     ("names", "expected"),
     [

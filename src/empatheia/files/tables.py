@@ -84,9 +84,10 @@ class Table:
         own = "\t" if path.suffix.lower() == ".tsv" else DELIMITERS
         self.delimiter = said[1] if said else max(own, key=_QUOTED.sub("", first).count)
         self.header = self._named(first, path)
-        self._lines = lines
-        self._is_texts = False
-        if _is_data(self.header, column):
+        self._probe, self._is_texts = _probed(lines), False
+        self._lines = chain(self._probe, lines)
+        below = [cells for cells, _ in self._records(iter(self._probe), Notes())]
+        if _is_data(self.header, column, below):
             self._without_header(first, bool(said))
             self._is_texts = len(self.header) == 1
             column = self._wordiest(column)
@@ -120,12 +121,8 @@ class Table:
 
     def _without_header(self, first: str, is_said: bool) -> None:
         """The first line is a row, and columns are called by numbers; lines of different numbers of cells are texts."""
-        probe, n = [first], len(first)
-        while len(probe) < _PROBE_LINES and n < _PROBE_BYTES and (line := next(self._lines, None)) is not None:
-            probe.append(line)
-            n += len(line)
-        self._lines = chain(probe, self._lines)
-        self._probe = [line for line in probe if line.strip()]
+        self._lines = chain([first], self._lines)
+        self._probe = [line for line in (first, *self._probe) if line.strip()]
         sizes = {_QUOTED.sub("", line).count(self.delimiter) for line in self._probe}
         n_columns = len(self.header) if len(sizes) == 1 or is_said else 1
         self.header = [f"column {number}" for number in range(1, n_columns + 1)]
@@ -217,11 +214,31 @@ def _whole_line(first: str, lines: Iterator[str]) -> tuple[str, Iterator[str]]:
     return (first, chain(more, lines)) if whole.count('"') % 2 else (whole, lines)
 
 
-def _is_data(header: Sequence[str], column: str | None) -> bool:
-    """Whether the first line is a row: no column is called as expected, and a cell is a text or a number."""
+def _probed(lines: Iterator[str]) -> list[str]:
+    """The first lines."""
+    probe: list[str] = []
+    n = 0
+    while len(probe) < _PROBE_LINES and n < _PROBE_BYTES and (line := next(lines, None)) is not None:
+        probe.append(line)
+        n += len(line)
+    return probe
+
+
+def _is_data(header: Sequence[str], column: str | None, below: Sequence[Sequence[str]]) -> bool:
+    """Whether the first line is a row: no column is called as expected, and a cell is a text or a number.
+
+    It is none where a column has numbers or dates below a cell that is neither, as questions of a form have.
+    """
     if column in header or _guess(header) is not None:
         return False
-    return any(len(cell.split()) >= _DATA_WORDS or _NUMBER_OR_DATE.fullmatch(cell[:80]) for cell in header)
+    for name, *cells in zip(header, *(row for row in below if len(row) == len(header)), strict=True):
+        if cells and not _is_number(name) and all(map(_is_number, cells)):
+            return False
+    return any(len(cell.split()) >= _DATA_WORDS or _is_number(cell) for cell in header)
+
+
+def _is_number(cell: str) -> bool:
+    return _NUMBER_OR_DATE.fullmatch(cell.strip()[:80]) is not None
 
 
 def _guess(names: Sequence[str]) -> str | None:
@@ -230,7 +247,8 @@ def _guess(names: Sequence[str]) -> str | None:
     for candidate in TEXT_COLUMNS:
         if candidate in lowered:
             return lowered[candidate]
-    last = {words[-1].lower(): name for name in reversed(names) if (words := _WORD.findall(name[:200]))}
+    short = [name for name in reversed(names) if len(name.split()) < _DATA_WORDS]
+    last = {words[-1].lower(): name for name in short if (words := _WORD.findall(name[:200]))}
     return next((last[candidate] for candidate in TEXT_COLUMNS if candidate in last), None)
 
 
