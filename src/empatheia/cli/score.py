@@ -333,7 +333,7 @@ def _compared(tests: SystemTests, n_systems: int, told: Container[str]) -> Itera
     yield from _indented(rows, right={1, 3, 4})
     n = next((test.n_resamples for test in tests.tests.values()), 0)
     of = f"; Holm over {n_systems} systems" if n_systems > 1 else ""
-    yield f"  p: two-sided permutation of items, {n:,} times; interval: paired bootstrap where resampling is unbiased{of}"
+    yield f"  p: two-sided permutation of items, {n:,} times; interval: paired bootstrap, if unbiased{of}"
     yield from (f"  no test of {name}: {reason}" for name, reason in tests.untested.items() if reason not in told)
 
 

@@ -138,7 +138,7 @@ def _corpora(recipe: Recipe, data: Mapping[str, Any]) -> Iterator[Missing]:
     names += [name for block in blocks for key in ("pool", "extra", "candidates") for name in block.get(key) or ()]
     names += ["reccon"] if data.get("spans") == "reccon" and data.get("corpus") != "sample" else []
     for name in dict.fromkeys(names):
-        if name == labelled_texts.NAME:
+        if name in (labelled_texts.NAME, "labelled_turns"):
             yield from _texts(str(data.get("path")))
         elif name == "own":  # among candidates and pools the recipe's own corpus, whichever that is
             if data.get("corpus") == name and place_of(name) is None:
@@ -185,7 +185,7 @@ def _labels(name: Any) -> Iterator[Missing]:
             find_corpus_file(turn_labels.FOLDER, turn_labels.FILE)
         except MissingResourceError:
             yield Missing("released labels of turns", "empatheia data get empathetic_intents")
-    elif isinstance(name, str) and name != "file":
+    elif isinstance(name, str) and name not in ("file", "turns"):
         yield from _files([name])
 
 
