@@ -322,9 +322,7 @@ def paired(first: Sequence[SystemReply], second: Sequence[SystemReply]) -> tuple
     Raises:
         DataError: No item is in both.
     """
-    keys = [[text_key(r.reference or "", *r.context) for r in each] for each in (first, second)]
-    golds = [[text_key(r.reference or "") for r in each] for each in (first, second)]
-    if keys[0] == keys[1] or (golds[0] == golds[1] and any(golds[0])):
+    if _are_in_step(first, second):
         return list(first), list(second)
     files = [
         AnswerFile(Path(name), name, {name: tuple(_as_answer(name, reply) for reply in each)})
@@ -338,6 +336,15 @@ def paired(first: Sequence[SystemReply], second: Sequence[SystemReply]) -> tuple
             " contexts agree. Give replies to the same items, with their contexts where the order differs."
         )
     return [by_line[0][one["first"].line] for one in both], [by_line[1][one["second"].line] for one in both]
+
+
+def _are_in_step(first: Sequence[SystemReply], second: Sequence[SystemReply]) -> bool:
+    """Whether item i of one is item i of the other, as far as references and contexts tell."""
+    golds = [[text_key(reply.reference or "") for reply in each] for each in (first, second)]
+    if any(golds[0]) and golds[0] == golds[1]:
+        return True
+    contexts = [[text_key(*reply.context) for reply in each] for each in (first, second)]
+    return golds[0] == golds[1] and contexts[0] == contexts[1]
 
 
 def _as_answer(system: str, reply: SystemReply) -> Answer:

@@ -8,7 +8,6 @@ what and why, and ``pytest -s -k otherwise`` prints every such line.
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
 import shutil
@@ -149,7 +148,7 @@ def test_commands_run(page, place, cli, monkeypatch):
         print(f"{line}" + (f"\n  run as: {used} ({why})" if used != line else ""))
         if used.startswith("export "):
             name, _, value = used.removeprefix("export ").partition("=")
-            monkeypatch.setenv(name, value.replace("$PWD", os.getcwd()))
+            monkeypatch.setenv(name, value.replace("$PWD", str(Path.cwd())))
             continue
         before, _, command = used.rpartition("| ")
         said = (

@@ -116,7 +116,7 @@ def test_words_are_as_long_as_positions_where_they_are_scaled():
 @pytest.mark.parametrize("size", ["row", "cpu"])
 @pytest.mark.parametrize("row", ["base", "multitask", "emoprepend1", "topicprepend5", "ensem_dm", "ensem_tran"])
 def test_every_retrieval_row_starts_where_it_can_learn(row, size):
-    """Scores of two random texts near 1, not 128: a softmax over a batch that is saturated from the start learns nothing."""
+    """Scores of two random texts are near 1, not 128: a softmax that is saturated from the start learns nothing."""
     recipe = load_recipe(f"rashkin2018/retrieval_{row}", size=size)
     assert recipe.model["scale_words"]
     assert recipe.model["scale"] == pytest.approx(recipe.model.get("width", 300) ** -0.5, rel=0.01)

@@ -6,6 +6,7 @@ import csv
 import io
 import math
 from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
@@ -18,6 +19,7 @@ from empatheia.registry import nearest
 
 if TYPE_CHECKING:
     from empatheia.corpora.replies import ReplyFile
+    from empatheia.metrics.profiles import Column
     from empatheia.metrics.score import Signature
     from empatheia.scoring import Cell, Likeness, SystemScores, SystemTests
 
@@ -88,32 +90,17 @@ def score(
     empatheia score generation_result.txt --format moel --profile moel
     empatheia score theirs.jsonl ours.jsonl --baseline theirs.jsonl
     """
-    from empatheia.scoring import N_RESAMPLES, SystemScores, columns_of, compare_systems, score_replies
-
     if sum((as_csv, as_latex, as_json)) > 1:
         raise ConfigError("--csv, --latex and --json are three forms of one answer; choose one.")
     if bootstrap == 1:
         raise ConfigError("--bootstrap is 1; accepted: 0 for no intervals, or 2 and more, 1000 is usual.")
-    names = [name.strip() for name in (metrics or "").split(",") if name.strip()]
-    columns = columns_of(profile, names, words)
-    if bertscore:
-        there = {column.metric.removesuffix("_rescaled") for column in columns}
-        wanted = [name for name in ("bertscore_p", "bertscore_r", "bertscore_f") if name not in there]
-        columns = (*columns, *(columns_of(metrics=wanted) if wanted else ()))
+    columns = _columns(profile, metrics or "", words, bertscore is not None)
     read = _read(files or [], hyp or [], ref, context, format, as_released)
     systems = _systems(read, system or [])
     likeness = _likeness(bertscore, bertscore_layer, bertscore_baseline)
-    scores = []
-    for name, (file, own) in systems.items():
-        replies = file.of(own)
-        blanks = file.blank_lines(own), file.blank_reference_lines(own)
-        cells, missing = score_replies(replies, columns, bootstrap, likeness)
-        scores.append(SystemScores(name, len(replies), cells, missing, *blanks))
-    tests: Sequence[SystemTests] = ()
-    if baseline is not None or (len(read) > 1 and bootstrap):
-        chosen = {name: file.of(own) for name, (file, own) in systems.items()}
-        against = next(iter(chosen)) if baseline is None else _named(baseline, systems)
-        tests = compare_systems(chosen, against, columns, bootstrap or N_RESAMPLES, likeness)
+    scores = _scores(systems, columns, bootstrap, likeness)
+    compares = baseline is not None or (len(read) > 1 and bootstrap > 0)
+    tests = _tests(systems, baseline, columns, bootstrap, likeness) if compares else ()
     if as_json:
         print_json(_record(read, profile, scores, tests))
     elif as_csv:
@@ -122,6 +109,57 @@ def score(
         show("\n".join(latex_lines(scores, tests)))
     else:
         show("\n".join(_lines(read, scores, tests, profile)))
+
+
+def _columns(profile: str | None, metrics: str, words: str, with_bertscore: bool) -> tuple[Column, ...]:
+    """What is measured: profile or metrics, and BERTScore where an encoder is given and it is not among them.
+
+    Raises:
+        ConfigError: An unknown profile, metric or way to cut words.
+    """
+    from empatheia.scoring import columns_of
+
+    names = [name.strip() for name in metrics.split(",") if name.strip()]
+    columns = columns_of(profile, names, words)
+    there = {column.metric.removesuffix("_rescaled") for column in columns}
+    wanted = [name for name in ("bertscore_p", "bertscore_r", "bertscore_f") if with_bertscore and name not in there]
+    return (*columns, *(columns_of(metrics=wanted) if wanted else ()))
+
+
+def _scores(
+    systems: Mapping[str, tuple[ReplyFile, str]],
+    columns: Sequence[Column],
+    bootstrap: int,
+    likeness: Likeness | None,
+) -> list[SystemScores]:
+    """The scores of each system, under the name it has here."""
+    from empatheia.scoring import score_file
+
+    found = []
+    for name, (file, own) in systems.items():
+        (scores,) = score_file(file, columns, [own], bootstrap, likeness)
+        found.append(replace(scores, system=name))
+    return found
+
+
+def _tests(
+    systems: Mapping[str, tuple[ReplyFile, str]],
+    baseline: str | None,
+    columns: Sequence[Column],
+    bootstrap: int,
+    likeness: Likeness | None,
+) -> Sequence[SystemTests]:
+    """Every other system against the baseline; the first where none is named.
+
+    Raises:
+        ConfigError: There is no such system, or no other.
+        DataError: A system shares no item with it.
+    """
+    from empatheia.scoring import N_RESAMPLES, compare_systems
+
+    against = next(iter(systems)) if baseline is None else _named(baseline, systems)
+    chosen = {name: file.of(own) for name, (file, own) in systems.items()}
+    return compare_systems(chosen, against, columns, bootstrap or N_RESAMPLES, likeness)
 
 
 def _read(
@@ -309,6 +347,11 @@ def _lines(
         yield f"all: {shared}"
     for each in tests:
         yield from _compared(each, len(tests), {reason for one in scores for _, reason in one.missing})
+    yield from _beside(read, scores)
+
+
+def _beside(read: Sequence[ReplyFile], scores: Sequence[SystemScores]) -> Iterator[str]:
+    """What was not measured, blank replies, and what the files say of themselves."""
     if scores[0].missing:
         yield "not measured:"
         yield from _indented([(column.name, reason) for column, reason in scores[0].missing], right=())

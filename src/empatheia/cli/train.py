@@ -12,6 +12,7 @@ from empatheia.cli.output import print_json, say, show
 from empatheia.errors import ConfigError
 
 if TYPE_CHECKING:
+    from empatheia.config import Recipe
     from empatheia.training.runner import RunStatus
 
 
@@ -46,22 +47,12 @@ def train(
     empatheia train --list
     empatheia train gao2021/soft --size smoke
     """
-    from empatheia.config import load_recipe
-
     if lists:
         _list(recipes or [])
         return
     if not recipes:
         raise ConfigError("name a recipe, e.g. gao2021/soft; `empatheia train --list` shows all.")
-    sizes = {path: size or _default_size(path) for path in recipes}
-    resolved = [
-        load_recipe(path, size=sizes[path], overrides=set_ or [], seed=number)
-        for path in recipes
-        for number in (seed or [None])
-    ]
-    for path, taken in sizes.items():
-        if taken is not None and size is None:
-            say(_taken(path, taken))
+    resolved = _resolved(recipes, size, set_ or [], seed or [None])
     from empatheia.resources.devices import choose_device
     from empatheia.training.prerequisites import check_before
     from empatheia.training.tracking import check_tracker
@@ -126,6 +117,24 @@ def _list(folders: Sequence[Path]) -> None:
     chosen = {name: title for name, title in titles.items() if not wanted or name.partition("/")[0] in wanted}
     width = max(map(len, chosen))
     show("\n".join(f"{name:<{width}}  {title}" for name, title in chosen.items()))
+
+
+def _resolved(
+    files: Sequence[Path], size: str | None, overrides: list[str], seeds: Sequence[int | None]
+) -> list[Recipe]:
+    """The recipes at their sizes and seeds, in order; says which size is taken where none is named.
+
+    Raises:
+        ConfigError: There is no such recipe, or it is not valid.
+    """
+    from empatheia.config import load_recipe
+
+    sizes = {path: size or _default_size(path) for path in files}
+    resolved = [load_recipe(path, size=sizes[path], overrides=overrides, seed=seed) for path in files for seed in seeds]
+    for path, taken in sizes.items():
+        if taken is not None and size is None:
+            say(_taken(path, taken))
+    return resolved
 
 
 def _default_size(path: Path) -> str | None:

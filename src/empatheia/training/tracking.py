@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 from pathlib import Path
@@ -55,9 +56,9 @@ def tracker(track: str, run: Path, stage: str) -> list[Any]:
         from transformers.integrations import TensorBoardCallback
 
         return [TensorBoardCallback(SummaryWriter(str(run / "tensorboard" / stage)))]
-    import wandb  # pyright: ignore[reportMissingImports] (nobody has to have it)
     from transformers.integrations import WandbCallback
 
+    wandb: Any = importlib.import_module("wandb")  # nobody has to have it
     if wandb.run is not None:
         wandb.finish()
     name = "/".join((*run.absolute().parts[-3:], stage))
