@@ -341,7 +341,7 @@ class ClassifyTask:
             self.recipe,
             self.model,
             self.reader.save,
-            part={32: "emotion", 41: "intent"}.get(self.data.labels, "label"),
+            part={32: "emotion", 41: "intent", "file": "label", "turns": "label"}[self.data.labels],
             labels=list(self.labels),
             temperature=self.model.config.softmax_temperature,
             licence="that of the texts" if self.data.path is not None else licence_text(self.data.corpus),
