@@ -9,13 +9,15 @@ persons ``listener`` is whoever answers. ESConv's seeker and the user of Schema-
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from empatheia.corpora.facts import CorpusFacts, Licence
 from empatheia.corpora.licences import LICENCES
-from empatheia.corpora.loading import LoadedCorpus, Problem, numbered_lines, report
+from empatheia.corpora.loading import SPLITS, LoadedCorpus, Problem, numbered_lines, report
 from empatheia.dialogue import ROLES, Dialogue, Role, Turn
 from empatheia.errors import ConfigError, DataError
 from empatheia.reading import Json, UnreadableError, parse_json, read_json
@@ -232,7 +234,8 @@ def read(
         shaped: Brings an object and its line number into this form.
 
     Raises:
-        DataError: Nothing of this split is in the file, or ``strict`` and a line is bad.
+        DataError: Nothing of this split is in the file, or ``strict`` and a line is bad. A file that names no splits at
+            all is cut into ``train``, ``valid`` and ``test``, see :func:`part_of`.
     """
     path = Path(path)
     dialogues: list[Dialogue] = []
@@ -258,10 +261,16 @@ def read(
         dialogues.append(dialogue)
         if any(turn_labels):
             labels[dialogue.id] = turn_labels
+    if not dialogues and split in SPLITS and found == {""}:
+        return _cut(read(path, name, "all", strict, shaped), split)
     report(problems, strict)
     if not dialogues:
         accepted = ", ".join(["all", *sorted(found - {""})])
-        raise DataError(f"{path}: no dialogue of split {split!r}; accepted: {accepted}.")
+        raise DataError(
+            f"{path}: no dialogue of split {split!r}; accepted: {accepted}. Learn from one of these (data.learn, where"
+            f' the task has it), write "split": "{split}" into the lines that shall be {split}, or take the corpus into'
+            " a pool (data.corpus=pooled data.pool=[...], cut 80/10/10)."
+        )
     return LoadedCorpus(name, split, path, tuple(dialogues), problems=tuple(problems), turn_labels=labels)
 
 
@@ -277,6 +286,35 @@ def _values(path: Path) -> Iterator[tuple[int, Json | UnreadableError]]:
                 yield number, parse_json(line)
             except UnreadableError as error:
                 yield number, error
+
+
+def _cut(whole: LoadedCorpus, split: str) -> LoadedCorpus:
+    """A split of a corpus that has none of its own.
+
+    Raises:
+        DataError: None of its few dialogues falls into it.
+    """
+    kept = tuple(dialogue for dialogue in whole if part_of(dialogue) == split)
+    if not kept:
+        raise DataError(
+            f"{whole.path}: the file names no splits, and none of its {len(whole)} dialogues falls into {split!r} where"
+            f' they are cut by a hash of their texts. Write "split": "train", "valid" or "test" into its lines.'
+        )
+    labels = {dialogue.id: whole.turn_labels[dialogue.id] for dialogue in kept if dialogue.id in whole.turn_labels}
+    note = "the file names no splits: 80 % are train, 10 % valid and 10 % test, by a hash of the texts"
+    return replace(whole, split=split, dialogues=kept, notes=(*whole.notes, note), turn_labels=labels)
+
+
+def part_of(dialogue: Dialogue) -> str:
+    """``train`` (eight tenths), ``valid`` or ``test`` (one tenth each), by the whole text: equal ones are together."""
+    tenth = int(text_hash(dialogue)[:8], 16) % 10
+    return SPLITS[max(0, tenth - 7)]
+
+
+def text_hash(dialogue: Dialogue) -> str:
+    """Of a conversation's texts without regard to case and blanks."""
+    text = "\n".join(" ".join(turn.text.lower().split()) for turn in dialogue.turns)
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
 def _record(
