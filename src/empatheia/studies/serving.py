@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 
 from empatheia import __version__
 from empatheia.serve.faults import ApiError
-from empatheia.serve.pages import page_routes
+from empatheia.serve.pages import SHARED, page_routes
 from empatheia.serve.settings import WebSettings
 from empatheia.serve.web import protect
 from empatheia.studies.answers import questions
@@ -327,6 +327,7 @@ def study_app(
     app.state.desk, app.state.talks, app.state.rooms = desk, talks, rooms
     app.include_router(router)
     app.include_router(page_routes(STATIC))
+    app.include_router(page_routes(*SHARED))
     app.add_exception_handler(Refused, _refused)
     app.add_exception_handler(StoreError, _unavailable)
 
