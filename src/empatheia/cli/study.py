@@ -224,8 +224,16 @@ def invite(
 
     Example: empatheia study invite s.db -n 20 --base https://study.example.org
     """
+    from empatheia.errors import ConfigError
+    from empatheia.studies.design import is_web_address
     from empatheia.studies.desk import Desk
 
+    if not 0 < days <= 36_500:
+        raise ConfigError(f"--days is {days:g}; accepted: above 0, up to 36,500.")
+    if not is_web_address(base):
+        raise ConfigError(
+            f"--base is {base[:80]!r}; accepted: https://HOST or http://HOST, where people reach the server."
+        )
     desk = Desk(_open(store))
     for number in range(first, first + n):
         show(f"{base.rstrip('/')}/?invitation={desk.invite(number, days)}")

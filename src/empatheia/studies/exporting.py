@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from empatheia.errors import ConfigError, DataError
+from empatheia.listener.tables import as_text
 from empatheia.studies.answers import PAIR
-from empatheia.studies.store import Store
+from empatheia.studies.store import Store, whole_file
 
 if TYPE_CHECKING:
     import polars as pl
@@ -192,22 +193,19 @@ def export(store: Store, folder: Path, form: str = "csv") -> list[Path]:
         if rows := rows_of(store):
             written.append(_write(rows, folder / f"{name}.{form}", form))
     for name, text in (("manifest.jsonl", store.manifest().lines()), ("design.yaml", store.design().dump())):
-        path = folder / name
-        path.write_text(text, encoding="utf-8")
-        written.append(path)
+        with whole_file(folder / name) as part:
+            part.write_text(text, encoding="utf-8")
+        written.append(folder / name)
     return written
 
 
 def _write(rows: list[dict[str, object]], path: Path, form: str) -> Path:
     import polars as pl
 
+    if form == "csv":  # a spreadsheet would compute what people wrote
+        rows = [{name: as_text(cell) for name, cell in row.items()} for row in rows]
     frame: pl.DataFrame = pl.DataFrame(rows, infer_schema_length=None)
-    part = path.with_name(f"{path.name}.part")
-    if form == "csv":
-        frame.write_csv(part)
-    elif form == "jsonl":
-        frame.write_ndjson(part)
-    else:
-        frame.write_parquet(part)
-    part.replace(path)
+    write = {"csv": frame.write_csv, "jsonl": frame.write_ndjson, "parquet": frame.write_parquet}[form]
+    with whole_file(path) as part:
+        write(part)
     return path
