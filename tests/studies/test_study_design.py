@@ -73,7 +73,7 @@ def test_sets_and_systems_are_named_in_the_argument(tmp_path):
 
 def test_systems_that_answered_other_contexts_are_told(tmp_path):
     a, b = replies(tmp_path / "a.jsonl", "a"), replies(tmp_path / "b.jsonl", "b", skip=(3,))
-    with pytest.raises(DataError, match=r"b.jsonl did not answer item #4 \('I lost key 3.'\).*29 of 30 items"):
+    with pytest.raises(DataError, match=r"^b did not answer item #4 \('I lost key 3.'\).*29 of 30 items"):
         read_material(meed2(), [str(a), str(b)])
     found = read_material(meed2(), [str(a), str(b)], allow_missing=True)
     assert len(found.items) == 29 and found.left_out == {"a system has no answer": 1}

@@ -11,8 +11,8 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from tempfile import TemporaryDirectory
+from typing import Any
 
-import h11
 import uvicorn
 from fastapi import FastAPI
 from pydantic import Field, SecretStr
@@ -208,7 +208,7 @@ class PatientProtocol(H11Protocol):
         self._stop()
         super().connection_lost(exc)
 
-    def handle_websocket_upgrade(self, event: h11.Request) -> None:
+    def handle_websocket_upgrade(self, event: Any) -> None:
         """See uvicorn: the head has come, and from now on another protocol has the connection."""
         self._stop()
         super().handle_websocket_upgrade(event)
