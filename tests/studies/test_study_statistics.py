@@ -14,16 +14,17 @@ from empatheia.metrics.intraclass import IntraclassCorrelation
 from empatheia.metrics.item_tests import cliff_delta, cohen_d
 from empatheia.metrics.krippendorff import krippendorff_alpha
 from empatheia.metrics.published import read_published
+from empatheia.studies.design import GOLD, read_design
 from empatheia.studies.effects import effect_of
 from empatheia.studies.filters import apply, at_least_points, attentive, dwelt, filter_of, hurried, same_answer
 from empatheia.studies.items import Candidate, StudyItem
 from empatheia.studies.manifest import compose
 from empatheia.studies.power import plan_means, plan_preference, plan_shares, sign_power
-from empatheia.studies.preferences import bradley_terry, needed_wins, pair_results, sign_test, strengths
+from empatheia.studies.preferences import PairResult, bradley_terry, needed_wins, pair_results, sign_test, strengths
 from empatheia.studies.report import report_page
 from empatheia.studies.results import results_of
 from empatheia.studies.sheets import Answer, Sheet
-from empatheia.studies.simulation import KINDS, Opinion, Rater, published_shares, simulated_sheets
+from empatheia.studies.simulation import KINDS, Opinion, Rater, plausible, published_shares, simulated_sheets
 from empatheia.studies.statistics import agreement_rows, answers_of, mean_rows, share_rows, worker_rows
 
 BOXES = ("good", "okay", "bad")
@@ -329,8 +330,8 @@ def test_intraclass_correlations_of_the_printed_example(form, value):
 
 
 def test_an_intraclass_correlation_of_unequal_numbers_is_that_of_the_analysis_of_variance():
-    from statsmodels.stats.anova import anova_lm
     from statsmodels.formula.api import ols
+    from statsmodels.stats.anova import anova_lm
 
     rng = np.random.default_rng(0)
     sizes = [2, 3, 5, 2, 4, 4, 3, 2]
@@ -354,7 +355,7 @@ def test_intraclass_correlations_that_cannot_be():
         IntraclassCorrelation("2")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="2 or more, the same for every item"):
         IntraclassCorrelation("A,1")
-    with pytest.raises(DataError, match="item 1 has 1 rating.*one of each of 2 raters"):
+    with pytest.raises(DataError, match=r"item 1 has 1 rating.*one of each of 2 raters"):
         IntraclassCorrelation("C,1", 2).update([[1, 2], [1, None]])
     same = IntraclassCorrelation()
     same.update([[2, 2], [2, 2, 2]])
@@ -459,6 +460,37 @@ def test_plans_hold_in_simulation():
     ):
         with pytest.raises(ConfigError, match="accepted"):
             wrong()
+
+
+@pytest.mark.parametrize("name", ["rashkin_ratings", "rashkin_ab", "dialogue_pairs", "meed2"])
+@pytest.mark.parametrize("null", [False, True])
+def test_made_up_people_differ_in_what_they_see_and_agree_somewhat(name, null):
+    design = read_design(f"studies/{name}", ["composition.raters=3", "worker.cap=1000", "published=[]"])
+    names = ("A", "B", "C")
+    items = [
+        StudyItem(i.id, i.set, i.context, {**i.candidates, GOLD: Candidate(GOLD, f"g{i.id}")}, "", i.reference)
+        if design.composition.with_gold
+        else i
+        for i in made_items(100, names)
+    ]
+    opinion = plausible(design, names, seed=3, is_null=null)
+    assert {opinion.strengths[system] for system in names} == ({0.0} if null else {-0.6, 0.0, 0.6})
+    sheets = simulated_sheets(design, items, compose(design, items, names), opinion, {"honest": 12})
+    results = results_of(design, sheets, items, n_resamples=100)
+    assert len(sheets) == results.sheets[1]  # nobody is filtered out
+    best, *_, worst = sorted(names, key=lambda system: -opinion.strengths[system])
+    for row in [*results.differences, *results.pairs]:
+        effect = row.effect if isinstance(row, PairResult) else row.effect.delta
+        if {row.a, row.b} == {best, worst}:
+            assert abs(effect) < 0.25 if null else (effect > 0.2) == (row.a == best)
+    assert all(0.03 < row.alpha < 0.6 for row in results.agreement)
+    assert [row.icc_form for row in results.agreement] == ["" if results.pairs else "1"] * len(results.agreement)
+
+
+def test_a_printed_table_is_what_made_up_people_think():
+    shares, systems, _ = published_shares()
+    opinion = plausible(meed2(), systems)
+    assert opinion.shares == shares and plausible(meed2(), systems, is_null=True).shares == {}
 
 
 def test_unknown_raters_are_told():
