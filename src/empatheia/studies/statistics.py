@@ -110,9 +110,12 @@ class DifferenceRow:
 
     def to_dict(self) -> dict[str, object]:
         """JSON-ready; what is undefined becomes None."""
-        record = asdict(self)
-        effect = {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in record.pop("effect").items()}
-        return record | {"difference_interval": effect.pop("difference")} | effect
+        record: dict[str, object] = asdict(self)
+        effect: dict[str, object] = asdict(self.effect)
+        del record["effect"]
+        record["difference_interval"] = effect.pop("difference")
+        record |= {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in effect.items()}
+        return record
 
 
 @dataclass(frozen=True, slots=True)
