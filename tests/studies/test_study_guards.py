@@ -241,3 +241,15 @@ def test_cells_of_exported_tables_are_text(tmp_path):
     (line,) = csv.DictReader(_write([row], tmp_path / "m.csv", "csv").open())
     assert line == {"version": "1", "room": "r", "text": f"'{said}", "score": "-3"}
     assert json.loads(_write([row], tmp_path / "m.jsonl", "jsonl").read_text())["text"] == said
+
+
+def test_a_study_at_home_is_served_under_its_own_names_only(cli, store, monkeypatch):
+    given = {}
+    monkeypatch.setattr("empatheia.studies.serving.run", lambda *args, **_: given.update(hosts=args[3]))
+    for more, hosts in (
+        ((), ("127.0.0.1", "localhost", "::1")),
+        (("--allowed-host", "a.example"), ("a.example", "127.0.0.1", "localhost", "::1")),
+        (("--host", "0.0.0.0"), ()),
+    ):
+        assert cli("study", "serve", store.url, *more).code == 0
+        assert given["hosts"] == hosts

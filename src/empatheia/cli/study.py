@@ -438,7 +438,9 @@ def serve(
     port: Annotated[int, typer.Option(help="Port; 0 = a free one.", min=0, max=65535)] = 8000,
     hosts: Annotated[
         Optional[list[str]],  # noqa: UP045
-        typer.Option("--allowed-host", help="Host name that is accepted; several times. None = any."),
+        typer.Option(
+            "--allowed-host", help="Accepted host name; several times. [default on a loopback address: its names]"
+        ),
     ] = None,
     root_path: Annotated[str, typer.Option(help="Path that a proxy in front strips.")] = "",
 ) -> None:
@@ -449,7 +451,8 @@ def serve(
     from empatheia.studies.extra import need
 
     need("fastapi", "uvicorn", "websockets")
+    from empatheia.cli.serve import accepted_hosts
     from empatheia.studies.serving import run
 
     opened = _open(store)
-    run(opened, host, port, tuple(hosts or ()), root_path, told=show)
+    run(opened, host, port, accepted_hosts(host, hosts or ()), root_path.rstrip("/"), told=show)

@@ -39,7 +39,6 @@ HEADERS = {
 }
 ID = "empatheia.id"
 """Where a request's id stands in the scope."""
-_ASKED = ("http", "websocket")
 _IS_ID = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
 
 
@@ -66,7 +65,7 @@ def protect(
     """
     answer_faults(app)
     app.add_middleware(Patience, limits=settings.limits)
-    app.add_middleware(Origins, hosts=settings.hosts, origins=settings.cors)
+    app.add_middleware(Sockets, hosts=settings.hosts, origins=settings.cors)
     if settings.keys:
         app.add_middleware(Keys, keys=[key.get_secret_value() for key in settings.keys], locked=tuple(locked))
     if settings.cors:
@@ -138,45 +137,16 @@ class Hosts:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """ASGI."""
-        if scope["type"] in _ASKED and not is_named(Headers(scope=scope).get("host", ""), self.hosts):
+        if scope["type"] == "http" and not self._is_ours(Headers(scope=scope).get("host", "")):
             error = ApiError(400, "this host name is not served here.", code="wrong_host")
             await error.response()(scope, receive, send)
             return
         await self.app(scope, receive, send)
 
-
-def is_named(header: str, hosts: Sequence[str]) -> bool:
-    """Whether a host name, with or without a port, is among names such as ``example.org`` and ``*.example.org``."""
-    name = header.lower()
-    name = name[1:].partition("]")[0] if name.startswith("[") else name.rpartition(":")[0] or name
-    return any(name == host or (host.startswith("*.") and name.endswith(host[1:])) for host in hosts)
-
-
-class Origins:
-    """Refuses WebSockets that a page of somebody else's opens: browsers ask no leave for them, as they do for requests.
-
-    Args:
-        app: What is inside.
-        hosts: Accepted host names besides the one that was asked, for a proxy that asks under another one.
-        origins: Accepted origins.
-    """
-
-    def __init__(self, app: ASGIApp, hosts: Sequence[str], origins: Sequence[str]) -> None:
-        self.app = app
-        self.hosts, self.origins = tuple(host.lower() for host in hosts), tuple(origins)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """ASGI."""
-        if scope["type"] == "websocket":
-            headers = Headers(scope=scope)
-            origin = headers.get("origin", "")
-            asking = origin.partition("://")[2].lower()
-            is_ours = not origin or asking == headers.get("host", "").lower() or is_named(asking, self.hosts)
-            if not is_ours and origin not in self.origins:
-                said = f"pages of {origin[:200]} may not connect; behind a proxy name its host with --allowed-host."
-                await ApiError(403, said, code="wrong_origin").response()(scope, receive, send)
-                return
-        await self.app(scope, receive, send)
+    def _is_ours(self, header: str) -> bool:
+        name = header.lower()
+        name = name[1:].partition("]")[0] if name.startswith("[") else name.rpartition(":")[0] or name
+        return any(name == host or (host.startswith("*.") and name.endswith(host[1:])) for host in self.hosts)
 
 
 class Keys:
@@ -208,6 +178,38 @@ class Keys:
         """Compares with every key, in constant time."""
         digest = hashlib.sha256(key.encode("utf-8", "surrogateescape")).digest()
         return any([hmac.compare_digest(digest, known) for known in self._digests])
+
+
+class Sockets:
+    """Lets in WebSockets as requests are: to host names that are ours, and from pages of ours.
+
+    Browsers ask no leave before a page of somebody else's opens one, as they do for requests.
+
+    Args:
+        app: What is inside.
+        hosts: Accepted host names; none = any. A page of one of them may connect under another, as behind a proxy.
+        origins: Other origins whose pages may connect.
+    """
+
+    def __init__(self, app: ASGIApp, hosts: Sequence[str], origins: Sequence[str]) -> None:
+        self.app, self.hosts, self.origins = app, Hosts(app, hosts), tuple(origins)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """ASGI."""
+        if scope["type"] == "websocket" and (error := self._fault(Headers(scope=scope))) is not None:
+            await error.response()(scope, receive, send)
+            return
+        await self.app(scope, receive, send)
+
+    def _fault(self, headers: Headers) -> ApiError | None:
+        host, origin = headers.get("host", "").lower(), headers.get("origin", "")
+        page = origin.partition("://")[2].lower()
+        if self.hosts.hosts and not self.hosts._is_ours(host):
+            return ApiError(400, "this host name is not served here; see --allowed-host.", code="wrong_host")
+        if not origin or page == host or self.hosts._is_ours(page) or origin in self.origins:
+            return None
+        said = f"pages of {origin[:200]} may not connect; behind a proxy name its host with --allowed-host."
+        return ApiError(403, said, code="wrong_origin")
 
 
 class Patience:

@@ -267,38 +267,53 @@ def difference_rows(
     sheets: Sequence[Sheet], design: Design, criterion: Criterion, n_resamples: int = 2000
 ) -> list[DifferenceRow]:
     """Every two systems on the dialogues both were rated on; of boxes the share of the first box, else means."""
-    is_share = design.protocol == "drag"
     answers = design.answers_of(criterion)
-    values: dict[str, dict[str, dict[str, list[str]]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
-    for _, answer, system in _single(sheets, criterion.name):
-        values[answer.set][system][answer.item].append(answer.value)
+    scores = [design.score_of(criterion, answer) for answer in answers]
+    is_share = design.protocol == "drag"
+    what = answers[0] if is_share else criterion.name
     out = []
-    for name, by_system in sorted(values.items()):
+    for name, by_system in _counts(sheets, criterion, answers).items():
         found = {}
         for a, b in combinations(sorted(by_system), 2):
             shared = sorted(set(by_system[a]) & set(by_system[b]))
             if len(shared) < 2:
                 continue
-            metrics = []
-            for system in (a, b):
-                given = [by_system[system][item] for item in shared]
-                if is_share:
-                    metric = RatedShare(answers[0], answers)
-                    metric.update([[each.count(answer) for answer in answers] for each in given])
-                else:
-                    metric = MeanRating(criterion.name)
-                    metric.update([[design.score_of(criterion, value) for value in each] for each in given])
-                metrics.append(metric)
-            table = [[[by_system[s][item].count(answer) for answer in answers] for item in shared] for s in (a, b)]
-            effect = effect_of([design.score_of(criterion, answer) for answer in answers], *np.array(table, float))
-            found[a, b] = paired_permutation(*metrics, n_resamples=n_resamples), len(shared), effect
+            one, other = (np.array([by_system[system][item] for item in shared]) for system in (a, b))
+            metrics = [_share(answers, t) if is_share else _mean(criterion.name, scores, t) for t in (one, other)]
+            found[a, b] = (
+                paired_permutation(*metrics, n_resamples=n_resamples),
+                len(shared),
+                effect_of(scores, one, other),
+            )
         adjusted = holm({"\n".join(pair): test.p_value for pair, (test, _, _) in found.items()})
-        what = answers[0] if is_share else criterion.name
         out += [
             DifferenceRow(name, what, a, b, test.difference, test.p_value, adjusted[f"{a}\n{b}"], n, effect)
             for (a, b), (test, n, effect) in found.items()
         ]
     return out
+
+
+def _counts(
+    sheets: Sequence[Sheet], criterion: Criterion, answers: Sequence[str]
+) -> dict[str, dict[str, dict[str, np.ndarray]]]:
+    """How often each answer was given, by test set, system and item. Shape: (n_answers,)."""
+    found: dict[str, dict[str, dict[str, np.ndarray]]] = defaultdict(lambda: defaultdict(dict))
+    for _, answer, system in _single(sheets, criterion.name):
+        row = found[answer.set][system].setdefault(answer.item, np.zeros(len(answers)))
+        row[answers.index(answer.value)] += 1
+    return dict(sorted(found.items()))
+
+
+def _share(answers: Sequence[str], counts: np.ndarray) -> RatedShare:
+    metric = RatedShare(answers[0], answers)
+    metric.update(counts.tolist())
+    return metric
+
+
+def _mean(name: str, scores: Sequence[float], counts: np.ndarray) -> MeanRating:
+    metric = MeanRating(name)
+    metric.update([np.repeat(scores, row.astype(int)).tolist() for row in counts])
+    return metric
 
 
 def agreement_rows(sheets: Sequence[Sheet], design: Design) -> list[AgreementRow]:
