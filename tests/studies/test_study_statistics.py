@@ -395,9 +395,13 @@ def test_effects_are_those_of_single_ratings():
     for interval, value in (
         (effect.delta_interval, effect.delta),
         (effect.d_interval, effect.d),
-        (effect.difference, one.mean() - other.mean()),
+        (effect.difference_interval, one.mean() - other.mean()),
     ):
         assert interval is not None and interval[0] < value < interval[1]
+    share = effect_of(scores, a, b, counted=[0, 0, 0, 0, 100])
+    assert share.difference == pytest.approx(100 * ((one == 5).mean() - (other == 5).mean()))
+    assert share.difference_interval[0] < share.difference < share.difference_interval[1]  # type: ignore[index]
+    assert share.delta == effect.delta and effect.difference == pytest.approx(one.mean() - other.mean())
     flat = effect_of(scores, np.tile([0, 0, 3.0, 0, 0], (4, 1)), np.tile([0, 0, 3.0, 0, 0], (4, 1)))
     assert flat.delta == 0 and np.isnan(flat.d) and flat.d_interval is None
 

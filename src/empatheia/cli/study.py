@@ -369,6 +369,8 @@ def plan(
     if design is not None:
         chosen = read_design(design, settings or ())
         cost = cost_of(chosen, planned_seats(chosen, found, systems))
+    elif settings:
+        raise ConfigError("--set changes a value of the design; name one with --design.")
     if as_json:
         print_json(asdict(found) | {"cost": None if cost is None else asdict(cost)})
         return

@@ -107,8 +107,10 @@ class WorkerRules(Strict):
         None, gt=0, description="Silence after which a seat is free; None = 3 x minutes."
     )
     completion_code: str = Field("", description="The platform's one code; empty = a code of its own for every HIT.")
-    screen_out_code: str = Field("", description="For who fails the questions before the tasks; empty = none.")
-    attention_code: str = Field("", description="In place of it for who fails a check of attention; empty = the same.")
+    screen_out_code: str = Field("", description="For who fails the questions before the tasks; empty = they get none.")
+    attention_code: str = Field(
+        "", description="In place of completion_code for who fails a check of attention; empty = the same."
+    )
     completion_url: str = Field("", description="Where the last page leads, with `{code}` in it; empty = nowhere.")
     requirements: str = Field("", description="Shown; the crowd platform has to hold them.")
     excluded_from: tuple[str, ...] = Field((), description="Stores of studies whose workers may not take part.")

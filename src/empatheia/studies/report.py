@@ -145,7 +145,7 @@ def _differences(results: Results) -> str:
     is_share = results.design.protocol == "drag"
     body = []
     for d in results.differences:
-        shown = f"{d.difference:+.2f}" if is_share else _sized(d.difference, d.effect.difference, "+")
+        shown = _sized(d.difference, d.effect.difference_interval, "+")
         sizes = [_sized(d.effect.delta, d.effect.delta_interval, "+")]
         sizes += [] if is_share else [_sized(d.effect.d, d.effect.d_interval, "+")]
         body.append((d.set, d.criterion, d.a, d.b, shown, _p(d.p_value), _p(d.p_adjusted), *sizes, d.items))

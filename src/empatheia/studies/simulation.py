@@ -76,7 +76,9 @@ def plausible(design: Design, systems: Sequence[str], seed: int = 0, is_null: bo
     steps = [0.0 if is_null or len(names) < 2 else 1.2 * i / (len(names) - 1) - 0.6 for i in range(len(names))]
     dice.shuffle(steps)
     shares = published_shares()[0] if any(table.paper == "meed2" for table in design.published) and not is_null else {}
-    strengths = {**dict(zip(names, steps, strict=True)), GOLD: 1.0}
+    strengths = dict(zip(names, steps, strict=True))
+    if design.composition.with_gold or design.composition.bonus is not None:
+        strengths[GOLD] = 1.0
     return Opinion(shares, strengths, reply_spread=0.6, strictness=0.4, truth=0.7)
 
 
@@ -122,7 +124,7 @@ class Rater:
         if card < 0:
             return self._preference(design, item, task, answers)
         if design.protocol == "turn_annotation":
-            right = _seeded(design, item, card, criterion).choice(list(answers))
+            right = _seeded(design, item, card, criterion and criterion.name).choice(list(answers))
             return right if self.dice.random() < self.opinion.truth else self.dice.choice(list(answers))
         return self._rating(design, item, task, card, criterion, answers)
 

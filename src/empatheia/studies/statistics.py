@@ -113,7 +113,6 @@ class DifferenceRow:
         record: dict[str, object] = asdict(self)
         effect: dict[str, object] = asdict(self.effect)
         del record["effect"]
-        record["difference_interval"] = effect.pop("difference")
         record |= {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in effect.items()}
         return record
 
@@ -270,6 +269,7 @@ def difference_rows(
     answers = design.answers_of(criterion)
     scores = [design.score_of(criterion, answer) for answer in answers]
     is_share = design.protocol == "drag"
+    counted = [100.0 * (answer == answers[0]) for answer in answers] if is_share else scores
     what = answers[0] if is_share else criterion.name
     out = []
     for name, by_system in _counts(sheets, criterion, answers).items():
@@ -283,7 +283,7 @@ def difference_rows(
             found[a, b] = (
                 paired_permutation(*metrics, n_resamples=n_resamples),
                 len(shared),
-                effect_of(scores, one, other),
+                effect_of(scores, one, other, counted),
             )
         adjusted = holm({"\n".join(pair): test.p_value for pair, (test, _, _) in found.items()})
         out += [
