@@ -241,6 +241,7 @@ def test_a_rehearsal_looks_like_a_study(cli, tmp_path, files, null):
     best = "a" if "a +0.60" in done.err else "b"
     found = json.loads(cli("study", "report", db, "--json").out)
     assert found["sheets"]["all"] == 25 and all(row["minutes"] > 1 for row in found["workers_each"])
+    assert len(found["workers_each"]) == 12  # each has their share
     assert len(found["differences"]) == 3
     for row in found["differences"]:
         low, high = row["delta_interval"]

@@ -23,7 +23,7 @@ from empatheia.studies.design import read_design
 from empatheia.studies.desk import Desk
 from empatheia.studies.exporting import FORMATS, _write
 from empatheia.studies.making import make_study
-from empatheia.studies.serving import study_app
+from empatheia.studies.serving import STATIC, study_app
 from empatheia.studies.store import Store
 
 SMALL = ("composition.hits=2", "composition.raters=2", "composition.items_per_hit=3")
@@ -91,6 +91,15 @@ def test_who_may_open_a_conversation(collection, hosts, host, origin, is_let_in)
     given = {"host": host} | ({"origin": origin} if origin else {})
     with TestClient(study_app(collection, WebSettings(hosts=hosts))) as client:
         assert _connects(client, **given) is is_let_in
+
+
+def test_every_module_that_the_pages_import_is_served(store):
+    named = {name for path in STATIC.glob("*.js") for name in re.findall(r'from "\./(\S+?)"', path.read_text())}
+    assert "points.js" in named
+    with TestClient(study_app(store)) as client:
+        for name in named:
+            answer = client.get(f"/{name}")
+            assert answer.status_code == 200 and answer.headers["content-type"].startswith("text/javascript"), name
 
 
 HUGE = 2**63

@@ -422,9 +422,12 @@ def simulate(
         raise ConfigError("a collection is made of what two people write; made-up workers only rate.")
     opinion = plausible(desk.design, desk.store.study().systems, seed, null)
     crowd = crowd_of(numbers, opinion, seed)
-    done = 0
-    for number, rater in enumerate(crowd):
-        done += work_through(desk, rater, f"simulated-{rater.kind}-{seed}-{number}", hits, passed=pass_by)
+    done, names = 0, [f"simulated-{rater.kind}-{seed}-{number}" for number, rater in enumerate(crowd)]
+    for _ in range(hits):  # a HIT each in turn, so that every kind has its share
+        handed = sum(work_through(desk, rater, name, passed=pass_by) for rater, name in zip(crowd, names, strict=True))
+        done += handed
+        if not handed:
+            break
     show(f"{len(crowd)} made-up workers handed in {done:,} HITs")
     table = ", where the printed table does not have them" if opinion.shares else ""
     quality = ", ".join(
