@@ -116,7 +116,7 @@ def serve(
         if upstream is None or llm is None
         else Upstream(url=upstream, llm=llm, key_env=key_env, timeout=timeout, fallback=fallback),
         cors=tuple(cors or ()),
-        hosts=_accepted_hosts(host, allowed_host or ()),
+        hosts=accepted_hosts(host, allowed_host or ()),
         root_path=root_path.rstrip("/"),
         log_text=log_text,
     )
@@ -174,7 +174,7 @@ def _check_installed() -> None:
         raise MissingDependencyError(NEEDS) from error
 
 
-def _accepted_hosts(host: str, names: Sequence[str]) -> tuple[str, ...]:
+def accepted_hosts(host: str, names: Sequence[str]) -> tuple[str, ...]:
     """The host names given and, on a loopback address, all of its own."""
     from empatheia.serve.run import LOOPBACK
 

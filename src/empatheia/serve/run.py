@@ -11,6 +11,7 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
@@ -71,7 +72,9 @@ def run(launch: Launch, told: Callable[[str], object]) -> None:
                 _TellingProcesses(_config(launch, f"{__name__}:worker"), [listening], lambda: told(address)).run()
 
 
-def run_app(app: ASGIApp, host: str, port: int, told: Callable[[str], object]) -> None:
+def run_app(
+    app: ASGIApp, host: str, port: int, told: Callable[[str], object], root_path: str = "", sockets: bool = False
+) -> None:
     """Serves any application in this process, as :func:`run` does.
 
     Args:
@@ -79,12 +82,15 @@ def run_app(app: ASGIApp, host: str, port: int, told: Callable[[str], object]) -
         host: Address to listen on.
         port: 0 = any that is free.
         told: Called with the address, once it answers.
+        root_path: What a proxy in front cuts off.
+        sockets: Whether it speaks WebSocket.
 
     Raises:
         EmpatheiaError: The address cannot be used, or the server cannot start.
     """
-    with _listening(host, port) as (listening, address):
-        _Telling(_config(Launch(host=host, port=port), app), lambda: told(address)).run([listening])
+    launch = Launch(host=host, port=port, server=ServerSettings(root_path=root_path))
+    with _listening(host, port, root_path) as (listening, address):
+        _Telling(_config(launch, app, sockets), lambda: told(address)).run([listening])
 
 
 @contextmanager
@@ -159,13 +165,14 @@ def _bound(host: str, port: int) -> socket.socket:
     return listening
 
 
-def _config(launch: Launch, app: ASGIApp | str) -> uvicorn.Config:
+def _config(launch: Launch, app: ASGIApp | str, sockets: bool = False) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         factory=isinstance(app, str),
         workers=launch.workers,
         http=PatientProtocol,
-        ws="none",
+        ws="auto" if sockets else "none",
+        ws_max_size=64 << 10,
         root_path=launch.server.root_path,
         log_config=None,
         access_log=False,
@@ -200,6 +207,11 @@ class PatientProtocol(H11Protocol):
         """See asyncio."""
         self._stop()
         super().connection_lost(exc)
+
+    def handle_websocket_upgrade(self, event: Any) -> None:
+        """See uvicorn: the head has come, and from now on another protocol has the connection."""
+        self._stop()
+        super().handle_websocket_upgrade(event)
 
     def _is_between(self) -> bool:
         """No request is being answered."""
