@@ -147,6 +147,13 @@ class EncoderClassifier(nn.Module):
             MissingResourceError: The encoder is not on this machine.
             CheckpointError: The file is missing, truncated or of another form.
         """
+        model = cls.unmerged(path)
+        merge(model.encoder)
+        return model
+
+    @classmethod
+    def unmerged(cls, path: Path = UPDATES) -> EncoderClassifier:
+        """As :meth:`load`, with the updates beside the encoder's weights."""
         from safetensors import safe_open
 
         model, weights = cls.begin(), load_weights(path)
@@ -156,7 +163,6 @@ class EncoderClassifier(nn.Module):
         if set(own) != set(weights) or set(told.get("thresholds", ())) != {RISK, CRISIS}:
             raise CheckpointError(f"{path} does not fit this release; train it again: python -m empatheia.care.encoder")
         model.load_state_dict({**model.state_dict(), **{name: value.float() for name, value in weights.items()}})
-        merge(model.encoder)
         model.thresholds, model.notes = told["thresholds"], told["notes"]
         return model.eval()
 

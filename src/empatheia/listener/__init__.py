@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -35,9 +34,6 @@ _HOMES = {
     "respond": "empatheia.listener.listener",
 }
 
-_MOVED = {"Report": "empatheia.reports.analysis_page", "write_report": "empatheia.reports.analysis_page"}
-"""Names that stood here until 0.1, to where they are now."""
-
 __all__ = [
     "Analyzer",
     "Conversation",
@@ -56,9 +52,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MOVED:
-        warnings.warn(f"empatheia.listener.{name} is now in {_MOVED[name]}", DeprecationWarning, stacklevel=2)
-        return getattr(import_module(_MOVED[name]), name)
     if name not in _HOMES:
         raise AttributeError(f"module 'empatheia.listener' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

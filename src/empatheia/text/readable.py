@@ -8,6 +8,8 @@ _WHITE_CONTROLS = "\t\n\r\v\f\x1c\x1d\x1e\x1f\x85\u2028\u2029"
 _CONTROLS = re.compile(
     "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]"
 )
+SURROGATES = re.compile("[\ud800-\udfff]")
+"""Halves of characters, which no tokenizer takes; a blank in place of each keeps every offset."""
 _WHITE = str.maketrans(dict.fromkeys(_WHITE_CONTROLS, " "))
 
 

@@ -7,7 +7,6 @@ padding, heads that start with Xavier weights, and starting from pretrained weig
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -33,8 +32,6 @@ from empatheia.understanding import UNDERSTANDERS
 _LATE_POSITIONS = ("roberta", "xlm-roberta", "camembert", "mpnet", "longformer")
 """Encoders whose positions start after the padding index."""
 DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout")
-SURROGATES = re.compile("[\ud800-\udfff]")
-"""Halves of characters, which no tokenizer takes; a blank in place of each keeps every offset."""
 
 
 def encoder_settings(

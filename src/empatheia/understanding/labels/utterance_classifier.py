@@ -27,8 +27,8 @@ from transformers import (
 from empatheia.errors import ConfigError
 from empatheia.layers.pooling import POOLINGS, Pooling
 from empatheia.reading import Json
+from empatheia.text.readable import SURROGATES
 from empatheia.understanding.encoders import (
-    SURROGATES,
     EncoderModel,
     HeadLinear,
     check_positions,
