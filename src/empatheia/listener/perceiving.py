@@ -123,9 +123,10 @@ class PerceivingListener(BatchListener):
         return whole_reply(self.respond(item, decoding=decoding_of(decoding, settings), care=False))
 
     @cached_property
-    def _steps(self) -> FocusedListener:
+    def in_steps(self) -> FocusedListener:
+        """The listener of five steps that answers with this perception."""
         return FocusedListener({"name": self.name}, reasoner=self)
 
     def _respond_batch(self, inputs: Sequence[Any], decoding: Decoding) -> list[Reply]:
         dialogues = [Dialogue(ready.example.dialogue_id, ready.turns) for ready in inputs]
-        return self._steps.respond(dialogues, decoding=decoding, care=False)
+        return self.in_steps.respond(dialogues, decoding=decoding, care=False)
