@@ -10,7 +10,7 @@ from empatheia import Listener
 
 def main() -> None:
     parser = arguments(__doc__, n=10_000, n_naive=200)
-    parser.add_argument("--model", default="default", help="name or folder of a model")
+    parser.add_argument("--model", default="gao2021-small", help="name or folder of a model")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
 
@@ -21,7 +21,8 @@ def main() -> None:
     listener.analyze(few[:2])  # warm
 
     rows = [
-        measure("batched", lambda: listener.analyze(sentences), len(sentences)),
+        measure("64 together", lambda: listener.analyze(sentences, batch_size=64), len(sentences)),
+        measure("each by itself", lambda: listener.analyze(sentences), len(sentences)),
         measure("naive: one at a time", lambda: [listener.analyze(one) for one in few], len(few)),
     ]
     show("analyze", rows, options.json, model=listener.name, sentences=source, threads=torch.get_num_threads())

@@ -4,7 +4,7 @@ Each judge gets every context with the replies of all systems, in an order drawn
 reply 1 to 5 for empathy (does it grasp what is felt), relevance (is it about what was said) and fluency, and 1 where it
 says the opposite of what is fitting (glad at grief, sorry at joy, absurd), else 0. Systems are never named.
 
-    python benchmarks/blind_ratings.py answer default old.jsonl --contexts contexts.jsonl
+    python benchmarks/blind_ratings.py answer empatheia old.jsonl --contexts contexts.jsonl
     python benchmarks/blind_ratings.py sheets FOLDER --contexts contexts.jsonl --system people=people.jsonl ...
     python benchmarks/blind_ratings.py table FOLDER
 
@@ -34,12 +34,11 @@ def write(path, rows):
 
 
 def answer(model, out, contexts):
-    """Replies of a listener: ``default`` (what answers where nobody is named), a YAML file, or a model's name."""
+    """Replies of a listener: ``empatheia`` (what answers where nobody is named), a YAML file, or a model's name."""
     from empatheia.dialogue import Dialogue
     from empatheia.listener import Listener
-    from empatheia.listener.listener import five_steps
 
-    listener = five_steps() if model == "default" else Listener.load(model)
+    listener = Listener.load(model)
     rows = []
     for row in read(contexts):
         reply = listener.respond(Dialogue.of(*row["turns"]), care=False)

@@ -10,7 +10,7 @@ from empatheia import Listener
 
 def main() -> None:
     parser = arguments(__doc__, n=1024, n_naive=32)
-    parser.add_argument("--model", default="default", help="name or folder of a model")
+    parser.add_argument("--model", default="gao2021-small", help="name or folder of a model")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
 

@@ -220,7 +220,7 @@ def main() -> None:
     parser = arguments(__doc__, n=2000, n_naive=40)
     parser.add_argument("--seconds", type=float, default=5.0, help="of each closed loop in a round")
     parser.add_argument("--rounds", type=int, default=4, help="in which the loops take turns (default %(default)s)")
-    parser.add_argument("--models", nargs="+", default=["default", "empatheia"])
+    parser.add_argument("--models", nargs="+", default=["gao2021-small", "empatheia"])
     parser.add_argument("--out", type=Path, help="write the record to this file, too")
     options = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = str(options.threads)

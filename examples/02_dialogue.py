@@ -2,17 +2,19 @@
 
 from empatheia import Decoding, Dialogue, Listener
 
-listener = Listener.load("default")
-
 dialogue = Dialogue.of(
     "My sister and I have not spoken for two years.",
     "That sounds painful. What happened between you?",
     "We argued about our parents' house. Yesterday she called me out of the blue.",
 )
 
+listener = Listener.load()
+reply = listener.respond(dialogue)
+print("reflected", reply.text)
+
+small = Listener.load("gao2021-small")  # a responder that generates, and so can do it in several ways
 for strategy in ("greedy", "beam", "sample"):
-    reply = listener.respond(dialogue, decoding=Decoding(strategy=strategy, seed=7))
-    print(f"{strategy:<7}", reply.text)
+    print(f"{strategy:<9}", small.respond(dialogue, decoding=Decoding(strategy=strategy, seed=7)).text)
 
 understanding = reply.understanding
 print("\nbefore answering it saw", understanding.emotion, "in")

@@ -5,7 +5,7 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from empatheia import Listener
+import empatheia
 
 MESSAGES = [
     ("1", "My order arrived broken for the second time and nobody answers my mails."),
@@ -24,8 +24,7 @@ with path.open("w", newline="", encoding="utf-8") as file:
 with path.open(newline="", encoding="utf-8") as file:
     rows = list(csv.DictReader(file))
 
-listener = Listener.load("default")
-results = listener.analyze([row["text"] for row in rows])
+results = empatheia.analyze([row["text"] for row in rows])
 
 print("emotions:", ", ".join(f"{name} {n}" for name, n in Counter(r.emotion for r in results).most_common()))
 print("\nto look at first:")

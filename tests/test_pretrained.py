@@ -237,10 +237,10 @@ def test_a_number_that_is_none_in_the_configuration_of_a_part_is_told(cli, tmp_p
 @pytest.mark.parametrize(
     ("model", "file"),
     [
-        ("default", "config.json"),
-        ("default", "model.safetensors"),
-        ("default", "tokenizer.json"),
-        ("default", "empatheia.json"),
+        ("gao2021-small", "config.json"),
+        ("gao2021-small", "model.safetensors"),
+        ("gao2021-small", "tokenizer.json"),
+        ("gao2021-small", "empatheia.json"),
         ("listener", "config.json"),
         ("listener", "adapter.safetensors"),
         ("listener", "empatheia.json"),

@@ -21,6 +21,7 @@ from empatheia.dialogue import (
     marked_html,
     span_dict,
     strongest,
+    turn_dicts,
 )
 from empatheia.reading import Json
 
@@ -38,10 +39,12 @@ class TurnLabels:
     Attributes:
         turn: 0-based index of the turn.
         probabilities: Label to probability, in the model's label order; sums to 1.
+        sides: Of an emotion: probability of pleasant, unpleasant and mixed; empty where the model does not say.
     """
 
     turn: int
     probabilities: Mapping[str, float]
+    sides: Mapping[str, float] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"TurnLabels(turn {self.turn}: {strongest(self.probabilities)})"
@@ -201,7 +204,7 @@ class Analysis:
         turns = self.dialogue.turns
         out: dict[str, Any] = {
             "id": self.dialogue.id,
-            "turns": [{"role": turn.role, "text": turn.text} for turn in turns],
+            "turns": turn_dicts(turns),
         }
         for part, as_dict in _AS_DICT.items():
             if part in self.models:
@@ -217,7 +220,8 @@ def _turn_of(record: TurnLabels | CauseAnnotation | WordScores | Mechanism | Inf
 
 
 def _labels_dict(labels: TurnLabels, turns: Sequence[Turn]) -> dict[str, Json]:
-    return {"turn": labels.turn, "label": labels.label, "probabilities": dict(labels.probabilities)}
+    sides: dict[str, Json] = {"sides": dict(labels.sides)} if labels.sides else {}
+    return {"turn": labels.turn, "label": labels.label, "probabilities": dict(labels.probabilities), **sides}
 
 
 def _causes_dict(note: CauseAnnotation, turns: Sequence[Turn]) -> dict[str, Json]:

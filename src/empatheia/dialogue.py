@@ -81,6 +81,28 @@ class Dialogue:
         turns = tuple(Turn(ROLES[i % 2], text) for i, text in enumerate(texts))
         return Dialogue(id=id, turns=turns, emotion=emotion)
 
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Dialogue:
+        """What :meth:`to_dict` gave.
+
+        Raises:
+            DataError: A field is missing or of another kind.
+        """
+        turns = record.get("turns")
+        if not isinstance(turns, list) or not all(isinstance(turn, Mapping) for turn in turns):
+            raise DataError("a dialogue needs turns: [{'role': 'speaker', 'text': '...'}, ...].")
+        for number, turn in enumerate(turns, 1):
+            if not isinstance(turn.get("text"), str):
+                raise DataError(f"turn {number} has no text; accepted: {{'role': 'speaker', 'text': '...'}}.")
+        own = {name: record[name] for name in ("emotion", "situation", "source") if record.get(name) is not None}
+        return cls(str(record.get("id", "")), tuple(Turn(turn.get("role"), turn["text"]) for turn in turns), **own)
+
+    def to_dict(self) -> dict[str, Json]:
+        """Plain JSON-ready data, which :meth:`from_dict` reads; what is not known is left out."""
+        facts = {"emotion": self.emotion, "situation": self.situation, "source": self.source or None}
+        known = {name: value for name, value in facts.items() if value is not None}
+        return {"id": self.id, "turns": turn_dicts(self.turns), **known}
+
     def examples(
         self, respond_as: Iterable[Role] = ("listener",), max_context_words: int | None = None
     ) -> list[Example]:
@@ -205,7 +227,7 @@ class Understanding:
             **({"sides": dict(self.sides)} if self.sides else {}),
             "causes": [span_dict(span, self.turns) for span in self.causes],
             "words": [span_dict(span, self.turns) for span in self.words],
-            "turns": [{"role": turn.role, "text": turn.text} for turn in self.turns],
+            "turns": turn_dicts(self.turns),
             "uncertain": list(self.uncertain),
             "model": self.model,
         }
@@ -371,6 +393,11 @@ def marked_html(text: str, index: int, spans: Iterable[Span]) -> str:
 def html_table(rows: Iterable[tuple[str, str]]) -> str:
     """A table of names, which are escaped, and HTML."""
     return f"<table>{''.join(f'<tr><th>{escape(name)}</th><td>{told}</td></tr>' for name, told in rows)}</table>"
+
+
+def turn_dicts(turns: Iterable[Turn]) -> list[Json]:
+    """Turns as plain JSON-ready data."""
+    return [{"role": turn.role, "text": turn.text} for turn in turns]
 
 
 def span_dict(span: Span, turns: Sequence[Turn]) -> dict[str, Json]:

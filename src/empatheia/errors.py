@@ -3,7 +3,8 @@
 EmpatheiaError                 base; a program that embeds the package catches this one
 ├── ConfigError                a recipe, an override or a command line value is wrong
 ├── DataError                  a corpus file or a user's input cannot be used
-│   └── UnreadableFilesError   too many of many files cannot be read (exit code 3)
+│   ├── UnreadableFilesError   too many of many files cannot be read (exit code 3)
+│   └── InputTypeError         what was handed in is of a kind that cannot be read; a TypeError, too
 ├── CheckpointError            a model folder is missing, truncated, foreign or does not fit its vocabulary
 ├── TrainingError              a training no longer learns anything that can be used
 ├── DecodingError              a generation setting cannot be honoured
@@ -46,6 +47,10 @@ class UnreadableFilesError(DataError):
     """More of many files cannot be read than was allowed; the message says where they are listed."""
 
     exit_code = 3
+
+
+class InputTypeError(DataError, TypeError):
+    """What was handed in is of a kind that cannot be read; the message says what can."""
 
 
 class CheckpointError(EmpatheiaError):

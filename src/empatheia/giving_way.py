@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 
-class Abandoned(BaseException):  # noqa: N818  no Exception, so that nobody takes it for a fault to be made good
+class Abandoned(BaseException):
     """Nobody waits for the result of what is computed."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 
 import pytest
 
@@ -36,7 +37,7 @@ def test_every_column_is_kept(analyze, tmp_path):
     assert done.code == 0, done.err
     header, rows = table(out)
     assert header[:6] == ["id", "day", "text", "emotion", "note", "note (2)"]
-    assert header[6:] == ["row", "empatheia_emotion", "probability", "causes", "uncertain", "error"]
+    assert header[6:] == ["row", "empatheia_emotion", "probability", "side", "causes", "uncertain", "error"]
     assert [list(row.values())[:6] for row in rows] == [
         ["7", "Monday", "I lost my dog.", "sad", "a, b", "x"],
         ["8", "Tuesday", "", "glad", "c", "y"],
@@ -45,11 +46,22 @@ def test_every_column_is_kept(analyze, tmp_path):
     assert rows[0]["empatheia_emotion"] in EMOTIONS and rows[1]["error"] and rows[2]["row"] == "3"
 
 
-def test_the_text_may_stand_in_another_column_than_text(analyze, tmp_path):
+def test_the_text_stands_once_whatever_its_column_is_called(analyze, tmp_path):
     out = tmp_path / "out.csv"
     assert analyze("in.csv", "body,stars\nI won!,5\n", "--out", str(out)).code == 0
     header, (row,) = table(out)
-    assert header[:2] == ["body", "stars"] and (row["body"], row["text"], row["stars"]) == ("I won!", "I won!", "5")
+    assert header == ["body", "stars", "row", "emotion", "probability", "side", "causes", "uncertain", "error"]
+    assert (row["body"], row["stars"]) == ("I won!", "5") and row["side"] in ("pleasant", "unpleasant")
+
+
+def test_what_a_spreadsheet_would_compute_is_text_in_cells_and_column_names(analyze, tmp_path):
+    out, given = tmp_path / "out.csv", 'text,"=cmd|x",+a,note\nI won!,=1,@b,"\tx"\n'
+    assert analyze("in.csv", given, "--out", str(out)).code == 0
+    header, (row,) = table(out)
+    assert header[:4] == ["text", "'=cmd|x", "'+a", "note"]
+    assert [row[name] for name in header[1:4]] == ["'=1", "'@b", "'\tx"]
+    assert analyze("in.csv", given, "--out", str(out), "--formulas").code == 0
+    assert table(out)[0][:4] == ["text", "=cmd|x", "+a", "note"]
 
 
 def test_turns_keep_their_columns(analyze, tmp_path):
@@ -97,7 +109,10 @@ def test_other_results_are_as_before(analyze, tmp_path):
     assert analyze("in.csv", GIVEN, "--out", str(out)).code == 0
     assert "cells" not in out.read_text()
     assert analyze("in.jsonl", '{"text": "I won!", "more": 1}\n', "--out", str(tmp_path / "out.csv")).code == 0
-    assert table(tmp_path / "out.csv")[0] == list(CSV_COLUMNS)
+    assert table(tmp_path / "out.csv")[0] == [name for name in CSV_COLUMNS if name != "id"]
+    more = '{"text": "I won!"}\n{"text": "I lost.", "id": "b"}\n'
+    assert analyze("in.jsonl", more, "--out", str(tmp_path / "out.csv")).code == 0
+    assert [row["id"] for row in table(tmp_path / "out.csv")[1]] == ["", "b"]
     columns, _ = beside_given(["error"], CSV_COLUMNS, lambda record: [flat(record)])
     assert columns[0] == "error" and columns[-1] == "empatheia_error"
 
@@ -115,7 +130,7 @@ def test_a_page_needs_no_parts(analyze, tmp_path):
     page = tmp_path / "page.html"
     done = analyze("in.txt", "I lost my dog.\n", "--html", str(page))
     assert done.code == 0, done.err
-    assert "I lost my dog." in page.read_text(encoding="utf-8")
+    assert "I lost my dog." in re.sub("<sup>.*?</sup>|<[^>]+>", "", page.read_text(encoding="utf-8"))
 
 
 def test_a_table_of_too_many_columns_is_told_and_not_worked_through(tmp_path):

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import fresh
-from empatheia.cli import progress
 from empatheia.cli.results import ResultFile, model_mark
+from empatheia.listener import progress
 from empatheia.taxonomy import EMOTIONS
 
 N_ROWS, CHUNK = 90, 16

@@ -57,19 +57,20 @@ def test_who_is_named_answers_alone_and_nobody_is_five_steps(cli, tiny_model, mo
     home.five_steps.cache_clear()
     home._shared.cache_clear()
     monkeypatch.setattr("empatheia.checkpoints.catalogue.bundled_root", lambda: tiny_model.parent)
-    monkeypatch.setattr("empatheia.listener.listener.find_model", lambda place: tiny_model)
+    for home_of in ("listener.listener", "checkpoints.catalogue"):
+        monkeypatch.setattr(f"empatheia.{home_of}.find_model", lambda place: tiny_model)
     try:
         own = FocusedListener().respond(TEXT, explain=True)
         steps = json.loads(cli("respond", TEXT, "--json").out)
-        assert steps["reply"] == own.text and steps["model"] == "five steps" and "explanation" not in steps
+        assert steps["reply"] == own.text and steps["model"] == "empatheia" and "explanation" not in steps
         assert steps["decoding"]["responder"] == "reflection" and own.explanation.emotion_from == "tiny"
         assert empatheia.respond(TEXT).text == own.text
         assert cli("chat", stdin=TEXT + "\n").out.strip() == own.text
         assert own.understanding.causes == Listener.load(tiny_model).analyze(TEXT).causes  # not only the target words
         assert len(own.explanation.candidates) > 1
-        alone = json.loads(cli("respond", TEXT, "--json", "--model", "default").out)
+        alone = json.loads(cli("respond", TEXT, "--json", "--model", "gao2021-small").out)
         assert alone["model"] == "tiny" and "focus" not in alone["decoding"]
-        assert empatheia.respond(TEXT, model="default").text == alone["reply"]
+        assert empatheia.respond(TEXT, model="gao2021-small").text == alone["reply"]
     finally:
         home.five_steps.cache_clear()
         home._shared.cache_clear()
@@ -101,8 +102,13 @@ def test_a_reply_is_focused_and_explained(cli, model):
     done = cli("respond", TEXT, *model, *set_focus, "--explain")
     assert done.code == 0, done.err
     lines = [line.split()[0] for line in done.out.splitlines() if line[0] != " "]
-    assert lines[:4] == ["emotion", "about", "not", "intent"] and lines[-1] == "listener"
-    assert {"replies", "belief", "missing"} <= set(lines)
+    assert lines[:4] == ["emotion", "about", "not", "replies"] and lines[-1] == "listener"
+    assert "belief" in lines and "missing" not in lines  # what nobody asked for is in --json
+    by_default = cli("respond", TEXT, "--explain").out
+    assert not any(line.startswith(("missing", "intent")) for line in by_default.splitlines())
+    asked = cli("respond", TEXT, "--explain", "--focus", "grandmother", "--set", "project.tails=2").out
+    missing = asked[asked.index("missing") :].splitlines()[:2]
+    assert missing[0].split()[1] == "project:" and missing[1].split()[:2] == ["focus", "of"]
     assert "focused (alpha 4)" in done.out and "grandmother  (given)" in done.out
     plain = cli("respond", TEXT, *model, *set_focus)
     assert done.out.splitlines()[-1].removeprefix("listener").strip() == plain.out.strip()
@@ -208,7 +214,8 @@ def test_a_listener_from_a_file(cli, yaml_file):
 
 
 @pytest.mark.parametrize(
-    "option", ["--model=default", "--endpoint=http://localhost:1/v1", "--condition=all", "--key-env=KEY", "--runs=x"]
+    "option",
+    ["--model=gao2021-small", "--endpoint=http://localhost:1/v1", "--condition=all", "--key-env=KEY", "--runs=x"],
 )
 @pytest.mark.parametrize("command", [("respond", TEXT), ("chat",)])
 def test_who_answers_is_said_once(cli, yaml_file, command, option):

@@ -143,7 +143,7 @@ def test_a_local_model_answers(cli, nowhere):
 )
 def test_options_that_do_not_fit_are_named(cli, nowhere, tiny_model, monkeypatch, arguments, code, told):
     monkeypatch.delenv("EMPATHEIA_BASE_URL", raising=False)
-    shutil.copytree(tiny_model, nowhere / "models" / "default")
+    shutil.copytree(tiny_model, nowhere / "models" / "gao2021-small")
     done = cli("respond", TEXT, *arguments)
     assert (done.code, done.err.count("\n")) == (code, 1) and told in done.err
 
@@ -155,7 +155,7 @@ def test_every_system_is_listed_with_its_file_and_recipes(cli):
     root = Path(systems.__file__).parents[2]
     for name, row in rows.items():
         assert (root / row["file"]).is_file() and row["title"], name
-    assert any(row["kind"] == "model" and row["name"] == "default" for row in listed)
+    assert any(row["kind"] == "model" and row["name"] == "gao2021-small" for row in listed)
     gated = rows["cause_gated"]
     assert gated["paper"] == "Gao et al., Findings of EMNLP 2021" and "gao2021/soft" in gated["recipes"]
     assert gated["published"] and gated["published_row"].startswith("gao2021, Table 2")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from fake_components import DIALOGUE, FAKES, FakeEmotion, FakeIntent, fake_components
 
+import empatheia
 from empatheia.analysis import PARTS
 from empatheia.dialogue import Dialogue, Turn
 from empatheia.errors import CheckpointError, ConfigError, DataError, MissingResourceError
@@ -260,9 +261,10 @@ def test_every_model_has_a_part_and_a_way_to_get_it():
 def test_emotion_and_words_come_from_the_listener_without_a_model(models, tiny_model, listener):
     analyzer = Analyzer("emotion,words,causes", listener=tiny_model)
     analysis = analyzer.analyze(DIALOGUE)
-    assert analysis.models == {"emotion": "tiny", "words": "tiny"} and "causes" in analysis.missing
+    assert analysis.models == {"emotion": "tiny", "causes": "tiny", "words": "tiny"} and not analysis.missing
     expected = listener.analyze(Dialogue("", DIALOGUE.turns[:3]))
     assert dict(analysis.emotion[1].probabilities) == pytest.approx(dict(expected.emotions), abs=1e-6)
+    assert analysis.causes[1].target == 2 and analysis.causes[1].spans == expected.causes
     assert [r.turn for r in analysis.words] == [0, 2]
     assert all(word.turn == record.turn for record in analysis.words for word in record.words)
     assert sum(word.score for word in analysis.words[0].words) == pytest.approx(1.0)
@@ -309,5 +311,5 @@ def test_the_python_of_the_docs_runs(models, tmp_path, monkeypatch, capsys):
         exec(block, names)
     assert len(blocks) == 3 and len(blocks[0].strip().splitlines()) <= 4
     printed = capsys.readouterr().out.splitlines()
-    assert len(printed) == 4 and "empatheia-default" in printed[-1]
+    assert len(printed) == 4 and empatheia.analyze("I won!").model in printed[-1]
     assert "two sisters" in (tmp_path / "report.html").read_text(encoding="utf-8")

@@ -487,7 +487,9 @@ def test_a_reasoner_must_name_emotions():
 
 def test_without_any_model_of_emotion_nothing_is_named(listener, monkeypatch, tmp_path):
     monkeypatch.setattr("empatheia.checkpoints.catalogue.bundled_root", lambda: tmp_path)
-    own = FocusedListener({"express": SHORT, "reasoner": "default"}, voices=[listener], distractors={"given": OTHERS})
+    own = FocusedListener(
+        {"express": SHORT, "reasoner": "gao2021-small"}, voices=[listener], distractors={"given": OTHERS}
+    )
     reply = own.respond(TEXT, explain=True)
     why = reply.explanation
     assert {"perceive", "explain", "term coverage"} <= set(why.missing) and "no bundled model" in why.missing[

@@ -6,7 +6,7 @@ import pytest
 
 from empatheia.checkpoints.inputs import up_to
 from empatheia.dialogue import Dialogue
-from empatheia.errors import DataError
+from empatheia.errors import DataError, InputTypeError
 from empatheia.listener.batch_listener import chunks
 from empatheia.listener.given import given
 
@@ -30,13 +30,15 @@ def test_chat_messages_are_one_conversation():
 
 def test_frames_and_series():
     frame = pl.DataFrame({"id": [1, 2], "text": ["one", "two"]})
-    assert given(frame, "text") == ["one", "two"] == given(frame["text"])
-    with pytest.raises(TypeError, match=r"needs column=.*id, text"):
+    assert (
+        given(frame, "text").cells == ["one", "two"] == given(frame["text"]).cells == given(frame.lazy(), "text").cells
+    )
+    with pytest.raises(InputTypeError, match=r"needs column=.*id, text"):
         given(frame)
-    with pytest.raises(ValueError, match=r"no column 'txt'.*Did you mean 'text'"):
+    with pytest.raises(DataError, match=r"no column 'txt'.*Did you mean 'text'"):
         given(frame, "txt")
-    with pytest.raises(TypeError, match="row 1 of column 'id' is an int"):
-        given(frame, "id")
+    with pytest.raises(InputTypeError, match="a Series is read as it is"):
+        given(frame["text"], "text")
 
 
 @pytest.mark.parametrize(
@@ -53,12 +55,12 @@ def test_frames_and_series():
     ],
 )
 def test_anything_else_is_refused_with_what_is_accepted(item, words):
-    with pytest.raises(TypeError, match=words):
+    with pytest.raises(InputTypeError, match=words):
         given(item)
 
 
 def test_an_unknown_role_names_the_nearest():
-    with pytest.raises(ValueError, match=r"role 'usr'.*Did you mean 'user'"):
+    with pytest.raises(DataError, match=r"role 'usr'.*Did you mean 'user'"):
         given([{"role": "usr", "content": "x"}])
 
 

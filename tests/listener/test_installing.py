@@ -200,7 +200,7 @@ def test_one_command_makes_it_all(made, cli, tmp_path, monkeypatch):
         assert set(record["models"]) == set(PARTS.split(",")) and all(record[part] for part in PARTS.split(","))
         for name in record["models"].values():
             assert name in html
-    assert "empatheia-default" in records[0]["models"].values() and "<svg" in html and "missing</strong>" not in html
+    assert "gao2021-small" in records[0]["models"].values() and "<svg" in html and "missing</strong>" not in html
     for words in ("caused by", "empathy shown", "probably true besides", "intent", "<mark"):
         assert words in html
 

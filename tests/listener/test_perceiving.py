@@ -121,13 +121,13 @@ def test_without_the_base_the_small_model_perceives(monkeypatch, tmp_path):
         return resolve_model(name)
 
     monkeypatch.setattr(catalogue, "resolve_model", without_base)
-    assert home.perceiver() == "default"
+    assert home.perceiver() == "gao2021-small"
     home.five_steps.cache_clear()
     try:
         reply = empatheia.respond("I finally passed my driving test!", explain=True)
     finally:
         home.five_steps.cache_clear()
-    assert reply.text and reply.explanation.emotion_from == "empatheia-default" and not reply.understanding.sides
+    assert reply.text and reply.explanation.emotion_from == "gao2021-small" and not reply.understanding.sides
 
 
 def test_every_way_to_the_default_listener_looks_twice_where_it_can(listener, monkeypatch, tmp_path):

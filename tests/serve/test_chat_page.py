@@ -123,7 +123,7 @@ def test_another_feeling_another_intent_other_words(visiting):
 
 
 def test_two_systems_side_by_side_are_voted_on_blind(visiting):
-    other, title = ("listener", "empatheia-listener") if is_at_hand("minilm") else ("default", "empatheia-default")
+    other, title = ("listener", "empatheia-listener") if is_at_hand("minilm") else ("gao2021-small", "gao2021-small")
     page = visiting(accept_downloads=True).page
     page.click("#compare")
     page.select_option("#system", "empatheia")
@@ -183,7 +183,7 @@ def test_conversation_is_saved_as_json_and_text_and_kept_only_if_asked(visiting)
 
 def test_words_of_a_system_that_streams_and_its_candidates_on_demand(visiting):
     page = visiting().page
-    page.select_option("#system", "default")
+    page.select_option("#system", "gao2021-small")
     say(page, NIGHT)
     assert page.locator(".reply").inner_text()
     assert page.locator(".candidate").count() == 0

@@ -45,9 +45,9 @@ def test_a_stream(client):
 
 
 def test_the_stream_helper_puts_it_together(client):
-    with client.chat.completions.stream(model="default", messages=DOG) as stream:
+    with client.chat.completions.stream(model="gao2021-small", messages=DOG) as stream:
         final = stream.get_final_completion()
-    plain = client.chat.completions.create(model="default", messages=DOG)
+    plain = client.chat.completions.create(model="gao2021-small", messages=DOG)
     assert final.choices[0].message.content == plain.choices[0].message.content
 
 
@@ -69,8 +69,8 @@ def test_responses(client):
 
 def test_responses_streamed(client):
     conversation = [{"role": "user", "content": "Hello."}, {"role": "assistant", "content": "Hi!"}, *DOG]
-    plain = client.responses.create(model="default", input=conversation)
-    with client.responses.stream(model="default", input=conversation) as stream:
+    plain = client.responses.create(model="gao2021-small", input=conversation)
+    with client.responses.stream(model="gao2021-small", input=conversation) as stream:
         events = list(stream)
         final = stream.get_final_response()
     assert final.output_text == plain.output_text

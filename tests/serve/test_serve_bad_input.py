@@ -102,8 +102,8 @@ def test_not_a_number_is_none(client):
 
 
 def test_an_unknown_model_names_the_nearest(client):
-    message = fault(client.post(CHAT, json={"model": "defualt", "messages": DOG}), 404, "model", "model_not_found")
-    assert "Did you mean 'default'?" in message
+    message = fault(client.post(CHAT, json={"model": "gao2021-smal", "messages": DOG}), 404, "model", "model_not_found")
+    assert "Did you mean 'gao2021-small'?" in message
     for name in ("/etc/passwd", "../../tiny", "x" * 100_000):
         fault(client.post(CHAT, json={"model": name, "messages": DOG}), 404, "model", "model_not_found")
 

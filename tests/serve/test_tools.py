@@ -110,7 +110,7 @@ def test_what_cannot_be_done_is_told_in_words(server):
 
 def test_over_stdio():
     command = StdioServerParameters(
-        command=sys.executable, args=["-m", "empatheia", "mcp", "--model", "default"], env=dict(os.environ)
+        command=sys.executable, args=["-m", "empatheia", "mcp", "--model", "gao2021-small"], env=dict(os.environ)
     )
     tools, (result,) = told(command, ("check_care", {"input": CRISIS}))
     assert len(tools) == 5

@@ -78,6 +78,19 @@ def test_exports_hold_everything_under_one_version(cli, tmp_path, form):
     assert all(b"secret-name" not in path.read_bytes() for path in (tmp_path / "out").iterdir())
 
 
+def test_an_export_holds_nothing_that_a_spreadsheet_would_compute(cli, tmp_path):
+    db, systems = str(tmp_path / "s.db"), ("=1+1", "B")
+    desk = fill(Store(db), meed2("composition.raters=1"), made_items(10, systems), systems)
+    for rater in crowd_of({"honest": 1}, Opinion({}, {})):
+        work_through(desk, rater, "somebody")
+    desk.store.close()
+    for form in ("csv", "jsonl"):
+        assert cli("study", "export", db, "--out", str(tmp_path / "out"), "--format", form).code == 0
+    table = pl.read_csv(tmp_path / "out" / "ratings.csv")
+    assert set(table["system"].unique()) == {"'=1+1", "B", "gold"} and table.schema["is_check"] == pl.Boolean
+    assert "=1+1" in pl.read_ndjson(tmp_path / "out" / "ratings.jsonl")["system"].to_list()
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [

@@ -15,8 +15,11 @@ from empatheia.reading import Json
 from empatheia.resources import cache_dir, installed_model, is_at_hand, resolve_model, resolve_weights
 from empatheia.responders import RESPONDERS
 
-DEFAULT = "default"
+DEFAULT = "empatheia"
+"""The listener that answers where nobody is named; what it perceives comes from :func:`perceiver`."""
+SMALL = "gao2021-small"
 """The small bundled responder, which needs nothing else."""
+_WAS_SMALL = "default"
 LISTENER = "listener"
 """The bundled perception, which needs its base encoder."""
 SECOND_LOOK = "second_look"
@@ -89,9 +92,9 @@ def find_model(name: str | Path) -> Path:
     path = Path(name).expanduser()
     if path.is_file():
         raise CheckpointError(f"{name} is a file; give the model folder that holds it: {path.absolute().parent}.")
-    if str(name) == DEFAULT and not path.is_dir() and not (bundled_root() / DEFAULT / MANIFEST).is_file():
+    if str(name) == SMALL and not path.is_dir() and not (bundled_root() / SMALL / MANIFEST).is_file():
         mirror = os.environ.get("EMPATHEIA_MODELS", "").strip()
-        if not mirror or not (Path(mirror).expanduser() / DEFAULT).is_dir():
+        if not mirror or not (Path(mirror).expanduser() / SMALL).is_dir():
             raise MissingResourceError(
                 "this installation has no bundled model. Reinstall the package, or name a model folder"
                 " with --model (in Python: Listener.load(folder))."
@@ -104,22 +107,44 @@ def find_model(name: str | Path) -> Path:
             f" --system {name} (in Python: respond(text, system={str(name)!r})); this makes one:"
             f" {command_to_make(str(name)) or 'a recipe of your own'}."
         )
-    folder = resolve_model(name)
+    folder = _by_title(str(name)) or resolve_model(name)
     is_run = not (folder / MANIFEST).is_file() and (folder / "checkpoint" / MANIFEST).is_file()
     return folder / "checkpoint" if is_run else folder
 
 
+def renamed(name: str) -> str:
+    """What is told of a name that a model had; empty for others."""
+    if name != _WAS_SMALL:
+        return ""
+    return (
+        f"no model is called {name!r}: the small bundled responder is {SMALL!r}; without a name the listener answers."
+    )
+
+
+def _by_title(name: str) -> Path | None:
+    """The folder of the model that calls itself so, where no folder is called so: a name that is printed is accepted.
+
+    Raises:
+        MissingResourceError: It is what the small bundled responder was called.
+    """
+    if Path(name).expanduser().is_dir() or installed_model(name) is not None:
+        return None
+    if told := renamed(name):
+        raise MissingResourceError(told)
+    return next((Path(entry.folder) for entry in known_models() if entry.title == name), None)
+
+
 def perceiver() -> str:
-    """The model that perceives by default: ``listener`` where its base is at hand, else the small ``default``."""
+    """The model that perceives by default: ``listener`` where its base is at hand, else the small bundled one."""
     folder = installed_model(LISTENER)
     if folder is None:
-        return DEFAULT
+        return SMALL
     try:
         base = read_json(folder / "config.json").get("base")
         if base:
             resolve_model(base)
     except (MissingResourceError, CheckpointError):
-        return DEFAULT
+        return SMALL
     return LISTENER
 
 

@@ -15,14 +15,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 from empatheia.cli.analyzed_rows import ROWS_PER_CHUNK, analyzed, plain_record
-from empatheia.cli.results import flat, model_mark
+from empatheia.cli.results import model_mark
 from empatheia.curation.run import Progress
 from empatheia.curation.shards import finish, is_made, pyarrow, rows_of, settings_hash, whole_file, write_json
 from empatheia.curation.workers import DiedError, Workers, started
-from empatheia.dialogue import Dialogue, Turn
+from empatheia.dialogue import Dialogue
 from empatheia.errors import ConfigError, DataError
 from empatheia.files.rows import SUFFIXES, Row, item_of, read_rows
 from empatheia.files.talks import Notes
+from empatheia.listener.tables import beside, flat
 from empatheia.reading import UnreadableError, parse_json, read_record
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", "FileTask", "ShardTask")
 KINDS = (*SUFFIXES, ".parquet")
-OWN = ("row", "emotion", "probability", "causes", "uncertain", "error", "analysis")
+OWN = ("row", "emotion", "probability", "side", "causes", "uncertain", "error", "analysis")
 """Our columns, ``empatheia_NAME`` if the caller has one; ``analysis`` is what ``analyze --json`` prints."""
 RESULT = "analysis.json"
 _ROWS = "rows"
@@ -278,13 +279,13 @@ def _text(value: object) -> str:
 def _packed(item: str | Dialogue | None) -> str | None:
     if item is None or isinstance(item, str):
         return None if item is None else json.dumps(item)
-    return json.dumps({"id": item.id, "turns": [[turn.role, turn.text] for turn in item.turns]})
+    return json.dumps(item.to_dict())
 
 
 def _unpacked(text: str | None) -> str | Dialogue | None:
     value = None if text is None else parse_json(text)
     if isinstance(value, dict):
-        return Dialogue(value["id"], tuple(Turn(role, said) for role, said in value["turns"]))
+        return Dialogue.from_dict(value)
     return value
 
 
@@ -317,11 +318,9 @@ def analyze_shard(task: ShardTask) -> dict[str, object]:
     records = [plain_record(row, found) for row, found in analyzed(_listener(task.model), rows, task.batch_size)]
     ours = [{**flat(record), "analysis": json.dumps(record, ensure_ascii=False)} for record in records]
     table = table.drop_columns(list(_HIDDEN))
-    given = set(table.column_names)
     kinds = {"row": arrow.int64(), "probability": arrow.float64()}
-    for name in OWN:
-        column = arrow.array(_values(name, records, ours), kinds.get(name, arrow.string()))
-        table = table.append_column(f"empatheia_{name}" if name in given else name, column)
+    for name, shown in beside(table.column_names, OWN).items():
+        table = table.append_column(shown, arrow.array(_values(name, records, ours), kinds.get(name, arrow.string())))
     with whole_file(out) as part:
         arrow.parquet.write_table(table, part, compression="zstd")
     return finish(out, task.key, {"rows": len(records), "bad": sum("error" in record for record in records)})

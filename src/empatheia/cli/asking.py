@@ -10,6 +10,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from empatheia.cli.opening import analyst
 from empatheia.cli.output import say
 from empatheia.cli.rows import aimed, answer_each, columns_given, count_lines, file_given
 from empatheia.cli.tally import Tally
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from empatheia.listener.analyzer import Analyzer
     from empatheia.reports.analysis_page import Report
 
+PAGE_PARTS = "emotion,causes"
+"""What ``--html`` shows if ``--with`` does not say."""
 ROWS_PER_CHUNK = TURNS_PER_CHUNK = 1024
 """What is analysed and written at a time: as much work as a kill can cost."""
 
@@ -57,28 +60,28 @@ class Destination:
 
 def ask(
     texts: Sequence[str],
-    parts: str,
+    parts: str | None,
     *,
     models: Sequence[str] = (),
-    listener: str = "default",
+    listener: str | None = None,
     column: str | None = None,
     speaker: str | None = None,
     target: int | None = None,
-    batch_size: int = 64,
+    batch_size: int = 1,
     as_json: bool = False,
     out: Path | None = None,
     html: Path | None = None,
     resume: bool = False,
     keeps_formulas: bool = False,
 ) -> None:
-    """Runs the command; the arguments are its options.
+    """Runs the command; the arguments are its options. Without ``parts``: what the listener itself says.
 
     Raises:
         ConfigError: An option is wrong.
         DataError: The input holds no row, or no row can be used.
         MissingResourceError: Not one of the parts can be answered.
     """
-    wanted, given = parse_parts(parts), parse_models(models)
+    wanted, given = parse_parts(parts or PAGE_PARTS), parse_models(models)
     if html is not None:
         from empatheia.reports.page import check_place
 
@@ -89,9 +92,15 @@ def ask(
     if not first:
         raise DataError(f"{'stdin' if list(texts) == ['-'] else texts[0]} holds no rows; nothing to analyse.")
     _check_given(given)
+    place = analyst(listener)
     from empatheia.listener.analyzer import Analyzer
+    from empatheia.listener.reasoner import BY_REASONER, ReasonerReading
 
-    analyzer = Analyzer(wanted, given, listener=listener)
+    components: dict[str, Any] = {}
+    if parts is None and not given:
+        reading = ReasonerReading.load(place)
+        components = {part: BY_REASONER[part](reading) for part in wanted}
+    analyzer = Analyzer(wanted, given, listener=place, components=components)
     _check_answers(analyzer)
     path = file_given(texts)
     source = path.name if path is not None else "stdin" if list(texts) == ["-"] else ""
@@ -158,7 +167,7 @@ def _check_answers(analyzer: Analyzer) -> None:
 
 def _run(analyzer: Analyzer, rows: Iterator[Row], total: int | None, batch_size: int, to: Destination) -> None:
     """Analyses conversations chunk by chunk, in constant memory."""
-    from empatheia.cli.progress import progress_bar
+    from empatheia.listener.progress import progress_bar
 
     first = next(rows)
     rows, given = chain([first], rows), columns_given(first, to.out)
@@ -191,11 +200,11 @@ def _opened(stack: ExitStack, analyzer: Analyzer, to: Destination, given: Sequen
     """The file of results, checked against the models and ready to be written; None without ``--out``."""
     from empatheia.cli.findings import TABLE_COLUMNS, table_rows
     from empatheia.cli.results import ResultFile
-    from empatheia.listener.tables import beside_given
+    from empatheia.listener.tables import beside_file
 
     if to.out is None:
         return None
-    columns, cells = beside_given(given, TABLE_COLUMNS, table_rows)
+    columns, cells = beside_file(given, TABLE_COLUMNS, table_rows)
     file = stack.enter_context(ResultFile(to.out, to.resume, columns, cells, to.keeps_formulas))
     _check_made(file, analyzer)
     file.settle({**_marks(analyzer), **({} if to.target is None else {"target": str(to.target)})})
@@ -343,13 +352,16 @@ def _check_made(file: ResultFile, analyzer: Analyzer) -> None:
 
 def _marks(analyzer: Analyzer) -> dict[str, str]:
     """Model name to its mark, of the models that answer and of those whose answers they read."""
+    from empatheia.checkpoints.catalogue import perceiver
     from empatheia.cli.results import model_mark
 
     asked = dict.fromkeys(analyzer.names)
     helping = dict.fromkeys(helper for part in asked for helper in HELP_FROM.get(part, {}).values())
     places: dict[str, str | Path] = {}
     for part in {**asked, **helping}:
-        places |= places_of(part, analyzer.models) or ({part: analyzer.listener} if part in BY_LISTENER else {})
+        places |= places_of(part, analyzer.models) or (
+            {part: analyzer.listener or perceiver()} if part in BY_LISTENER else {}
+        )
     marks = {place: model_mark(place) for place in dict.fromkeys(map(str, places.values()))}
     return {name: marks[str(place)] for name, place in places.items()}
 

@@ -129,7 +129,7 @@ def chat(
     has_steps = isinstance(listener, FocusedListener)
     if steering is not None or has_steps or given.needs_five_steps:
         steps = in_five_steps(listener, condition, given.overrides)
-        conversation = steps.converse(steering=steering, care=care, **given.writing)
+        conversation = steps.converse(steering=steering, care=care, **steps.used(given.writing, say))
     else:
         conversation = listener.converse(decoding=settings, care=care)
     tell_notice(care)

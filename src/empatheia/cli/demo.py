@@ -35,12 +35,14 @@ def demo(
     from empatheia.cli.opening import check_who
 
     check_who(model)
+    from empatheia.checkpoints.catalogue import DEFAULT
     from empatheia.cli.output import print_json, print_lines, reply_lines, understanding_lines
     from empatheia.dialogue import Dialogue
     from empatheia.listener import Listener
     from empatheia.listener.listener import five_steps
 
     talks = [Dialogue.of(*texts, id=f"demo/{i}") for i, texts in enumerate(CONVERSATIONS, 1)]
+    model = None if model == DEFAULT else model
     if model is None:
         listener = five_steps()
         replies = listener.respond(talks)

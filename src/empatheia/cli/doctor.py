@@ -118,12 +118,12 @@ def _models() -> Iterator[Check]:
 
 
 def _bundled() -> Check:
-    from empatheia.checkpoints.catalogue import DEFAULT, bundled_root, describe_model
+    from empatheia.checkpoints.catalogue import SMALL, bundled_root, describe_model
 
-    default = bundled_root() / DEFAULT
+    default = bundled_root() / SMALL
     if not default.is_dir():
         return Check("bundled model", "missing", f"not at {default}", REINSTALL)
-    entry = describe_model(default, DEFAULT)
+    entry = describe_model(default, SMALL)
     if entry.fault:
         return Check("bundled model", "missing", entry.fault, REINSTALL)
     facts = f"{entry.system}, {entry.megabytes:.1f} MB, {entry.licence}"
@@ -131,10 +131,10 @@ def _bundled() -> Check:
 
 
 def _listener() -> Check:
-    from empatheia.checkpoints.catalogue import DEFAULT, bundled_root, describe_model, perceiver
+    from empatheia.checkpoints.catalogue import SMALL, bundled_root, describe_model, perceiver
 
     name = perceiver()
-    if name == DEFAULT:
+    if name == SMALL:
         text = "the small bundled model perceives: the base encoder of the better one is not here"
         return Check("listener", "optional", text, "empatheia models get listener")
     entry = describe_model(bundled_root() / name, name)

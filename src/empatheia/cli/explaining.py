@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from empatheia.cli.output import Line, labelled, listed, shortened, visible
 from empatheia.dialogue import Candidate, Explanation, Reply
 
@@ -9,11 +11,13 @@ MOST_PIECES = 40
 MOST_DISTRACTORS = 6
 
 
-def explanation_lines(reply: Reply) -> list[Line]:
-    """Emotion, words, distractors, inferences, intent, candidates with their terms, belief, what was missing.
+def explanation_lines(reply: Reply, asked: Container[str] = ()) -> list[Line]:
+    """Emotion, words, distractors, inferences, intent, candidates with their terms, belief, what was asked and missing.
 
     Args:
         reply: With its explanation; nothing is told without.
+        asked: Words of what the caller asked for (``focus``, ``inferences``, ...): why it is missing is told, as are
+            replies and intents that failed. What is merely not installed is in ``--json``.
     """
     why = reply.explanation
     if why is None:
@@ -24,12 +28,18 @@ def explanation_lines(reply: Reply) -> list[Line]:
     lines += _distractors(why)
     told = [f"{r['relation']}: {'; '.join(r['tails'])}" for r in why.inferences if r["tails"]]
     lines += listed("likely", map(visible, told))
-    lines.append(labelled("intent", f"{why.intent or 'none wanted'}{_by(why.intent_from)}"))
+    if why.intent:
+        lines.append(labelled("intent", f"{why.intent}{_by(why.intent_from)}"))
     lines += [line for place, own in enumerate(why.candidates) for line in _candidate(place, own, why)]
     if why.belief:
         lines.append(labelled("belief", _belief(why)))
-    lines += listed("missing", (f"{what}: {reason}" for what, reason in why.missing.items()))
+    lines += listed("missing", (f"{what}: {reason}" for what, reason in why.missing.items() if _is_told(what, asked)))
     return lines
+
+
+def _is_told(what: str, asked: Container[str]) -> bool:
+    """Whether what is missing was asked for, or is a reply or an intent that failed."""
+    return what.startswith("replies of ") or what == "intent" or any(word in asked for word in what.split())
 
 
 def _emotion(why: Explanation) -> str:

@@ -8,7 +8,8 @@ from typing import Any
 
 from empatheia.analysis import LEVELS, Analysis, Inference, TurnLabels
 from empatheia.cli.output import LABEL_WIDTH, Line, Segment, marked_turn, shortened, visible
-from empatheia.dialogue import Span, Turn
+from empatheia.dialogue import Span, Turn, strongest
+from empatheia.listener.tables import side_of
 from empatheia.taxonomy import MECHANISMS
 
 TABLE_COLUMNS = (
@@ -19,6 +20,7 @@ TABLE_COLUMNS = (
     "text",
     "emotion",
     "emotion_probability",
+    "side",
     "intent",
     "intent_probability",
     "cause_turns",
@@ -63,6 +65,7 @@ def analysis_lines(analysis: Analysis, is_plain: bool | None = None) -> list[Lin
 def _about(analysis: Analysis, index: int, turns: Sequence[Turn]) -> Iterable[Line]:
     """Everything that was said of a turn, part by part."""
     yield from _labels("feels", "bold", analysis.emotion, index)
+    yield from _sides(analysis.emotion, index)
     yield from _labels("intent", "bold", analysis.intent, index)
     yield from _causes(analysis, index, turns)
     yield from _words(analysis, index, turns)
@@ -94,6 +97,12 @@ def _labels(name: str, style: str, records: Sequence[TurnLabels], index: int) ->
             yield [_label(name), (_told(labels), style)]
 
 
+def _sides(records: Sequence[TurnLabels], index: int) -> Iterator[Line]:
+    for labels in records:
+        if labels.turn == index and labels.sides:
+            yield [_label("side"), (strongest(labels.sides, 1), "bold")]
+
+
 def table_rows(record: Mapping[str, Any]) -> list[dict[str, Any]]:
     """A result record (``Analysis.to_dict`` with ``row``) as rows of ``TABLE_COLUMNS``; a bad row is one row."""
     head = {"row": record["row"], "id": record.get("id", "")}
@@ -106,6 +115,7 @@ def table_rows(record: Mapping[str, Any]) -> list[dict[str, Any]]:
             for labels in _of(record, part, index):
                 cells[part] = labels["label"]
                 cells[f"{part}_probability"] = f"{labels['probabilities'][labels['label']]:.4f}"
+                cells |= {"side": side_of(labels["label"], labels.get("sides"))} if part == "emotion" else {}
         for note in _of(record, "causes", index, "target"):
             cells["cause_turns"] = " ".join(str(turn + 1) for turn in note["turns"])
             cells["cause_spans"] = " | ".join(span["text"] for span in note["spans"])

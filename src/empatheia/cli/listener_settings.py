@@ -94,6 +94,11 @@ class GivenSettings:
             return None
         return Steering(focus="auto" if focus is None else focus, **self.focus)
 
+    def asked(self, focus: str | None) -> frozenset[str]:
+        """Words of what was asked for: of the keys that were set, and ``focus`` where one is wanted."""
+        words = {word for pair in self.overrides for word in pair.partition("=")[0].split(".")}
+        return frozenset(words | ({"focus"} if focus not in (None, "off") or self.focus else set()))
+
     @property
     def needs_five_steps(self) -> bool:
         """Whether one model alone cannot do what was set."""

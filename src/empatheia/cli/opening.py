@@ -15,12 +15,11 @@ if TYPE_CHECKING:
     from empatheia.listener.protocol import AnyListener
     from empatheia.resources.chat_endpoint import Prices, Usage
 
-DEFAULT = "default"
 LANGUAGE_MODEL = "language_model"
 
 ModelOption = Annotated[
     Optional[str],  # noqa: UP045
-    typer.Option(help="Answer with this model only, by name or folder. Without it: five steps on the bundled model."),
+    typer.Option(help="Answer with this model only, by name or folder. Without it: the default listener."),
 ]
 SystemOption = Annotated[
     Optional[str],  # noqa: UP045
@@ -73,7 +72,7 @@ def check_who(
         ConfigError: A YAML file is not there, or no system is called so.
         MissingResourceError: The model is not on this machine, or the system has no checkpoint.
     """
-    from empatheia.checkpoints.catalogue import find_model
+    from empatheia.checkpoints.catalogue import DEFAULT, find_model
     from empatheia.listener.systems import check_system, find_system
 
     if folder is not None:
@@ -96,6 +95,21 @@ def check_who(
         find_system(system, runs or Path("runs"))
     elif model is not None:
         find_model(model)
+
+
+def analyst(model: str | None) -> str:
+    """Who analyses: the model that is named and here, else what perceives by default.
+
+    Raises:
+        MissingResourceError: The named model is not on this machine.
+    """
+    from empatheia.checkpoints.catalogue import perceiver
+
+    if model is None:
+        tell_perceiver()
+        return perceiver()
+    check_who(model)
+    return model
 
 
 def check_places(places: Sequence[str], runs: Path | None = None) -> None:
@@ -129,6 +143,8 @@ def open_listener(
         ConfigError: Options that contradict each other or lack another one.
         MissingResourceError: The system has no checkpoint here; says which command makes one.
     """
+    from empatheia.checkpoints.catalogue import DEFAULT
+
     asks = {"--endpoint": endpoint, "--llm": llm, "--folder": folder}
     given = [name for name, value in asks.items() if value is not None]
     _check_together(system, runs, given, (price_in, price_out))
@@ -143,7 +159,7 @@ def open_listener(
 
         return LanguageListener.of_model(folder, **options)
     options |= {} if prices is None else {"prices": prices}
-    if model is None and system is None and not options:
+    if model in (None, DEFAULT) and system is None and not options:
         from empatheia.listener import FocusedListener
 
         tell_perceiver()
@@ -210,9 +226,10 @@ def _language_model(place: str | Path, options: dict[str, Any]) -> AnyListener:
 
 def _place(model: str | None, system: str | None, runs: Path) -> str | Path:
     """The folder or name of the model to load."""
+    from empatheia.checkpoints.catalogue import LISTENER, find_model
+
     if system is None:
-        return DEFAULT if model is None else model
-    from empatheia.checkpoints.catalogue import find_model
+        return LISTENER if model is None else model
     from empatheia.cli.output import say
     from empatheia.listener.systems import check_folder, check_system, find_system
 
@@ -247,10 +264,10 @@ def _told(listener: AnyListener) -> AnyListener:
 
 def tell_perceiver() -> None:
     """Says that the small model perceives, where the base of the better one is not here."""
-    from empatheia.checkpoints.catalogue import perceiver
+    from empatheia.checkpoints.catalogue import SMALL, perceiver
     from empatheia.cli.output import say
 
-    if perceiver() == DEFAULT:
+    if perceiver() == SMALL:
         say("The small bundled model perceives. The better one: empatheia models get listener")
 
 

@@ -146,10 +146,11 @@ def respond(
     has_steps = isinstance(listener, FocusedListener)
     if explain or steering is not None or has_steps or given.needs_five_steps:
         five_steps = in_five_steps(listener, condition, given.overrides)
-        reply = five_steps.respond(dialogue, steering=steering, explain=explain, care=care, **given.writing)
+        writing = five_steps.used(given.writing, say)
+        reply = five_steps.respond(dialogue, steering=steering, explain=explain, care=care, **writing)
     else:
         reply = listener.respond(dialogue, decoding=settings, care=care)
-    _print(reply, as_json, explain, show is Shown.analysis)
+    _print(reply, as_json, given.asked(focus) if explain else None, show is Shown.analysis)
     tell_guesses(care, reply)
     if told := usage_line(listener):
         say(told)
@@ -170,8 +171,8 @@ def _turns(texts: list[str]) -> list[str]:
     raise DataError("stdin holds no text; write one turn a line, speaker first.")
 
 
-def _print(reply: Reply, as_json: bool, explain: bool, with_analysis: bool) -> None:
-    """The reply in the form that was asked for; what is doubtful of it is told beside it."""
+def _print(reply: Reply, as_json: bool, asked: frozenset[str] | None, with_analysis: bool) -> None:
+    """The reply in the form that was asked for, with what is doubtful of it; explained where ``asked`` is not None."""
     from empatheia.cli.explaining import explanation_lines
     from empatheia.cli.output import print_json, print_lines, reply_lines, say, show, understanding_lines
 
@@ -180,8 +181,8 @@ def _print(reply: Reply, as_json: bool, explain: bool, with_analysis: bool) -> N
         say(f"the reply is empty (finish: {finish}); try --set express.decoding.max_new_tokens=100.")
     if as_json:
         print_json(reply.to_dict())
-    elif explain:
-        print_lines([*explanation_lines(reply), *reply_lines(reply)])
+    elif asked is not None:
+        print_lines([*explanation_lines(reply, asked), *reply_lines(reply)])
     elif with_analysis:
         print_lines([*understanding_lines(reply.understanding), *reply_lines(reply)])
     else:

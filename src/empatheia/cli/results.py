@@ -8,7 +8,6 @@ processes until the result has its name.
 from __future__ import annotations
 
 import contextlib
-import csv
 import hashlib
 import json
 import os
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from empatheia.cli.output import json_line, say
 from empatheia.errors import DataError, MissingResourceError
-from empatheia.listener.tables import CSV_COLUMNS, as_text, flat
+from empatheia.listener.tables import CSV_COLUMNS, csv_pieces, flat
 from empatheia.reading import parse_json, read_record
 from empatheia.resources import hold_file
 
@@ -40,9 +39,10 @@ class ResultFile:
     Args:
         path: Where the result goes.
         resume: Continue from ``NAME.partial``; without it leftovers of an earlier run are dropped.
-        columns: Of the CSV table.
+        columns: Of the CSV table; ``id`` is left out where no row has one.
         cells: A record as rows of that table; None = one row, see :func:`flat`.
-        keeps_formulas: Leave cells of the table that a spreadsheet would compute; else see :func:`as_text`.
+        keeps_formulas: Leave cells of the table that a spreadsheet would compute; else see
+            :func:`empatheia.listener.tables.as_text`.
 
     Raises:
         DataError: The folder does not exist or cannot be written; or, on entering, another process is writing.
@@ -68,6 +68,7 @@ class ResultFile:
         self.models = path.with_name(path.name + ".partial.models")
         self.resume = resume
         self.n_done = 0
+        self._has_ids = False
         self.last_record: dict[str, Any] | None = None
         self.last_good: dict[str, Any] | None = None
 
@@ -131,6 +132,7 @@ class ResultFile:
 
     def write(self, record: Mapping[str, object]) -> None:
         """Adds one row."""
+        self._has_ids |= "id" in record
         self._stream.write(json_line(record).encode("utf-8") + b"\n")
 
     def flush(self) -> None:
@@ -177,22 +179,20 @@ class ResultFile:
         table = self.path.with_name(self.path.name + ".table.partial")
         try:
             with table.open("w", encoding="utf-8", errors="backslashreplace", newline="") as stream:
-                writer: csv.DictWriter[str] = csv.DictWriter(stream, self.columns)
-                writer.writeheader()
-                for record in _records(self.partial):
-                    try:
-                        cells = self.cells(record)
-                    except (LookupError, TypeError, ValueError, AttributeError) as problem:
-                        what = f"is no result ({type(problem).__name__}: {problem})"
-                        raise DataError(f"{self.partial}: row {record['row']} {what}. {self.remedy}") from None
-                    writer.writerows(map(self._safe, cells))
+                columns = [name for name in self.columns if name != "id" or self._has_ids]
+                stream.writelines(csv_pieces(columns, self._cells(), self.keeps_formulas))
             table.replace(self.path)
         finally:
             table.unlink(missing_ok=True)
         self.partial.unlink()
 
-    def _safe(self, cells: dict[str, Any]) -> dict[str, Any]:
-        return cells if self.keeps_formulas else {name: as_text(value) for name, value in cells.items()}
+    def _cells(self) -> Iterator[dict[str, Any]]:
+        for record in _records(self.partial):
+            try:
+                yield from self.cells(record)
+            except (LookupError, TypeError, ValueError, AttributeError) as problem:
+                what = f"is no result ({type(problem).__name__}: {problem})"
+                raise DataError(f"{self.partial}: row {record['row']} {what}. {self.remedy}") from None
 
     def _keep_whole_rows(self) -> None:
         """Cuts a last line that a kill left unfinished, and notes how many rows are done."""
@@ -207,6 +207,7 @@ class ResultFile:
                     break
                 size += len(line)
                 self.n_done, self.last_record = record["row"], record
+                self._has_ids |= "id" in record
                 self.last_good = self.last_good if "error" in record else record
         os.truncate(self.partial, size)
 

@@ -243,7 +243,7 @@ class PromptData(TaskData):
         (), description="What the model is shown of our analysis of the context; nothing = zero-shot."
     )
     hidden: float = Field(0.0, ge=0, lt=1, description="Share of the training turns of which nothing is shown.")
-    analyst: str = Field("default", description="Folder or name of the listener that finds emotion and causes.")
+    analyst: str = Field("gao2021-small", description="Folder or name of the listener that finds emotion and causes.")
     reaction: str = Field("reaction", description="Folder or name of the model that finds the reply's intent.")
     labeller: str = Field("intent", description="Folder or name of the turn labels that model reads.")
 

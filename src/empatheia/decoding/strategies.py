@@ -10,7 +10,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypedDict, get_args
 
 import torch
 from torch import Tensor
@@ -53,6 +53,21 @@ def _check_whole(name: str, value: object, lowest: int, highest: int) -> None:
 def _check_share(name: str, value: object, highest: int) -> None:
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value <= highest:
         raise DecodingError(f"{name} is {value!r}; accepted: above 0 up to {highest}; 1 leaves it out.")
+
+
+class DecodingFields(TypedDict, total=False):
+    """Fields of :class:`Decoding` as keywords, in its place."""
+
+    strategy: Strategy
+    num_beams: int
+    top_k: int
+    temperature: float
+    max_new_tokens: int
+    seed: int
+    top_p: float
+    no_repeat_ngram_size: int | None
+    repetition_penalty: float
+    label: str | None
 
 
 @dataclass(frozen=True, kw_only=True)

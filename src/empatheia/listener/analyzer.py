@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, overload
 
 from empatheia.analysis import PARTS, Analysis
-from empatheia.checkpoints.catalogue import DEFAULT
 from empatheia.checkpoints.inputs import as_conversation, up_to
 from empatheia.dialogue import Dialogue, Turn
 from empatheia.errors import CheckpointError, ConfigError, DataError, EmpatheiaError
@@ -54,14 +53,15 @@ class Analyzer:
     """Asks a conversation everything the parts can answer.
 
     Each component is loaded once, when it is first needed. A part whose model is not on this machine is left out and
-    :class:`Analysis`.missing says why and which command gets it; ``emotion`` and ``words`` then come from the bundled
-    listener. The emotion of the turns is computed once and handed to the parts that read it.
+    :class:`Analysis`.missing says why and which command gets it; ``emotion``, ``causes`` and ``words`` then come from
+    the default listener. The emotion of the turns is computed once and handed to the parts that read it.
 
     Args:
         parts: Of :data:`empatheia.analysis.PARTS`: a list, a text such as ``emotion,causes``, or ``all``.
         models: Model name (a part, or ``cause_spans``) to a folder or a name; without one, the folder of that name in
             EMPATHEIA_MODELS, in the cache, or bundled. A model given here must load.
-        listener: Name or folder of the listener that answers ``emotion`` and ``words`` when they have no model.
+        listener: Name or folder of the listener that answers ``emotion``, ``causes`` and ``words`` where they have no
+            model; None = what perceives by default.
         components: Part to a loaded component, in place of a model.
         device: A torch device.
         stand_ins: Whether models made at size smoke may answer where they are installed.
@@ -75,7 +75,7 @@ class Analyzer:
         parts: str | Sequence[str] = PARTS,
         models: Mapping[str, str | Path] | None = None,
         *,
-        listener: str | Path = DEFAULT,
+        listener: str | Path | None = None,
         components: Mapping[str, Component[Record]] | None = None,
         device: str = "cpu",
         stand_ins: bool = True,
@@ -103,6 +103,10 @@ class Analyzer:
         }
         self._reasons: dict[str, str] = {}
         self._notes: dict[str, str] = {}
+
+    def __repr__(self) -> str:
+        loaded = [f"{part} by {own.name}" for part, own in self._loaded.items() if own is not None]
+        return f"Analyzer({', '.join(self.parts)}{'; loaded: ' if loaded else ''}{', '.join(loaded)})"
 
     def component(self, part: str) -> Component[Record] | None:
         """The component of a part, loaded now if it was not; None if there is none, see :attr:`missing`.
@@ -173,7 +177,7 @@ class Analyzer:
     def analyze(
         self,
         item: Input | Iterable[Input],
-        batch_size: int = 32,
+        batch_size: int = 1,
         progress: Callable[[int], None] | None = None,
         *,
         target: int | None = None,
@@ -184,7 +188,8 @@ class Analyzer:
 
         Args:
             item: A text (one speaker turn), a conversation, or a list of these; it may end with the listener.
-            batch_size: Most turns in one forward pass.
+            batch_size: Most turns that are read together; 1 = each by itself, so that its answer does not depend on
+                what stands beside it in the last digit.
             progress: Called as the work goes on; its numbers add up to the number of conversations.
             target: Index of the one turn to answer for, of any role; later turns are not read. None = all turns.
 
@@ -203,7 +208,7 @@ class Analyzer:
     def stream(
         self,
         items: Iterable[Input],
-        batch_size: int = 32,
+        batch_size: int = 1,
         progress: Callable[[int], None] | None = None,
         *,
         target: int | None = None,
@@ -286,11 +291,11 @@ class Analyzer:
         return _shared(component)
 
     def _by_listener(self, part: str) -> Component[Record]:
-        from empatheia.listener.reasoner import EmotionByReasoner, ReasonerReading, WordsByReasoner
+        from empatheia.listener.reasoner import BY_REASONER, ReasonerReading
 
         if self._reading is None:
             self._reading = ReasonerReading.load(self.listener, self.device)
-        return EmotionByReasoner(self._reading) if part == "emotion" else WordsByReasoner(self._reading)
+        return BY_REASONER[part](self._reading)
 
     def _helper(self, part: str) -> Component[Record] | None:
         """Another part's component for those that read it, asked for or not."""

@@ -46,6 +46,11 @@ class Conversation:
         self.care = care
         self.dialogue = dialogue if dialogue is not None else Dialogue("conversation", ())
 
+    def __repr__(self) -> str:
+        turns = self.dialogue.turns
+        last = f", the last {turns[-1].text[:60]!r}" if turns else ""
+        return f"{type(self).__name__}(with {self.listener.name!r}, {len(turns)} turns{last})"
+
     def say(self, text: str) -> Reply:
         """Adds what the speaker says and the listener's reply; a text that is refused changes nothing."""
         reply = self.listener.respond(self._with(text), decoding=self.decoding, care=self.care)

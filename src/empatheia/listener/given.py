@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from empatheia.dialogue import Dialogue, Role, Turn
+from empatheia.errors import DataError, InputTypeError
+from empatheia.listener.frames import Frame, frame_of, kind
 from empatheia.registry import nearest
 
 ACCEPTED = (
@@ -23,7 +25,7 @@ def is_one(item: object) -> bool:
     return isinstance(item, str | Dialogue) or _is_chat(item)
 
 
-def given(item: object, column: str | None = None) -> Input | list[Input]:
+def given(item: object, column: str | None = None) -> Input | list[Input] | Frame:
     """What was handed in, as every listener reads it.
 
     Args:
@@ -31,27 +33,24 @@ def given(item: object, column: str | None = None) -> Input | list[Input]:
         column: Of a frame: where the texts are.
 
     Returns:
-        A text or conversation, or a list of these.
+        A text or conversation, a list of these, or the frame with its texts.
 
     Raises:
-        TypeError: It is something else; says what was found and what is accepted.
-        ValueError: The frame has no such column, or a chat message an unknown role.
+        InputTypeError: It is something else; says what was found and what is accepted.
+        DataError: The frame has no such column, or a chat message an unknown role.
     """
     if is_one(item):
         return _one(item)
-    if hasattr(item, "columns") and hasattr(item, "__getitem__"):
-        return _texts_of(item, column)
+    if (frame := frame_of(item, column)) is not None:
+        return frame
     if column is not None:
-        raise TypeError(f"column={column!r} goes with a frame; found {_kind(item)}. Accepted: {ACCEPTED}.")
-    to_list: Callable[[], object] | None = getattr(item, "to_list", None)
-    if to_list is not None and not isinstance(item, Mapping):  # a Series of polars or pandas
-        item = to_list()
+        raise InputTypeError(f"column={column!r} goes with a frame; found {kind(item)}. Accepted: {ACCEPTED}.")
     if isinstance(item, Mapping | bytes) or not isinstance(item, Iterable):
-        raise TypeError(f"cannot read {_kind(item)}. Accepted: {ACCEPTED}.")
+        raise InputTypeError(f"cannot read {kind(item)}. Accepted: {ACCEPTED}.")
     out: list[Input] = []
     for number, one in enumerate(item, 1):
         if not is_one(one):
-            raise TypeError(f"input {number} is {_kind(one)}. Accepted: {ACCEPTED}.")
+            raise InputTypeError(f"input {number} is {kind(one)}. Accepted: {ACCEPTED}.")
         out.append(_one(one))
     return out
 
@@ -60,10 +59,10 @@ def refuse(items: object) -> None:
     """Refuses what would be read wrongly, item by item: a mapping by its keys, a frame by its columns.
 
     Raises:
-        TypeError: It is such a thing, or nothing that can be gone through.
+        InputTypeError: It is such a thing, or nothing that can be gone through.
     """
     if isinstance(items, Mapping | bytes) or hasattr(items, "columns") or not isinstance(items, Iterable):
-        raise TypeError(f"cannot read {_kind(items)}. Accepted: {ACCEPTED}.")
+        raise InputTypeError(f"cannot read {kind(items)}. Accepted: {ACCEPTED}.")
 
 
 def _one(item: Any) -> Input:
@@ -76,11 +75,11 @@ def _one(item: Any) -> Input:
             continue
         if role not in _ROLES:
             known = [*_ROLES, *_UNSAID]
-            raise ValueError(
+            raise DataError(
                 f"message {number} has the role {role!r}.{nearest(str(role), known)} Accepted: {', '.join(known)}."
             )
         if not isinstance(text, str):
-            raise TypeError(f"message {number} has {_kind(text)} as content; accepted: a text.")
+            raise InputTypeError(f"message {number} has {kind(text)} as content; accepted: a text.")
         turns.append(Turn(_ROLES[role], text))
     return Dialogue("", tuple(turns))
 
@@ -88,23 +87,3 @@ def _one(item: Any) -> Input:
 def _is_chat(item: Any) -> bool:
     is_list = isinstance(item, Sequence) and not isinstance(item, str | bytes)
     return is_list and bool(item) and all(isinstance(one, Mapping) and "role" in one for one in item)
-
-
-def _texts_of(frame: Any, column: str | None) -> list[Input]:
-    names = [str(name) for name in frame.columns]
-    if column is None:
-        raise TypeError(f"a frame needs column=, the name of its column of texts; it has {', '.join(names)}.")
-    if column not in names:
-        raise ValueError(f"the frame has no column {column!r}.{nearest(column, names)} It has: {', '.join(names)}.")
-    texts = list(frame[column])
-    for number, text in enumerate(texts, 1):
-        if not isinstance(text, str):
-            raise TypeError(f"row {number} of column {column!r} is {_kind(text)}; accepted: a text.")
-    return texts
-
-
-def _kind(item: Any) -> str:
-    if item is None:
-        return "None"
-    name = type(item).__name__
-    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"

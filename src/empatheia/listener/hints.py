@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from empatheia.checkpoints.catalogue import find_model
+from empatheia.checkpoints.catalogue import SMALL, find_model, perceiver
 from empatheia.checkpoints.inputs import ReadyInput
 from empatheia.checkpoints.manifest import read_manifest
 from empatheia.checkpoints.open import open_model
@@ -26,8 +26,8 @@ class Conditioner:
 
     Args:
         shown: Of ``emotion``, ``side``, ``causes``, ``intent``; the models of the others are not loaded.
-        analyst: Folder or name of a listener with an emotion head, or of a perception (``listener``), without which
-            there is no ``side``.
+        analyst: Folder or name of a perception, or of a listener with an emotion head, which knows no ``side``; None =
+            what perceives by default.
         reaction: Folder or name of the model of part ``reaction``.
         labeller: Folder or name of the model of part ``intent`` that it reads.
 
@@ -39,12 +39,12 @@ class Conditioner:
     def __init__(
         self,
         shown: Sequence[str],
-        analyst: str | Path = "default",
+        analyst: str | Path | None = None,
         reaction: str | Path = "reaction",
         labeller: str | Path = "intent",
     ) -> None:
         self.shown = tuple(shown)
-        self._reads = _analyst(analyst) if {"emotion", "side", "causes"} & set(shown) else None
+        self._reads = _analyst(analyst or perceiver()) if {"emotion", "side", "causes"} & set(shown) else None
         self._reaction: Any = load_reaction(reaction, labeller) if "intent" in shown else None
 
     @property
@@ -105,12 +105,11 @@ class _Analyst:
         except (CheckpointError, ConfigError) as problem:
             raise CheckpointError(
                 f"{place} is not a listener ({' '.join(str(problem).split())[:120]}); give a model "
-                f"folder of a responder"
-                " with an emotion head, or default."
+                f"folder of a responder with an emotion head, or {SMALL}."
             ) from None
         self.name = self.reader.manifest.name
         if not self.reader.analyzes:
-            raise CheckpointError(f"{self.name} ({place}) has no emotion head; give another analyst, e.g. default.")
+            raise CheckpointError(f"{self.name} ({place}) has no emotion head; give another analyst, e.g. {SMALL}.")
 
     def read(self, examples: Sequence[Example]) -> list[Hints]:
         """The emotion and the cause words of each context."""

@@ -10,15 +10,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 
+from empatheia.care.checking import Care
 from empatheia.care.guard import guarded_stream
-from empatheia.checkpoints.catalogue import DEFAULT, find_model
+from empatheia.checkpoints.catalogue import find_model, perceiver
 from empatheia.checkpoints.inputs import ReadyInput, prepare
 from empatheia.checkpoints.manifest import FORMAT, MANIFEST, Manifest, read_json, read_manifest
-from empatheia.decoding.strategies import NO_REPEAT, Decoding
+from empatheia.decoding.strategies import NO_REPEAT, Decoding, DecodingFields
 from empatheia.dialogue import Dialogue, Example, Reply, Understanding
 from empatheia.errors import DecodingError
 from empatheia.listener.batch_listener import BatchListener, decoding_of
@@ -164,7 +165,7 @@ class LanguageListener(BatchListener):
         manifest: Name, system, licence.
         shown: What of the analysis the model is shown: ``emotion``, ``side``, ``causes``, ``intent``; nothing =
             zero-shot.
-        analyst: Listener (or its folder or name) that finds emotion and causes.
+        analyst: Listener (or its folder or name) that finds emotion and causes; None = what perceives by default.
         reaction: Folder or name of the model that finds the intent of the reply.
         labeller: Folder or name of the turn labels that model reads.
 
@@ -178,7 +179,7 @@ class LanguageListener(BatchListener):
         manifest: Manifest,
         *,
         shown: str | Sequence[str] = (),
-        analyst: AnyListener | str | Path = DEFAULT,
+        analyst: AnyListener | str | Path | None = None,
         reaction: str | Path = "reaction",
         labeller: str | Path = "intent",
     ) -> None:
@@ -277,7 +278,7 @@ class LanguageListener(BatchListener):
         return cls(_Local(model, reader), manifest, shown=shown, **analysis)
 
     @classmethod
-    def load(cls, name_or_path: str | Path = DEFAULT, device: str = "cpu", **options: Any) -> LanguageListener:
+    def load(cls, name_or_path: str | Path, device: str = "cpu", **options: Any) -> LanguageListener:
         """What ``empatheia train`` wrote for a recipe of this system: tuned, or a base and how it is asked.
 
         Args:
@@ -322,19 +323,20 @@ class LanguageListener(BatchListener):
     @property
     def has_own_analyst(self) -> bool:
         """Whether another than the default listener finds emotion and causes."""
-        return self._analyst != DEFAULT
+        return self._analyst is not None
 
     @cached_property
     def analyst(self) -> AnyListener:
         """Who finds emotion and causes; loaded when first needed."""
-        return Listener.load(self._analyst) if isinstance(self._analyst, str | Path) else self._analyst
+        analyst = self._analyst or perceiver()
+        return Listener.load(analyst) if isinstance(analyst, str | Path) else analyst
 
     @cached_property
     def _reaction(self) -> Any:
         with quiet_loading():
             return load_reaction(*self._intent_models)
 
-    def analyze(self, item: Input | Inputs, batch_size: int = 64, progress: Callable[[int], None] | None = None) -> Any:
+    def analyze(self, item: Input | Inputs, batch_size: int = 1, progress: Callable[[int], None] | None = None) -> Any:
         """As :meth:`Listener.analyze`, by the analyst."""
         return self.analyst.analyze(item, batch_size, progress)
 
@@ -351,7 +353,14 @@ class LanguageListener(BatchListener):
         return "\n\n".join(f"[{message['role']}]\n{message['content']}" for message in messages)
 
     @guarded_stream
-    def stream(self, item: Input, *, decoding: Decoding | None = None, **settings: Any) -> ReplyStream:
+    def stream(
+        self,
+        item: Input,
+        *,
+        decoding: Decoding | None = None,
+        care: Care | bool = True,
+        **settings: Unpack[DecodingFields],
+    ) -> ReplyStream:
         """As :meth:`Listener.stream`; a served model gives its reply as one piece.
 
         Raises:

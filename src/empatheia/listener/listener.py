@@ -8,9 +8,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, Unpack, overload
 
 import torch
 from torch import Tensor
@@ -20,16 +20,19 @@ from transformers import LogitsProcessorList
 from empatheia.care.checking import Care
 from empatheia.care.guard import guarded_stream
 from empatheia.checkpoints.catalogue import DEFAULT, find_model, perceiver
-from empatheia.checkpoints.inputs import prepare, up_to
+from empatheia.checkpoints.inputs import as_dialogue, prepare, up_to
 from empatheia.checkpoints.manifest import read_manifest
 from empatheia.checkpoints.open import open_folder
 from empatheia.checkpoints.reader import ANSWERING, ANSWERING_ALONE, EncodedInput, Reader
-from empatheia.decoding.strategies import Decoding
+from empatheia.decoding.strategies import Decoding, DecodingFields
 from empatheia.dialogue import Reply, Understanding
 from empatheia.errors import ConfigError, DecodingError
 from empatheia.listener.batch_listener import BatchListener, decoding_of
+from empatheia.listener.frames import ANSWERED, Frame
 from empatheia.listener.given import given
+from empatheia.listener.progress import Told, told
 from empatheia.listener.protocol import Input
+from empatheia.listener.steps.steering import NAMES, SteeredFields, Steering
 from empatheia.listener.streaming import Cancelled, PieceQueue, ReplyStream
 from empatheia.registry import Registry
 
@@ -66,6 +69,7 @@ class Listener(BatchListener):
 
         Args:
             name_or_path: A folder, a name from ``empatheia models list``, or the YAML file of a listener of five steps.
+                Without it: the default listener, which :func:`respond` asks, too.
             device: A torch device, e.g. ``cpu`` or ``cuda``.
 
         Returns:
@@ -76,6 +80,8 @@ class Listener(BatchListener):
             MissingResourceError: No such model on this machine.
             CheckpointError: The folder is incomplete, truncated, foreign, or its parts do not fit.
         """
+        if name_or_path == DEFAULT:
+            return LISTENERS.get("five_steps")(device=device)
         if Path(name_or_path).suffix in (".yaml", ".yml"):
             return LISTENERS.get("five_steps").load(name_or_path, device)
         folder = find_model(name_or_path)
@@ -85,7 +91,14 @@ class Listener(BatchListener):
         return cls(open_folder(folder, manifest, device).reader)
 
     @guarded_stream
-    def stream(self, item: Input, *, decoding: Decoding | None = None, **settings: Any) -> ReplyStream:
+    def stream(
+        self,
+        item: Input,
+        *,
+        decoding: Decoding | None = None,
+        care: Care | bool = True,
+        **settings: Unpack[DecodingFields],
+    ) -> ReplyStream:
         """Answers piece by piece: iterate over the result for pieces of text; ``reply`` is there at the end.
 
         A piece is a sentence, which has passed the check; without it, a word. Beams are compared only at their end,
@@ -94,7 +107,8 @@ class Listener(BatchListener):
         Args:
             item: A text or a conversation.
             decoding: How the reply is chosen.
-            **settings: Fields of :class:`Decoding` in its place, and ``care`` as for :meth:`respond`.
+            care: As for :meth:`respond`.
+            **settings: Fields of :class:`Decoding` in its place.
 
         Raises:
             DataError: As for :meth:`analyze`.
@@ -206,20 +220,36 @@ class Listener(BatchListener):
 
 @overload
 def analyze(
-    item: Input, model: str | Path | None = ..., *, target: int | None = ..., **options: Any
+    item: Input,
+    model: str | Path | None = ...,
+    *,
+    target: int | None = ...,
+    batch_size: int = ...,
+    progress: Told | bool = ...,
 ) -> Understanding: ...
 
 
 @overload
 def analyze(
-    item: Sequence[Input], model: str | Path | None = ..., *, target: int | None = ..., **options: Any
+    item: Sequence[Input],
+    model: str | Path | None = ...,
+    *,
+    target: int | None = ...,
+    batch_size: int = ...,
+    progress: Told | bool = ...,
 ) -> list[Understanding]: ...
 
 
 @overload
 def analyze(
-    item: object, model: str | Path | None = ..., *, column: str | None = ..., target: int | None = ..., **options: Any
-) -> Understanding | list[Understanding]: ...
+    item: object,
+    model: str | Path | None = ...,
+    *,
+    column: str | None = ...,
+    target: int | None = ...,
+    batch_size: int = ...,
+    progress: Told | bool = ...,
+) -> Any: ...
 
 
 def analyze(
@@ -228,31 +258,61 @@ def analyze(
     *,
     column: str | None = None,
     target: int | None = None,
-    **options: Any,
-) -> Understanding | list[Understanding]:
+    batch_size: int = 1,
+    progress: Told | bool = None,
+) -> Any:
     """What :meth:`Listener.analyze` gives; the model is loaded once and kept.
 
     Args:
         item: A text, a conversation, chat messages, a list of these, a Series of texts, or a frame with ``column``.
-        model: Name or folder; None = the default listener, or the small bundled model without its base.
+        model: Name or folder; None = what the default listener perceives with.
         column: Of a frame: where the texts are.
         target: Index (from 0) of the speaker turn to understand, in place of the last; later turns are not read.
-        **options: ``batch_size``, ``progress``.
+        batch_size: As for :meth:`Listener.analyze`.
+        progress: True = a bar on stderr; or what is called with the number of inputs just finished.
+
+    Returns:
+        One understanding; a list of them; or the same frame, its index kept, with the columns ``emotion``,
+        ``probability``, ``side``, ``causes``, ``uncertain`` and ``error``: see :meth:`Frame.answered
+        <empatheia.listener.frames.Frame.answered>`.
 
     Raises:
-        TypeError: ``item`` is something else.
-        ValueError: The frame has no such column.
-        DataError: An input is empty or ends with a listener turn, or ``target`` is no speaker turn.
+        InputTypeError: ``item`` is something else; a ``TypeError``, too.
+        DataError: An input is empty or ends with a listener turn, ``target`` is no speaker turn, the frame has no such
+            column, or no text in it.
     """
     read = given(item, column)
+    listener = _shared(str(model or perceiver()))
+    if isinstance(read, Frame):
+        return read.answered(
+            as_dialogue if target is None else lambda text: up_to(text, target),
+            lambda asked: _all_analyzed(listener, asked, batch_size, progress),
+        )
     if target is not None:
         read = [up_to(one, target) for one in read] if isinstance(read, list) else up_to(read, target)
-    return _shared(str(model or perceiver())).analyze(read, **options)
+    if isinstance(read, list):
+        return _all_analyzed(listener, read, batch_size, progress)
+    return listener.analyze(read)
+
+
+def _all_analyzed(
+    listener: Listener, items: Sequence[Input], batch_size: int, progress: Told | bool
+) -> list[Understanding]:
+    with told(progress, len(items)) as advance:
+        return listener.analyze(items, batch_size=batch_size, progress=advance)
 
 
 @overload
 def respond(
-    item: Input, model: str | Path | None = ..., *, system: str | None = ..., care: Care | bool = ..., **settings: Any
+    item: Input,
+    model: str | Path | None = ...,
+    *,
+    system: str | None = ...,
+    care: Care | bool = ...,
+    decoding: Decoding | None = ...,
+    steering: Steering | None = ...,
+    explain: bool = ...,
+    **settings: Unpack[SteeredFields],
 ) -> Reply: ...
 
 
@@ -263,7 +323,10 @@ def respond(
     *,
     system: str | None = ...,
     care: Care | bool = ...,
-    **settings: Any,
+    decoding: Decoding | None = ...,
+    steering: Steering | None = ...,
+    explain: bool = ...,
+    **settings: Unpack[SteeredFields],
 ) -> list[Reply]: ...
 
 
@@ -275,8 +338,11 @@ def respond(
     system: str | None = ...,
     column: str | None = ...,
     care: Care | bool = ...,
-    **settings: Any,
-) -> Reply | list[Reply]: ...
+    decoding: Decoding | None = ...,
+    steering: Steering | None = ...,
+    explain: bool = ...,
+    **settings: Unpack[SteeredFields],
+) -> Any: ...
 
 
 def respond(
@@ -286,22 +352,33 @@ def respond(
     system: str | None = None,
     column: str | None = None,
     care: Care | bool = True,
-    **settings: Any,
-) -> Reply | list[Reply]:
+    decoding: Decoding | None = None,
+    steering: Steering | None = None,
+    explain: bool = False,
+    **settings: Unpack[SteeredFields],
+) -> Any:
     """What :meth:`Listener.respond` gives; the model is loaded once and kept.
 
     Args:
         item: As for :func:`analyze`.
-        model: Name or folder, e.g. ``default`` for the small bundled responder alone; None = :func:`five_steps`.
+        model: Name or folder, e.g. ``gao2021-small`` for the small bundled responder alone; None = :func:`five_steps`.
         system: Answer by the best checkpoint of this system in ``runs``, e.g. ``moel``, in place of a model.
         column: Of a frame: where the texts are.
         care: The check in front of the answer: True = as shipped, a :class:`~empatheia.care.Care` of your own, or
             False = none, which the reply's ``care`` says.
-        **settings: Of the listener's own ``respond``.
+        decoding: How the reply is chosen.
+        steering: What the caller decides; a model is then the voice of a listener of five steps, as in ``--focus``.
+        explain: Give every reply its explanation; likewise.
+        **settings: Fields of ``decoding`` and ``steering`` in their place.
+
+    Returns:
+        One reply; a list of them; or the same frame, its index kept, with the column ``reply`` and those of
+        :func:`analyze`.
 
     Raises:
-        TypeError: ``item`` is something else.
+        InputTypeError: ``item`` is something else; a ``TypeError``, too.
         ConfigError: Both ``model`` and ``system`` are given, or there is no such system.
+        DecodingError: A setting is unknown, out of range, or not for this model.
         MissingResourceError: The system has no checkpoint here; says which command makes one.
     """
     read = given(item, column)
@@ -312,7 +389,11 @@ def respond(
             raise ConfigError(f"model={model!r} and system={system!r} are both given; give one of them.")
         check_system(system)
         model = find_system(system, Path("runs"))
-    return (five_steps() if model is None else _shared(str(model))).respond(read, care=care, **settings)
+    is_steered = bool(steering or explain or set(settings) & set(NAMES))
+    listener: Any = five_steps() if model is None else _in_steps(str(model)) if is_steered else _shared(str(model))
+    steered = {name: value for name, value in (("steering", steering), ("explain", explain)) if value}
+    ask = partial(listener.respond, care=care, decoding=decoding, **steered, **settings)
+    return read.answered(as_dialogue, ask, ANSWERED) if isinstance(read, Frame) else ask(read)
 
 
 @lru_cache(maxsize=1)
@@ -326,4 +407,15 @@ def five_steps() -> Listener:
 
 @lru_cache(maxsize=2)
 def _shared(model: str) -> Listener:
-    return Listener.load(model)
+    return five_steps() if model == DEFAULT else Listener.load(model)
+
+
+@lru_cache(maxsize=2)
+def _in_steps(model: str) -> Listener:
+    """A model as the voice of a listener of five steps; one of those as itself."""
+    listener, five_steps_of = _shared(model), LISTENERS.get("five_steps")
+    own = getattr(listener, "in_steps", listener)
+    if isinstance(own, five_steps_of):
+        return own
+    reasoner = listener if isinstance(listener, Listener) and listener.reader.analyzes else None
+    return five_steps_of({"name": listener.name}, voices=[listener], reasoner=reasoner)

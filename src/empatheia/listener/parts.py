@@ -58,8 +58,8 @@ PART_MODELS: tuple[PartModel, ...] = (
 )
 """In the order of the parts; the first model of a part is its own, the others are handed to it if they are here."""
 
-BY_LISTENER = ("emotion", "words")
-"""Parts the bundled listener answers when no model of their own is here."""
+BY_LISTENER = ("emotion", "causes", "words")
+"""Parts the default listener answers where no model of their own is here."""
 
 HELP_FROM: Mapping[str, Mapping[str, str]] = {
     "causes": {"emotion": "emotion"},

@@ -11,12 +11,11 @@ from empatheia.checkpoints.manifest import Manifest
 from empatheia.decoding.strategies import Decoding
 from empatheia.dialogue import Dialogue, Reply, Understanding
 from empatheia.listener.conversation import Conversation
+from empatheia.listener.progress import Told
 from empatheia.listener.streaming import ReplyStream
 
 Input = str | Dialogue
 Inputs = Sequence[Input]
-Told = Callable[[int], None] | None
-"""Called with the number of inputs just finished."""
 
 
 class AnyListener(Protocol):
@@ -39,21 +38,40 @@ class AnyListener(Protocol):
     def analyze(self, item: Inputs, batch_size: int = ..., progress: Told = ...) -> list[Understanding]: ...
 
     def analyze(
-        self, item: Input | Inputs, batch_size: int = 64, progress: Told = None
+        self, item: Input | Inputs, batch_size: int = 1, progress: Told = None
     ) -> Understanding | list[Understanding]:
         """What the speaker feels and which words caused it; one understanding, or a list in the order of the inputs."""
         ...
 
     @overload
-    def respond(self, item: Input, *, decoding: Decoding | None = ..., **settings: Any) -> Reply: ...
+    def respond(
+        self,
+        item: Input,
+        *,
+        decoding: Decoding | None = ...,
+        care: Care | bool = ...,
+        **settings: Any,
+    ) -> Reply: ...
 
     @overload
-    def respond(self, item: Inputs, *, decoding: Decoding | None = ..., **settings: Any) -> list[Reply]: ...
+    def respond(
+        self,
+        item: Inputs,
+        *,
+        decoding: Decoding | None = ...,
+        care: Care | bool = ...,
+        **settings: Any,
+    ) -> list[Reply]: ...
 
     def respond(
-        self, item: Input | Inputs, *, decoding: Decoding | None = None, **settings: Any
+        self,
+        item: Input | Inputs,
+        *,
+        decoding: Decoding | None = None,
+        care: Care | bool = True,
+        **settings: Any,
     ) -> Reply | list[Reply]:
-        """One reply, or a list in the order of the inputs; ``care`` is among the settings."""
+        """One reply, or a list in the order of the inputs."""
         ...
 
     @property

@@ -1,7 +1,7 @@
-"""The bundled listener as a component: the emotion of each speaker turn and its cause words, without another model.
+"""The default listener as components: each speaker turn's emotion, side, cause phrases and words, by one model.
 
-A model with an emotion reasoner (Gao et al. 2021, section 3.1) reads the conversation up to a speaker turn and gives
-both at once; the two components share one loaded model and one reading.
+A perception, or a model with an emotion reasoner (Gao et al. 2021, section 3.1), reads the conversation
+up to a speaker turn and gives all at once; the components share one loaded model and one reading.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, Generic, Protocol
 
 from empatheia.analysis import TurnLabels, WordScores
-from empatheia.checkpoints.catalogue import DEFAULT
+from empatheia.checkpoints.catalogue import perceiver
 from empatheia.checkpoints.manifest import Manifest
-from empatheia.dialogue import Dialogue, Turn, Understanding
+from empatheia.dialogue import CauseAnnotation, Dialogue, Turn, Understanding
 from empatheia.listener.listener import Listener
 from empatheia.understanding import Kind
 from empatheia.understanding.words.questions import WordAnswer, WordQuestion, record
@@ -33,7 +33,7 @@ class Reasoner(Protocol):
         """Of its folder."""
         ...
 
-    def analyze(self, item: Sequence[str | Dialogue], batch_size: int = 64) -> list[Understanding]:
+    def analyze(self, item: Sequence[str | Dialogue], batch_size: int = 1) -> list[Understanding]:
         """What the speakers feel and why, in the order of the conversations."""
         ...
 
@@ -56,15 +56,15 @@ class ReasonerReading:
         self._known: dict[tuple[Turn, ...], dict[int, Understanding]] = {}
 
     @classmethod
-    def load(cls, folder: str | Path = DEFAULT, device: str = "cpu") -> ReasonerReading:
-        """From a listener's folder or name; see :meth:`Listener.load` for errors."""
-        return cls(Listener.load(folder, device=device))
+    def load(cls, folder: str | Path | None = None, device: str = "cpu") -> ReasonerReading:
+        """From a listener's folder or name, None = what perceives by default; see :meth:`Listener.load` for errors."""
+        return cls(Listener.load(folder or perceiver(), device=device))
 
     def forget(self) -> None:
         """Drops what was read."""
         self._known = {}  # a new one: another thread may be reading the old one
 
-    def read(self, dialogues: Sequence[Dialogue], batch_size: int) -> list[dict[int, Understanding]]:
+    def read(self, dialogues: Sequence[Dialogue], batch_size: int = 1) -> list[dict[int, Understanding]]:
         """For each conversation: index of a speaker turn to what was understood up to it."""
         known = self._known
         new = {d.turns: d for d in dialogues if d.turns not in known}
@@ -85,7 +85,7 @@ class _FromReasoner(ABC, Generic[Kind]):
         self.name = reading.listener.name
 
     def annotate(
-        self, dialogues: Sequence[Dialogue], *, batch_size: int = 32, progress: Callable[[int], None] | None = None
+        self, dialogues: Sequence[Dialogue], *, batch_size: int = 1, progress: Callable[[int], None] | None = None
     ) -> list[tuple[Kind, ...]]:
         """One record a speaker turn, in the order of the turns; later turns are never read.
 
@@ -112,8 +112,20 @@ class EmotionByReasoner(_FromReasoner[TurnLabels]):
     part = "emotion"
 
     def record(self, turn: int, found: Understanding) -> TurnLabels:
-        """The 32 emotions, calibrated as the model's manifest says."""
-        return TurnLabels(turn, dict(found.emotions))
+        """The 32 emotions, calibrated as the model's manifest says, and the side where the model says it."""
+        return TurnLabels(turn, dict(found.emotions), dict(found.sides))
+
+
+class CausesByReasoner(_FromReasoner[CauseAnnotation]):
+    """Part ``causes``: the phrases that caused what is felt at a speaker turn, in it or in earlier ones."""
+
+    part = "causes"
+
+    def record(self, turn: int, found: Understanding) -> CauseAnnotation:
+        """As the listener marks them, best first."""
+        turns = tuple(sorted({span.turn for span in found.causes}))
+        emotion = found.emotion if found.names_emotion else None
+        return CauseAnnotation("", turn, turns, found.causes, self.name, emotion=emotion)
 
 
 class WordsByReasoner(_FromReasoner[WordScores]):
@@ -129,3 +141,7 @@ class WordsByReasoner(_FromReasoner[WordScores]):
         own = [span for span in found.words if span.turn == turn]
         question = WordQuestion(found.turns[turn].text, found.emotion, tuple((span.start, span.end) for span in own))
         return record(turn, question, WordAnswer(found.emotion, tuple(span.score or 0.0 for span in own)))
+
+
+BY_REASONER = {"emotion": EmotionByReasoner, "causes": CausesByReasoner, "words": WordsByReasoner}
+"""Part to the component that answers it by the listener."""

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import torch
 
+from empatheia.care.checking import Care
 from empatheia.care.guard import guarded_stream
-from empatheia.checkpoints.catalogue import DEFAULT, find_model
+from empatheia.checkpoints.catalogue import find_model
 from empatheia.checkpoints.inputs import ReadyInput, prepare
 from empatheia.checkpoints.manifest import MANIFEST, Manifest, read_json, read_manifest
 from empatheia.checkpoints.weights import load_network
 from empatheia.decoding.reply_index import ReplyIndex
 from empatheia.decoding.retrieving import PairReader, vectors_of
-from empatheia.decoding.strategies import Decoding
+from empatheia.decoding.strategies import Decoding, DecodingFields
 from empatheia.dialogue import Reply, Understanding
 from empatheia.errors import DataError
 from empatheia.listener.batch_listener import BatchListener, decoding_of
@@ -112,7 +113,7 @@ class Retriever(BatchListener):
         self.index = index
 
     @classmethod
-    def load(cls, name_or_path: str | Path = DEFAULT, device: str = "cpu") -> Retriever:
+    def load(cls, name_or_path: str | Path, device: str = "cpu") -> Retriever:
         """Loads a model folder of task ``retrieve``.
 
         Args:
@@ -152,7 +153,14 @@ class Retriever(BatchListener):
         return self._matches(self.reader.vectors([prepare(item)]), k)[0]
 
     @guarded_stream
-    def stream(self, item: Input, *, decoding: Decoding | None = None, **settings: Any) -> ReplyStream:
+    def stream(
+        self,
+        item: Input,
+        *,
+        decoding: Decoding | None = None,
+        care: Care | bool = True,
+        **settings: Unpack[DecodingFields],
+    ) -> ReplyStream:
         """As :meth:`Listener.stream`; the reply comes as one piece."""
         return whole_reply(self._respond_batch([prepare(item)], decoding_of(decoding, settings))[0])
 

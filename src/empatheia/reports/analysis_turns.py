@@ -77,6 +77,7 @@ def turn_html(
     rationales = [span for record in found.get("mechanisms", ()) for span in record["rationales"]]
     facts = [
         *_labels("emotion", found.get("emotion", ())),
+        *_sides(found.get("emotion", ())),
         *_labels("intent", found.get("intent", ())),
         *_causes(found.get("causes", ()), key),
         *_words(words),
@@ -167,6 +168,12 @@ def label_bars(chances: Mapping[str, float], top: int = TOP_LABELS) -> str:
 
 def _labels(title: str, records: Sequence[Record]) -> list[tuple[str, str]]:
     return [(title, label_bars(record["probabilities"])) for record in records]
+
+
+def _sides(records: Sequence[Record]) -> list[tuple[str, str]]:
+    """The likeliest side, where the model says one."""
+    told = [max(record["sides"].items(), key=lambda side: side[1]) for record in records if record.get("sides")]
+    return [("side", f"{safe(name)} {float(p):.0%}") for name, p in told]
 
 
 def _causes(records: Sequence[Record], key: str) -> list[tuple[str, str]]:

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import csv
-import io
 import json
 import logging
 import math
@@ -23,7 +21,7 @@ import shutil
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -31,7 +29,7 @@ from typing import Any
 
 from empatheia.dialogue import Dialogue
 from empatheia.errors import DataError, EmpatheiaError
-from empatheia.listener.tables import CSV_COLUMNS, as_text, beside_given, flat
+from empatheia.listener.tables import CSV_COLUMNS, beside_given, csv_pieces, flat, side_of
 from empatheia.reading import lines_of, parse_json, read_record
 from empatheia.resources import hold_folder
 from empatheia.serve.analysis import read_item
@@ -39,7 +37,6 @@ from empatheia.serve.faults import ApiError, api_error
 from empatheia.serve.messages import ChatMessage
 from empatheia.serve.service import Service
 from empatheia.serve.shelf import Entry
-from empatheia.taxonomy import POSITIVE_EMOTIONS
 
 _LOG = logging.getLogger(__name__)
 _IS_ID = re.compile(r"[A-Za-z0-9_-]{32}\Z")
@@ -49,6 +46,11 @@ _PATIENCE = 600.0  # seconds to wait for further rows
 _STALE = 900.0  # seconds without a sign of the process that works
 _N_CAUSES = 40
 _GONE = "there is no such analysis; it may have expired."
+_HAS = {
+    "id": lambda row: row.get("id", "") not in ("", *row.get("cells", {}).values()),
+    "text": lambda row: row["input"] not in row.get("cells", {}).values(),
+}
+"""Our columns that a table may do without, to whether a row needs one: what stands there is not among its cells."""
 ENDED = ("done", "cancelled", "failed")
 
 
@@ -80,7 +82,7 @@ class Tally:
             return
         if record["emotion"] is not None:
             self.emotions[record["emotion"]] += 1
-        if (side := side_of(record)) is not None:
+        if (side := side_of(record["emotion"], record.get("sides"))) is not None:
             self.sides[side] += 1
         self.causes.update({cause["text"].lower() for cause in record["causes"]})
         if len(self.causes) > 50 * _N_CAUSES:
@@ -95,14 +97,6 @@ class Tally:
             "sides": dict(self.sides.most_common()),
             "causes": [{"text": text, "rows": n} for text, n in self.causes.most_common(_N_CAUSES)],
         }
-
-
-def side_of(record: Mapping[str, Any]) -> str | None:
-    """Whether a row is pleasant, unpleasant or mixed: as the model says, else by its emotion."""
-    if sides := record.get("sides"):
-        return max(sides, key=lambda name: sides[name])
-    emotion = record.get("emotion")
-    return None if emotion is None else "pleasant" if emotion in POSITIVE_EMOTIONS else "unpleasant"
 
 
 class Jobs:
@@ -128,7 +122,7 @@ class Jobs:
             ApiError: There are too many.
         """
         folder = self._home()
-        if sum(1 for _ in folder.iterdir()) >= self.limits.jobs:
+        if sum(1 for _ in folder.iterdir()) >= self.limits.jobs and not self._drop_empty():
             said = f"{self.limits.jobs} analyses are held already; delete one, or try again later."
             raise ApiError(429, said, code="too_many_jobs", headers={"Retry-After": "60"})
         id = secrets.token_urlsafe(24)
@@ -138,7 +132,7 @@ class Jobs:
         (place / "rows.jsonl").touch()
         head = {"id": id, "name": name, "model": entry.id, "columns": list(columns), "created": int(time.time())}
         _write(place / "head.json", head)
-        _write(place / "given.json", {"rows": 0, "closed": False})
+        _write(place / "given.json", {"rows": 0, "closed": False, "without": ["id", "text"]})
         _note(place, "waiting", Tally())
         self._begin(place)
         return id
@@ -153,16 +147,24 @@ class Jobs:
             elif _IS_ID.match(place.name) and time.time() - place.stat().st_mtime > _STALE:  # nobody knows its id
                 shutil.rmtree(place, ignore_errors=True)
 
-    def give(self, id: str, rows: Sequence[Mapping[str, object]], is_last: bool) -> None:
+    def give(self, id: str, rows: Sequence[Mapping[str, Any]], is_last: bool) -> None:
         """Adds rows.
 
         Raises:
-            ApiError: There is no such job, it takes no more, or they are too many.
+            ApiError: There is no such job, it takes no more, they are too many or none, or one has a cell of no column.
         """
         place = self._place(id)
+        columns = self._record(id, "head")["columns"]
+        for number, row in enumerate(rows):
+            for name in row.get("cells", ()):
+                if name not in columns:
+                    said = f"rows[{number}] has a cell {str(name)[:100]!r}; accepted: the names in columns."
+                    raise ApiError(422, said, param=f"rows[{number}].cells", code="unknown_column")
         given = self._record(id, "given")
         if given["closed"] or self._record(id, "state")["status"] in ENDED:
             raise ApiError(409, "this analysis takes no further rows; start another.", code="job_closed")
+        if is_last and not rows and not given["rows"]:
+            raise ApiError(422, "the analysis has no rows; give one or more.", param="rows", code="empty")
         if given["rows"] + len(rows) > self.limits.rows:
             said = f"an analysis takes at most {self.limits.rows:,} rows; split the file."
             raise ApiError(422, said, param="rows", code="too_many_rows")
@@ -173,7 +175,8 @@ class Jobs:
             raise ApiError(413, said, param="rows", code="too_large")
         with file.open("ab") as stream:
             stream.write(text)
-        _write(place / "given.json", {"rows": given["rows"] + len(rows), "closed": is_last})
+        without = [name for name in given["without"] if not any(_HAS[name](row) for row in rows)]
+        _write(place / "given.json", {"rows": given["rows"] + len(rows), "closed": is_last, "without": without})
 
     def tell(self, id: str) -> dict[str, object]:
         """How far a job is, and what was counted."""
@@ -211,11 +214,10 @@ class Jobs:
 
     def table(self, id: str) -> Iterator[str]:
         """The results as CSV, piece by piece; the caller's columns stand in front of ours."""
-        given = self._record(id, "head")["columns"]
-        columns, cells = list(CSV_COLUMNS), (lambda record: [flat(record)])
-        if given:
-            columns, cells = beside_given(given, CSV_COLUMNS, cells)
-        return _csv(map(parse_json, self._lines(id)), columns, cells)
+        given, without = self._record(id, "head")["columns"], self._record(id, "given")["without"]
+        own = [name for name in CSV_COLUMNS if name not in without]
+        columns, cells = beside_given(given, own, lambda record: [flat(record)])
+        return csv_pieces(columns, (row for line in self._lines(id) for row in cells(parse_json(line))))
 
     def lines(self, id: str) -> Iterator[str]:
         """The results as JSON lines."""
@@ -304,7 +306,7 @@ class Jobs:
         found = iter(await self._patiently(good, entry) if good else [])
         records = []
         for row, one in zip(rows, read, strict=True):
-            head: dict[str, Any] = {"row": tally.done + 1, "id": row.get("id") or ""}
+            head: dict[str, Any] = {"row": tally.done + 1, **({"id": row["id"]} if row.get("id") else {})}
             record = {**head, **(next(found).to_dict() if isinstance(one, Dialogue) else one)}
             if row.get("cells"):
                 record["cells"] = [row["cells"]]
@@ -334,6 +336,17 @@ class Jobs:
             self._folder = Path(self._own.name)
         self._folder.mkdir(parents=True, exist_ok=True)
         return self._folder
+
+    def _drop_empty(self) -> bool:
+        """Deletes the oldest job that nobody gave a row to; whether there was one."""
+        empty = []
+        for place in self._home().iterdir():
+            with contextlib.suppress(OSError, ValueError):  # deleted just now, or not begun
+                if not read_record(place / "given.json")["rows"]:
+                    empty.append((place.stat().st_mtime, place))
+        if empty:
+            shutil.rmtree(min(empty)[1], ignore_errors=True)
+        return bool(empty)
 
     def _place(self, id: str) -> Path:
         place = self._home() / id if _IS_ID.match(id) else None
@@ -409,21 +422,7 @@ def _is_wanted(record: Mapping[str, Any], wanted: Mapping[str, str]) -> bool:
         return False
     if "emotion" in wanted and record["emotion"] != wanted["emotion"]:
         return False
-    if "side" in wanted and side_of(record) != wanted["side"]:
+    if "side" in wanted and side_of(record["emotion"], record.get("sides")) != wanted["side"]:
         return False
     search = wanted.get("search", "").casefold()
     return not search or any(search in turn["text"].casefold() for turn in record["turns"])
-
-
-def _csv(records: Iterable[dict[str, Any]], columns: Sequence[str], cells: Any) -> Iterator[str]:
-    stream = io.StringIO()
-    writer: csv.DictWriter[str] = csv.DictWriter(stream, columns)
-    writer.writeheader()
-    for record in records:
-        for row in cells(record):
-            writer.writerow({name: as_text(value) for name, value in row.items()})
-        if stream.tell() > 1 << 16:
-            yield stream.getvalue()
-            stream.seek(0)
-            stream.truncate()
-    yield stream.getvalue()

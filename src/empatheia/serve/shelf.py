@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from empatheia.care import Care
-from empatheia.checkpoints.catalogue import describe_model, find_model, known_models
+from empatheia.checkpoints.catalogue import DEFAULT, describe_model, find_model, known_models, renamed
 from empatheia.dialogue import Dialogue, Reply, Understanding
 from empatheia.errors import ConfigError, EmpatheiaError
 from empatheia.listener import Decoding, FocusedListener, Listener
@@ -25,8 +25,6 @@ from empatheia.serve.replies import Wish
 from empatheia.serve.settings import ServerSettings
 from empatheia.text.words import tokenize_words
 
-FIVE_STEPS = "empatheia"
-"""The default listener's name."""
 UPSTREAM = "upstream"
 """System of the language model behind an endpoint."""
 _WHOLE = ("five_steps", "affect_reader", "rashkin_retrieval")  # systems that weigh or choose whole replies
@@ -110,7 +108,8 @@ class Served:
     def _asked(self, wish: Wish) -> tuple[Any, dict[str, Any]]:
         writing = dict(wish.writing)
         if self.has_steps or wish.in_steps:
-            return self._in_steps(), {**writing, "steering": wish.steering, "explain": True}
+            steps = self._in_steps()
+            return steps, {**steps.used(writing), "steering": wish.steering, "explain": True}
         return self.listener, {"decoding": Decoding(**writing)}
 
     def _in_steps(self) -> FocusedListener:
@@ -145,7 +144,7 @@ class Shelf:
         self._held: OrderedDict[str, Served] = OrderedDict()
         self._lock = threading.RLock()
         self._ranker: Ranker | None = None
-        self._add(Entry(FIVE_STEPS, "five steps", "five_steps", "that of its models", ""))
+        self._add(Entry(DEFAULT, DEFAULT, "five_steps", "that of its models", ""))
         for model in known_models():
             if not model.fault and not model.lacks and (model.system in RESPONDERS or model.system in LISTENERS):
                 self._add(Entry(model.name, model.title, model.system, model.licence, model.folder))
@@ -154,7 +153,7 @@ class Shelf:
             if entry != self.entries.get(entry.id):  # an installed model is served anyway
                 self._add(entry)
         self.named = tuple(entry.id for entry in named)
-        self.default = settings.default or FIVE_STEPS
+        self.default = settings.default or DEFAULT
         if settings.upstream is not None:
             llm = settings.upstream.llm
             self._add(Entry(llm, llm, UPSTREAM, f"that of {llm}", settings.upstream.url))
@@ -165,18 +164,20 @@ class Shelf:
             raise ConfigError(f"the default model {self.default!r} is not served.{hint} Served: {known}.")
 
     def entry(self, name: str | None) -> Entry:
-        """A model by the name a request gives; None = the default.
+        """A model by the name a request gives, or by its title; None = the default.
 
         Raises:
             ApiError: None is called so.
         """
         found = self.entries.get(name or self.default)
+        found = found or next((entry for entry in self.entries.values() if entry.title == name), None)
         if found is None:
             names = list(self.entries)
             said = str(name)[:100]
+            told = renamed(said) or f"the model {said!r} is not served here.{nearest(said, names)}"
             raise ApiError(
                 404,
-                f"the model {said!r} is not served here.{nearest(said, names)} Served: {', '.join(names)}.",
+                f"{told} Served: {', '.join(names)}.",
                 param="model",
                 code="model_not_found",
             )
@@ -185,7 +186,7 @@ class Shelf:
     @property
     def analyst(self) -> Entry:
         """The default listener, which perceives for those that do not."""
-        return self.entries[FIVE_STEPS]
+        return self.entries[DEFAULT]
 
     def held(self, entry: Entry) -> Served | None:
         """The model if it is loaded."""
@@ -198,7 +199,7 @@ class Shelf:
                 self._held.move_to_end(entry.id)
                 return self._held[entry.id]
             while len(self._held) >= self.settings.loaded:
-                least = next((id for id in self._held if id != FIVE_STEPS), None)
+                least = next((id for id in self._held if id != DEFAULT), None)
                 if least is None:
                     break
                 del self._held[least]
@@ -217,7 +218,7 @@ class Shelf:
     @property
     def is_ready(self) -> bool:
         """Whether the default model is loaded."""
-        return (FIVE_STEPS if self.entry(None).is_upstream else self.default) in self._held
+        return (DEFAULT if self.entry(None).is_upstream else self.default) in self._held
 
     def _add(self, entry: Entry) -> None:
         if entry.id in self.entries:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from empatheia.errors import ConfigError, DataError
-from empatheia.listener.tables import as_text
+from empatheia.listener.tables import as_text, csv_pieces
 from empatheia.studies.answers import PAIR
 from empatheia.studies.store import Store, whole_file
 
@@ -236,13 +236,16 @@ def export(store: Store, folder: Path, form: str = "csv") -> list[Path]:
 def _write(rows: list[dict[str, object]], path: Path, form: str) -> Path:
     import polars as pl
 
-    if form == "csv":  # a spreadsheet would compute what people wrote
-        rows = [{name: as_text(cell) for name, cell in row.items()} for row in rows]
     frame: pl.DataFrame = pl.DataFrame(rows, infer_schema_length=None)
-    write = {"csv": frame.write_csv, "jsonl": frame.write_ndjson, "parquet": frame.write_parquet}[form]
     with whole_file(path) as part:
         try:
-            write(part)
+            if form == "csv":
+                with part.open("w", encoding="utf-8", newline="") as stream:
+                    stream.writelines(csv_pieces(frame.columns, frame.iter_rows(named=True)))
+            elif form == "jsonl":
+                frame.write_ndjson(part)
+            else:
+                frame.write_parquet(part)
         except pl.exceptions.PolarsError as error:  # a full disk, too
             raise OSError(" ".join(str(error).split())) from None
     return path

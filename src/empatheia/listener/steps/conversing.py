@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Protocol, Unpack
 
 from empatheia.care.checking import Care
 from empatheia.care.guard import ReplyPieces
-from empatheia.decoding.strategies import Decoding
+from empatheia.decoding.strategies import Decoding, DecodingFields
 from empatheia.dialogue import Dialogue, Reply
 from empatheia.listener.conversation import Conversation, ConversationStream
-from empatheia.listener.steps.steering import Steering
+from empatheia.listener.steps.steering import SteeredFields, Steering
 
 
 class Steered(Protocol):
@@ -30,7 +30,7 @@ class Steered(Protocol):
         steering: Steering = ...,
         explain: bool = ...,
         care: Care | bool,
-        **settings: Any,
+        **settings: Unpack[SteeredFields],
     ) -> Reply:
         """One reply to a conversation that ends with the speaker."""
         ...
@@ -44,7 +44,7 @@ class Steered(Protocol):
         steering: Steering = ...,
         explain: bool = ...,
         care: Care | bool,
-        **settings: Any,
+        **settings: Unpack[SteeredFields],
     ) -> ReplyPieces:
         """The same reply as one piece."""
         ...
@@ -74,7 +74,7 @@ class SteeredConversation(Conversation):
         dialogue: Dialogue | None = None,
         steering: Steering | None = None,
         care: Care | bool = True,
-        **settings: Any,
+        **settings: Unpack[DecodingFields],
     ) -> None:
         super().__init__(listener, decoding, dialogue, care)
         self.steering = steering or Steering()

@@ -8,13 +8,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import reduce
 from operator import add
 from pathlib import Path
 from threading import RLock
-from typing import Any, overload
+from typing import Any, Unpack, overload
 
 from empatheia.care.checking import Care
 from empatheia.care.guard import guarded, guarded_stream
@@ -25,7 +26,7 @@ from empatheia.decoding.distractors import Distractors
 from empatheia.decoding.strategies import Decoding
 from empatheia.dialogue import Dialogue, Explanation, Reply, Understanding
 from empatheia.errors import ConfigError, DecodingError
-from empatheia.listener.batch_listener import chunks
+from empatheia.listener.batch_listener import chunks, each_once
 from empatheia.listener.listener import Listener
 from empatheia.listener.protocol import AnyListener, Input, Inputs
 from empatheia.listener.reasoner import Reasoner
@@ -42,7 +43,7 @@ from empatheia.listener.steps.settings import (
     check_settings,
     read_settings,
 )
-from empatheia.listener.steps.steering import NAMES, Steering
+from empatheia.listener.steps.steering import NAMES, SteeredFields, Steering
 from empatheia.listener.steps.understand import Steps
 from empatheia.listener.steps.understood import Understood
 from empatheia.listener.steps.voices import Voice
@@ -55,6 +56,7 @@ SYSTEM = "five_steps"
 FILE = "listener.yaml"
 AT_ONCE = 64
 _DECODING = tuple(name for name in Decoding.__dataclass_fields__ if name != "label")
+_GENERATED = tuple(name for name in _DECODING if name != "seed")
 _PLACES = ("model", "folder", "reasoner", "scorer", "intent_model", "mechanism_model")
 
 
@@ -119,6 +121,17 @@ class FocusedListener:
         path = path / FILE if path.is_dir() else path
         return cls(read_settings(path, overrides), folder=path.absolute().parent, device=device, **options)
 
+    def __repr__(self) -> str:
+        voices = [one.name for one in self._expression.voices] if self._expression else self._responders
+        return f"FocusedListener({self.name!r}, answers by {', '.join(voices)})"
+
+    @property
+    def _responders(self) -> list[str]:
+        """Who writes, before they are loaded."""
+        if self._own_voices is not None:
+            return [voice.name for voice in self._own_voices]
+        return [str(one.model or one.llm or one.folder) for one in self.settings.express.responders]
+
     @property
     def name(self) -> str:
         """As the settings say."""
@@ -170,23 +183,27 @@ class FocusedListener:
     ) -> list[Understanding]: ...
 
     def analyze(
-        self, item: Input | Inputs, batch_size: int = 64, progress: Callable[[int], None] | None = None
+        self, item: Input | Inputs, batch_size: int = 1, progress: Callable[[int], None] | None = None
     ) -> Understanding | list[Understanding]:
         """As :meth:`Listener.analyze`: the emotion with what earlier turns left behind, and the target words as causes.
 
         Where the targets are words of what the reasoner marks, the causes are all that it marks, in all turns.
         """
         if isinstance(item, str | Dialogue):
-            (found,) = self.steps.understand([prepare(item)], Steering(), batch_size)
-            return found.understanding(self.name)
+            return self._felt([prepare(item)], 1)[0]
         out: list[Understanding] = []
         for chunk in chunks(item):
             for part in _windows(chunk):
-                found = self.steps.understand(part, Steering(), batch_size)
-                out += [one.understanding(self.name) for one in found]
-                if progress is not None:
-                    progress(len(part))
+                out += each_once(part, lambda new: self._felt(new, batch_size, progress), progress)
         return out
+
+    def _felt(
+        self, inputs: Sequence[ReadyInput], batch_size: int, progress: Callable[[int], None] | None = None
+    ) -> list[Understanding]:
+        found = [one.understanding(self.name) for one in self.steps.understand(inputs, Steering(), batch_size)]
+        if progress is not None:
+            progress(len(inputs))
+        return found
 
     @overload
     def respond(
@@ -196,7 +213,8 @@ class FocusedListener:
         decoding: Decoding | None = ...,
         steering: Steering | None = ...,
         explain: bool = ...,
-        **settings: Any,
+        care: Care | bool = ...,
+        **settings: Unpack[SteeredFields],
     ) -> Reply: ...
 
     @overload
@@ -207,7 +225,8 @@ class FocusedListener:
         decoding: Decoding | None = ...,
         steering: Steering | None = ...,
         explain: bool = ...,
-        **settings: Any,
+        care: Care | bool = ...,
+        **settings: Unpack[SteeredFields],
     ) -> list[Reply]: ...
 
     @guarded
@@ -218,7 +237,7 @@ class FocusedListener:
         decoding: Decoding | None = None,
         steering: Steering | None = None,
         explain: bool = False,
-        **settings: Any,
+        **settings: Unpack[SteeredFields],
     ) -> Reply | list[Reply]:
         """Answers; a conversation gets the same reply alone or in a list.
 
@@ -254,7 +273,8 @@ class FocusedListener:
         decoding: Decoding | None = None,
         steering: Steering | None = None,
         explain: bool = False,
-        **settings: Any,
+        care: Care | bool = True,
+        **settings: Unpack[SteeredFields],
     ) -> ReplyStream:
         """As :meth:`respond`; candidates are compared at their end, so the reply comes as one piece."""
         ways, steering = self._asked(decoding, steering, settings)
@@ -275,14 +295,31 @@ class FocusedListener:
         decoding: Decoding | None = None,
         steering: Steering | None = None,
         care: Care | bool = True,
-        **settings: Any,
+        **settings: Unpack[SteeredFields],
     ) -> SteeredConversation:
         """Begins a conversation that remembers its turns and can be steered; see :meth:`respond`."""
         _, steering = self._asked(decoding, steering, settings)
-        fields = {name: value for name, value in settings.items() if name not in NAMES and name != "label"}
+        fields: Any = {n: v for n, v in self.used(settings).items() if n not in NAMES and n != "label"}
         return SteeredConversation(self, decoding, dialogue, steering, care, **fields)
 
     # -- parts -------------------------------------------------------------------------------------------------
+
+    def used(self, settings: Mapping[str, Any], tell: Callable[[str], None] = lambda told: None) -> dict[str, Any]:
+        """Settings without those of generation, where every reply is a reflection, which is not generated.
+
+        Args:
+            settings: Fields of :class:`Decoding` and :class:`Steering`.
+            tell: Told, in words, what is left out.
+        """
+        if set(self._responders) != {REFLECTION}:
+            return dict(settings)
+        unused = [name for name in settings if name in _GENERATED]
+        if unused:
+            tell(
+                f"{', '.join(unused)}: not used, because the default reply is a reflection and not generated; name a"
+                " model that generates, e.g. gao2021-small."
+            )
+        return {name: value for name, value in settings.items() if name not in unused}
 
     def _asked(
         self, decoding: Decoding | None, steering: Steering | None, settings: Mapping[str, Any]
@@ -300,6 +337,7 @@ class FocusedListener:
         if own:
             checked = Decoding(**own)
             decoding = checked if "strategy" in own else None
+        self.used(own or _changed(decoding), lambda told: warnings.warn(told, UserWarning, stacklevel=4))
         return self._ways(decoding, own), _steered(steering, decoding, decided)
 
     def _ways(self, decoding: Decoding | None, own: dict[str, Any]) -> Sequence[DecodingSettings]:
@@ -359,6 +397,11 @@ class FocusedListener:
         voice = voice_of(listener, one.shown)
         voice.place = one.llm or one.folder or str(one.model)
         return voice
+
+
+def _changed(decoding: Decoding | None) -> dict[str, Any]:
+    """Settings of a way of writing that are not as where nothing is said."""
+    return {} if decoding is None else {n: v for n, v in asdict(decoding).items() if v != getattr(Decoding(), n)}
 
 
 def _steered(steering: Steering | None, decoding: Decoding | None, decided: dict[str, Any]) -> Steering:

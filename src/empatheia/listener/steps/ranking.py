@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from empatheia.checkpoints.catalogue import DEFAULT
+from empatheia.checkpoints.catalogue import SMALL
 from empatheia.dialogue import Candidate, Explanation
 from empatheia.errors import DataError
 from empatheia.listener.listener import Listener
@@ -32,7 +32,7 @@ class Ranker:
     """
 
     def __init__(self, scorer: Listener | None = None) -> None:
-        self._voice = _GivenVoice(scorer or Listener.load(DEFAULT))
+        self._voice = _GivenVoice(scorer or Listener.load(SMALL))
         self._listener = FocusedListener(voices=[self._voice])
 
     def rank(self, item: Input, replies: Sequence[str], steering: Steering | None = None) -> Explanation:

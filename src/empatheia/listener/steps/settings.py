@@ -319,7 +319,7 @@ class MemorySettings(Strict):
 class ListenerSettings(Strict):
     """A listener of five steps."""
 
-    name: str = Field("five steps", description="Its name in answers.")
+    name: str = Field("empatheia", description="Its name in answers.")
     reasoner: str = Field(
         AUTO,
         description="Listener for steps 1 and 2 if they have no model; `auto` = the bundled perception if its base"

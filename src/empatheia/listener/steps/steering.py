@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, TypedDict
 
 from empatheia.decoding.pragmatics import check_rationality
+from empatheia.decoding.strategies import DecodingFields
 from empatheia.errors import DataError, DecodingError
 from empatheia.listener.steps.settings import FocusSettings
 from empatheia.registry import nearest
@@ -15,6 +16,22 @@ from empatheia.taxonomy import EMOTIONS, LABELS_41, canonical_emotion
 
 AUTO, OFF = "auto", "off"
 KINDS = ("auto", "gee", "masked", "random", "given")
+
+
+class SteeringFields(TypedDict, total=False):
+    """Fields of :class:`Steering` as keywords, in its place."""
+
+    emotion: str | None
+    intent: str | None
+    focus: str | Sequence[str] | None
+    alpha: float | None
+    beta: float | None
+    worlds: int | None
+    distractors: str | None
+
+
+class SteeredFields(DecodingFields, SteeringFields, total=False):
+    """Fields of :class:`~empatheia.listener.Decoding` and of :class:`Steering` as keywords."""
 
 
 @dataclass(frozen=True, kw_only=True)

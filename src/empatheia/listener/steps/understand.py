@@ -20,8 +20,8 @@ from empatheia.decoding.targets import ReasonerTargets, ScoredTargets, SpanTarge
 from empatheia.dialogue import CauseAnnotation, Dialogue, Understanding
 from empatheia.errors import ConfigError, DataError, MissingResourceError
 from empatheia.listener.analyzer import Analyzer
-from empatheia.listener.parts import BY_LISTENER, places_of
-from empatheia.listener.reasoner import EmotionByReasoner, Reasoner, ReasonerReading, WordsByReasoner, analyzes
+from empatheia.listener.parts import places_of
+from empatheia.listener.reasoner import BY_REASONER, Reasoner, ReasonerReading, analyzes
 from empatheia.listener.steps.answering import STEP_OF, Notes, models_named, remedy, served_parts
 from empatheia.listener.steps.perceive import Perceiver
 from empatheia.listener.steps.settings import ListenerSettings, ProjectSettings
@@ -32,6 +32,7 @@ from empatheia.text.uncertainty import doubts
 from empatheia.understanding import Component, ExplainingComponent, Record
 
 PERCEPTION = "affect_reader"
+_BY_REASONER = ("emotion", "words")
 PARTS = ("emotion", "words", "causes", "inferences", "reaction", "intent", "mechanisms")
 
 
@@ -72,7 +73,7 @@ class Steps:
         Where the reasoner is a perception (:mod:`empatheia.listener.perceiving`), what is merely installed for emotion
         and words does not take its place.
         """
-        if part in BY_LISTENER and part not in self._models and self._perceives:
+        if part in _BY_REASONER and part not in self._models and self._perceives:
             return {}
         return dict(places_of(part, self._models, self._may_stand_in))
 
@@ -90,9 +91,8 @@ class Steps:
             return None
         if not analyzes(listener):
             raise ConfigError(
-                f"reasoner: {listener.name!r} names no emotion, so it cannot do steps 1 and 2; name a "
-                f"listener with an emotion"
-                " head, e.g. default."
+                f"reasoner: {listener.name!r} names no emotion, so it cannot do steps 1 and 2; name a"
+                " listener with an emotion head, e.g. gao2021-small."
             )
         return ReasonerReading(listener)
 
@@ -101,8 +101,7 @@ class Steps:
         """Who loads the components."""
         components = dict(self._given)
         if self.reading is not None:
-            by_reasoner = {"emotion": EmotionByReasoner, "words": WordsByReasoner}
-            components |= {part: by_reasoner[part](self.reading) for part in self._by_reasoner}
+            components |= {part: BY_REASONER[part](self.reading) for part in self._by_reasoner}
         return Analyzer(PARTS, self._models, components=components, device=self._device, stand_ins=self._may_stand_in)
 
     @property
@@ -113,7 +112,7 @@ class Steps:
     @cached_property
     def _by_reasoner(self) -> tuple[str, ...]:
         """Parts that the reasoner answers, as they have no model of their own."""
-        without = [part for part in BY_LISTENER if part not in self._given and not self._places(part)]
+        without = [part for part in _BY_REASONER if part not in self._given and not self._places(part)]
         return tuple(without) if without and self.reading is not None else ()
 
     @overload
@@ -134,13 +133,13 @@ class Steps:
     def component(self, part: str) -> Component[Record] | None:
         """The component of a part, or None; then :meth:`reason` says why."""
         with self._lock:
-            if part in BY_LISTENER and part not in self.analyzer.given and not self._places(part):
+            if part in _BY_REASONER and part not in self.analyzer.given and not self._places(part):
                 return None
             return self.analyzer.component(part)
 
     def reason(self, part: str) -> str:
         """Why a part has no component."""
-        if part not in BY_LISTENER and not self._places(part):
+        if part not in _BY_REASONER and not self._places(part):
             return remedy(part)
         return self.analyzer.missing_reason(part) or self._reasons.get("reasoner", f"nothing answers {part!r} here.")
 
@@ -151,7 +150,7 @@ class Steps:
         with self._lock:
             return [found.sides for found in self.reading.listener.analyze(list(texts))]
 
-    def understand(self, inputs: Sequence[ReadyInput], steering: Steering, batch_size: int = 32) -> list[Understood]:
+    def understand(self, inputs: Sequence[ReadyInput], steering: Steering, batch_size: int = 1) -> list[Understood]:
         """Everything the steps find, in the order of the inputs; an input gets the same alone or among others.
 
         Args:
@@ -278,7 +277,7 @@ class Steps:
         """What the reasoner understands at the newest turns."""
         if self.reading is None:
             return [None] * len(dialogues)
-        return [list(row.values())[-1] for row in self.reading.read(dialogues, len(dialogues))]
+        return [list(row.values())[-1] for row in self.reading.read(dialogues)]
 
     def _finder(self, way: str, perceiver: Perceiver | None = None) -> TargetFinder | None:
         most = self.settings.explain.most
@@ -291,7 +290,7 @@ class Steps:
         if way in ("auto", "reasoner") and (reading := self.reading) is not None:
 
             def analyze(asked: list[Dialogue]) -> list[Understanding]:
-                return [list(row.values())[-1] for row in reading.read(asked, len(asked))]
+                return [list(row.values())[-1] for row in reading.read(asked)]
 
             return ReasonerTargets(analyze, most)
         return None
@@ -338,7 +337,11 @@ class Steps:
         stand_ins = self.analyzer.stand_ins
         notes = [f"a stand-in answered: {stand_ins[part]}" for part in STEP_OF if part in stand_ins]
         if "emotion" in self._by_reasoner and self.reading is not None:
-            read = [list(row.values())[-1].uncertain for row in self.reading.read(dialogues, batch_size)]
+            found = [list(row.values())[-1].uncertain for row in self.reading.read(dialogues)]
+            read = [
+                (*unread(ready.n_skipped, ready.shift, ready.turns), *own)
+                for ready, own in zip(inputs, found, strict=True)
+            ]
         else:
             read = [
                 (*unread(ready.n_skipped, ready.shift, ready.turns), *doubts(" ".join(turn.text for turn in d.turns)))
