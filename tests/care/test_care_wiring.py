@@ -49,7 +49,7 @@ def test_json_says_what_was_found_and_done(capsys: pytest.CaptureFixture):
 
 
 def test_no_care_warns_and_marks_the_answer(capsys: pytest.CaptureFixture):
-    told = run(capsys, "respond", DANGER, "--no-care", "--json", "--model", "default", "--max-new-tokens", "3")
+    told = run(capsys, "respond", DANGER, "--no-care", "--json", "--model", "gao2021-small", "--max-new-tokens", "3")
     assert "care is off" in told.err and json.loads(told.out)["care"]["care"] == "off"
     ReplyRecord.model_validate_json(told.out)
     assert "leave --country" in run(capsys, "respond", "hi", "--no-care", "--country", "GB", code=2).err
@@ -66,7 +66,7 @@ def test_explain_of_a_built_reply_is_no_error(capsys: pytest.CaptureFixture):
     assert "116 123" in run(capsys, "respond", DANGER, "--explain", "--country", "GB").out
 
 
-@pytest.mark.parametrize("model", [(), ("--model", "default")], ids=["five steps", "one model"])
+@pytest.mark.parametrize("model", [(), ("--model", "gao2021-small")], ids=["five steps", "one model"])
 def test_chat_begins_with_a_notice_and_stays(
     capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch, model: tuple[str, ...]
 ):

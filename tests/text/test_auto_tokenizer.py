@@ -11,7 +11,7 @@ from empatheia.checkpoints.catalogue import bundled_root
 from empatheia.text.auto_tokenizer import EmpatheiaTokenizer
 from empatheia.text.tokenizer import DialogueTokenizer
 
-DEFAULT = bundled_root() / "default"
+DEFAULT = bundled_root() / "gao2021-small"
 TEXTS = (
     "I lost my job and I don't know what to do.",
     "Oh no, I am so sorry! That's hard.",

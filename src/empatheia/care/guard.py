@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, wraps
-from typing import Any, Protocol, overload
+from typing import Any, ParamSpec, Protocol, cast, overload
 
 from empatheia.care.checking import (
     CLAIM_LEFT_OUT,
@@ -37,6 +37,7 @@ _TAKES_CARE = "takes_care"
 """Attribute of methods that are guarded in themselves."""
 
 
+Given = ParamSpec("Given")
 Ask = Callable[[object], Reply | list[Reply]]
 """A responder: a text or a conversation to a reply, several of these to as many."""
 
@@ -120,8 +121,9 @@ def guarded(method: Callable[..., Reply | list[Reply]]) -> Callable[..., Reply |
     return respond
 
 
-def guarded_stream(method: Callable[..., ReplyPieces]) -> Callable[..., GuardedStream]:
-    """Puts the check in front of a listener's ``stream``; it takes ``care=`` beside its own settings."""
+def guarded_stream(method: Callable[Given, ReplyPieces]) -> Callable[Given, GuardedStream]:
+    """Puts the check in front of a listener's ``stream`` and does what its ``care=`` says."""
+    made: Callable[..., ReplyPieces] = method
 
     @wraps(method)
     def stream(self: object, item: object, *, care: Care | bool = True, **settings: Any) -> GuardedStream:
@@ -129,10 +131,10 @@ def guarded_stream(method: Callable[..., ReplyPieces]) -> Callable[..., GuardedS
         checked = None if check is None or not isinstance(item, str | Dialogue) else check.check(item)
         if checked is not None and checked.instead:
             return GuardedStream(check, checked)
-        return GuardedStream(check, checked, method(self, item, **settings))
+        return GuardedStream(check, checked, made(self, item, **settings))
 
     setattr(stream, _TAKES_CARE, True)
-    return stream
+    return cast("Callable[Given, GuardedStream]", stream)
 
 
 class Guard:
