@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from empatheia.serve.run import Launch, _bound, _config, _Telling
+from empatheia.serve.listening import bound
+from empatheia.serve.run import Launch, _config, _Telling
 
 DOG = [{"role": "user", "content": "My dog ran away in the park."}]
 THREE_TURNS = [
@@ -22,7 +23,7 @@ THREE_TURNS = [
 @contextmanager
 def running(launch: Launch, application: Any) -> Iterator[str]:
     """A server in a thread of this process; gives its address and drains it at the end."""
-    listening = _bound("127.0.0.1", 0)
+    listening = bound("127.0.0.1", 0)
     ready = threading.Event()
     server = _Telling(_config(launch, application), ready.set)
     thread = threading.Thread(target=server.run, args=([listening],), daemon=True)

@@ -176,13 +176,13 @@ def test_content_in_parts_and_every_role(client):
     messages = [
         {"role": "developer", "content": [{"type": "text", "text": "Be brief."}]},
         {"role": "assistant", "content": "Hello!"},
-        {"role": "user", "content": [{"type": "text", "text": "My dog "}, {"type": "text", "text": "ran away."}]},
+        {"role": "user", "content": [{"type": "text", "text": "My dog"}, {"type": "text", "text": "ran away."}]},
         {"role": "user", "content": "I miss him."},
     ]
     turns = ask(client, messages=messages)["empathy"]["turns"]
     assert [(one["role"], one["text"], one["message"]) for one in turns] == [
         ("listener", "Hello!", 1),
-        ("speaker", "My dog ran away.", 2),
+        ("speaker", "My dog\n\nran away.", 2),
         ("speaker", "I miss him.", 3),
     ]
 
@@ -203,3 +203,144 @@ def test_models_are_listed_the_default_first(client):
     assert client.get("/v1/models/tiny").json() == next(one for one in listed["data"] if one["id"] == "tiny")
     missing = client.get("/v1/models/tny")
     assert missing.status_code == 404 and "Did you mean 'tiny'?" in missing.json()["error"]["message"]
+
+
+CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+AGENT = {
+    "tools": [{"type": "function", "function": {"name": "look"}}],
+    "tool_choice": "required",
+    "response_format": {"type": "json_object"},
+    "logit_bias": {"5": -100},
+    "user": "u1",
+    "logprobs": True,
+    "frequency_penalty": 0.5,
+    "metadata": {"a": "b"},
+}
+
+
+def test_fields_of_agents_are_accepted_and_reported(client):
+    """They were a 400, which ruled out most agents."""
+    answer = client.post(CHAT, json={"messages": DOG, **AGENT})
+    plain = client.post(CHAT, json={"messages": DOG}).json()
+    assert answer.status_code == 200 and answer.json()["choices"] == plain["choices"]
+    assert answer.json()["empathy"]["ignored"] == sorted(AGENT)
+    assert answer.headers["x-empatheia-ignored"] == ", ".join(sorted(AGENT))
+    bare = client.post(CHAT, json={"messages": DOG, "empathy": False, "stream": True, "tools": AGENT["tools"]})
+    assert bare.headers["x-empatheia-ignored"] == "tools" and "empathy" not in bare.text
+    idle = {"tools": [], "tool_choice": "none", "response_format": {"type": "text"}, "logprobs": False}
+    assert client.post(CHAT, json={"messages": DOG, **idle}).json()["empathy"]["ignored"] == []
+
+
+def test_messages_as_agents_send_them(client):
+    messages = [
+        *DOG,
+        {"role": "assistant", "content": None, "tool_calls": [CALL]},
+        {"role": "tool", "tool_call_id": "c1", "content": "3 dogs found"},
+        {"role": "assistant", "content": ""},
+        {"role": "assistant", "content": "<think>Sad.</think>Is one of them yours?<|im_end|>"},
+        {
+            "role": "user",
+            "content": [
+                {"type": "text", "text": "He was last seen away"},
+                {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
+                {"type": "text", "text": "in the park."},
+            ],
+        },
+        {"role": "assistant", "content": "Let me look.", "tool_calls": [CALL]},
+        {"role": "tool", "tool_call_id": "c1", "content": [{"type": "text", "text": "none"}]},
+    ]
+    told = ask(client, messages=messages)["empathy"]
+    assert [(one["role"], one["text"], one["message"]) for one in told["turns"]] == [
+        ("speaker", "My dog ran away in the park.", 0),
+        ("listener", "Is one of them yours?", 4),
+        ("speaker", "He was last seen away\n\nin the park.", 5),
+    ]
+    assert told["ignored"] == ["messages[2]: tool", "messages[5].content[1]: image_url", "messages[7]: tool"]
+
+
+OPEN_WEBUI = """### Task:
+Generate a concise, 3-5 word title with an emoji summarizing the chat history.
+### Guidelines:
+- The title should clearly represent the main theme.
+### Output:
+JSON format: { "title": "your concise title here" }
+### Examples:
+- { "title": "Stock Market Trends" }
+### Chat History:
+<chat_history>
+USER: I lost my dog yesterday. He was fourteen.
+ASSISTANT: Oh no.
+</chat_history>"""
+TAGS = OPEN_WEBUI.replace("a concise, 3-5 word title with an emoji summarizing", "1-3 broad tags categorizing").replace(
+    '{ "title": "your concise title here" }', '{ "tags": ["tag1", "tag2"] }'
+)
+FOLLOW_UPS = OPEN_WEBUI.replace(
+    "Generate a concise, 3-5 word title with an emoji summarizing", "Suggest 3-5 relevant follow-up questions to"
+).replace('{ "title": "your concise title here" }', '{ "follow_ups": ["Question 1?"] }')
+
+
+@pytest.mark.parametrize(
+    ("task", "said"),
+    [
+        (OPEN_WEBUI, '{"title": "I lost my dog yesterday"}'),
+        (TAGS, '{"tags": ["General"]}'),
+        (FOLLOW_UPS, '{"follow_ups": []}'),
+        ("Please generate a four to five word title summarizing our conversation without quotes.", "Conversation"),
+    ],
+)
+def test_tasks_of_chat_pages_are_answered_plainly(client, task, said):
+    answer = client.post(CHAT, json={"messages": [{"role": "user", "content": task}]})
+    assert answer.json()["choices"][0]["message"]["content"] == said
+    assert "empathy" not in answer.json()
+    *chunks, done = events_of(
+        client.post(CHAT, json={"messages": [{"role": "user", "content": task}], "stream": True}).text
+    )
+    assert "".join(one["choices"][0]["delta"].get("content", "") for one in chunks) == said and done == "[DONE]"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I can't come up with a title for our conversation at the pub, I feel so stupid.",
+        "### Task:\nRespond to the user query using the provided context.\n<user_query>I lost my dog</user_query>",
+        "Write a title for this conversation: I will kill myself tonight.",
+    ],
+)
+def test_what_a_person_says_is_no_task(client, text):
+    answer = ask(client, messages=[{"role": "user", "content": text}])
+    assert answer["empathy"]["spoke"]["responder"] != "plain"
+    if "tonight" in text:
+        assert answer["empathy"]["care"]["level"] == "crisis"
+
+
+def test_the_older_protocol(client):
+    chat = ask(client, messages=DOG, n=2)
+    body = {"prompt": DOG[0]["content"], "n": 2, "suffix": "x"}
+    answer = client.post("/v1/completions", json=body).json()
+    assert answer["object"] == "text_completion" and answer["usage"] == chat["usage"]
+    assert [one["text"] for one in answer["choices"]] == [one["message"]["content"] for one in chat["choices"]]
+    assert answer["empathy"]["ignored"] == ["suffix"]
+    *chunks, done = events_of(client.post("/v1/completions", json={**body, "stream": True, "echo": True}).text)
+    assert done == "[DONE]"
+    for index, choice in enumerate(answer["choices"]):
+        own = [one["choices"][0] for one in chunks if one["choices"][0]["index"] == index]
+        assert "".join(one["text"] for one in own) == DOG[0]["content"] + choice["text"]
+        assert own[-1]["finish_reason"] == choice["finish_reason"]
+    several = client.post("/v1/completions", json={"prompt": [DOG[0]["content"], "I got the job!"]}).json()
+    assert [one["index"] for one in several["choices"]] == [0, 1]
+    cut = client.post(
+        "/v1/completions", json={"model": "tiny", "prompt": "Hello.", "max_tokens": 2, "stop": "zzz"}
+    ).json()
+    assert cut["choices"][0]["finish_reason"] == "length"
+    for wrong in ("", [], [1, 2], [[1]], 5, ["a"] * 9):
+        assert client.post("/v1/completions", json={"prompt": wrong}).status_code == 400
+
+
+def test_a_prompt_that_is_a_conversation_is_read_as_one(client):
+    prompt = "Be kind.\nUser: My dog ran away.\nAssistant: Oh no. Where?\nUser: In the park.\nAssistant:"
+    told = client.post("/v1/completions", json={"prompt": prompt}).json()["empathy"]
+    assert [(one["role"], one["text"]) for one in told["turns"]] == [
+        ("speaker", "My dog ran away."),
+        ("listener", "Oh no. Where?"),
+        ("speaker", "In the park."),
+    ]

@@ -8,6 +8,7 @@ import threading
 import pytest
 
 from empatheia.errors import DataError
+from empatheia.giving_way import Abandoned, give_way
 from empatheia.serve.engine import Engine
 from empatheia.serve.faults import ApiError
 from empatheia.serve.measures import Measures
@@ -197,3 +198,64 @@ def test_closing_answers_what_waits():
         return await asyncio.gather(first, *others)
 
     assert run(play) == [[0], *([2 * n] for n in range(5))]
+
+
+def in_steps(gate, told=None):
+    """Work that gives way until a gate opens."""
+
+    def work(items):
+        try:
+            while not gate.wait(0.002):
+                give_way()
+        except BaseException as error:
+            told.append(type(error))
+            raise
+        return items
+
+    return work
+
+
+def test_what_takes_long_lets_others_pass(monkeypatch):
+    """One text of 40 KB stopped everybody for as long as it took."""
+    monkeypatch.setattr("empatheia.serve.engine._PATIENCE", 0.0)
+    gate, work = threading.Event(), Work()
+
+    async def play(engine):
+        long = asyncio.ensure_future(engine.ask(None, [0], in_steps(gate)))
+        short = await asyncio.gather(*(engine.ask("same", [n], work) for n in (1, 2)), engine.ask(None, [3], work))
+        was_done = long.done()
+        gate.set()
+        return short, was_done, await long
+
+    assert run(play) == ([[2], [4], [6]], False, [0])
+
+
+def test_one_who_passes_may_fail_alone(monkeypatch):
+    monkeypatch.setattr("empatheia.serve.engine._PATIENCE", 0.0)
+    gate = threading.Event()
+
+    async def play(engine):
+        long = asyncio.ensure_future(engine.ask(None, [0], in_steps(gate)))
+        with pytest.raises(DataError, match="cannot be doubled"):
+            await engine.ask(None, [1], Work(fails=1))
+        gate.set()
+        return await long
+
+    assert run(play) == [0]
+
+
+@pytest.mark.parametrize("group", [None, "same"])
+def test_work_ends_when_all_who_asked_have_left(group):
+    told = []
+
+    async def play(engine):
+        asked = [asyncio.ensure_future(engine.ask(group, [n], in_steps(threading.Event(), told))) for n in (1, 2)]
+        while not engine._busy:
+            await asyncio.sleep(0.001)
+        for one in asked:
+            one.cancel()
+        assert await engine.ask(None, [3], Work()) == [6]
+        return engine.is_idle
+
+    run(play)
+    assert set(told) == {Abandoned}

@@ -90,10 +90,10 @@ def test_a_response_that_is_cut_is_incomplete(client):
     "fields",
     [
         {"previous_response_id": "resp_1"},
-        {"tools": [{"type": "web_search_preview"}]},
+        {"tools": "web_search_preview"},
         {"background": True},
-        {"text": {"format": {"type": "json_object"}}},
-        {"input": [{"type": "function_call_output", "call_id": "1", "output": "x", "role": "user", "content": "x"}]},
+        {"input": [{"type": "function_call_output", "call_id": "1", "output": "x"}]},
+        {"input": [{"content": "x"}]},
         {"input": [{"role": "assistant", "content": "x"}]},
         {"input": []},
         {"max_output_tokens": 0},

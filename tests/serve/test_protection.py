@@ -15,8 +15,9 @@ from loopback import running
 from pydantic import SecretStr
 
 from empatheia.serve import ServerSettings, WebSettings, create_app
+from empatheia.serve.listening import address_of
 from empatheia.serve.pages import page_routes
-from empatheia.serve.run import Launch, PatientProtocol, address_of, keys_of
+from empatheia.serve.run import Launch, PatientProtocol, keys_of
 from empatheia.serve.settings import Limits
 from empatheia.serve.web import Patience, protect
 
@@ -118,6 +119,14 @@ def test_host_names(host, is_ours):
     assert answer.status_code == (200 if is_ours else 400)
     if not is_ours:
         assert answer.json()["error"]["code"] == "wrong_host"
+        assert "accepted: localhost, 127.0.0.1" in answer.json()["error"]["message"]
+
+
+def test_a_host_that_is_refused_is_told_how_to_be_accepted():
+    asking = small(WebSettings(hosts=("localhost",)))
+    for host, shown in (("chat.example.org:80", "chat.example.org"), ('<b>x"', "?b?x?")):
+        message = asking.get("/v1/open", headers={"host": host}).json()["error"]["message"]
+        assert message.endswith(f"--allowed-host {shown}.") and message.startswith(f"{shown} is not served here")
 
 
 def test_a_fault_is_told_by_its_kind_and_place_only(caplog):

@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 from loopback import DOG
 
+from empatheia.errors import MissingResourceError
 from fresh import Fresh
 
 
@@ -99,6 +100,59 @@ def test_a_port_that_is_taken(cli, tiny_model):
         port = taken.getsockname()[1]
         ended = cli("serve", "--port", str(port), "--model", str(tiny_model))
     assert ended.code == 1 and f"port {port} of 127.0.0.1 is taken" in ended.err
+    assert re.search(r"Choose another: empatheia serve --port \d+", ended.err) and "loading" not in ended.err
+
+
+def test_it_says_where_it_will_be_before_anything_is_loaded(cli, monkeypatch):
+    """It spoke after 10 to 28 s of silence."""
+    asked = []
+
+    def load(launch):
+        address = re.search(r"loading the models; then (http://\S+) answers", sys.stderr.getvalue())[1]
+        for path in ("/healthz", "/readyz", "/", "/v1/models"):
+            connection = HTTPConnection(address.removeprefix("http://"), timeout=30)
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            record = json.loads(answer.read())
+            asked.append(
+                (path, answer.status, answer.headers["retry-after"], record.get("status") or record["error"]["code"])
+            )
+        raise MissingResourceError("the model is not here.")
+
+    monkeypatch.setattr("empatheia.serve.run.application", load)
+    ended = cli("serve", "--port", "0")
+    assert ended.code == 3 and "the model is not here" in ended.err
+    assert asked == [
+        ("/healthz", 200, None, "loading"),
+        ("/readyz", 503, "2", "loading"),
+        ("/", 503, "2", "loading"),
+        ("/v1/models", 503, "2", "loading"),
+    ]
+
+
+def test_the_first_line_needs_no_torch():
+    code = (
+        "import sys, empatheia.serve.listening as module\n"
+        "module.bound = lambda *_: sys.exit('torch' in sys.modules or 'uvicorn' in sys.modules)\n"
+        "from empatheia.cli import main\nmain(['serve', '--port', '0'])"
+    )
+    assert subprocess.run([sys.executable, "-c", code], timeout=120).returncode == 0
+
+
+def test_texts_that_a_kill_left_are_swept(tmp_path, monkeypatch):
+    """They stayed in the temporary folder for ever."""
+    from empatheia.serve.temporary import PrivateFolder, sweep
+
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr("empatheia.serve.temporary._YOUNG", -1.0)
+    left, used = tmp_path / "empatheia-texts-left", PrivateFolder()
+    left.mkdir()
+    (left / "given.jsonl").write_text("I lost my dog.")
+    Path(used.name, "given.jsonl").write_text("I lost my cat.")
+    sweep()
+    assert not left.exists() and Path(used.name, "given.jsonl").is_file()
+    used.cleanup()
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

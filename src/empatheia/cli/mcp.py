@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Optional
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
 from empatheia.cli.guarding import CountryOption, NoCareOption, ResourcesOption, check_resources
 from empatheia.cli.opening import check_places
+from empatheia.cli.serve import accepted_hosts
 from empatheia.errors import MissingDependencyError
+
+if TYPE_CHECKING:
+    from mcp.server.mcpserver import MCPServer
+    from mcp.server.transport_security import TransportSecuritySettings
 
 NEEDS = "empatheia mcp needs the extra 'mcp': pip install 'empatheia[mcp]'"
 
@@ -27,6 +35,10 @@ def mcp(
         Optional[str],  # noqa: UP045
         typer.Option(metavar="NAME", help="With --http: require one of the keys in this environment variable."),
     ] = None,
+    allowed_host: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(metavar="NAME", help="With --http: accepted host name, as of 'empatheia serve'. Repeatable."),
+    ] = None,
     no_care: NoCareOption = False,
     country: CountryOption = None,
     resources: ResourcesOption = None,
@@ -39,33 +51,51 @@ def mcp(
     empatheia mcp
     empatheia mcp --http --port 8322
     """
-    try:
-        import fastapi  # noqa: F401
-        import mcp.server.mcpserver  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ModuleNotFoundError as error:
-        raise MissingDependencyError(NEEDS) from error
+    if any(find_spec(name) is None for name in ("fastapi", "mcp", "uvicorn")):
+        raise MissingDependencyError(NEEDS)
     check_resources(no_care, country, resources)
     check_places(() if model is None else (model,))
+    if not http:
+        _tools(model, no_care, country, resources).run("stdio")
+        return
+    from empatheia.cli.output import say, show
+    from empatheia.serve.listening import listening
+
+    with listening(host, port, command="empatheia mcp --http") as place:
+        say(f"loading the models; then {place.address}/mcp answers")
+        from empatheia.serve.run import keys_of, run_there
+        from empatheia.serve.settings import WebSettings
+        from empatheia.serve.web import protect
+
+        keys = keys_of(api_key_env)
+        server = _tools(model, no_care, country, resources)
+        hosts = accepted_hosts(host, allowed_host or ())
+        outer = server.streamable_http_app(host=host, transport_security=_origins(hosts))
+        protect(outer, WebSettings(keys=keys, hosts=hosts), locked=("/mcp",))
+        run_there(outer, place, lambda address: show(f"{address}/mcp"))
+
+
+def _tools(model: str | None, no_care: bool, country: str | None, resources: Path | None) -> MCPServer:
+    """The server of the tools, on the model that the options name."""
     from empatheia.cli.guarding import open_care
-    from empatheia.cli.output import show
     from empatheia.serve.app import create_app
-    from empatheia.serve.run import LOOPBACK, keys_of, run_app
-    from empatheia.serve.settings import ServerSettings, WebSettings
+    from empatheia.serve.settings import ServerSettings
     from empatheia.serve.tools import create_tools
-    from empatheia.serve.web import protect
 
     care = open_care(no_care, country, resources)
-    settings = ServerSettings(models=() if model is None else (model,), page=False)
-    app = create_app(settings, care)
+    app = create_app(ServerSettings(models=() if model is None else (model,), page=False), care)
     if model is not None:
         app.state.service.shelf.default = app.state.service.shelf.named[0]
-    server = create_tools(app)
-    if not http:
-        server.run("stdio")
-        return
-    keys = keys_of(api_key_env)
-    outer = server.streamable_http_app(host=host)
-    hosts = LOOPBACK if host in LOOPBACK else ()
-    protect(outer, WebSettings(keys=keys, hosts=hosts), locked=("/mcp",))
-    run_app(outer, host, port, lambda address: show(f"{address}/mcp"))
+    return create_tools(app)
+
+
+def _origins(hosts: Sequence[str]) -> TransportSecuritySettings | None:
+    """What the protocol's own server accepts: the same names, as pages of theirs; None = it decides."""
+    from mcp.server.transport_security import TransportSecuritySettings
+
+    if not hosts:
+        return None
+    names = [f"[{host}]" if ":" in host else host for host in hosts]
+    names += [f"{name}:*" for name in names]
+    origins = [f"{scheme}://{name}" for scheme in ("http", "https") for name in names]
+    return TransportSecuritySettings(allowed_hosts=names, allowed_origins=origins)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Optional
 
 import typer
 
-from empatheia.cli.guarding import CountryOption, NoCareOption, ResourcesOption, check_resources
+from empatheia.cli.guarding import CountryOption, NoCareOption, ResourcesOption, open_care
 from empatheia.cli.opening import check_places
 from empatheia.errors import ConfigError, MissingDependencyError
 
@@ -97,54 +99,70 @@ def serve(
     EMPATHEIA_KEYS=secret empatheia serve --host 0.0.0.0 --api-key-env EMPATHEIA_KEYS --workers 2
     """
     _check_options(upstream, llm, fallback, root_path)
+    root_path = root_path.rstrip("/")
     _check_installed()
-    check_resources(no_care, country, resources)
     check_places(model or (), Path(runs))
-    from empatheia.cli.guarding import open_care
     from empatheia.cli.output import say, show
-    from empatheia.serve.run import LOOPBACK, Launch, run
-    from empatheia.serve.settings import Batching, ServerSettings, Upstream
+    from empatheia.serve.listening import LOOPBACK, listening
 
-    settings = ServerSettings(
-        models=tuple(model or ()),
-        default=default,
-        runs=runs,
-        jobs=jobs,
-        page=page,
-        batching=Batching(queue=queue, size=batch),
-        upstream=None
-        if upstream is None or llm is None
-        else Upstream(url=upstream, llm=llm, key_env=key_env, timeout=timeout, fallback=fallback),
-        cors=tuple(cors or ()),
-        hosts=accepted_hosts(host, allowed_host or ()),
-        root_path=root_path.rstrip("/"),
-        log_text=log_text,
-    )
+    _tell_care(no_care, country, resources)
     if host not in LOOPBACK and api_key_env is None:
         say(f"listening on {host} without --api-key-env: whoever reaches it can ask.")
     if upstream is not None:
         say(f"conversations are sent to {upstream}")
-    open_care(no_care, country, resources)  # says what is wrong with them, and what is old
     _log_requests(quiet)
 
     def told(address: str) -> None:
         show(address)
+        sys.stdout.flush()
         if opens:
             import webbrowser
 
             webbrowser.open(address)
 
-    launch = Launch(
-        server=settings,
-        host=host,
-        port=port,
-        workers=workers,
-        care=not no_care,
-        country=country,
-        resources=None if resources is None else str(resources.absolute()),
-        key_env=api_key_env,
-    )
-    run(launch, told)
+    with listening(host, port, root_path, "empatheia serve") as place:
+        say(f"loading the models; then {place.address} answers")
+        from empatheia.serve.run import Launch, run
+        from empatheia.serve.settings import Batching, ServerSettings, Upstream
+
+        settings = ServerSettings(
+            models=tuple(model or ()),
+            default=default,
+            runs=runs,
+            jobs=jobs,
+            page=page,
+            batching=Batching(queue=queue, size=batch),
+            upstream=None
+            if upstream is None or llm is None
+            else Upstream(url=upstream, llm=llm, key_env=key_env, timeout=timeout, fallback=fallback),
+            cors=tuple(cors or ()),
+            hosts=accepted_hosts(host, allowed_host or ()),
+            root_path=root_path,
+            log_text=log_text,
+        )
+        launch = Launch(
+            server=settings,
+            workers=workers,
+            care=not no_care,
+            country=country,
+            resources=None if resources is None else str(resources.absolute()),
+            quiet=quiet,
+            key_env=api_key_env,
+        )
+        run(launch, place, told)
+
+
+def _tell_care(is_off: bool, country: str | None, resources: Path | None) -> None:
+    """Says that no check stands before the answers, or what is old in its help lines, before torch is imported."""
+    from empatheia.cli.output import say
+
+    if is_off:
+        open_care(is_off, country, resources)
+        return
+    from empatheia.care.resources import Resources
+
+    for doubt in Resources.read(resources, country).outdated():
+        say(f"warning: {doubt}.")
 
 
 def _check_options(upstream: str | None, llm: str | None, fallback: bool, root_path: str) -> None:
@@ -167,16 +185,13 @@ def _check_installed() -> None:
     Raises:
         MissingDependencyError: They are not; says how to get them.
     """
-    try:
-        import fastapi  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ModuleNotFoundError as error:
-        raise MissingDependencyError(NEEDS) from error
+    if any(find_spec(name) is None for name in ("fastapi", "uvicorn")):
+        raise MissingDependencyError(NEEDS)
 
 
 def accepted_hosts(host: str, names: Sequence[str]) -> tuple[str, ...]:
     """The host names given and, on a loopback address, all of its own."""
-    from empatheia.serve.run import LOOPBACK
+    from empatheia.serve.listening import LOOPBACK
 
     own = LOOPBACK if host in LOOPBACK else ()
     return (*names, *(name for name in own if name not in names))

@@ -31,6 +31,7 @@ from empatheia.errors import ConfigError, EndpointError
 from empatheia.reading import parse_json
 from empatheia.resources.connections import opened, read_body
 from empatheia.resources.lookup import is_offline
+from empatheia.resources.model_text import spoken
 
 BASE_URL = "EMPATHEIA_BASE_URL"
 API_KEY = "EMPATHEIA_API_KEY"
@@ -56,7 +57,7 @@ class ChatAnswer:
     """What came back.
 
     Attributes:
-        text: Of the first choice; may be empty.
+        text: Of the first choice, without thoughts and tokens of templates; may be empty.
         finish: Why it ended (``stop``, ``length``, ``content_filter`` ...), empty if not said.
         model: What the server says answered.
         prompt_tokens, completion_tokens: As the server counts them; 0 if it does not.
@@ -193,6 +194,9 @@ class ChatEndpoint:
         first_wait: Seconds before the second try; doubled for each further one, with up to a quarter more by chance.
         sleep: What waits; for tests.
 
+    Attributes:
+        begins_in_thought: An answer closed thoughts that it had not opened, so the next ones are taken to do the same.
+
     Raises:
         ConfigError: No or no usable address, or the offline switch is on and the address is another machine's.
     """
@@ -236,6 +240,7 @@ class ChatEndpoint:
         if not self._key.isascii() or any(c.isspace() for c in self._key):
             raise ConfigError(f"the key in {key_variable} holds a blank or a character outside ASCII; set it again.")
         self._sleep = sleep
+        self.begins_in_thought = False
 
     def __repr__(self) -> str:
         return f"ChatEndpoint({self.model!r}, {self.base_url!r})"
@@ -390,7 +395,7 @@ def _answer_of(raw: bytes, tries: int, seconds: float) -> ChatAnswer:
         raise _UnreadableError("the content of the message is not text")
     finish, model = str(choice.get("finish_reason") or ""), str(body.get("model") or "")
     text, finish, model = (own.encode("utf-8", "replace").decode() for own in (text, finish, model))  # half characters
-    return ChatAnswer(text, finish, model, tokens[0], tokens[1], tries, seconds)
+    return ChatAnswer(spoken(text), finish, model, tokens[0], tokens[1], tries, seconds)
 
 
 def _seconds(header: str | None) -> float | None:

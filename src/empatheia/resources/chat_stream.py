@@ -11,12 +11,14 @@ from urllib.request import Request
 
 from empatheia.errors import EndpointError
 from empatheia.reading import parse_json
-from empatheia.resources.chat_endpoint import ChatEndpoint, Message
+from empatheia.resources.chat_endpoint import ChatEndpoint
 from empatheia.resources.connections import opened, read_body
+from empatheia.resources.model_text import ModelText
 
 _LONGEST_LINE = 1 << 20
 _LONGEST_BODY = 16 << 20
 _SHOWN = 200
+_MOST_CALLS = 127  # the highest index of a tool call
 
 
 class SlowEndpointError(EndpointError):
@@ -47,22 +49,35 @@ class ChatStream:
     Attributes:
         finish: Why it ended, empty as long as it has not.
         model: What the server says answers.
+        tool_calls: What the model asks its caller to do, whole once it has ended.
     """
 
-    def __init__(self, endpoint: ChatEndpoint, messages: Sequence[Message], **options: Any) -> None:
+    def __init__(self, endpoint: ChatEndpoint, messages: Sequence[Mapping[str, Any]], **options: Any) -> None:
         self.endpoint = endpoint
         self.finish = self.model = ""
+        self.tool_calls: list[dict[str, Any]] = []
         body = {"model": endpoint.model, "messages": [dict(m) for m in messages], "stream": True, **options}
         self._raw = json.dumps({name: value for name, value in body.items() if value is not None}).encode()
 
     def __iter__(self) -> Iterator[str]:
-        """Pieces of text, none empty.
+        """Pieces of what is said, none empty; thoughts and tokens of templates are left out.
 
         Raises:
             RefusedError: The server answered with an error.
             SlowEndpointError: It took too long, for a byte or for all.
             EndpointError: It cannot be reached, broke off, or answered what is no chat.
         """
+        heard = ModelText(self.endpoint.begins_in_thought)
+        for piece in self._written():
+            if said := heard.next(piece):
+                yield said
+        if said := heard.end():
+            yield said
+        if heard.began_in_thought:
+            self.endpoint.begins_in_thought = True
+
+    def _written(self) -> Iterator[str]:
+        """Pieces as the model writes them."""
         endpoint = self.endpoint
         headers = {"Content-Type": "application/json", "Accept": "text/event-stream, application/json"}
         if endpoint._key:
@@ -124,7 +139,8 @@ class ChatStream:
         try:
             choice = next((one for one in record.get("choices") or () if not one.get("index")), None)
             text, finish = _said(choice or {}, part)
-        except (AttributeError, TypeError):
+            self._collect((choice or {}).get(part) or {})
+        except (AttributeError, TypeError, IndexError):
             choice, text, finish = None, None, None
         if not isinstance(text, str) or (choice is None and part == "message"):
             shown = self.endpoint._hidden(str(record))[:_SHOWN]
@@ -133,6 +149,18 @@ class ChatStream:
         self.finish = str(finish or self.finish)
         if text:
             yield self.endpoint._hidden(text).encode("utf-8", "replace").decode()
+
+
+    def _collect(self, message: Mapping[str, Any]) -> None:
+        """Adds to the tool calls; in a stream each comes in parts, by its index."""
+        for place, part in enumerate(message.get("tool_calls") or ()):
+            place = part.get("index", place)
+            while len(self.tool_calls) <= min(place, _MOST_CALLS):
+                self.tool_calls.append({"id": "", "type": "function", "function": {"name": "", "arguments": ""}})
+            call, function = self.tool_calls[place], part.get("function") or {}
+            call["id"] = part.get("id") or call["id"]
+            for name in ("name", "arguments"):
+                call["function"][name] += self.endpoint._hidden(function.get(name) or "")
 
 
 def _said(choice: Mapping[str, Any], part: str) -> tuple[Any, Any]:

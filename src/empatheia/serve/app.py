@@ -14,11 +14,12 @@ from fastapi import FastAPI
 
 from empatheia import __version__
 from empatheia.care import Care
-from empatheia.serve import analysis, caring, chat, health, job_routes, labels, ranking, responses, scores
+from empatheia.serve import analysis, caring, chat, completions, health, job_routes, labels, ranking, responses, scores
 from empatheia.serve.jobs import Jobs
 from empatheia.serve.pages import page_routes
 from empatheia.serve.service import Service
 from empatheia.serve.settings import ServerSettings
+from empatheia.serve.temporary import sweep
 from empatheia.serve.web import protect
 
 STATIC = Path(__file__).with_name("static")
@@ -45,6 +46,7 @@ def create_app(settings: ServerSettings | None = None, care: Care | bool = True)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        sweep()
         await service.warm()
         jobs.take_over()
         try:
@@ -62,7 +64,7 @@ def create_app(settings: ServerSettings | None = None, care: Care | bool = True)
         redoc_url=None,
     )
     app.state.service, app.state.jobs = service, jobs
-    for part in (chat, responses, analysis, ranking, scores, caring, health, labels, job_routes):
+    for part in (chat, completions, responses, analysis, ranking, scores, caring, health, labels, job_routes):
         app.include_router(part.router)
     if settings.page:
         app.include_router(page_routes(STATIC))

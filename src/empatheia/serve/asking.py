@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import AsyncGenerator, Mapping, Sequence
+import re
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fastapi import Request
 
+from empatheia.care.checking import care_of
 from empatheia.decoding.strategies import MAX_NEW_TOKENS_LIMIT
-from empatheia.dialogue import Reply
+from empatheia.dialogue import Reply, Understanding
 from empatheia.serve.empathy import empathy_of
 from empatheia.serve.faults import ApiError, FaultAnswer
-from empatheia.serve.messages import ChatMessage, Conversation, SteerBody, read_messages, wish_of
-from empatheia.serve.proxy import request_of
+from empatheia.serve.messages import ChatMessage, Conversation, SteerBody, read_messages, sent_on, wish_of
 from empatheia.serve.replies import Wish
 from empatheia.serve.requests import unless_left
 from empatheia.serve.service import Count, Service
 from empatheia.serve.shelf import Entry
+from empatheia.serve.tasks import plain_answer
 
 _LOG = logging.getLogger(__name__)
 FAULTS: dict[int | str, dict[str, Any]] = {
@@ -28,10 +31,8 @@ STREAMED: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/event-stream": {}}, "description": "Whole, or as server-sent events."}
 }
 MOST_STOPS = 4
-_SENT_ON = (
-    "temperature", "top_p", "max_tokens", "max_completion_tokens", "seed", "stop", "frequency_penalty",
-    "presence_penalty", "logit_bias", "user", "reasoning_effort",
-)  # fmt: skip
+_LONGEST_HEADER = 1000
+_NO_HEADER = re.compile(r"[^\w.,:\[\] -]", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class Question:
         n: Choices.
         temperature, top_p, max_tokens, seed: Of the writing.
         stops: Where the reply ends.
-        unknown: Fields that mean nothing here.
+        unused: Fields that mean nothing to listeners of ours.
         sent_on: Fields as they came, for a language model behind an endpoint.
         name: What the field of the messages is called.
         guidance: As system messages, before those of the conversation.
@@ -60,7 +61,7 @@ class Question:
     max_tokens: int | None = None
     seed: int | None = None
     stops: Sequence[str] = ()
-    unknown: Sequence[str] = ()
+    unused: Sequence[str] = ()
     sent_on: Mapping[str, Any] = field(default_factory=dict)
     name: str = "messages"
     guidance: tuple[str, ...] = ()
@@ -92,6 +93,16 @@ class Asked:
     tells: bool
     explains: bool
 
+    @property
+    def headers(self) -> dict[str, str]:
+        """What is told of the request beside the answer, for clients that drop fields which they do not know."""
+        told = _NO_HEADER.sub("?", ", ".join(self.ignored))[:_LONGEST_HEADER]
+        return {"x-empatheia-ignored": told} if told else {}
+
+    def perceived(self, understanding: Understanding) -> dict[str, object]:
+        """Our side before the first word."""
+        return empathy_of(understanding, self.conversation, (), self.ignored, self.notes)
+
 
 def service_of(request: Request) -> Service:
     """The server's service."""
@@ -118,14 +129,19 @@ def checked(question: Question, service: Service) -> Asked:
         max_tokens=question.max_tokens,
         seed=question.seed,
     )
-    ignored = [*question.unknown, *(f"empathy.{name}" for name in (steer.unknown if steer is not None else ()))]
+    ignored = [*question.unused, *(f"empathy.{name}" for name in (steer.unknown if steer is not None else ()))]
+    notes: list[str] = []
     if entry.is_upstream:
-        request = request_of(question.sent_on, _SENT_ON)
-        wish = replace(wish, request=request, guidance=guidance)
-        ignored = [name for name in ignored if name not in dict(request)]
-    elif guidance:
-        ignored.append(f"{question.name}: system, developer")
-    notes = []
+        request = {**question.sent_on, "messages": sent_on(question.messages)}
+        wish = replace(wish, request=json.dumps(request), guidance=guidance)
+        ignored = [name for name in ignored if name not in request]
+        if conversation.unread:
+            notes.append(f"passed on, and not read by the analysis: {', '.join(conversation.unread)}")
+    else:
+        ignored += conversation.ignored(question.name)
+        if question.guidance:
+            ignored.append("instructions")
+    wish = replace(wish, plain=plain_answer(question.messages, _no_danger(service)))
     if question.max_tokens is not None and question.max_tokens > MAX_NEW_TOKENS_LIMIT and not entry.is_upstream:
         notes.append(f"the longest reply there is has {MAX_NEW_TOKENS_LIMIT:,} tokens")
     return Asked(
@@ -136,9 +152,15 @@ def checked(question: Question, service: Service) -> Asked:
         question.max_tokens,
         tuple(ignored),
         tuple(notes),
-        tells=question.empathy is not False,
+        tells=question.empathy is not False and wish.plain is None,
         explains=steer is None or steer.explain is not False,
     )
+
+
+def _no_danger(service: Service) -> Callable[[str], bool]:
+    """Whether the check finds no danger in a text."""
+    care = care_of(service.shelf.care)
+    return lambda text: care is None or not care.assess(text).is_flagged
 
 
 def _check_counts(question: Question, most_choices: int) -> None:
@@ -155,7 +177,7 @@ def _seeded(wish: Wish, seed: int, entry: Entry) -> Wish:
     """The wish of a further choice: the same with another seed."""
     seed %= 2**63
     if entry.is_upstream:
-        return replace(wish, request=tuple({**dict(wish.request), "seed": seed}.items()))
+        return replace(wish, request=json.dumps({**json.loads(wish.request), "seed": seed}))
     return replace(wish, writing=tuple(sorted({**dict(wish.writing), "seed": seed}.items())))
 
 

@@ -15,7 +15,7 @@ from empatheia.dialogue import Dialogue
 from empatheia.listener.reply_schema import SpanRecord
 from empatheia.serve.asking import FAULTS, service_of
 from empatheia.serve.messages import ChatMessage, read_messages
-from empatheia.serve.requests import Body, GuardedRoute
+from empatheia.serve.requests import Body, GuardedRoute, unless_left
 from empatheia.serve.service import Service
 
 router = APIRouter(prefix="/v1", route_class=GuardedRoute, tags=["analysis"])
@@ -75,7 +75,7 @@ async def check(body: CareBody, request: Request) -> Response:
         dialogue = as_dialogue(body.input)
     else:
         dialogue = read_messages(body.input, limits, "input").dialogue
-    return JSONResponse(await assessed(service, dialogue))
+    return JSONResponse(await unless_left(request, assessed(service, dialogue)))
 
 
 async def assessed(service: Service, dialogue: Dialogue) -> dict[str, object]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from typing import Annotated, Any
+from collections.abc import AsyncGenerator, Mapping
+from typing import Annotated, Any, cast
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
@@ -14,19 +14,21 @@ from pydantic import Field
 from empatheia import __version__
 from empatheia.dialogue import Reply
 from empatheia.serve.asking import FAULTS, STREAMED, Asked, Question, begun, checked, counted, service_of, told_of
-from empatheia.serve.empathy import Empathy, empathy_of
+from empatheia.serve.empathy import Empathy
 from empatheia.serve.events import DONE, EventStream, event
-from empatheia.serve.faults import ApiError, api_error
+from empatheia.serve.faults import api_error
 from empatheia.serve.messages import ChatMessage, SteerBody
-from empatheia.serve.replies import Part, Said, cut_at
+from empatheia.serve.replies import TOOL_CALLS, Said
 from empatheia.serve.requests import Body, GuardedRoute, unless_left
 from empatheia.serve.service import Service, said_of
+from empatheia.serve.writing import written
 
 router = APIRouter(prefix="/v1", route_class=GuardedRoute, tags=["OpenAI"])
-UNSUPPORTED = (
-    "tools", "tool_choice", "functions", "function_call", "audio", "prediction", "web_search_options",
-)  # fmt: skip
-"""Fields that would change what the answer means: refused, where they ask for anything."""
+OURS = ("messages", "model", "stream", "stream_options", "n", "empathy")
+"""Fields that a language model behind an endpoint does not get as they came."""
+_USED = (*OURS, "temperature", "top_p", "max_tokens", "max_completion_tokens", "stop", "seed")
+NOTHING = (None, False, 0, "none", "auto", "text", [], {}, ["text"], {"type": "text"})
+"""Values that ask for nothing beyond a text."""
 
 
 class StreamOptions(Body):
@@ -38,11 +40,11 @@ class StreamOptions(Body):
 class ResponseFormat(Body):
     """What the answer is."""
 
-    type: str = Field(description="`text`.")
+    type: str = Field(description="`text`; others are honoured by a language model behind `--upstream` alone.")
 
 
 class ChatBody(Body):
-    """A request."""
+    """A request; of further fields `empathy.ignored` says which had no say."""
 
     messages: list[ChatMessage] = Field(description="The conversation; the last message is the user's.")
     model: str | None = Field(None, description="The model, see `/v1/models`; without it the server's default.")
@@ -57,9 +59,18 @@ class ChatBody(Body):
     max_completion_tokens: int | None = Field(None, ge=1, description="Counts before `max_tokens`.")
     stop: str | list[Annotated[str, Field(min_length=1)]] | None = Field(None, description="At most 4.")
     seed: int | None = Field(None, description="Same request, same seed: same reply. Without it 0.")
+    frequency_penalty: float | None = Field(None, ge=-2, le=2)
+    presence_penalty: float | None = Field(None, ge=-2, le=2)
+    logit_bias: dict[str, float] | None = None
+    user: str | None = None
+    tools: list[dict[str, Any]] | None = Field(None, description="As `response_format`.")
+    tool_choice: str | dict[str, Any] | None = None
+    parallel_tool_calls: bool | None = None
     response_format: ResponseFormat | None = None
     logprobs: bool | None = None
+    top_logprobs: int | None = Field(None, ge=0)
     modalities: list[str] | None = None
+    reasoning_effort: str | None = None
     empathy: SteerBody | bool | None = Field(
         None, description="Steers the reply and what is reported of it; `false` = a plain OpenAI answer."
     )
@@ -69,8 +80,9 @@ class ReplyMessage(Body):
     """What is said."""
 
     role: str
-    content: str
+    content: str | None = Field(description="Null where there are tool calls alone.")
     refusal: str | None = None
+    tool_calls: list[dict[str, Any]] | None = Field(None, description="Of a language model behind `--upstream`.")
 
 
 class Choice(Body):
@@ -78,7 +90,7 @@ class Choice(Body):
 
     index: int
     message: ReplyMessage
-    finish_reason: str = Field(description="`stop` or `length`.")
+    finish_reason: str = Field(description="`stop`, `length`, or what a language model says.")
     logprobs: None = None
 
 
@@ -109,7 +121,7 @@ def read_chat(body: ChatBody, service: Service) -> Asked:
     Raises:
         ApiError: Something of it cannot be done.
     """
-    _check_supported(body)
+    given = body.model_dump(exclude_unset=True, exclude={"messages"})
     return checked(
         Question(
             body.messages,
@@ -121,27 +133,11 @@ def read_chat(body: ChatBody, service: Service) -> Asked:
             body.max_tokens if body.max_completion_tokens is None else body.max_completion_tokens,
             body.seed,
             [body.stop] if isinstance(body.stop, str) else body.stop or (),
-            body.unknown,
-            {**body.model_dump(), **(body.model_extra or {})},
+            sorted(name for name, value in given.items() if name not in _USED and value not in NOTHING),
+            {name: value for name, value in given.items() if name not in OURS and value is not None},
         ),
         service,
     )
-
-
-def _check_supported(body: ChatBody) -> None:
-    """Raises where a field asks for what nobody here can do."""
-    for name in UNSUPPORTED:
-        if (body.model_extra or {}).get(name) not in (None, [], "none", "auto"):
-            said = f"{name} cannot be honoured here; leave it out."
-            raise ApiError(400, said, param=name, code="unsupported_parameter")
-    if body.response_format is not None and body.response_format.type != "text":
-        said = f"response_format is {body.response_format.type[:40]!r}; accepted: text."
-        raise ApiError(400, said, param="response_format", code="unsupported_parameter")
-    if body.logprobs:
-        said = "logprobs cannot be told; leave it out."
-        raise ApiError(400, said, param="logprobs", code="unsupported_parameter")
-    if set(body.modalities or ()) - {"text"}:
-        raise ApiError(400, "modalities: accepted: text.", param="modalities", code="unsupported_parameter")
 
 
 EXAMPLES = {
@@ -174,32 +170,38 @@ async def chat_completions(body: ChatBody, request: Request) -> Response:
     made = _Made(asked.entry.id)
     if body.stream:
         with_usage = bool(body.stream_options and body.stream_options.include_usage)
-        return EventStream(await begun(request, _chunks(service, asked, made, with_usage)))
+        return EventStream(await begun(request, _chunks(service, asked, made, with_usage)), asked.headers)
     replies = await unless_left(request, service.replies(asked.entry, asked.conversation.dialogue, asked.wishes))
     count = await service.counter(asked.entry)
     said = [said_of(reply, count, asked.stops, asked.most) for reply in replies]
     answer = {
         **made.head("chat.completion"),
         "choices": [
-            {
-                "index": index,
-                "message": {"role": "assistant", "content": one.text, "refusal": None},
-                "finish_reason": one.finish,
-                "logprobs": None,
-            }
+            {"index": index, "message": _message(one), "finish_reason": one.finish, "logprobs": None}
             for index, one in enumerate(said)
         ],
-        "usage": _usage(*counted(service, asked, count, [one.text for one in said])),
+        "usage": usage_of(*counted(service, asked, count, [one.text for one in said])),
     }
-    headers = {}
+    headers = dict(asked.headers)
     if asked.tells:
         answer["empathy"] = told_of(asked, replies)
         if answer["empathy"]["emotion"]:
-            headers["x-empatheia-emotion"] = answer["empathy"]["emotion"]
+            headers["x-empatheia-emotion"] = str(answer["empathy"]["emotion"])
     return JSONResponse(answer, headers=headers)
 
 
-def _usage(read: int, written: int) -> dict[str, int]:
+def _message(said: Said) -> dict[str, Any]:
+    calls = _calls_of(said)
+    message = {"role": "assistant", "content": said.text or (None if calls else ""), "refusal": None}
+    return {**message, "tool_calls": calls} if calls else message
+
+
+def _calls_of(said: Said) -> list[dict[str, Any]]:
+    return cast("list[dict[str, Any]]", said.reply.decoding.get(TOOL_CALLS) or [])
+
+
+def usage_of(read: int, written: int) -> dict[str, int]:
+    """Tokens as OpenAI names them."""
     return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
 
 
@@ -236,25 +238,24 @@ async def _chunks(service: Service, asked: Asked, made: _Made, with_usage: bool)
     has_begun = False
     try:
         count = await service.counter(asked.entry)
-        for index, wish in enumerate(asked.wishes):
-            writer = Writer(asked, index)
-            async for part in service.stream(asked.entry, asked.conversation.dialogue, wish):
+        for index in range(len(asked.wishes)):
+            async for part in written(service, asked, index, count):
                 has_begun = True
-                if part.understanding is not None:
-                    yield made.chunk(index, {"role": "assistant", "content": ""}, **_first(asked, part, index))
-                elif part.reply is None:
-                    if text := writer.next(part.text):
-                        yield made.chunk(index, {"content": text})
-                else:
+                if isinstance(part, str):
+                    yield made.chunk(index, {"content": part})
+                elif isinstance(part, Said):
                     replies.append(part.reply)
-                    said = said_of(part.reply, count, asked.stops, asked.most)
-                    if text := writer.rest(said):
-                        yield made.chunk(index, {"content": text})
+                    if calls := _calls_of(part):
+                        numbered = [{"index": place, **call} for place, call in enumerate(calls)]
+                        yield made.chunk(index, {"tool_calls": numbered})
                     is_last = asked.tells and index == len(asked.wishes) - 1
                     more = {"empathy": told_of(asked, replies)} if is_last else {}
-                    yield made.chunk(index, {}, said.finish, **more)
-            texts.append(writer.sent)
-        usage = _usage(*counted(service, asked, count, texts))
+                    yield made.chunk(index, {}, part.finish, **more)
+                    texts.append(part.text)
+                else:
+                    first = {"empathy": asked.perceived(part)} if asked.tells and not index else {}
+                    yield made.chunk(index, {"role": "assistant", "content": ""}, None, **first)
+        usage = usage_of(*counted(service, asked, count, texts))
         if with_usage:
             yield event({**made.head("chat.completion.chunk"), "choices": [], "usage": usage})
     except Exception as error:
@@ -262,46 +263,3 @@ async def _chunks(service: Service, asked: Asked, made: _Made, with_usage: bool)
             raise
         yield event(api_error(error).body)
     yield DONE
-
-
-def _first(asked: Asked, part: Part, index: int) -> dict[str, Any]:
-    """What is known before the first word."""
-    if part.understanding is None or not asked.tells or index:
-        return {}
-    return {"empathy": empathy_of(part.understanding, asked.conversation, (), asked.ignored, asked.notes)}
-
-
-class Writer:
-    """What of a text on its way can be sent: a part that may begin a stop is held back.
-
-    Args:
-        asked: Says where the reply ends.
-        index: Of the choice.
-
-    Attributes:
-        sent: What was.
-    """
-
-    def __init__(self, asked: Asked, index: int) -> None:
-        self.sent = ""
-        self._heard = ""
-        self._stops: Sequence[str] = asked.stops
-        self._waits = asked.entry.is_whole(asked.wishes[index]) or (asked.most is not None and asked.entry.is_upstream)
-        self._hold = max((len(stop) for stop in asked.stops), default=1) - 1
-
-    def next(self, text: str) -> str:
-        """What can be sent after more text has come."""
-        self._heard += text
-        if self._waits:  # it is cut as a whole
-            return ""
-        whole, was_stopped = cut_at(self._heard, self._stops)
-        ready = whole if was_stopped else whole[: len(whole) - self._hold]
-        return self._send(ready[len(self.sent) :])
-
-    def rest(self, said: Said) -> str:
-        """What is left when the reply is there."""
-        return self._send(said.text[len(self.sent) :] if said.text.startswith(self.sent) else "")
-
-    def _send(self, text: str) -> str:
-        self.sent += text
-        return text

@@ -10,9 +10,10 @@ from pydantic import BaseModel, Field
 from empatheia.dialogue import Explanation, Reply, Span, Turn, Understanding, span_dict
 from empatheia.listener.reply_schema import CandidateRecord, InferenceRecord, SpanRecord, TurnRecord, WeightsRecord
 from empatheia.serve.messages import Conversation
-from empatheia.serve.replies import CARE
+from empatheia.serve.replies import CARE, TOOL_CALLS
 
 VERSION = 1
+_TOLD_ELSEWHERE = ("responder", "fallback", "told", TOOL_CALLS)
 
 
 class PlacedSpan(SpanRecord):
@@ -159,7 +160,7 @@ def _reasons(why: Explanation | None, asked: Conversation) -> dict[str, object]:
 
 def spoke(reply: Reply, model: str) -> dict[str, object]:
     """Who wrote a reply and why that one was given."""
-    decoding = {name: value for name, value in reply.decoding.items() if name not in ("responder", "fallback", "told")}
+    decoding = {name: value for name, value in reply.decoding.items() if name not in _TOLD_ELSEWHERE}
     care: Mapping[str, Any] = reply.care or {}
     if reply.model == CARE:
         responder, why = CARE, f"the safety check answered ({care.get('level', 'failed')}); no model was asked"

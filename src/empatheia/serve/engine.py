@@ -2,6 +2,9 @@
 
 One thread, because a processor that two replies share answers neither sooner, and because a model answers the same
 whoever asks beside it. More processors are used by more processes (``--workers``).
+
+What takes long gives way (:mod:`empatheia.giving_way`): at its steps it ends if its client has left, and lets those
+pass who wait, so that one long text does not stop everybody.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from empatheia.giving_way import Abandoned, asking
 from empatheia.serve.faults import ApiError
 from empatheia.serve.measures import Measures
 from empatheia.serve.settings import Batching
@@ -55,6 +59,30 @@ class Job:
 
 
 _END = object()
+_PATIENCE = 0.1  # seconds that a batch computes before others may pass
+_DEEPEST = 8  # batches of which each lets the next one pass
+
+
+class _Steps:
+    """Asked at every step of a batch, in the engine's thread.
+
+    Args:
+        batch: Its jobs.
+        let_pass: Computes those who wait.
+    """
+
+    def __init__(self, batch: Sequence[Job], let_pass: Callable[[], object]) -> None:
+        self.batch, self.let_pass = batch, let_pass
+        self._goes_on_until = time.monotonic() + _PATIENCE
+
+    def __call__(self) -> None:
+        if all(job.left.is_set() for job in self.batch):
+            raise Abandoned
+        begun = time.monotonic()
+        if begun >= self._goes_on_until:
+            self.let_pass()
+            ended = time.monotonic()
+            self._goes_on_until = ended + max(_PATIENCE, ended - begun)  # it gets half of the time, too
 
 
 class Engine:
@@ -75,7 +103,8 @@ class Engine:
         self._last_size = 1
         self._last_was_bulk = False
         self._seconds = 0.1  # of a batch, a moving mean
-        self._busy = 0
+        self._busy = self._depth = 0
+        self._lock = threading.Lock()  # of the two queues
 
     # -- asking ------------------------------------------------------------------------------------------------
 
@@ -166,16 +195,18 @@ class Engine:
     def _put(self, job: Job) -> None:
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._run())
-        (self._bulk if job.is_bulk else self._soon).append(job)
+        with self._lock:
+            (self._bulk if job.is_bulk else self._soon).append(job)
         self.measures.queue.set(self.n_waiting)
         self._wake.set()
 
     def _forget(self, job: Job) -> None:
         """Takes a job out that nobody waits for; one that runs is told to stop."""
         job.left.set()
-        for waiting in (self._soon, self._bulk):
-            if job in waiting:
-                waiting.remove(job)
+        with self._lock:
+            for waiting in (self._soon, self._bulk):
+                if job in waiting:
+                    waiting.remove(job)
         self.measures.queue.set(self.n_waiting)
 
     async def _run(self) -> None:
@@ -200,11 +231,14 @@ class Engine:
 
     def _take(self) -> list[Job]:
         """The next jobs to compute together: the one that waits longest and those of its group."""
-        turn_of_bulk = bool(self._bulk) and (not self._soon or not self._last_was_bulk)
-        waiting = self._bulk if turn_of_bulk else self._soon
+        with self._lock:
+            turn_of_bulk = bool(self._bulk) and (not self._soon or not self._last_was_bulk)
+            self._last_was_bulk = turn_of_bulk
+            return self._taken(self._bulk if turn_of_bulk else self._soon)
+
+    def _taken(self, waiting: deque[Job]) -> list[Job]:
         if not waiting:
             return []
-        self._last_was_bulk = turn_of_bulk
         first = waiting.popleft()
         batch, n_items = [first], len(first.items)
         if first.group is not None:
@@ -222,6 +256,23 @@ class Engine:
 
     def _compute(self, batch: Sequence[Job], loop: asyncio.AbstractEventLoop) -> None:
         """In the engine's thread."""
+        with asking(_Steps(batch, lambda: self._let_pass(loop))):
+            self._work(batch, loop)
+
+    def _let_pass(self, loop: asyncio.AbstractEventLoop) -> None:
+        """In the engine's thread, between two steps of a long batch."""
+        if self._depth >= _DEEPEST:
+            return
+        with self._lock:
+            passing = self._taken(self._soon)
+        if passing:
+            self._depth += 1
+            try:
+                self._compute(passing, loop)
+            finally:
+                self._depth -= 1
+
+    def _work(self, batch: Sequence[Job], loop: asyncio.AbstractEventLoop) -> None:
         if batch[0].speak is not None:
             self._speak(batch[0], loop)
             return
@@ -230,11 +281,14 @@ class Engine:
         try:
             results = list(work([item for job in batch for item in job.items]))
         except BaseException as error:
-            if len(batch) > 1:  # one of them may be at fault: the others get their answers
+            if len(batch) > 1 and not isinstance(
+                error, Abandoned
+            ):  # one of them may be at fault: the others get their answers
                 for job in batch:
                     self._compute([job], loop)
                 return
-            loop.call_soon_threadsafe(_fail, batch[0].done, error)
+            for job in batch:
+                loop.call_soon_threadsafe(_fail, job.done, error)
             return
         place = 0
         for job in batch:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 
 import anyio
 from fastapi.responses import StreamingResponse
@@ -27,12 +27,13 @@ class EventStream(StreamingResponse):
 
     Args:
         parts: The events.
+        headers: More headers of the answer.
     """
 
     media_type = "text/event-stream"
 
-    def __init__(self, parts: AsyncGenerator[str, None]) -> None:
-        super().__init__(parts, headers={"X-Accel-Buffering": "no"})
+    def __init__(self, parts: AsyncGenerator[str, None], headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(parts, headers={"X-Accel-Buffering": "no", **(headers or {})})
         self._parts = parts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -18,7 +18,6 @@ import math
 import re
 import secrets
 import shutil
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,6 +36,7 @@ from empatheia.serve.faults import ApiError, api_error
 from empatheia.serve.messages import ChatMessage
 from empatheia.serve.service import Service
 from empatheia.serve.shelf import Entry
+from empatheia.serve.temporary import PrivateFolder
 
 _LOG = logging.getLogger(__name__)
 _IS_ID = re.compile(r"[A-Za-z0-9_-]{32}\Z")
@@ -110,7 +110,7 @@ class Jobs:
         self.service = service
         self.limits = service.settings.limits
         self._tasks: set[asyncio.Task[None]] = set()
-        self._own: tempfile.TemporaryDirectory[str] | None = None
+        self._own: PrivateFolder | None = None
         self._folder = Path(service.settings.jobs) if service.settings.jobs else None
 
     # -- what a client asks ------------------------------------------------------------------------------------
@@ -332,7 +332,7 @@ class Jobs:
 
     def _home(self) -> Path:
         if self._folder is None:
-            self._own = tempfile.TemporaryDirectory(prefix="empatheia-jobs-")
+            self._own = PrivateFolder()
             self._folder = Path(self._own.name)
         self._folder.mkdir(parents=True, exist_ok=True)
         return self._folder

@@ -13,27 +13,49 @@ from empatheia.dialogue import Dialogue, Turn
 from empatheia.errors import DecodingError
 from empatheia.listener import Steering
 from empatheia.registry import nearest
+from empatheia.resources.model_text import spoken, without_tokens
 from empatheia.serve.faults import ApiError
 from empatheia.serve.replies import Wish
 from empatheia.serve.requests import Body
 from empatheia.serve.settings import Limits
 from empatheia.text.readable import readable
 
-ROLES = ("user", "assistant", "system", "developer")
+ROLES = ("user", "assistant", "system", "developer", "tool", "function")
+_GUIDING = ("system", "developer")
+_TOOLS = ("tool", "function")
+_TEXTS = ("text", "input_text", "output_text")
 
 
-class TextPart(Body):
-    """A part of a message's content; only texts can be read."""
+class ContentPart(Body):
+    """A part of a message's content; only texts are read."""
 
-    type: str = Field(description="`text`.")
+    type: str = Field(description="`text`; parts of other types are not read.")
     text: str | None = None
 
 
 class ChatMessage(Body):
     """One message."""
 
-    role: str = Field(description="`user`, `assistant`, `system` or `developer`.")
-    content: str | list[TextPart] | None = Field(None, description="A text, or a list of parts of type `text`.")
+    role: str = Field(description="`user`, `assistant`, `system`, `developer` or `tool`.")
+    content: str | list[ContentPart] | None = Field(
+        None,
+        description="A text, or a list of parts, whose texts are joined by a blank line; an assistant's may be null.",
+    )
+    tool_calls: list[dict[str, Any]] | None = Field(
+        default=None, description="What an assistant asked its caller to do."
+    )
+
+    @property
+    def text(self) -> str:
+        """What is to be read of it; an assistant's words without thoughts and without tokens of templates."""
+        parts = self.content if isinstance(self.content, list) else []
+        text = (
+            "\n\n".join(part.text for part in parts if part.type in _TEXTS and part.text)
+            if parts
+            else self.content or ""
+        )
+        assert isinstance(text, str)
+        return spoken(text) if self.role == "assistant" else text
 
 
 class SteerBody(Body):
@@ -59,15 +81,21 @@ class Conversation:
         dialogue: The turns.
         places: Of each turn: the index of its message in the request.
         guidance: Texts of system and developer messages.
+        unread: What else of the messages was left out, e.g. ``messages[2].content[1]: image_url``.
     """
 
     dialogue: Dialogue
     places: tuple[int, ...]
     guidance: tuple[str, ...]
+    unread: tuple[str, ...]
+
+    def ignored(self, name: str = "messages") -> list[str]:
+        """What of the messages has no say where a listener of ours answers."""
+        return [*([f"{name}: system, developer"] if self.guidance else []), *self.unread]
 
 
 def read_messages(messages: Sequence[ChatMessage], limits: Limits, name: str = "messages") -> Conversation:
-    """A conversation out of chat messages, last a user's.
+    """A conversation out of chat messages, last a user's, or what an assistant's tools gave in answer to one.
 
     Args:
         messages: As sent.
@@ -82,50 +110,94 @@ def read_messages(messages: Sequence[ChatMessage], limits: Limits, name: str = "
     if len(messages) > limits.messages:
         said = f"{name} holds {len(messages):,} messages; accepted: at most {limits.messages:,}."
         raise ApiError(422, said, param=name, code="too_many_messages")
+    _check_parts(messages, limits, name)
+    last = max((place for place, one in enumerate(messages) if one.role == "user"), default=-1)
     turns: list[Turn] = []
     places: list[int] = []
     guidance: list[str] = []
-    n_characters = 0
+    unread: list[str] = []
     for place, message in enumerate(messages):
-        where = f"{name}[{place}]"
-        text = _text_of(message, where)
-        n_characters += len(text)
-        if n_characters > limits.characters:
-            said = f"{name} holds more than {limits.characters:,} characters."
-            raise ApiError(422, said, param=name, code="too_long")
-        if message.role in ("system", "developer"):
+        text, where = message.text, f"{name}[{place}]"
+        if isinstance(message.content, list):
+            kinds = [f"{where}.content[{n}]: {part.type[:40]}" for n, part in enumerate(message.content)]
+            unread += [kind for kind, part in zip(kinds, message.content, strict=True) if part.type not in _TEXTS]
+        if message.role in _GUIDING:
             guidance += [text] if text.strip() else []
-            continue
-        if not readable(text).strip():
+        elif message.role in _TOOLS:
+            unread.append(f"{where}: {message.role}")
+        elif readable(text).strip() and not (message.tool_calls and place > last):
+            turns.append(Turn("speaker" if message.role == "user" else "listener", text))
+            places.append(place)
+        elif message.role == "user":
             said = f"{where} has no text; write at least one word."
             raise ApiError(400, said, param=where, code="empty")
-        turns.append(Turn("speaker" if message.role == "user" else "listener", text))
-        places.append(place)
-    if not turns:
+    if last < 0:
         raise ApiError(400, f"{name} holds no user message; give at least one.", param=name, code="empty")
     if turns[-1].role != "speaker":
         said = f"the last message is the assistant's, which needs no answer; end {name} with a user message."
         raise ApiError(400, said, param=f"{name}[{places[-1]}].role", code="ends_with_assistant")
-    return Conversation(Dialogue("", tuple(turns)), tuple(places), tuple(guidance))
+    return Conversation(Dialogue("", tuple(turns)), tuple(places), tuple(guidance), tuple(unread))
 
 
-def _text_of(message: ChatMessage, where: str) -> str:
-    if message.role not in ROLES:
-        said = (
-            f"{where}.role is {message.role[:40]!r}.{nearest(message.role, list(ROLES))} Accepted: {', '.join(ROLES)}."
-        )
-        raise ApiError(400, said, param=f"{where}.role", code="unsupported_role")
-    if message.content is None:
-        raise ApiError(400, f"{where}.content is missing; give a text.", param=f"{where}.content", code="missing")
-    if isinstance(message.content, str):
-        return message.content
-    texts = []
-    for number, part in enumerate(message.content):
-        if part.type not in ("text", "input_text", "output_text") or part.text is None:
-            said = f"{where}.content[{number}] is of type {part.type[:40]!r}; only texts can be read."
-            raise ApiError(400, said, param=f"{where}.content[{number}]", code="unsupported_content")
-        texts.append(part.text)
-    return "".join(texts)
+def _check_parts(messages: Sequence[ChatMessage], limits: Limits, name: str) -> None:
+    """Roles that there are, contents where they must be, texts within bounds."""
+    n_characters = 0
+    for place, message in enumerate(messages):
+        where, role = f"{name}[{place}]", message.role
+        if role not in ROLES:
+            said = f"{where}.role is {role[:40]!r}.{nearest(role, list(ROLES))} Accepted: {', '.join(ROLES)}."
+            raise ApiError(400, said, param=f"{where}.role", code="unsupported_role")
+        if message.content is None and role != "assistant":
+            raise ApiError(400, f"{where}.content is missing; give a text.", param=f"{where}.content", code="missing")
+        for number, part in enumerate(message.content if isinstance(message.content, list) else ()):
+            if part.type in _TEXTS and part.text is None:
+                part_at = f"{where}.content[{number}].text"
+                raise ApiError(400, f"{part_at} is missing; give a text.", param=part_at, code="missing")
+        n_characters += len(message.text)
+        if n_characters > limits.characters:
+            said = f"{name} holds more than {limits.characters:,} characters."
+            raise ApiError(422, said, param=name, code="too_long")
+
+
+def sent_on(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
+    """The messages for a language model behind an endpoint, less those of the system.
+
+    Plain texts of one role in a row become one message, as many models accept only alternating ones.
+    """
+    out: list[dict[str, Any]] = []
+    for message in messages:
+        if message.role in _GUIDING:
+            continue
+        given = message.model_dump(exclude_unset=True)
+        one = {"role": message.role, "content": _content_sent(message)}
+        one |= {key: given[key] for key in ("tool_calls", "tool_call_id", "name") if given.get(key)}
+        is_plain = isinstance(one["content"], str) and set(one) == {"role", "content"}
+        if is_plain and not one["content"].strip():
+            continue
+        before = out[-1] if out else {}
+        if is_plain and before.get("role") == message.role and isinstance(before["content"], str) and len(before) == 2:
+            before["content"] += "\n" + one["content"]
+        else:
+            out.append(one)
+    return out
+
+
+def _content_sent(message: ChatMessage) -> str | list[dict[str, Any]] | None:
+    """A text; parts where some are no texts; None of an assistant that says nothing."""
+    parts = message.content if isinstance(message.content, list) else []
+    if all(part.type in _TEXTS for part in parts):
+        text = message.text if message.role == "assistant" else without_tokens(message.text)
+        return text or (None if message.tool_calls else "")
+    return [_part_sent(part) for part in parts]
+
+
+def _part_sent(part: ContentPart) -> dict[str, Any]:
+    """As the chat route of OpenAI names it."""
+    if part.type in _TEXTS:
+        return {"type": "text", "text": without_tokens(part.text or "")}
+    if part.type == "input_image":
+        return {"type": "image_url", "image_url": {"url": (part.model_extra or {}).get("image_url")}}
+    return part.model_dump(exclude_unset=True)
 
 
 def wish_of(

@@ -6,7 +6,8 @@ The analysis is that of the default listener, whose own reply stands ready in ca
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
@@ -15,16 +16,19 @@ from typing import Any
 from empatheia.care import Care, guarded_stream
 from empatheia.dialogue import Dialogue, Explanation, Reply, Understanding
 from empatheia.errors import EndpointError
+from empatheia.giving_way import Abandoned, asking
 from empatheia.resources.chat_endpoint import ChatEndpoint
 from empatheia.resources.chat_stream import ChatStream
 from empatheia.serve.engine import Left
 from empatheia.serve.faults import ApiError
-from empatheia.serve.replies import CARE, Part, Wish
-from empatheia.text.prompts import Hints, Wording, cause_texts, messages_of
+from empatheia.serve.replies import CARE, TOOL_CALLS, Part, Wish
+from empatheia.taxonomy import EMOTIONS
+from empatheia.text.prompts import Hints, Wording, analysis_of, cause_texts
 
 REACTIONS = {"unpleasant": "sympathizing", "pleasant": "acknowledging", "mixed": "questioning"}
 """The reaction that is wanted where no model names one: what listeners most often do on that side."""
 FROM_SIDE = "side"
+PLAIN = "plain"
 _THREADS = 32
 _END = object()
 
@@ -66,14 +70,17 @@ class Proxy:
 
         Args:
             dialogue: What is answered.
-            wish: How; ``request`` and ``guidance`` are for the model.
+            wish: How; ``request`` and ``guidance`` are for the model; with ``plain`` it gets them alone.
             is_whole: The caller reads the last part alone, so that the fallback may come after other words.
 
         Raises:
             EndpointError: The model gave no answer, and there is no fallback or words of it were sent already.
             ApiError: Too many requests wait for the model.
         """
-        known = await self._perceive(dialogue, Wish(steering=wish.steering, explain=True))
+        if wish.plain is None:
+            known = await self._perceive(dialogue, Wish(steering=wish.steering, explain=True))
+        else:
+            known = plain_reply(wish.plain, dialogue)
         yield Part(understanding=known.understanding)
         if known.model == CARE:
             yield Part(text=known.text)
@@ -108,14 +115,18 @@ class Proxy:
             if not loop.is_closed():
                 loop.call_soon_threadsafe(parts.put_nowait, part)
 
+        def ending() -> None:
+            if left.is_set():
+                raise Abandoned
+
         def speak() -> None:
             try:
-                stream = speaker.stream(dialogue, care=self._care)
-                with closing(iter(stream)) as pieces:
-                    for piece in pieces:
-                        if left.is_set():
-                            return
-                        hand_out(Part(text=piece))
+                with asking(ending):
+                    stream = speaker.stream(dialogue, care=self._care if speaker.wish.plain is None else False)
+                    with closing(iter(stream)) as pieces:
+                        for piece in pieces:
+                            ending()
+                            hand_out(Part(text=piece))
                 hand_out(Part(reply=stream.reply))
             except BaseException as error:
                 hand_out(error)
@@ -150,18 +161,16 @@ class _Upstream:
     @guarded_stream
     def stream(self, item: Dialogue) -> _UpstreamReply:
         """An answer, asked for when it is iterated."""
-        why = _reaction(self.known)
-        hints = Hints(
-            emotion="" if why is None else why.emotion,
-            causes=cause_texts(self.known.understanding.causes, self.known.understanding.turns),
-            intent="" if why is None else why.intent,
-        )
-        guidance = "\n\n".join(self.wish.guidance)
-        wording = Wording(instruction=guidance) if guidance.strip() else Wording()
-        messages = messages_of(item.turns, hints, wording)
-        told = messages[0]["content"].removeprefix(wording.instruction).strip()
-        stream = ChatStream(self.endpoint, messages, **dict(self.wish.request))
-        return _UpstreamReply(stream, self.known, why, told)
+        why, told = _reaction(self.known), ""
+        guidance = "\n\n".join(self.wish.guidance).strip()
+        if self.wish.plain is None:
+            causes = cause_texts(self.known.understanding.causes, self.known.understanding.turns)
+            told = analysis_of(Hints(causes=causes) if why is None else Hints(why.emotion, causes, why.intent))
+            guidance = guidance or Wording().instruction
+        request = json.loads(self.wish.request)
+        system = "\n\n".join(part for part in (guidance, told) if part)
+        messages = [*([{"role": "system", "content": system}] if system else []), *request.pop("messages")]
+        return _UpstreamReply(ChatStream(self.endpoint, messages, **request), self.known, why, told)
 
 
 class _UpstreamReply:
@@ -181,10 +190,17 @@ class _UpstreamReply:
         for piece in self._stream:
             said += piece
             yield piece
-        if not said.strip():
+        calls = self._stream.tool_calls
+        if not said.strip() and not calls:
             raise EndpointError(f"{self._stream.endpoint.host} gave an empty answer (finish: {self._stream.finish}).")
         name = self._stream.endpoint.model
-        facts = {"responder": name, "strategy": "own", "finish": self._stream.finish, "told": self._told}
+        facts: dict[str, Any] = {
+            "responder": name,
+            "strategy": "own",
+            "finish": self._stream.finish,
+            "told": self._told,
+        }
+        facts |= {TOOL_CALLS: calls} if calls else {}
         self.reply = Reply(said, self.understanding, name, facts, self._why)
 
 
@@ -200,7 +216,7 @@ def _reaction(known: Reply) -> Explanation | None:
     return replace(why, intent=intent, intent_from=source, candidates=())
 
 
-def request_of(fields: Mapping[str, object], names: Sequence[str]) -> tuple[tuple[str, object], ...]:
-    """Fields of a request that a language model is sent, as pairs."""
-    pairs = ((name, fields.get(name)) for name in names)
-    return tuple((name, tuple(v) if isinstance(v, list) else v) for name, v in pairs if v is not None)
+def plain_reply(text: str, dialogue: Dialogue) -> Reply:
+    """An answer where no person is answered, nor anything perceived."""
+    even = {name: 1.0 / len(EMOTIONS) for name in EMOTIONS}
+    return Reply(text, Understanding(even, (), (), dialogue.turns), PLAIN, {"strategy": PLAIN})

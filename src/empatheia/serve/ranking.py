@@ -89,7 +89,7 @@ async def rank(body: RankBody, request: Request) -> Response:
         return [service.shelf.ranker.rank(conversation.dialogue, body.candidates, steering)]
 
     (why,) = await unless_left(request, service.engine.ask(None, [None], work))
-    ignored = [*body.unknown, *(["messages: system, developer"] if conversation.guidance else [])]
+    ignored = [*body.unknown, *conversation.ignored()]
     return JSONResponse(ranked(why, body.candidates, ignored))
 
 

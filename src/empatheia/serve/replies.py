@@ -11,6 +11,8 @@ from empatheia.listener import Steering
 
 CARE = "care"
 """Who answers in the place of a model: the check for danger."""
+TOOL_CALLS = "tool_calls"
+"""Where a reply's settings hold what a language model asks its caller to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,15 +23,17 @@ class Wish:
         writing: Fields of :class:`~empatheia.listener.Decoding`, as pairs.
         steering: What the caller decides.
         explain: Whether candidates are wanted.
-        request: Fields for a language model behind an endpoint, as pairs.
+        request: Fields for a language model behind an endpoint, its messages among them, as JSON.
         guidance: What system messages say, for the same.
+        plain: The answer where no person is to be answered, see :mod:`empatheia.serve.tasks`; None = one is.
     """
 
     writing: tuple[tuple[str, Any], ...] = ()
     steering: Steering = field(default_factory=Steering)
     explain: bool = False
-    request: tuple[tuple[str, Any], ...] = ()
+    request: str = "{}"
     guidance: tuple[str, ...] = ()
+    plain: str | None = None
 
     @property
     def in_steps(self) -> bool:

@@ -13,39 +13,36 @@ from pydantic import Field
 
 from empatheia.dialogue import Reply
 from empatheia.serve.asking import FAULTS, STREAMED, Asked, Question, begun, checked, counted, service_of, told_of
-from empatheia.serve.chat import Writer
-from empatheia.serve.empathy import Empathy, empathy_of
+from empatheia.serve.empathy import Empathy
 from empatheia.serve.events import EventStream, event
 from empatheia.serve.faults import ApiError, api_error
 from empatheia.serve.messages import ChatMessage, SteerBody
 from empatheia.serve.replies import Said
 from empatheia.serve.requests import Body, GuardedRoute, unless_left
 from empatheia.serve.service import Service, said_of
+from empatheia.serve.writing import written
 
 router = APIRouter(prefix="/v1", route_class=GuardedRoute, tags=["OpenAI"])
 UNSUPPORTED = {
-    "tools": "there are no tools",
     "previous_response_id": "nothing is stored; send the whole conversation as input",
     "conversation": "nothing is stored; send the whole conversation as input",
     "background": "nothing is stored; wait for the answer or stream it",
-    "include": "there is nothing more to include",
     "prompt": "no prompts are stored",
-    "context_management": "nothing is stored",
-    "top_logprobs": "probabilities of tokens are not told",
 }
 """Fields that ask for what cannot be done, to the reason."""
 
 
 class InputMessage(ChatMessage):
-    """A message of the conversation."""
+    """A message of the conversation, or another item, which is not read."""
 
-    type: str = Field("message", description="`message`.")
+    role: str = Field("", description="`user`, `assistant`, `system` or `developer`.")
+    type: str = Field("message", description="`message`; items of other types are not read.")
 
 
 class TextFormat(Body):
     """What the text is."""
 
-    type: str = Field("text", description="`text`.")
+    type: str = Field("text", description="`text`; others go to a language model behind `--upstream` alone.")
 
 
 class TextOptions(Body):
@@ -65,6 +62,7 @@ class ResponsesBody(Body):
     top_p: float | None = Field(None, ge=0, le=1)
     max_output_tokens: int | None = Field(None, ge=1)
     text: TextOptions | None = None
+    tools: list[dict[str, Any]] | None = Field(None, description="Not used.")
     metadata: dict[str, str] | None = Field(None, description="Sent back as it is.")
     seed: int | None = Field(None, description="Same request, same seed: same reply. Without it 0.")
     empathy: SteerBody | bool | None = Field(None, description="As of `/v1/chat/completions`.")
@@ -109,14 +107,19 @@ def read_responses(body: ResponsesBody, service: Service) -> Asked:
     for name, reason in UNSUPPORTED.items():
         if extra.get(name) not in (None, [], False, 0):
             raise ApiError(400, f"{name}: {reason}; leave it out.", param=name, code="unsupported_parameter")
-    if body.text is not None and body.text.format is not None and body.text.format.type != "text":
-        said = f"text.format is {body.text.format.type[:40]!r}; accepted: text."
-        raise ApiError(400, said, param="text.format", code="unsupported_parameter")
-    messages = [ChatMessage(role="user", content=body.input)] if isinstance(body.input, str) else list(body.input)
-    for place, one in enumerate(messages):
-        if isinstance(one, InputMessage) and one.type != "message":
-            said = f"input[{place}] is of type {one.type[:40]!r}; accepted: message."
-            raise ApiError(400, said, param=f"input[{place}].type", code="unsupported_content")
+    messages = [ChatMessage(role="user", content=body.input)] if isinstance(body.input, str) else []
+    for place, one in enumerate(body.input if isinstance(body.input, list) else ()):
+        if one.type == "message" and not one.role:
+            raise ApiError(400, f"input[{place}].role is missing.", param=f"input[{place}].role", code="missing")
+        messages.append(one if one.type == "message" else ChatMessage(role="tool", content=""))
+    format = body.text and body.text.format
+    has_form = format is not None and format.type != "text"
+    sent = body.model_dump(include={"temperature", "top_p", "seed"}, exclude_none=True)
+    if body.max_output_tokens is not None:
+        sent["max_tokens"] = body.max_output_tokens
+    if format is not None and has_form:
+        fields = format.model_dump(exclude_unset=True)
+        sent["response_format"] = {"type": fields.pop("type"), **({"json_schema": fields} if fields else {})}
     return checked(
         Question(
             messages,
@@ -126,12 +129,12 @@ def read_responses(body: ResponsesBody, service: Service) -> Asked:
             top_p=body.top_p,
             max_tokens=body.max_output_tokens,
             seed=body.seed,
-            unknown=body.unknown,
-            sent_on={
-                **extra,
-                **body.model_dump(include={"temperature", "top_p", "seed"}),
-                "max_tokens": body.max_output_tokens,
-            },
+            unused=[
+                *(name for name in body.unknown if extra[name]),
+                *(["text.format"] if has_form else []),
+                *(["tools"] if body.tools else []),
+            ],
+            sent_on=sent,
             name="input",
             guidance=(body.instructions,) if body.instructions else (),
         ),
@@ -152,17 +155,17 @@ async def responses(body: ResponsesBody, request: Request) -> Response:
     asked = read_responses(body, service)
     made = _Made(asked, body)
     if body.stream:
-        return EventStream(await begun(request, _events(service, asked, made)))
+        return EventStream(await begun(request, _events(service, asked, made)), asked.headers)
     (reply,) = await unless_left(request, service.replies(asked.entry, asked.conversation.dialogue, asked.wishes))
     count = await service.counter(asked.entry)
     said = said_of(reply, count, asked.stops, asked.most)
     read, written = counted(service, asked, count, [said.text])
-    headers = {}
+    headers = dict(asked.headers)
     answer = made.response(said, (read, written))
     if asked.tells:
         answer["empathy"] = told_of(asked, [reply])
         if answer["empathy"]["emotion"]:
-            headers["x-empatheia-emotion"] = answer["empathy"]["emotion"]
+            headers["x-empatheia-emotion"] = str(answer["empathy"]["emotion"])
     return JSONResponse(answer, headers=headers)
 
 
@@ -245,28 +248,22 @@ async def _events(service: Service, asked: Asked, made: _Made) -> AsyncGenerator
     has_begun = False
     try:
         count = await service.counter(asked.entry)
-        writer = Writer(asked, 0)
-        async for part in service.stream(asked.entry, asked.conversation.dialogue, asked.wishes[0]):
-            if part.understanding is not None:
+        async for part in written(service, asked, 0, count):
+            if isinstance(part, str):
+                yield made.on_text("response.output_text.delta", delta=part, logprobs=[])
+            elif isinstance(part, Said):
+                for line in _ending(asked, made, part, counted(service, asked, count, [part.text])):
+                    yield line
+            else:
                 has_begun = True
                 started = made.response(None)
                 if asked.tells:
-                    told = empathy_of(part.understanding, asked.conversation, (), asked.ignored, asked.notes)
-                    started["empathy"] = told
+                    started["empathy"] = asked.perceived(part)
                 yield made.event("response.created", {"response": started})
                 yield made.event("response.in_progress", {"response": made.response(None)})
                 item = made.item(None, "in_progress")
                 yield made.event("response.output_item.added", {"output_index": 0, "item": item})
                 yield made.on_text("response.content_part.added", part=made.part(""))
-            elif part.reply is None:
-                if text := writer.next(part.text):
-                    yield made.on_text("response.output_text.delta", delta=text, logprobs=[])
-            else:
-                said = said_of(part.reply, count, asked.stops, asked.most)
-                if text := writer.rest(said):
-                    yield made.on_text("response.output_text.delta", delta=text, logprobs=[])
-                for line in _ending(asked, made, said, counted(service, asked, count, [said.text])):
-                    yield line
     except Exception as error:
         if not has_begun:
             raise

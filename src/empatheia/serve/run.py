@@ -3,73 +3,83 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import logging
 import os
-import signal
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
-from fastapi import FastAPI
 from pydantic import Field, SecretStr
-from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.supervisors import Multiprocess
 
-from empatheia.care import Care
 from empatheia.config import Strict
 from empatheia.errors import ConfigError, EmpatheiaError
 from empatheia.reading import parse_json
-from empatheia.serve.app import create_app
+from empatheia.serve.listening import BACKLOG, Place, hand_signals_to, listening
 from empatheia.serve.settings import ServerSettings
+from empatheia.serve.temporary import PrivateFolder
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+    from starlette.types import ASGIApp
 
 HANDED_ON = "EMPATHEIA_SERVE"
 """Variable in which further processes find what they serve; it holds no key."""
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
+STARTUP_FAILURE = 3
+"""Status of a process that could not start, by which uvicorn knows that another one could not either."""
 _LOG = logging.getLogger(__name__)
 
 
 class Launch(Strict):
-    """What is started, and where.
+    """What is started.
 
     Attributes:
         server: What it serves; its keys are read from ``key_env`` by every process.
     """
 
     server: ServerSettings = Field(default_factory=ServerSettings)
-    host: str = "127.0.0.1"
-    port: int = Field(default=8321, ge=0, le=65535)
     workers: int = Field(default=1, ge=1, le=64)
     care: bool = Field(default=True, description="Whether a check for danger runs before the answers.")
     country: str | None = Field(default=None, description="Country of the help lines; None = guessed.")
     resources: str | None = Field(default=None, description="A file of help lines; None = the shipped one.")
+    quiet: bool = Field(default=False, description="Whether requests are not logged.")
     key_env: str | None = Field(default=None, description="Variable that holds the bearer keys, commas between.")
 
 
-def run(launch: Launch, told: Callable[[str], object]) -> None:
+def run(launch: Launch, place: Place, told: Callable[[str], object]) -> None:
     """Serves until SIGTERM or Ctrl-C; what was accepted by then is answered.
 
+    While the models load, ``/healthz`` is answered, and all else is told to come again.
+
     Args:
-        launch: What and where.
-        told: Called with the address, once it answers.
+        launch: What.
+        place: Where; of :func:`~empatheia.serve.listening.listening`.
+        told: Called with the address, once the models answer.
 
     Raises:
-        EmpatheiaError: The address cannot be used, or the server cannot start; ConfigError: there are no keys.
+        EmpatheiaError: The server cannot start; ConfigError: there are no keys.
     """
     keys_of(launch.key_env)
-    with _listening(launch.host, launch.port, launch.server.root_path) as (listening, address):
+    with _door(launch, place) as close_door:
+
+        def ready() -> None:
+            close_door()
+            told(place.address)
+
         if launch.workers == 1:
-            _Telling(_config(launch, application(launch)), lambda: told(address)).run([listening])
-        else:
-            with TemporaryDirectory(prefix="empatheia-jobs-") as jobs:  # one for all: a job is asked of any of them
-                shared = launch.server.model_copy(update={"jobs": launch.server.jobs or jobs})
-                handed = launch.model_copy(update={"server": shared})
-                os.environ[HANDED_ON] = handed.model_dump_json(exclude={"server": {"keys"}})
-                _TellingProcesses(_config(launch, f"{__name__}:worker"), [listening], lambda: told(address)).run()
+            server = _Telling(_config(launch, application(launch)), ready)
+            hand_signals_to(server.handle_exit)
+            server.run([place.socket])
+            return
+        with PrivateFolder() as jobs:  # one for all: a job is asked of any of them
+            shared = launch.server.model_copy(update={"jobs": launch.server.jobs or jobs})
+            handed = launch.model_copy(update={"server": shared})
+            os.environ[HANDED_ON] = handed.model_dump_json(exclude={"server": {"keys"}})
+            _TellingProcesses(_config(launch, f"{__name__}:worker"), [place.socket], ready).run()
 
 
 def run_app(
@@ -88,42 +98,67 @@ def run_app(
     Raises:
         EmpatheiaError: The address cannot be used, or the server cannot start.
     """
-    launch = Launch(host=host, port=port, server=ServerSettings(root_path=root_path))
-    with _listening(host, port, root_path) as (listening, address):
-        _Telling(_config(launch, app, sockets), lambda: told(address)).run([listening])
+    with listening(host, port, root_path) as place:
+        run_there(app, place, told, root_path, sockets)
+
+
+def run_there(
+    app: ASGIApp, place: Place, told: Callable[[str], object], root_path: str = "", sockets: bool = False
+) -> None:
+    """As :func:`run_app`, where the port is taken already."""
+    launch = Launch(server=ServerSettings(root_path=root_path))
+    server = _Telling(_config(launch, app, sockets), lambda: told(place.address))
+    hand_signals_to(server.handle_exit)
+    server.run([place.socket])
 
 
 @contextmanager
-def _listening(host: str, port: int, root_path: str = "") -> Iterator[tuple[socket.socket, str]]:
-    """A socket and its address; a signal within ends the server, and does nothing else."""
-    listening = _bound(host, port)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _drained)
+def _door(launch: Launch, place: Place) -> Iterator[Callable[[], None]]:
+    """Answers in a thread while the models load; gives what ends it."""
+    from empatheia.serve.loading import still_loading
+
+    config = _config(launch.model_copy(update={"workers": 1}), still_loading(launch.server))
+    config.lifespan = "off"
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, args=([place.socket.dup()],), daemon=True)
+    thread.start()
+
+    def close() -> None:
+        server.should_exit = True
+        thread.join()
+
     try:
-        yield listening, address_of(host, listening.getsockname()[1]) + root_path
-    except SystemExit as error:
-        raise EmpatheiaError("the server could not start; the lines above say why.") from error
+        yield close
     finally:
-        listening.close()
-
-
-def _drained(*_: object) -> None:
-    """Uvicorn raises the signal that ended it once more when all is answered: then nothing is left to be done."""
+        close()
 
 
 def application(launch: Launch) -> FastAPI:
     """The application of one process."""
+    from empatheia.care import Care
+    from empatheia.serve.app import create_app
+
     care = Care.read(resources=launch.resources, country=launch.country) if launch.care else False
     return create_app(launch.server.model_copy(update={"keys": keys_of(launch.key_env)}), care)
 
 
 def worker() -> FastAPI:
-    """The application of one process of several."""
+    """The application of one process of several.
+
+    Raises:
+        SystemExit: It cannot be made; the log says why, and the other processes end, too.
+    """
     import torch
 
     launch = Launch.model_validate(parse_json(os.environ[HANDED_ON]), strict=False)
+    logging.basicConfig(format="%(message)s", level=logging.WARNING)
+    logging.getLogger("empatheia.serve").setLevel(logging.WARNING if launch.quiet else logging.INFO)
     torch.set_num_threads(max(1, (os.cpu_count() or 1) // launch.workers))
-    return application(launch)
+    try:
+        return application(launch)
+    except EmpatheiaError as error:
+        _LOG.error("error: %s", error)
+        raise SystemExit(STARTUP_FAILURE) from None
 
 
 def keys_of(variable: str | None) -> tuple[SecretStr, ...]:
@@ -140,37 +175,13 @@ def keys_of(variable: str | None) -> tuple[SecretStr, ...]:
     return keys
 
 
-def address_of(host: str, port: int) -> str:
-    """Where a browser finds it.
-
-    >>> address_of("::1", 8321)
-    'http://[::1]:8321'
-    """
-    shown = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)
-    return f"http://[{shown}]:{port}" if ":" in shown else f"http://{shown}:{port}"
-
-
-def _bound(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(family)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind((host, port))
-    except (OSError, UnicodeError) as error:
-        listening.close()
-        if getattr(error, "errno", None) == errno.EADDRINUSE:
-            raise EmpatheiaError(f"port {port} of {host} is taken. Choose another: --port {port + 1}.") from None
-        raise EmpatheiaError(f"{host}:{port} cannot be used: {error}.") from None
-    listening.set_inheritable(True)
-    return listening
-
-
 def _config(launch: Launch, app: ASGIApp | str, sockets: bool = False) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         factory=isinstance(app, str),
         workers=launch.workers,
         http=PatientProtocol,
+        lifespan="on",
         ws="auto" if sockets else "none",
         ws_max_size=64 << 10,
         root_path=launch.server.root_path,
@@ -178,9 +189,10 @@ def _config(launch: Launch, app: ASGIApp | str, sockets: bool = False) -> uvicor
         access_log=False,
         server_header=False,
         timeout_keep_alive=20,
+        timeout_worker_healthcheck=20,  # while it imports, a process answers nobody
         timeout_graceful_shutdown=round(launch.server.limits.drain_seconds),
         h11_max_incomplete_event_size=64 << 10,
-        backlog=512,
+        backlog=BACKLOG,
     )
 
 
@@ -241,14 +253,25 @@ class _Telling(uvicorn.Server):
 
 
 class _TellingProcesses(Multiprocess):
-    """Several processes; says when the first of them answers."""
+    """Several processes; says when all of them answer."""
 
     def __init__(self, config: uvicorn.Config, sockets: list[socket.socket], told: Callable[[], object]) -> None:
         super().__init__(config, sockets)
-        self._told = told
+        self._told: Callable[[], object] | None = told
 
-    def init_processes(self) -> None:
-        """See uvicorn."""
-        super().init_processes()
-        if self.processes[0].wait_until_ready(120, self.should_exit):
+    def keep_subprocess_alive(self) -> None:
+        """See uvicorn, which calls it twice a second."""
+        super().keep_subprocess_alive()
+        if self._told and not self.should_exit.is_set() and all(process.is_ready() for process in self.processes):
             self._told()
+            self._told = None
+
+    def run(self) -> None:
+        """See uvicorn.
+
+        Raises:
+            SystemExit: One of them could not start.
+        """
+        super().run()
+        if any(process.exitcode == STARTUP_FAILURE for process in self.processes):
+            raise SystemExit(STARTUP_FAILURE)

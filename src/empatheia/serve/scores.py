@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from empatheia.scoring import columns_of, score_file
 from empatheia.serve.asking import FAULTS, service_of
 from empatheia.serve.faults import ApiError
 from empatheia.serve.requests import Body, GuardedRoute, unless_left
+from empatheia.serve.temporary import PrivateFolder
 
 router = APIRouter(prefix="/v1", route_class=GuardedRoute, tags=["analysis"])
 MOST_RESAMPLES = 2000
@@ -96,7 +96,7 @@ def scored(text: str, format: str, body: ScoreBody) -> dict[str, object]:
         DataError: The content is malformed; the message has the line.
     """
     columns = columns_of(body.profile, body.metrics, body.words)
-    with tempfile.TemporaryDirectory() as folder:
+    with PrivateFolder() as folder:
         path = Path(folder) / NAME
         path.write_text(text, encoding="utf-8", newline="")
         try:

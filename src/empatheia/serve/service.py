@@ -13,7 +13,7 @@ from empatheia.dialogue import Dialogue, Reply, Understanding
 from empatheia.resources.chat_endpoint import ChatEndpoint
 from empatheia.serve.engine import Engine, Left
 from empatheia.serve.measures import Measures
-from empatheia.serve.proxy import Proxy
+from empatheia.serve.proxy import PLAIN, Proxy, plain_reply
 from empatheia.serve.replies import CARE, Part, Said, Wish, cut_at, is_safe_reply
 from empatheia.serve.settings import ServerSettings
 from empatheia.serve.shelf import Entry, Served, Shelf
@@ -81,6 +81,9 @@ class Service:
             if entry.is_upstream and self.proxy is not None:
                 made[wish] = await self.proxy.reply(dialogue, wish)
                 continue
+            if wish.plain is not None:
+                made[wish] = plain_reply(wish.plain, dialogue)
+                continue
 
             def work(items: Sequence[Dialogue], wish: Wish = wish) -> list[Reply]:
                 return self.shelf.open(entry).respond(items, wish)
@@ -94,7 +97,7 @@ class Service:
             async for part in self.proxy.stream(dialogue, wish):
                 yield part
             return
-        if entry.is_whole(wish):
+        if entry.is_whole(wish) or wish.plain is not None:
             (reply,) = await self.replies(entry, dialogue, [wish])
             yield Part(understanding=reply.understanding)
             yield Part(text=reply.text)
@@ -130,7 +133,7 @@ class Service:
 
     async def _perceived(self, reply: Reply, dialogue: Dialogue) -> Reply:
         """The reply of a model that perceives nothing, with what the default perception finds."""
-        if reply.understanding.names_emotion or reply.model == CARE:
+        if reply.understanding.names_emotion or reply.model in (CARE, PLAIN):
             return reply
         (found,) = await self.analyses([dialogue])
         return replace(reply, understanding=found)

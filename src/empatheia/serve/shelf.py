@@ -25,6 +25,8 @@ from empatheia.serve.replies import Wish
 from empatheia.serve.settings import ServerSettings
 from empatheia.text.words import tokenize_words
 
+BESIDE_UPSTREAM = "empatheia-listener"
+"""What the default listener is called where a language model behind an endpoint has its name."""
 UPSTREAM = "upstream"
 """System of the language model behind an endpoint."""
 _WHOLE = ("five_steps", "affect_reader", "rashkin_retrieval")  # systems that weigh or choose whole replies
@@ -131,6 +133,7 @@ class Shelf:
         entries: All models, by name.
         named: Names of those that the settings name.
         default: Who answers where nobody is named.
+        analyst: The default listener, which perceives for those that do not.
 
     Raises:
         ConfigError: A place that the settings name is none, or two have one name.
@@ -144,7 +147,9 @@ class Shelf:
         self._held: OrderedDict[str, Served] = OrderedDict()
         self._lock = threading.RLock()
         self._ranker: Ranker | None = None
-        self._add(Entry(DEFAULT, DEFAULT, "five_steps", "that of its models", ""))
+        name = DEFAULT if settings.upstream is None else BESIDE_UPSTREAM
+        self.analyst = Entry(name, name, "five_steps", "that of its models", "")
+        self._add(self.analyst)
         for model in known_models():
             if not model.fault and not model.lacks and (model.system in RESPONDERS or model.system in LISTENERS):
                 self._add(Entry(model.name, model.title, model.system, model.licence, model.folder))
@@ -153,11 +158,11 @@ class Shelf:
             if entry != self.entries.get(entry.id):  # an installed model is served anyway
                 self._add(entry)
         self.named = tuple(entry.id for entry in named)
-        self.default = settings.default or DEFAULT
+        self.default = settings.default or name
         if settings.upstream is not None:
             llm = settings.upstream.llm
             self._add(Entry(llm, llm, UPSTREAM, f"that of {llm}", settings.upstream.url))
-            self.default = settings.default or llm
+            self.default = settings.default if settings.default not in (None, DEFAULT) else llm
         if self.default not in self.entries:
             known = ", ".join(self.entries)
             hint = nearest(self.default, list(self.entries))
@@ -169,6 +174,8 @@ class Shelf:
         Raises:
             ApiError: None is called so.
         """
+        if name == DEFAULT and DEFAULT not in self.entries:  # a language model speaks for it
+            name = None
         found = self.entries.get(name or self.default)
         found = found or next((entry for entry in self.entries.values() if entry.title == name), None)
         if found is None:
@@ -183,11 +190,6 @@ class Shelf:
             )
         return found
 
-    @property
-    def analyst(self) -> Entry:
-        """The default listener, which perceives for those that do not."""
-        return self.entries[DEFAULT]
-
     def held(self, entry: Entry) -> Served | None:
         """The model if it is loaded."""
         return self._held.get(entry.id)
@@ -199,7 +201,7 @@ class Shelf:
                 self._held.move_to_end(entry.id)
                 return self._held[entry.id]
             while len(self._held) >= self.settings.loaded:
-                least = next((id for id in self._held if id != DEFAULT), None)
+                least = next((id for id in self._held if id != self.analyst.id), None)
                 if least is None:
                     break
                 del self._held[least]
@@ -218,7 +220,7 @@ class Shelf:
     @property
     def is_ready(self) -> bool:
         """Whether the default model is loaded."""
-        return (DEFAULT if self.entry(None).is_upstream else self.default) in self._held
+        return (self.analyst.id if self.entry(None).is_upstream else self.default) in self._held
 
     def _add(self, entry: Entry) -> None:
         if entry.id in self.entries:

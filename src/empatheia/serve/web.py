@@ -39,6 +39,8 @@ HEADERS = {
 }
 ID = "empatheia.id"
 """Where a request's id stands in the scope."""
+_NO_HOST = re.compile(r"[^a-z0-9.:_-]")
+_SHOWN_HOST = 100
 _IS_ID = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
 
 
@@ -137,16 +139,26 @@ class Hosts:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """ASGI."""
-        if scope["type"] == "http" and not self._is_ours(Headers(scope=scope).get("host", "")):
-            error = ApiError(400, "this host name is not served here.", code="wrong_host")
+        host = Headers(scope=scope).get("host", "") if scope["type"] == "http" else None
+        if host is not None and not self._is_ours(host):
+            shown = _NO_HOST.sub("?", _name_of(host))[:_SHOWN_HOST] or "NAME"
+            said = f"{shown} is not served here; accepted: {', '.join(self.hosts)}."
+            error = ApiError(
+                400, f"{said} To accept it, start the server with --allowed-host {shown}.", code="wrong_host"
+            )
             await error.response()(scope, receive, send)
             return
         await self.app(scope, receive, send)
 
     def _is_ours(self, header: str) -> bool:
-        name = header.lower()
-        name = name[1:].partition("]")[0] if name.startswith("[") else name.rpartition(":")[0] or name
+        name = _name_of(header)
         return any(name == host or (host.startswith("*.") and name.endswith(host[1:])) for host in self.hosts)
+
+
+def _name_of(header: str) -> str:
+    """The name in a Host header, without its port."""
+    name = header.lower()
+    return name[1:].partition("]")[0] if name.startswith("[") else name.rpartition(":")[0] or name
 
 
 class Keys:

@@ -16,13 +16,13 @@ from typing import Any
 from empatheia.dialogue import Span, Turn
 from empatheia.errors import ConfigError
 from empatheia.registry import nearest
+from empatheia.resources.model_text import spoken, without_tokens
 from empatheia.text.readable import readable
 
 SHOWN = ("emotion", "side", "causes", "intent")
 """What of an analysis may be shown."""
 MOST_CAUSES = 5
 CHAT_ROLES = {"speaker": "user", "listener": "assistant"}
-_THOUGHT = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
 _OTHER_SPEAKS = re.compile(r"\n[^\S\n]*(?:speaker|user|human)\s*:.*", re.DOTALL | re.IGNORECASE)
 _OWN_LABEL = re.compile(r"\A\s*(?:listener|assistant|reply|response)\s*:\s*", re.IGNORECASE)
 _QUOTED = re.compile(r'\A(?:"([^"]+)"|“([^“”]+)”)\Z', re.DOTALL)
@@ -191,12 +191,12 @@ def messages_of(turns: Sequence[Turn], hints: TurnHints = None, wording: Wording
     n_opening = next((i for i, turn in enumerate(turns) if turn.role == "speaker"), len(turns))
     parts = [wording.instruction]
     if n_opening:
-        parts.append(wording.earlier.format(text=" ".join(turn.text for turn in turns[:n_opening])))
-    if (newest := by_turn[-1]) is not None and not wording.inline and (lines := _findings(newest, wording)):
-        parts.append(wording.analysis.format(findings="\n".join(lines)))
+        parts.append(wording.earlier.format(text=" ".join(said_in(turn) for turn in turns[:n_opening])))
+    if not wording.inline and (told := analysis_of(by_turn[-1], wording)):
+        parts.append(told)
     messages = [{"role": "system", "content": "\n\n".join(parts)}]
     for turn, found in zip(turns[n_opening:], by_turn[n_opening:], strict=True):
-        role, text = CHAT_ROLES[turn.role], turn.text
+        role, text = CHAT_ROLES[turn.role], said_in(turn)
         if wording.inline and found is not None and (lines := _findings(found, wording)):
             text = wording.inline.format(text=text, findings="; ".join(lines))
         if messages[-1]["role"] == role:
@@ -204,6 +204,18 @@ def messages_of(turns: Sequence[Turn], hints: TurnHints = None, wording: Wording
         else:
             messages.append({"role": role, "content": text})
     return messages
+
+
+def analysis_of(hints: Hints | None, wording: Wording | None = None) -> str:
+    """What a model is told of an analysis; empty if nothing was found or asked for."""
+    wording = wording or Wording()
+    lines = [] if hints is None else _findings(hints, wording)
+    return wording.analysis.format(findings="\n".join(lines)) if lines else ""
+
+
+def said_in(turn: Turn) -> str:
+    """A turn as a model may read it: the listener's without thoughts, both without the tokens of templates."""
+    return spoken(turn.text) if turn.role == "listener" else without_tokens(turn.text)
 
 
 def hints_by_turn(hints: TurnHints, n_turns: int) -> list[Hints | None]:
@@ -251,7 +263,7 @@ def read_reply(text: str) -> str:
     >>> read_reply('<think>sad</think> Listener: "Oh no, I am sorry."\nSpeaker: Thanks!')
     'Oh no, I am sorry.'
     """
-    text = _OWN_LABEL.sub("", _OTHER_SPEAKS.sub("", "\n" + _THOUGHT.sub("", text).strip()))
+    text = _OWN_LABEL.sub("", _OTHER_SPEAKS.sub("", "\n" + spoken(text).strip()))
     text = " ".join(readable(text).split())
     if quoted := _QUOTED.match(text):
         text = (quoted[1] or quoted[2]).strip()
