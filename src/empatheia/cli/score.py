@@ -16,6 +16,7 @@ from empatheia.cli.output import aligned, print_json, show
 from empatheia.errors import ConfigError
 from empatheia.listener.tables import as_text
 from empatheia.registry import nearest
+from empatheia.reports.latex import for_latex
 
 if TYPE_CHECKING:
     from empatheia.corpora.replies import ReplyFile
@@ -300,11 +301,11 @@ def latex_lines(scores: Sequence[SystemScores], tests: Sequence[SystemTests]) ->
     compared = {each.system: each.tests for each in tests}
     yield rf"\begin{{tabular}}{{l{'r' * (len(names) + 1)}}}"
     yield r"\toprule"
-    yield " & ".join(("System", "$n$", *map(_for_latex, names))) + r" \\"
+    yield " & ".join(("System", "$n$", *map(for_latex, names))) + r" \\"
     yield r"\midrule"
     for each in scores:
         cells = {cell.column.name: cell for cell in each.cells}
-        row = [_for_latex(each.system), f"{each.n:,}".replace(",", "{,}")]
+        row = [for_latex(each.system), f"{each.n:,}".replace(",", "{,}")]
         for name in names:
             test = compared.get(each.system, {}).get(name)
             star = "$^{*}$" if test is not None and (test.p_adjusted or 0.0) < _MOST_LIKELY else ""
@@ -316,20 +317,9 @@ def latex_lines(scores: Sequence[SystemScores], tests: Sequence[SystemTests]) ->
         test = next(iter(tests[0].tests.values()), None)
         n = test.n_resamples if test is not None else 0
         yield (
-            f"% * Holm-adjusted p < {_MOST_LIKELY:g} against {_for_latex(tests[0].baseline)}: paired permutation test"
+            f"% * Holm-adjusted p < {_MOST_LIKELY:g} against {for_latex(tests[0].baseline)}: paired permutation test"
             f" over items, {n:,} permutations"
         )
-
-
-def _for_latex(text: str) -> str:
-    """Text with the characters that LaTeX would obey written out."""
-    return text.translate(_LATEX)
-
-
-_LATEX = str.maketrans({
-    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
-    **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"},
-})  # fmt: skip
 
 
 def _lines(
