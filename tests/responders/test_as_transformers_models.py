@@ -16,6 +16,7 @@ from transformers import (
 
 import fresh
 from empatheia.layers.attention import Attention
+from empatheia.layers.cache import CACHE
 from empatheia.layers.copy import copy_mixture
 from empatheia.responders.rashkin_retrieval import RashkinRetrieval, RetrievalConfig
 from empatheia.text.auto_tokenizer import EmpatheiaTokenizer
@@ -50,7 +51,7 @@ def test_a_static_cache_longer_than_the_memory_gives_the_same_scores(name):
         encoding = model.encode(**known)
         cache = EncoderDecoderCache(StaticCache(model.config, 16), StaticCache(model.config, 40))
         rows = [
-            model(encoder_outputs=encoding, decoder_input_ids=part, past_key_values=cache, use_cache=True).logits
+            model(encoder_outputs=encoding, decoder_input_ids=part, **{CACHE: cache}, use_cache=True).logits
             for part in (ids[:, :1], ids[:, 1:3], ids[:, 3:])
         ]
         plain = model(encoder_outputs=encoding, decoder_input_ids=ids).logits
@@ -243,11 +244,11 @@ def test_the_configuration_says_whether_a_cache_is_kept(name):
     asked = {**case.inputs(case.batch()), "decoder_input_ids": torch.full((3, 2), 4)}
     for told, kept in ((True, True), (False, False)):
         model.config.use_cache = told
-        assert (model(**asked).past_key_values is not None) == kept
-        assert model(**asked, use_cache=not told).past_key_values is None or not kept
+        assert (getattr(model(**asked), CACHE) is not None) == kept
+        assert getattr(model(**asked, use_cache=not told), CACHE) is None or not kept
     model.config.use_cache = True
-    assert model(**case.batch()).past_key_values is None  # labels: nothing will be continued
-    assert model.train()(**asked).past_key_values is None
+    assert getattr(model(**case.batch()), CACHE) is None  # labels: nothing will be continued
+    assert getattr(model.train()(**asked), CACHE) is None
 
 
 def test_a_decoding_step_gets_all_that_generate_was_given():
