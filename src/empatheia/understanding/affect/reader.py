@@ -259,7 +259,7 @@ class AffectReader(EncoderModel):
             model._start_from(_weights_of(place / _BASE_WEIGHTS))
         model._take(learnt, folder, "its config.json")
         merge(model.encoder)
-        return model.eval(), AffectPieces(read_tokenizer(place), config)
+        return model.eval(), AffectPieces(read_tokenizer(place, model.encoder), config)
 
     def take(self, folder: Path) -> None:
         """Goes on from the updates and heads of a saved model of the same sizes; a word head of another kind stays new.
