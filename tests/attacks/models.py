@@ -11,8 +11,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-TESTS = Path(__file__).parents[1]
-sys.path.extend([str(TESTS), str(TESTS / "understanding")])
+sys.path.append(str(Path(__file__).parents[1]))
+sys.path.append(str(Path(__file__).parents[1] / "understanding"))
 
 import tiny_classifiers
 from readers import Reader
