@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -31,7 +32,7 @@ COMMANDS: dict[str, tuple[Sequence[str], str, str]] = {
     "curate": (("curate", "run", "recipes/curation/sample.yaml"), "", "dialogues"),
 }
 """Name to words, what is typed, and what must be in the answer."""
-SERVE = ("serve", "--port", "8399")
+SERVE = ("serve",)
 MOST_SECONDS = 300
 
 
@@ -49,11 +50,15 @@ def run_command(empatheia: Path, place: Path, name: str) -> str:
 
 def run_server(empatheia: Path, place: Path) -> str:
     """What is wrong with one request to a server; empty if nothing."""
-    address = f"http://127.0.0.1:{SERVE[-1]}/v1/chat/completions"
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    address = f"http://127.0.0.1:{port}/v1/chat/completions"
     body = {"model": "empatheia", "messages": [{"role": "user", "content": "I lost my keys."}]}
     request = Request(address, json.dumps(body).encode(), {"Content-Type": "application/json"})
     with (place / "serve.log").open("w") as log:
-        server = subprocess.Popen([str(empatheia), *SERVE], cwd=place, env=clean_environment(), stdout=log, stderr=log)
+        server = subprocess.Popen(
+            [str(empatheia), *SERVE, "--port", port], cwd=place, env=clean_environment(), stdout=log, stderr=log
+        )
         try:
             for _ in range(MOST_SECONDS):
                 try:

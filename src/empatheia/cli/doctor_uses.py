@@ -56,9 +56,9 @@ def trials(extras: Mapping[str, bool]) -> Iterator[Trial]:
 
 
 def _reply() -> str:
-    import empatheia
+    from empatheia.listener.listener import respond
 
-    reply = empatheia.respond(TEXT)
+    reply = respond(TEXT)
     return f"{reply.understanding.emotion}, {reply.text!r}"
 
 

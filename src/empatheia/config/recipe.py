@@ -352,10 +352,7 @@ def _check_nodes(text: str, origin: str, loader: type) -> None:
             case yaml.ScalarEvent():
                 total += 1
                 anchored[event.anchor or ""] = (1, 0)
-                if event.implicit[0] and len(event.value) > _MOST_DIGITS and _NUMBER.fullmatch(event.value):
-                    raise ConfigError(
-                        f"{origin}: a number of {len(event.value):,} characters; accepted: {_MOST_DIGITS}, or quotes."
-                    )
+                _check_digits(event, origin)
             case yaml.AliasEvent():  # one that is not anchored is in itself, or an error the loader tells
                 is_in_itself = event.anchor in (node.anchor for node in open_nodes)
                 size, levels = anchored.get(event.anchor, (0, _MOST_DEEP + 1 if is_in_itself else 0))
@@ -368,6 +365,13 @@ def _check_nodes(text: str, origin: str, loader: type) -> None:
             )
         if open_nodes:
             open_nodes[-1].levels = max(open_nodes[-1].levels, levels)
+
+
+def _check_digits(event: yaml.ScalarEvent, origin: str) -> None:
+    if event.implicit[0] and len(event.value) > _MOST_DIGITS and _NUMBER.fullmatch(event.value):
+        raise ConfigError(
+            f"{origin}: a number of {len(event.value):,} characters; accepted: {_MOST_DIGITS}, or quotes."
+        )
 
 
 @dataclass
