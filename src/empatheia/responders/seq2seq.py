@@ -569,6 +569,7 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
             losses |= own
         given = {name: value for name, value in {"labels": labels, **features}.items() if value is not None}
         counts = self.count_items(given, self.config) if losses else {}
+        step: dict[str, Any] = {CACHE: past_key_values}
         return ResponderOutput(
             loss=total_of(losses),
             losses=losses or None,
@@ -576,7 +577,7 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
             logits=logits,
             emotion_logits=encoding.emotion_logits,
             cause_logits=encoding.cause_logits,
-            **{CACHE: past_key_values},
+            **step,
         )
 
     def _context(self, input_ids: Tensor | None) -> Tensor:
