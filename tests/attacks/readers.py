@@ -338,6 +338,8 @@ def _tar() -> bytes:
 @cache
 def readers() -> tuple[Reader, ...]:
     """All of them."""
+    from models import model_readers
+
     from empatheia.care.evaluating import read_items
     from empatheia.care.lexicon import LEXICON, Lexicon
     from empatheia.care.resources import Resources
@@ -608,7 +610,7 @@ def readers() -> tuple[Reader, ...]:
         Reader("care, where help is", "r.yaml", _where_help_is(), lambda f: Resources.read(f / "r.yaml").block()),
         Reader("GGUF header", "x.gguf", _gguf_file(), _gguf),
     ]
-    return tuple(made)
+    return (*made, *model_readers())
 
 
 def _candidates(index: Any, folder: Path) -> None:

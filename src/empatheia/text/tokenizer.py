@@ -347,6 +347,11 @@ class DialogueTokenizer:
             tokenizer = Tokenizer.from_str(written.replace(_OUR_VERSION, _VERSION, 1))
             made = cls(tokenizer, meta["kind"], meta["style"], meta["specials"])
             size = meta["size"]
+            if odd := {name: i for name, i in made._specials.items() if type(i) is not int or not 0 <= i < len(made)}:
+                raise CheckpointError(
+                    f"the tokeniser in {str(folder)!r} has {len(made)} pieces, and its special ones are {odd!r:.60};"
+                    " the files are of different models: copy the folder again."
+                )
         except CheckpointError:
             raise
         except Exception as problem:  # the library raises a bare Exception for a truncated file

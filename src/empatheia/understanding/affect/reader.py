@@ -216,7 +216,7 @@ class AffectReader(EncoderModel):
         """
         model, place = cls._opened(Path(folder))
         merge(model.encoder)
-        return model.eval(), AffectPieces(read_tokenizer(place), model.config)
+        return model.eval(), AffectPieces(read_tokenizer(place, model.encoder), model.config)
 
     @classmethod
     def unmerged(cls, folder: str | Path) -> AffectReader:

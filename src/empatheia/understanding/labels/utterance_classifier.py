@@ -174,7 +174,7 @@ class UtteranceClassifier(EncoderModel):
             CheckpointError: Weights or tokenizer are missing.
         """
         model = read_model(cls, folder)
-        return model, PieceReader(read_tokenizer(folder), model.config)
+        return model, PieceReader(read_tokenizer(folder, model), model.config)
 
     def forward(
         self,
