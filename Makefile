@@ -20,7 +20,7 @@ OFFLINE := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1 PYTHO
 MADE := $(VENV)/.made-
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test quick mutations smoke fuzz kills contract audit lint types check bench pages docs leaderboard clean
+.PHONY: help install demo test quick mutations smoke fuzz kills contract audit bounds wheel lint types check bench pages docs leaderboard clean
 .DELETE_ON_ERROR:
 
 help: ## this list
@@ -57,6 +57,12 @@ contract: $(MADE)dev ## transformers' own model tests on every responder; fetche
 
 audit: $(MADE)dev ## known faults of the pinned packages, where advisories can be asked for
 	@$(BIN)/python tests/project/audit.py build/audit
+
+bounds: $(MADE)venv ## the quick tests and every responder at both ends of the allowed versions; results/bounds.md
+	@$(OFFLINE) PIP_FLAGS="$(PIP_FLAGS)" $(BIN)/python tests/project/bounds.py "$(TORCH)" $(ARGS)
+
+wheel: $(MADE)venv ## the package built, installed in an empty environment, and each kind of command run there
+	@PIP_FLAGS="$(PIP_FLAGS)" $(BIN)/python tests/project/wheel.py build/wheel "$(TORCH)" $(ARGS)
 
 lint: $(MADE)dev ## ruff: style, names, docstrings, complexity, format
 	@$(BIN)/ruff check .

@@ -16,6 +16,7 @@ from empatheia.reading import (
     UnreadableError,
     files_below,
     lines_of,
+    members_of,
     parse_json,
     read_array,
     read_arrays,
@@ -183,3 +184,21 @@ def test_files_below_a_whole_disk_are_not_looked_for(tmp_path, monkeypatch):
         (tmp_path / f"run{number}").mkdir()
     with pytest.raises(UnreadableError, match=r"more than 3 files and folders .* name the folder"):
         files_below(tmp_path, "metrics.json")
+
+
+@pytest.mark.parametrize("read", [lambda p: read_member(p, lambda names: names[0]), read_arrays, members_of])
+@pytest.mark.parametrize("comment", [b"", b"told"])
+def test_a_zip_archive_that_lists_too_many_files(tmp_path, monkeypatch, read, comment):
+    """zipfile makes an object of every entry before it is asked for one."""
+    path, array = tmp_path / "x.zip", io.BytesIO()
+    np.save(array, np.zeros(1))
+    with zipfile.ZipFile(path, "w") as archive:
+        for number in range(999):
+            archive.writestr(f"{number:0100}", array.getvalue())
+        archive.comment = comment
+    assert read(path)
+    monkeypatch.setattr("empatheia.reading.MAX_CONTENTS", 90_000)
+    monkeypatch.setattr("empatheia.reading.MAX_ALL_CONTENTS", 90_000)
+    monkeypatch.setattr("zipfile.ZipInfo.__init__", lambda *_: pytest.fail("an entry was made"))
+    with pytest.raises(UnreadableError, match=r"x.zip: its list of files is longer than accepted"):
+        read(path)

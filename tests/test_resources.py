@@ -239,8 +239,61 @@ def test_extract_refuses_unsafe_members_and_writes_nothing(tmp_path, bad):
 
 def test_extract_limits_the_size(tmp_path):
     archive = make_tar(tmp_path / "a.tgz", [("zeros", bytes(10_000))])
-    with pytest.raises(DataError, match="unpacks to 10,000 bytes, at most 999"):
+    with pytest.raises(DataError, match=r"a.tgz: unpacks to 10,000 bytes or more, at most 999"):
         extract_tar(archive, tmp_path / "out", max_bytes=999)
+
+
+def test_extract_reads_no_more_headers_than_it_accepts(tmp_path, monkeypatch):
+    looked_at = []
+    real = tarfile.TarInfo.fromtarfile.__func__
+    monkeypatch.setattr(
+        tarfile.TarInfo, "fromtarfile", classmethod(lambda cls, tar: looked_at.append(1) or real(cls, tar))
+    )
+    archive = make_tar(tmp_path / "a.tgz", [("x", b"")] * 10_300)
+    with pytest.raises(DataError, match=r"a.tgz: holds more than 10,000 files and folders; refused"):
+        extract_tar(archive, tmp_path / "out")
+    assert len(looked_at) == 10_001
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def header(kind, content):
+    info = tarfile.TarInfo("h")
+    info.type, info.size = kind, len(content)
+    return info.tobuf() + content + bytes(-len(content) % 512)
+
+
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK])
+@pytest.mark.parametrize("times", [1, 200])
+def test_extract_bounds_a_header_with_all_its_extensions(tmp_path, kind, times):
+    """One of a gigabyte, or thousands behind one another, were read before the first file was seen."""
+    record = b"%d path=%s\n" % (70_000 // times, b"a" * (70_000 // times - len("12345 path=") - len(str(times)) // 3))
+    archive = tmp_path / "a.tar"
+    archive.write_bytes(header(kind, record) * times + tarfile.TarInfo("x").tobuf() + bytes(1024))
+    with pytest.raises(DataError, match=r"a.tar: a header is longer than accepted"):
+        extract_tar(archive, tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "message"),
+    [
+        ("a" * 90 + "/" + "b" * 90 + "/" + "c" * 90, 0, "is not a plain file below the folder"),
+        ("a\x1b[2J", 0, "is not a plain file below the folder"),
+        ("a", -512, "is not a plain file below the folder|damaged archive"),
+    ],
+)
+def test_extract_refuses_odd_names_and_sizes(tmp_path, name, size, message):
+    archive = tmp_path / "a.tar"
+    info = tarfile.TarInfo(name)
+    info.size = size
+    archive.write_bytes(info.tobuf(tarfile.GNU_FORMAT) + bytes(1024))
+    with pytest.raises(DataError, match=message):
+        extract_tar(archive, tmp_path / "out")
+
+
+def test_extract_tells_a_name_that_is_a_file_and_a_folder(tmp_path):
+    archive = make_tar(tmp_path / "a.tgz", [("a", b"one"), ("a/b", b"two")])
+    with pytest.raises(DataError, match="damaged archive"):
+        extract_tar(archive, tmp_path / "out")
 
 
 @pytest.mark.parametrize("damage", [lambda raw: raw[:40], lambda raw: b"no archive", lambda raw: raw[:-300]])

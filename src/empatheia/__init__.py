@@ -12,8 +12,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from empatheia.moved import open_old_names
-
 if TYPE_CHECKING:
     from empatheia.analysis import Analysis
     from empatheia.dialogue import Dialogue, Example, Reply, Span, Turn, Understanding
@@ -56,8 +54,6 @@ __all__ = [
     "analyze",
     "respond",
 ]
-
-open_old_names()
 
 
 def __getattr__(name: str) -> Any:

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 
 
 class Abandoned(BaseException):
-    """Nobody waits for the result of what is computed; no Exception, lest somebody makes it good."""
+    """Nobody waits for the result of what is computed."""
 
 
 _asked: ContextVar[Callable[[], None] | None] = ContextVar("asked", default=None)

@@ -10,13 +10,15 @@ import csv
 import gzip
 import io
 import json
+import math
 import os
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, cast
 
 from empatheia.errors import DataError
 
@@ -37,6 +39,10 @@ MAX_FIELD = 64 << 20
 """Characters of a cell of CSV."""
 MAX_ENTRIES = 100_000
 """Files and folders that are looked at below a folder that somebody named."""
+MAX_CONTENTS = 1 << 20
+"""Bytes of the table of contents of a ZIP archive of a few files."""
+MAX_ALL_CONTENTS = 256 << 20
+"""The same of a corpus, one entry a film: about two million."""
 _BLOCK = 1 << 20
 _GZIP = b"\x1f\x8b"
 _DAMAGED = (OSError, EOFError, zlib.error)
@@ -308,7 +314,7 @@ def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
     import numpy as np
 
     try:
-        with zipfile.ZipFile(path) as archive:
+        with _zip_file(path, MAX_CONTENTS) as archive:
             if (size := sum(entry.file_size for entry in archive.infolist())) > MAX_BYTES:
                 raise UnreadableError(f"{path}: unpacks to {size:,} bytes; accepted: at most {MAX_BYTES:,}.")
             out = {}
@@ -368,6 +374,49 @@ class Member(NamedTuple):
     crc: int
 
 
+class BoundedReads(io.RawIOBase):
+    """A file of which a library reads no more than is left to it, whatever the file says of its own sizes.
+
+    Args:
+        file: What is read.
+        what: Is read, for the message.
+        left: Bytes; whoever made this sets it anew as it goes on.
+    """
+
+    def __init__(self, file: IO[bytes], what: str, left: float = math.inf) -> None:
+        self.file, self.what, self.left = file, what, left
+
+    def read(self, size: int = -1, /) -> bytes:
+        """As of any file.
+
+        Raises:
+            UnreadableError: More is asked for than is left.
+        """
+        data = self.file.read(size) if size <= self.left else b""
+        self.left -= max(size, len(data))
+        if self.left < 0:
+            raise UnreadableError(f"{self.what} is longer than accepted. Get the archive from where it was made.")
+        return data
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        """As of any file."""
+        return self.file.seek(offset, whence)
+
+    def tell(self) -> int:
+        """As of any file."""
+        return self.file.tell()
+
+
+@contextmanager
+def _zip_file(path: str | Path, most: int) -> Iterator[zipfile.ZipFile]:
+    """A ZIP archive whose table of contents has at most so many bytes, of which zipfile makes objects at once."""
+    with Path(path).open("rb") as file:
+        bounded = BoundedReads(file, f"{path}: its list of files", most)
+        with zipfile.ZipFile(cast("IO[bytes]", bounded)) as archive:
+            bounded.left = math.inf
+            yield archive
+
+
 def members_of(path: str | Path) -> list[Member]:
     """The files of a ZIP archive, in its order.
 
@@ -376,13 +425,13 @@ def members_of(path: str | Path) -> list[Member]:
         UnreadableError: It is no archive, truncated or damaged.
     """
     try:
-        with zipfile.ZipFile(path) as archive:
+        with _zip_file(path, MAX_ALL_CONTENTS) as archive:
             return [
                 Member(one.filename, one.header_offset, one.compress_size, one.file_size, one.compress_type, one.CRC)
                 for one in archive.infolist()
                 if not one.is_dir() and not one.flag_bits & 1
             ]
-    except OSError:
+    except (OSError, UnreadableError):
         raise
     except Exception as error:  # damaged archives raise errors of all kinds
         said = " ".join(str(error).split())[:200]
@@ -433,7 +482,7 @@ def read_member(path: str | Path, choose: Callable[[list[str]], str]) -> tuple[s
         UnreadableError: The archive is damaged, or the file in it too large.
     """
     try:
-        with zipfile.ZipFile(path) as archive:
+        with _zip_file(path, MAX_CONTENTS) as archive:
             name = choose(archive.namelist())
             if (size := archive.getinfo(name).file_size) > MAX_BYTES:
                 raise UnreadableError(f"{path}: {name} unpacks to {size:,} bytes; accepted: at most {MAX_BYTES:,}.")

@@ -1,6 +1,7 @@
 """Scores of anybody's replies: a file that was read, the columns of a profile, and out come numbers with signatures.
 
-No model is loaded. What a file cannot tell is listed with the reason, never left out in silence.
+No model is loaded; whoever wants BERTScore brings the encoder. What a file cannot tell is listed with the reason, never
+left out in silence. Systems that answered the same items are compared by paired tests.
 """
 
 from __future__ import annotations
@@ -8,15 +9,19 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from empatheia.corpora.replies import ReplyFile, SystemReply
 from empatheia.errors import ConfigError, DataError, EmpatheiaError
 from empatheia.metrics import METRICS
-from empatheia.metrics.profiles import DEFAULT, ENCODER, WORDS, Column, Words, profile_of
+from empatheia.metrics.bertscore import ROBERTA_LARGE_BASELINE, TokenVectors
+from empatheia.metrics.profiles import DEFAULT, ENCODER, TOKENS, WORDS, Column, Words, profile_of
 from empatheia.metrics.score import Score, Signature
+from empatheia.metrics.significance import Comparison, adjusted, paired_bootstrap, paired_permutation
+from empatheia.registry import nearest
+from empatheia.side_by_side import paired
 from empatheia.taxonomy import EMOTIONS, LABELS_41
 
 N_RESAMPLES = 1000
@@ -32,6 +37,45 @@ _VECTORS = ("bertscore", "similarity")  # modules whose metrics take vectors for
 _ARGUMENTS = {"responses": "reply", "hypotheses": "reply", "references": "reference", "contexts": "context"}
 _FIELDS = ("reply", "reference", "context", "predicted", "emotion")
 _LABELS = {"predicted", "emotion"}
+_NO_REFERENCES = "needs references: give --ref, or a reference in every row"
+
+
+class TokenEncoder(Protocol):
+    """What gives BERTScore its vectors, e.g. :class:`empatheia.understanding.vectors.tokens.TokenEncoder`."""
+
+    name: str
+    layer: int
+
+    def encode(self, texts: Sequence[str], /) -> list[TokenVectors]:
+        """The pieces of each text."""
+        ...
+
+
+class Likeness:
+    """An encoder for BERTScore that reads every text once, and the baseline that rescales its scores.
+
+    Args:
+        encoder: Of the vectors.
+        baseline: ``P``, ``R`` and ``F`` of random pairs, see :func:`empatheia.metrics.bertscore.read_baseline`; None =
+            that of the package for roberta-large's layer 17, and for others none.
+    """
+
+    def __init__(self, encoder: TokenEncoder, baseline: Mapping[str, float] | None = None) -> None:
+        self.encoder = encoder
+        is_known = encoder.layer == 17 and encoder.name.rpartition("/")[2] == "roberta-large"
+        self.baseline = ROBERTA_LARGE_BASELINE if baseline is None and is_known else baseline
+        self._known: dict[str, TokenVectors] = {}
+
+    def vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
+        """Of each text."""
+        new = [text for text in dict.fromkeys(texts) if text not in self._known]
+        self._known.update(zip(new, self.encoder.encode(new), strict=True))
+        return [self._known[text] for text in texts]
+
+    def settings(self, metric: str) -> dict[str, object]:
+        """What the metric is made with."""
+        rescaled = {"baseline": self.baseline} if metric.endswith("_rescaled") else {}
+        return {"encoder": self.encoder.name, "layer": self.encoder.layer, **rescaled}
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +166,41 @@ class SystemScores:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class SystemTests:
+    """A system against the baseline, on the items that both answered.
+
+    Attributes:
+        system: Its name.
+        baseline: The other's.
+        n: Items of both.
+        n_left_out: Items of only one of them.
+        tests: By column, in the unit of print: difference (system minus baseline) with the interval of the paired
+            bootstrap where the score has one, and the p-value of the paired permutation test, Holm's over all systems
+            beside it.
+        untested: By column, why there is no test.
+    """
+
+    system: str
+    baseline: str
+    n: int
+    n_left_out: int
+    tests: Mapping[str, Comparison]
+    untested: Mapping[str, str]
+
+    def to_dict(self) -> dict[str, object]:
+        """JSON-ready data."""
+        tests = [{"column": name, **test.to_dict()} for name, test in self.tests.items()]
+        return {
+            "system": self.system,
+            "baseline": self.baseline,
+            "n": self.n,
+            "n_left_out": self.n_left_out,
+            "tests": tests,
+            "untested": dict(self.untested),
+        }
+
+
 def columns_of(profile: str | None = None, metrics: Sequence[str] = (), words: str = "space") -> tuple[Column, ...]:
     """What to measure: a profile's columns, the metrics named, or the default ones.
 
@@ -151,6 +230,7 @@ def score_file(
     columns: Sequence[Column],
     systems: Sequence[str] = (),
     n_resamples: int = N_RESAMPLES,
+    likeness: Likeness | None = None,
 ) -> tuple[SystemScores, ...]:
     """Scores of the systems of a file.
 
@@ -159,6 +239,7 @@ def score_file(
         columns: From ``columns_of``.
         systems: Which systems; empty = all.
         n_resamples: Bootstrap replicates for the intervals; 0 for none.
+        likeness: Encoder for BERTScore; None = it is not measured.
 
     Raises:
         ConfigError: The file has no such system.
@@ -166,21 +247,24 @@ def score_file(
     out = []
     for name in systems or file.systems:
         replies = file.of(name)
-        cells, missing = score_replies(replies, columns, n_resamples)
+        cells, missing = score_replies(replies, columns, n_resamples, likeness)
         blanks = file.blank_lines(name), file.blank_reference_lines(name)
         out.append(SystemScores(replies[0].system, len(replies), cells, missing, *blanks))
     return tuple(out)
 
 
 def score_replies(
-    replies: Sequence[SystemReply], columns: Sequence[Column], n_resamples: int = N_RESAMPLES
+    replies: Sequence[SystemReply],
+    columns: Sequence[Column],
+    n_resamples: int = N_RESAMPLES,
+    likeness: Likeness | None = None,
 ) -> tuple[tuple[Cell, ...], tuple[tuple[Column, str], ...]]:
     """Scores of one system's replies.
 
     Returns:
         What was measured, and each column that was not with the reason.
     """
-    bench = _Bench(replies, n_resamples)
+    bench = _Bench(replies, n_resamples, likeness)
     cells, missing = [], []
     for column in columns:
         reason = bench.obstacle(column)
@@ -194,17 +278,85 @@ def score_replies(
     return tuple(cells), tuple(missing)
 
 
+def compare_systems(
+    systems: Mapping[str, Sequence[SystemReply]],
+    baseline: str,
+    columns: Sequence[Column],
+    n_resamples: int = N_RESAMPLES,
+    likeness: Likeness | None = None,
+) -> tuple[SystemTests, ...]:
+    """Paired tests of every other system against one.
+
+    Args:
+        systems: Replies by name. Items are brought together by :func:`empatheia.side_by_side.paired`.
+        baseline: Which of them the others are compared with.
+        columns: From ``columns_of``; what cannot be measured, or is only a part of a score, has no test.
+        n_resamples: Permutations, and bootstrap replicates.
+        likeness: Encoder for BERTScore.
+
+    Raises:
+        ConfigError: There is no such system, or no other.
+        DataError: A system shares no item with the baseline.
+    """
+    if baseline not in systems:
+        raise ConfigError(
+            f"no system {baseline!r} to compare with.{nearest(baseline, list(systems))} {_there(systems)}"
+        )
+    if len(systems) < 2:
+        raise ConfigError(f"nothing to compare {baseline!r} with. {_there(systems)}")
+    found: dict[str, dict[str, Comparison]] = {}  # by column, then system: a column's tests are one family
+    others: dict[str, tuple[int, int, dict[str, str]]] = {}
+    for name, replies in systems.items():
+        if name == baseline:
+            continue
+        ours, theirs = paired(replies, systems[baseline])
+        untested: dict[str, str] = {}
+        others[name] = len(ours), len(replies) + len(systems[baseline]) - 2 * len(ours), untested
+        benches = [_Bench(each, 0, likeness) for each in (ours, theirs)]
+        for column in columns:
+            reason = next(filter(None, (bench.obstacle(column) for bench in benches)), "")
+            try:
+                if not (reason or column.part):
+                    found.setdefault(column.name, {})[name] = _tested(column, benches, n_resamples)
+            except EmpatheiaError as error:
+                reason = str(error)
+            if reason:
+                untested[column.name] = reason
+    corrected = {column: adjusted(tests) for column, tests in found.items()}
+    return tuple(
+        SystemTests(name, baseline, n, n_left, {c: t[name] for c, t in corrected.items() if name in t}, untested)
+        for name, (n, n_left, untested) in others.items()
+    )
+
+
+def _there(systems: Mapping[str, object]) -> str:
+    return f"There are: {', '.join(systems)}."
+
+
+def _tested(column: Column, benches: Sequence[_Bench], n_resamples: int) -> Comparison:
+    """The paired test of one column, in its unit."""
+    ours, theirs = (bench.metric(column) for bench in benches)
+    test = paired_permutation(ours, theirs, n_resamples)
+    interval = paired_bootstrap(ours, theirs, n_resamples).interval if ours.can_bootstrap else None
+    one = replace(ours.compute(), value=1.0)
+    factor = one.in_unit(column.unit).value if column.unit else 1.0
+    scaled = None if interval is None else (interval[0] * factor, interval[1] * factor)
+    return replace(test, difference=test.difference * factor, interval=scaled)
+
+
 class _Bench:
     """Measures columns on one system's replies; texts are cut once a way, and equal metrics are computed once."""
 
-    def __init__(self, replies: Sequence[SystemReply], n_resamples: int) -> None:
-        self.replies, self.n_resamples = replies, n_resamples
+    def __init__(self, replies: Sequence[SystemReply], n_resamples: int, likeness: Likeness | None = None) -> None:
+        self.replies, self.n_resamples, self.likeness = replies, n_resamples, likeness
         self._cut: dict[str, tuple[list[Any], list[Any]]] = {}
         self._scores: dict[str, Score] = {}
 
     def obstacle(self, column: Column) -> str:
         """Why the column cannot be had; empty if it can be tried."""
         metric = column.metric
+        if self.likeness is not None and metric.startswith("bertscore"):
+            return self._unlike(metric, self.likeness)
         if column.missing:
             return column.missing
         if metric not in METRICS:
@@ -215,16 +367,27 @@ class _Bench:
             )
         place = METRICS.target(metric).partition(":")[0]
         if place.rpartition(".")[2] in _VECTORS:
-            return ENCODER
+            return TOKENS if metric.startswith("bertscore") else ENCODER
         fields = fields_of(metric)
         if not fields:
             wanted = ", ".join(_arguments_of(metric)) or "other inputs"
             return f"needs {wanted}, which a file of replies does not hold: `{place}` takes them from Python"
         if "reference" in fields and any(reply.reference is None for reply in self.replies):
-            return "needs references: give --ref, or a reference in every row"
+            return _NO_REFERENCES
         if "context" in fields and not any(reply.context for reply in self.replies):
             return "needs contexts: give --context, or a context in the rows"
         return self._no_emotions() if _LABELS & set(fields) else ""
+
+    def _unlike(self, metric: str, likeness: Likeness) -> str:
+        """Why BERTScore cannot be had of an encoder; empty if it can."""
+        if any(reply.reference is None for reply in self.replies):
+            return _NO_REFERENCES
+        if metric.endswith("_rescaled") and likeness.baseline is None:
+            return (
+                f"needs a baseline of layer {likeness.encoder.layer} of {likeness.encoder.name}: give"
+                f" --bertscore-baseline, or take {metric.removesuffix('_rescaled')}"
+            )
+        return ""
 
     def cell(self, column: Column) -> Cell:
         """The measured column."""
@@ -241,12 +404,17 @@ class _Bench:
     def _score(self, column: Column) -> Score:
         key = repr((column.metric, column.words, sorted(column.settings.items())))
         if key not in self._scores:
-            metric = self._metric(column)
-            self._scores[key] = metric.compute(n_resamples=self.n_resamples)
+            self._scores[key] = self.metric(column).compute(n_resamples=self.n_resamples)
         return self._scores[key]
 
-    def _metric(self, column: Column) -> Any:
+    def metric(self, column: Column) -> Any:
+        """What has seen all replies."""
         factory = METRICS.get(column.metric)
+        if self.likeness is not None and column.metric.startswith("bertscore"):
+            replies, references = self._texts("space")
+            metric = factory(**self.likeness.settings(column.metric))
+            metric.update(self.likeness.vectors(replies), self.likeness.vectors(references), references)
+            return metric
         accepted = inspect.signature(factory).parameters
         arguments = dict(column.settings)
         words = column.words if "tokenizer" in accepted else "space"  # the others cut plain text themselves

@@ -15,7 +15,7 @@ from typing import Any
 from empatheia.config import read_yaml
 from empatheia.corpora import CORPORA, facts_of, splits_of
 from empatheia.corpora.loading import read_text
-from empatheia.corpora.replies import SystemReply, numbered
+from empatheia.corpora.replies import ReplyFile, SystemReply, numbered
 from empatheia.corpora.reply_files import read_replies
 from empatheia.dialogue import Dialogue, Span
 from empatheia.errors import DataError, EmpatheiaError
@@ -23,6 +23,8 @@ from empatheia.reading import files_below, parse_json, read_record
 from empatheia.text.words import CONTRACTIONS
 
 OUTPUTS = "outputs.jsonl"
+GENERIC = ("reply",)
+"""What readers call the system of a file that names none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,15 +162,16 @@ def read_answers(place: str | Path, format: str = "auto", name: str = "", data: 
         path = path / OUTPUTS
         if not path.is_file():
             raise DataError(f"{place} has no {OUTPUTS}: the run is not finished, or this is no run folder.")
-    title = name or (_run_title(run) if run is not None else path.name)
+    title = name or title_of(path if run is None else run)
     file = read_replies(path, format)
     rows = _rows(path) if file.format == "jsonl" else {}
     notes = list(file.notes)
     sources = _Contexts(_corpus_of(run), data)
     answers: dict[str, tuple[Answer, ...]] = {}
     n_bad_spans = 0
+    labels = labels_of(file, title)
     for system, replies in file.replies.items():
-        label = title if len(file.replies) == 1 and system in ("reply", title) else f"{title}: {system}"
+        label = labels[system]
         made = []
         for reply in replies:
             answer, n_bad = _answer(label, reply, rows.get(reply.line, {}), sources)
@@ -287,12 +290,65 @@ def _corpus_of(run: Path | None) -> str:
     return str(data.get("corpus", "empathetic_dialogues")) if isinstance(data, dict) else "empathetic_dialogues"
 
 
-def _run_title(run: Path) -> str:
+def title_of(place: Path) -> str:
+    """What a file or a run folder is called: the run's recipe, size and seed, or the name of the file."""
+    if place.is_file():
+        return place.name
     try:
-        record = read_record(run / "metrics.json")
+        record = read_record(place / "metrics.json")
         return f"{record['recipe']} {record['size']}-seed{record['seed']}"
     except (OSError, ValueError, KeyError, TypeError):
-        return run.absolute().name
+        return place.absolute().name
+
+
+def labels_of(file: ReplyFile, title: str) -> dict[str, str]:
+    """What each system of a file is called among those of other files: the title alone where it has one without a name.
+
+    Args:
+        file: As read.
+        title: See :func:`title_of`.
+    """
+    if len(file.replies) == 1 and (only := file.systems[0]) in (*GENERIC, title, file.path.name):
+        return {only: title}
+    return {system: f"{title}: {system}" for system in file.systems}
+
+
+def paired(first: Sequence[SystemReply], second: Sequence[SystemReply]) -> tuple[list[SystemReply], list[SystemReply]]:
+    """The replies of two systems to the same items, in one order; what only one of them answered is left out.
+
+    Item by item where the references, or the contexts, are the same in letters and digits all along, or where neither
+    file has any of both; else by context and reference, as :func:`align`.
+
+    Raises:
+        DataError: No item is in both.
+    """
+    if _are_in_step(first, second):
+        return list(first), list(second)
+    files = [
+        AnswerFile(Path(name), name, {name: tuple(_as_answer(name, reply) for reply in each)})
+        for name, each in (("first", first), ("second", second))
+    ]
+    by_line = [{reply.line: reply for reply in each} for each in (first, second)]
+    both = [item.answers for item in align(files) if len(item.answers) == 2]
+    if not both:
+        raise DataError(
+            f"no item is in both files ({len(first):,} and {len(second):,} items): neither references in one order nor"
+            " contexts agree. Give replies to the same items, with their contexts where the order differs."
+        )
+    return [by_line[0][one["first"].line] for one in both], [by_line[1][one["second"].line] for one in both]
+
+
+def _are_in_step(first: Sequence[SystemReply], second: Sequence[SystemReply]) -> bool:
+    """Whether item i of one is item i of the other, as far as references and contexts tell."""
+    golds = [[text_key(reply.reference or "") for reply in each] for each in (first, second)]
+    if any(golds[0]) and golds[0] == golds[1]:
+        return True
+    contexts = [[text_key(*reply.context) for reply in each] for each in (first, second)]
+    return golds[0] == golds[1] and contexts[0] == contexts[1]
+
+
+def _as_answer(system: str, reply: SystemReply) -> Answer:
+    return Answer(system, reply.reply, reply.context, reply.reference, line=reply.line)
 
 
 def _holds_replies(path: Path) -> bool:

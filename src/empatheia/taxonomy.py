@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
+from typing import Literal, get_args
 
 from empatheia.errors import DataError
 
@@ -25,6 +26,29 @@ EMOTIONS: tuple[str, ...] = _words(
     " joyful lonely nostalgic prepared proud sad sentimental surprised terrified trusting"
 )
 """The 32 conversation labels of EmpatheticDialogues, alphabetical: this package's own order."""
+
+Side = Literal["pleasant", "unpleasant", "mixed"]
+SIDES: tuple[Side, ...] = get_args(Side)
+"""How it feels."""
+SIDE_OF: Mapping[str, Side] = MappingProxyType(
+    {
+        **dict.fromkeys(
+            _words(
+                "anticipating caring confident content excited faithful grateful hopeful impressed joyful prepared"
+                " proud trusting"
+            ),
+            "pleasant",
+        ),
+        **dict.fromkeys(
+            _words(
+                "afraid angry annoyed anxious apprehensive ashamed devastated disappointed disgusted embarrassed"
+                " furious guilty jealous lonely sad terrified"
+            ),
+            "unpleasant",
+        ),
+    }
+)
+"""Emotions whose side is plain; the others (nostalgic, sentimental, surprised) may be either."""
 
 INTENTS: tuple[str, ...] = _words(
     "agreeing acknowledging encouraging consoling sympathizing suggesting questioning wishing neutral"

@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import re
+import struct
 from collections.abc import Callable
 from random import Random
 
@@ -168,6 +169,27 @@ def _foreign(raw: bytes, chance: Random) -> bytes:
     )
 
 
+def _tensors(raw: bytes, chance: Random) -> bytes:
+    """A safetensors file whose header says something else, or whose numbers are none."""
+    size = int.from_bytes(raw[:8], "little")
+    if not 2 <= size <= len(raw) - 8:
+        return raw
+    head, body = json.loads(raw[8 : 8 + size]), bytearray(raw[8 + size :])
+    match chance.randrange(4):
+        case 0:
+            head = _changed(head, chance)
+        case 1:
+            head["_" + chance.choice(list(head))] = head.pop(chance.choice(list(head)))
+        case 2:
+            first, second = chance.choice(list(head)), chance.choice(list(head))
+            head[first], head[second] = head[second], head[first]
+        case _:
+            place = chance.randrange(0, len(body) + 1, 4)
+            body[place : place + 4] = struct.pack("<f", chance.choice((float("nan"), float("inf"), -1e38, 3e38)))
+    told = json.dumps(head).encode()
+    return len(told).to_bytes(8, "little") + told + bytes(body)
+
+
 DAMAGES: dict[str, Damage] = {
     "nothing": lambda raw, _: raw,
     "cut": _cut,
@@ -187,6 +209,7 @@ DAMAGES: dict[str, Damage] = {
     "line ends": _ends,
     "long runs": _long,
     "a foreign file": _foreign,
+    "other tensors": _tensors,
 }
 
 

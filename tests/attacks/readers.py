@@ -195,9 +195,9 @@ def _cache(folder: Path) -> None:
 
 def _rows(folder: Path, name: str, **options: Any) -> None:
     from empatheia.checkpoints.inputs import prepare
-    from empatheia.cli.conversations import read_conversations
-    from empatheia.cli.rows import read_rows
     from empatheia.errors import DataError
+    from empatheia.files.conversations import read_conversations
+    from empatheia.files.rows import read_rows
 
     for row in read_conversations(folder / name, **options):
         assert (row.error is None) != (row.item is None), row
@@ -211,7 +211,7 @@ def _rows(folder: Path, name: str, **options: Any) -> None:
 
 def _partial(folder: Path) -> None:
     from empatheia.cli.results import ResultFile
-    from empatheia.cli.rows import Row
+    from empatheia.files.rows import Row
 
     with ResultFile(folder / "r.csv", resume=True) as file:
         list(file.done_records())
@@ -338,6 +338,8 @@ def _tar() -> bytes:
 @cache
 def readers() -> tuple[Reader, ...]:
     """All of them."""
+    from models import model_readers
+
     from empatheia.care.evaluating import read_items
     from empatheia.care.lexicon import LEXICON, Lexicon
     from empatheia.care.resources import Resources
@@ -608,7 +610,7 @@ def readers() -> tuple[Reader, ...]:
         Reader("care, where help is", "r.yaml", _where_help_is(), lambda f: Resources.read(f / "r.yaml").block()),
         Reader("GGUF header", "x.gguf", _gguf_file(), _gguf),
     ]
-    return tuple(made)
+    return (*made, *model_readers())
 
 
 def _candidates(index: Any, folder: Path) -> None:

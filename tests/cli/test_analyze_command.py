@@ -8,8 +8,9 @@ import pytest
 
 from empatheia.checkpoints.catalogue import bundled_root
 from empatheia.cli.results import ResultFile
-from empatheia.cli.rows import answer_each, looks_like_file, read_rows
+from empatheia.cli.rows import answer_each, looks_like_file
 from empatheia.errors import DataError, MissingResourceError
+from empatheia.files.rows import read_rows
 from empatheia.listener.tables import as_text
 from empatheia.taxonomy import EMOTIONS
 
@@ -80,7 +81,7 @@ def test_bad_rows_are_told_and_the_others_processed(cli, tiny_model, tmp_path):
         b"[1, 2]\n"
         b'{"words": "x"}\n'
         b"\n"
-        b'"caf\xe9"\n'
+        b'"caf\xe9 caf\xc3\xa9"\n'
         b'{"turns": ["Hi.", "Hello."]}\n'
         b'{"turns": [{"role": "narrator", "text": "Hi."}]}\n'
         b'{"turns": [{"role": "speaker", "text": "I hope so."}]}\n'
@@ -103,7 +104,7 @@ def test_bad_rows_are_told_and_the_others_processed(cli, tiny_model, tmp_path):
 
 def test_bad_rows_of_a_table(cli, tiny_model, tmp_path):
     path = tmp_path / "rows.csv"
-    path.write_bytes(b'id,text\n1,"We moved,\nto a town"\n2\n\n3,caf\xe9\n4,  \n5,She passed\n')
+    path.write_bytes(b'id,text\n1,"We moved,\nto a town"\n2\n\n3,caf\xe9 caf\xc3\xa9\n4,  \n5,She passed\n')
     done = cli("analyze", str(path), "--json", "--model", str(tiny_model))
     rows = {record["row"]: record for record in records(done.out)}
     assert rows[1]["turns"][0]["text"] == "We moved,\nto a town" and rows[5]["id"] == "5"
@@ -154,8 +155,7 @@ def test_an_open_quotation_mark_does_not_swallow_the_file_silently(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text('text\nfirst\n"never closed\n' + "line\n" * 500)
     rows = list(read_rows(path))
-    assert rows[0].item == "first"
-    assert "quotation mark" in rows[1].error and "lines 3 to 503" in rows[1].error
+    assert [row.item for row in rows] == ["first", '"never closed', *["line"] * 500]
 
 
 def test_a_chat_that_is_read_line_by_line_is_told(cli, tiny_model, tmp_path):

@@ -54,7 +54,22 @@ CASES = [
     (("mcp", "--model", "./no"), 3, "no model folder './no'"),
     (("mcp", "--resources", "no.yaml"), 2, "the file of resources no.yaml cannot be read"),
     (("analyze", "I won!", "--with", "words", "--model-for", "words=./no"), 3, "no model folder './no'"),
-    (("train", "gao2021/soft", "--size", "cpu"), 3, "the corpus 'empathetic_dialogues' is not on this machine"),
+    (("train", "gao2021/soft", "--size", "cpu"), 3, "corpus empathetic_dialogues; get it: empatheia data get"),
+    (("train", "cem/cem", "--size", "cpu"), 3, "cache of inferences runs/knowledge/empathetic_dialogues.jsonl; get it"),
+    (("train", "cem/cem", "cem/cem_repo", "--size", "cpu"), 3, "cem/cem_repo at size cpu needs what is not here: "),
+    (
+        ("train", "rashkin2018/retrieval_topicprepend1", "--size", "row"),
+        3,
+        "get it: empatheia train rashkin2018/topics",
+    ),
+    (
+        ("train", "gao2021/soft", "--size", "cpu", "--set", "data.corpus=own"),
+        3,
+        "corpus own; get it: EMPATHEIA_DATA/own",
+    ),
+    (("train", "gao2021/soft", "--size", "smoke", "--device", "gpu"), 2, "unknown device 'gpu'; accepted: cpu, cuda"),
+    (("train", "gao2021/soft", "--size", "smoke", "--track", "mlflow"), 2, "unknown tracker 'mlflow'"),
+    (("train", "gao2021/soft", "--size", "smoke", "--track", "wandb"), 3, "--track wandb needs the package wandb"),
     (("reproduce", "gao2021/2", "--results", "no"), 1, "there is no folder no of run records"),
 ]
 

@@ -50,7 +50,7 @@ def test_light_commands_import_no_torch(tiny_model):
     code = (
         "import sys\n"
         "from empatheia.cli import main\n"
-        "lines = ['analyze', '--help'], ['models', 'list'], ['models', 'show', sys.argv[1]], ['doctor']\n"
+        "lines = ['analyze', '--help'], ['models', 'list'], ['models', 'show', sys.argv[1]], ['doctor', '--quick']\n"
         "for line in lines:\n"
         "    try: main(line)\n"
         "    except SystemExit: pass\n"
@@ -152,7 +152,7 @@ def test_doctor_names_what_is_missing_and_touches_no_network(cli, tmp_path, monk
     monkeypatch.setattr(socket.socket, "connect", refuse)
     monkeypatch.setenv("EMPATHEIA_DATA", str(tmp_path))
     monkeypatch.setenv("EMPATHEIA_CACHE", str(tmp_path / "cache"))
-    checks = {check["part"]: check for check in json.loads(cli("doctor", "--json").out)}
+    checks = {check["part"]: check for check in json.loads(cli("doctor", "--quick", "--json").out)}
     assert checks["torch"]["state"] == "ok" and checks["cache"]["state"] == "ok"
     corpus = checks["corpus empathetic_dialogues"]
     assert corpus["state"] == "optional" and corpus["remedy"] == "empatheia data get empathetic_dialogues"
@@ -164,10 +164,10 @@ def test_doctor_names_what_is_missing_and_touches_no_network(cli, tmp_path, monk
     (tmp_path / "lexicons" / "vader_lexicon.txt").write_text("x")
     (tmp_path / "empatheticdialogues").mkdir()
     (tmp_path / "empatheticdialogues" / "train.csv").write_text("x")
-    again = {check["part"]: check for check in json.loads(cli("doctor", "--json").out)}
+    again = {check["part"]: check for check in json.loads(cli("doctor", "--quick", "--json").out)}
     assert again["corpus empathetic_dialogues"]["state"] == again["lexicon vader"]["state"] == "ok"
     monkeypatch.setenv("EMPATHEIA_DATA", str(tmp_path / "nowhere"))
-    assert cli("doctor").code == 3
+    assert cli("doctor", "--quick").code == 3
 
 
 def test_a_reader_that_leaves_is_no_error(tiny_model):

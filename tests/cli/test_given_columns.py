@@ -8,8 +8,8 @@ import re
 
 import pytest
 
-from empatheia.cli.rows import read_rows
 from empatheia.errors import DataError
+from empatheia.files.rows import read_rows
 from empatheia.listener.tables import CSV_COLUMNS, beside_given, flat
 from empatheia.taxonomy import EMOTIONS
 

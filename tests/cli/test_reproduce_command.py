@@ -29,6 +29,7 @@ def test_the_list_of_tables(cli, results):
     assert done.code == 0, done.err
     rows = {line.split()[0]: line.split()[1:6] for line in done.out.splitlines()}
     assert rows["rashkin2018/9"] == ["27", "4", "23", "1", "0"] and rows["gao2021/4"] == ["10", "10", "0", "0", "0"]
+    assert "runs: 1 of 1 recipes, 1 seed each; " in done.out and " h of training and " in done.out
     assert "1 with a run (1 beside print, 0 at size row)" in done.out and "0 with neither" in done.out
     assert "718; 0 reached (0 of them better by more than the tolerance), 1 within tolerance, 0 missed" in done.out
 

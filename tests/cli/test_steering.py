@@ -214,7 +214,8 @@ def test_a_listener_from_a_file(cli, yaml_file):
 
 
 @pytest.mark.parametrize(
-    "option", ["--model=default", "--endpoint=http://localhost:1/v1", "--condition=all", "--key-env=KEY", "--runs=x"]
+    "option",
+    ["--model=gao2021-small", "--endpoint=http://localhost:1/v1", "--condition=all", "--key-env=KEY", "--runs=x"],
 )
 @pytest.mark.parametrize("command", [("respond", TEXT), ("chat",)])
 def test_who_answers_is_said_once(cli, yaml_file, command, option):

@@ -57,8 +57,8 @@ def test_three_forms_of_a_line(write):
     ("line", "told"),
     [
         ({"turns": ["a", "b"], "emotion": "gratefull"}, r"emotion 'gratefull' is unknown. .*grateful.*labels.yaml"),
-        ({"text": "a"}, r"no turns; accepted: a list under 'turns' or 'messages', found \['text'\]"),
-        ({"turns": ["a", 3]}, "a turn is a int; accepted: a text, or an object"),
+        ({"text": "a"}, r"has no turns; accepted: a list with at least one, under turns, messages, "),
+        ({"turns": ["a", 3]}, "turn 1 is 3; accepted: a string, or an object with role and text"),
         ({"turns": ["a", " "]}, "turn 2 of 'train/4' has no text"),
         (["a"], "list, expected an object"),
     ],
@@ -77,7 +77,7 @@ def test_labels_that_are_no_emotion(write):
 
 
 def test_a_split_that_is_not_there(write):
-    with pytest.raises(MissingResourceError, match=r"no file valid.jsonl.*own_data.md"):
+    with pytest.raises(MissingResourceError, match=r"no file valid.jsonl.*valid.json.*own_data.md"):
         own.load("valid", write(LINES))
 
 

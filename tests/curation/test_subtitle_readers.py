@@ -8,7 +8,7 @@ import zipfile
 
 import pytest
 
-from empatheia.curation.chats import read_json_lines, read_meld, read_telegram, read_whatsapp
+from empatheia.curation.chats import read_chats, read_meld
 from empatheia.curation.opus import parse_time, read_facts, read_opus
 from empatheia.curation.sources import by_film, find_sources, identity, shard_of
 from empatheia.curation.subtitles import read_subtitles
@@ -156,7 +156,7 @@ def test_json_lines():
         {"author": "ann", "message": "Later.", "timestamp": "2024-05-01T10:00:00Z"},
     ]
     raw = ("\n".join(map(json.dumps, lines)) + "\nnot json\n").encode()
-    script = read_json_lines(raw)
+    script = read_chats(raw, ".jsonl")
     assert [(s.speaker, s.dialogue) for s in script.sentences[:4]] == [
         ("a", 0),
         ("b", 0),
@@ -165,7 +165,7 @@ def test_json_lines():
     ]
     assert script.sentences[4].start == 1_714_557_600_000 and script.notes == (("line that is no message", 1),)
     with pytest.raises(UnreadableError, match="holds no message"):
-        read_json_lines(b"{}\n[]\n")
+        read_chats(b"{}\n[]\n", ".jsonl")
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_json_lines():
     ],
 )
 def test_whatsapp(text):
-    ann, bob = read_whatsapp(text.encode()).sentences
+    ann, bob = read_chats(text.encode(), ".txt").sentences
     assert (ann.speaker, ann.text, bob.speaker, bob.text) == ("Ann", "Hello and more", "Bob", "Hi")
     assert bob.start - ann.start == 60_000
 
@@ -196,10 +196,10 @@ def test_telegram():
             {"type": "message", "from": "Bob", "date_unixtime": "1700000060", "text": "Yes"},
         ]
     }
-    ann, bob = read_telegram(json.dumps(chat).encode()).sentences
+    ann, bob = read_chats(json.dumps(chat).encode(), ".json").sentences
     assert (ann.text, ann.speaker, bob.start - ann.start) == ("Hi you", "Ann", 60_000)
-    several = read_telegram(json.dumps({"chats": {"list": [chat, chat]}}).encode())
-    assert [one.dialogue for one in several.sentences] == [0, 0, 1, 1]
+    several = read_chats(json.dumps({"chats": {"list": [chat, chat]}}).encode(), ".json")
+    assert [one.dialogue for one in several.sentences] == [-1, -1, -2, -2]  # chats, in which pauses cut
 
 
 def test_meld():

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 import fresh
-from empatheia.cli.conversations import conversation_of
 from empatheia.cli.findings import TABLE_COLUMNS
 from empatheia.errors import DataError
+from empatheia.files.rows import item_of
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "dialogue.jsonl"
 ALL = "emotion,intent,causes,words,mechanisms,inferences,reaction"
@@ -131,7 +131,7 @@ def test_transcripts_of_a_file_and_of_stdin(ask, tmp_path):
 
 
 def test_a_line_that_is_not_utf8_spoils_its_conversation_only(ask):
-    done = ask("-", "--with", "intent", "--json", stdin=b"A: caf\xe9\nB: hi\n---\nA: I won!\nB: Oh!\n")
+    done = ask("-", "--with", "intent", "--json", stdin=b"A: caf\xe9 caf\xc3\xa9\nB: hi\n---\nA: I won!\nB: Oh!\n")
     first, second = records(done.out)
     assert "line 1 has bytes that are not UTF-8" in first["error"] and len(second["turns"]) == 2
 
@@ -164,10 +164,10 @@ def test_a_table_as_result_has_a_row_for_each_turn(ask, tmp_path):
 
 
 def test_roles_of_a_json_value():
-    assert conversation_of("text") == "text"
+    assert item_of("text") == "text"
     with pytest.raises(DataError, match="nobody is called 'Ann'"):
-        conversation_of({"turns": [{"role": "Ben", "text": "x"}]}, None, "Ann")
-    mixed = conversation_of({"turns": ["x", {"text": "y"}, {"role": "speaker", "text": "z"}]})
+        item_of({"turns": [{"role": "Ben", "text": "x"}]}, None, "Ann")
+    mixed = item_of({"turns": ["x", {"text": "y"}, {"role": "speaker", "text": "z"}]})
     assert [turn.role for turn in mixed.turns] == ["speaker", "listener", "speaker"]
 
 

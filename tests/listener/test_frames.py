@@ -135,6 +135,14 @@ def test_listeners_and_conversations_show_themselves_shortly(tiny_model):
     assert repr(analyzer.load()) == "Analyzer(emotion, words; loaded: emotion by tiny, words by tiny)"
 
 
+def test_a_model_that_is_steered_is_the_voice_of_five_steps(tiny_model):
+    text = "I lost my keys at work."
+    reply = empatheia.respond(text, tiny_model, focus="off", explain=True, max_new_tokens=4, strategy="greedy")
+    assert reply.model == "tiny" and reply.explanation.candidates[0].responder == "tiny"
+    plain = empatheia.respond(text, tiny_model, max_new_tokens=4)
+    assert plain.explanation is None and plain.text == reply.explanation.candidates[0].text
+
+
 def test_a_dialogue_goes_to_json_and_back():
     talk = Dialogue.of("I won!", "Well done.", id="7", emotion="proud")
     assert talk.to_dict() == {

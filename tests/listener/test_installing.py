@@ -207,7 +207,7 @@ def test_one_command_makes_it_all(made, cli, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_the_same_alone_and_in_a_batch_with_every_model(made, monkeypatch):
-    from empatheia.cli.conversations import read_conversations
+    from empatheia.files.conversations import read_conversations
 
     monkeypatch.setenv("EMPATHEIA_CACHE", str(made[0]))
     analyzer = Analyzer("all")

@@ -25,7 +25,7 @@ NEVER = {  # layer: layers it must not import although the order would allow it
 LAZY_CIRCLES = {"care"}
 """Packages in which imports inside functions still close circles; none may be added."""
 _NAMED = re.compile(r"empatheia(\.\w+)+:\w+")
-NEVER_FOREIGN = {"metrics": {"torch", "transformers"}}
+NEVER_FOREIGN = {"metrics": {"torch", "transformers"}, "perceive": {"torch", "transformers"}}
 ON_AN_EXTRA = {"serve", "studies"}  # layers that are not there without their extra
 
 

@@ -246,7 +246,7 @@ def test_the_tree_of_the_house_is_the_tree():
     listed = {line.split()[0].rstrip("/") for line in tree.partition("src/empatheia/\n")[2].splitlines()}
     package = ROOT / "src" / "empatheia"
     there = {path.name for path in package.iterdir() if path.suffix == ".py" or any(path.rglob("*.*"))}
-    assert listed == there - {"__init__.py", "__main__.py", "__pycache__", "errors.py", "moved.py", "registry.py"}
+    assert listed == there - {"__init__.py", "__main__.py", "__pycache__", "errors.py", "registry.py"}
 
 
 @pytest.mark.usefixtures("sentence_encoder")

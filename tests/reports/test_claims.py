@@ -217,6 +217,10 @@ def test_totals_count_every_value_once(targets, tmp_path):
     assert found.rows["with_recipe"] + found.rows["with_reason"] == found.rows["printed"] == 199
     assert found.rows["with_run"] > found.rows["with_run_beside_print"] > 0 and found.rows["at_row_size"] == 2
     assert set(found.claims["row"]) == set(OUTCOMES)
+    assert (found.runs["runs"], found.runs["recipes"], found.runs["most_seeds"]) == (4, 4, 1)
+    runs = {(run["recipe"], run["size"], run["seed"]): run for report in reports for run in report.runs}
+    seconds = sum(run.get("training_seconds") or 0 for run in runs.values())
+    assert found.runs["training_hours"] == pytest.approx(seconds / 3600, abs=0.005)
     json.dumps(found.to_dict())
 
 

@@ -1,11 +1,14 @@
 """What transformers promises of a model holds for every responder: caches, resizing, half precision, Auto classes."""
 
+from dataclasses import fields, make_dataclass
+
 import pytest
 import torch
 from contract import all_cases
 from transformers import (
     AutoModel,
     DataCollatorForSeq2Seq,
+    DynamicCache,
     EncoderDecoderCache,
     GenerationConfig,
     PreTrainedModel,
@@ -13,11 +16,14 @@ from transformers import (
     Seq2SeqTrainingArguments,
     StaticCache,
 )
+from transformers.modeling_outputs import BaseModelOutputWithPast, Seq2SeqLMOutput
 
 import fresh
 from empatheia.layers.attention import Attention
+from empatheia.layers.cache import CACHE, CACHE_NAMES, cache_field
 from empatheia.layers.copy import copy_mixture
 from empatheia.responders.rashkin_retrieval import RashkinRetrieval, RetrievalConfig
+from empatheia.responders.seq2seq import ResponderOutput
 from empatheia.text.auto_tokenizer import EmpatheiaTokenizer
 from empatheia.text.tokenizer import DialogueTokenizer
 
@@ -50,7 +56,7 @@ def test_a_static_cache_longer_than_the_memory_gives_the_same_scores(name):
         encoding = model.encode(**known)
         cache = EncoderDecoderCache(StaticCache(model.config, 16), StaticCache(model.config, 40))
         rows = [
-            model(encoder_outputs=encoding, decoder_input_ids=part, past_key_values=cache, use_cache=True).logits
+            model(encoder_outputs=encoding, decoder_input_ids=part, **{CACHE: cache}, use_cache=True).logits
             for part in (ids[:, :1], ids[:, 1:3], ids[:, 3:])
         ]
         plain = model(encoder_outputs=encoding, decoder_input_ids=ids).logits
@@ -243,11 +249,36 @@ def test_the_configuration_says_whether_a_cache_is_kept(name):
     asked = {**case.inputs(case.batch()), "decoder_input_ids": torch.full((3, 2), 4)}
     for told, kept in ((True, True), (False, False)):
         model.config.use_cache = told
-        assert (model(**asked).past_key_values is not None) == kept
-        assert model(**asked, use_cache=not told).past_key_values is None or not kept
+        assert (getattr(model(**asked), CACHE) is not None) == kept
+        assert getattr(model(**asked, use_cache=not told), CACHE) is None or not kept
     model.config.use_cache = True
-    assert model(**case.batch()).past_key_values is None  # labels: nothing will be continued
-    assert model.train()(**asked).past_key_values is None
+    assert getattr(model(**case.batch()), CACHE) is None  # labels: nothing will be continued
+    assert getattr(model.train()(**asked), CACHE) is None
+
+
+def test_output_and_cache_follow_the_names_of_the_installed_transformers():
+    """A minor release called the cache otherwise, and nothing generated any more."""
+    later = make_dataclass("Later", [("loss", "Tensor | None", None), ("kept", "Cache | None", None)])
+    assert cache_field(later) == "kept" and cache_field(BaseModelOutputWithPast) == CACHE
+    theirs = {field.name for field in fields(Seq2SeqLMOutput)}
+    assert theirs <= {field.name for field in fields(ResponderOutput)} and CACHE in theirs
+
+
+@pytest.mark.parametrize("name", ["transformer", "empdg"])
+def test_a_step_with_either_name_of_the_cache_and_what_a_later_release_adds(name):
+    case = CASES[name]
+    model = case.build_steady()
+    ids = torch.tensor([[4, 7, 8]] * 3)
+    with torch.no_grad():
+        encoding = model.encode(**case.inputs(case.batch()))
+        plain = model(encoder_outputs=encoding, decoder_input_ids=ids).logits[:, -1]
+        for word in CACHE_NAMES:
+            cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
+            model(encoder_outputs=encoding, decoder_input_ids=ids[:, :2], use_cache=True, **{word: cache})
+            later = {"of_a_later_release": 1, "encoder_outputs": encoding, "use_cache": True, word: cache}
+            inputs = model.prepare_inputs_for_generation(ids, **later)
+            assert inputs["decoder_input_ids"].shape == (3, 1) and inputs[CACHE] is cache
+            torch.testing.assert_close(model(**inputs).logits[:, -1], plain, atol=1e-5, rtol=1e-4)
 
 
 def test_a_decoding_step_gets_all_that_generate_was_given():

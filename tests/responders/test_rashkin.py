@@ -9,6 +9,7 @@ import torch
 from safetensors.numpy import save_file
 
 import fresh
+from empatheia.config import load_recipe
 from empatheia.decoding.reply_index import ReplyIndex, candidate_texts
 from empatheia.dialogue import Dialogue, Example, Turn
 from empatheia.errors import CheckpointError, ConfigError, DataError, MissingResourceError
@@ -100,6 +101,25 @@ def test_check_m_in_batch_loss_of_scaled_identities(c):
     assert in_batch_loss(vectors, vectors, both_ways=True).item() == pytest.approx(expected, abs=1e-6)
     big = torch.zeros(512, 512)
     assert in_batch_loss(big, big).item() == pytest.approx(6.238, abs=1e-3)
+
+
+def test_words_are_as_long_as_positions_where_they_are_scaled():
+    """The same as a table that is sqrt(width) times as large; else small words drown in the positions."""
+    plain, scaled = make_model(), make_model(scale_words=True)
+    with torch.no_grad():
+        plain.words.weight.mul_(SMALL["width"] ** 0.5)
+    ids, keep = torch.tensor([[7, 9, 11]]), torch.ones(1, 3, dtype=torch.bool)
+    torch.testing.assert_close(scaled.encode_contexts(ids, keep), plain.encode_contexts(ids, keep))
+    torch.testing.assert_close(scaled.encode_candidates(ids, keep), plain.encode_candidates(ids, keep))
+
+
+@pytest.mark.parametrize("size", ["row", "cpu"])
+@pytest.mark.parametrize("row", ["base", "multitask", "emoprepend1", "topicprepend5", "ensem_dm", "ensem_tran"])
+def test_every_retrieval_row_starts_where_it_can_learn(row, size):
+    """Scores of two random texts are near 1, not 128: a softmax that is saturated from the start learns nothing."""
+    recipe = load_recipe(f"rashkin2018/retrieval_{row}", size=size)
+    assert recipe.model["scale_words"]
+    assert recipe.model["scale"] == pytest.approx(recipe.model.get("width", 300) ** -0.5, rel=0.01)
 
 
 def test_equal_replies_are_negatives_unless_told_otherwise():

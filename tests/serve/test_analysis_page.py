@@ -11,7 +11,7 @@ from browsing import Visit, chromium
 
 TEXTS = [
     "I lost my keys again and missed the bus.",
-    "My sister is visiting tomorrow and I can hardly wait 🎉!",
+    "My sister is visiting tomorrow and I can hardly wait 🎉 for the cafe\u0301 👨‍👩‍👧!",
     "",
     'They said "no" <b>again</b>, and I cried.',
     "=2+2 and my dog is ill",

@@ -156,6 +156,9 @@ def test_every_name_of_the_default_gives_its_reply(cli, client):
     for name in ("empatheia", "listener", "empatheia-listener"):
         assert Listener.load(name).respond(BLENDER).text == reply
         assert cli("respond", BLENDER, "--model", name).out.strip() == reply
+        focused = empatheia.respond(BLENDER, name, focus="ice").text
+        assert focused == cli("respond", BLENDER, "--model", name, "--focus", "ice").out.strip()
+        assert focused == empatheia.respond(BLENDER, focus="ice").text
         body = {"model": name, "messages": [{"role": "user", "content": BLENDER}]}
         assert client.post("/v1/chat/completions", json=body).json()["choices"][0]["message"]["content"] == reply
     assert Listener.load().respond(BLENDER).text == reply

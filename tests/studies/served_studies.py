@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 import uvicorn
 
+from empatheia.serve.run import Launch, _config
+from empatheia.serve.settings import Limits, ServerSettings
 from empatheia.studies.serving import study_app
 from empatheia.studies.store import Store
 
@@ -29,7 +31,8 @@ def served(store: Store, port: int = 0, **more: Any) -> Iterator[str]:
     listening = socket.socket()
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listening.bind(("127.0.0.1", port))
-    server = uvicorn.Server(uvicorn.Config(study_app(store, **more), log_level="warning", timeout_graceful_shutdown=1))
+    launch = Launch(server=ServerSettings(limits=Limits(drain_seconds=1)))
+    server = uvicorn.Server(_config(launch, study_app(store, **more), sockets=True))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     while not server.started and thread.is_alive():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import signal
 import subprocess
 import threading
@@ -56,7 +57,7 @@ def test_from_design_to_report(cli, tmp_path, files):
         assert words in page
     assert "src=" not in page and "<script" not in page  # nothing is loaded
     numbers = json.loads(cli("study", "report", db, "--json").out)
-    assert {row["system"] for row in numbers["shares"]} == {"a.jsonl", "b.jsonl", "gold"}
+    assert {row["system"] for row in numbers["shares"]} == {"a", "b", "gold"}
     assert "is closed" in cli("study", "close", db).out
 
 
@@ -217,3 +218,116 @@ def test_a_killed_server_has_every_answer_it_acknowledged(tmp_path):
     kept = {f"{answer['task']}/{answer['card']}": answer["value"] for answer in desk.answers(1, assignment)}
     different = {place for place, value in acknowledged.items() if kept.get(place) != value}
     assert acknowledged and len(different) <= 1
+
+
+def test_bonuses_as_the_platform_takes_them(cli, tmp_path):
+    """Who won the bonus, and each further HIT of one submission, which the platform pays only once."""
+    db = str(tmp_path / "s.db")
+    out = tmp_path / "b.csv"
+    more = ("composition.raters=3", "composition.items_per_hit=5", "worker.cap=2")
+    desk = fill(Store(db), meed2(*more), made_items(10))
+    done = cli("study", "bonuses", db, "-o", str(out))
+    assert done.out.strip() == "no bonus is owed; nothing was written" and not out.exists()
+    for name, platform, n, kind in (("a", "s-a", 1, "okay"), ("b", "=s+b", 2, "okay"), ("c", "", 1, "okay")):
+        (rater,) = crowd_of({kind: 1}, Opinion({}, {}))
+        worker = desk.session(desk.enter(name))[0]
+        desk.consent(worker)
+        for _ in range(n):
+            seat = desk.take(worker, platform)
+            assert seat.is_new
+            work_through(desk, rater, name)
+    done = cli("study", "bonuses", db, "-o", str(out))
+    assert done.code == 0 and "1 payments are left out" in done.err and "no ?assignment=" in done.err
+    assert out.read_text().splitlines() == ["s-a,0.10", "'=s+b,0.60"]  # 0.10 twice, and 0.40 for the second HIT
+    assert "2 bonuses, 0.70 USD" in done.out
+
+
+@pytest.mark.parametrize("null", [False, True])
+def test_a_rehearsal_looks_like_a_study(cli, tmp_path, files, null):
+    """Made-up raters take their time and find the better system; with --null there is nothing to find."""
+    db = str(tmp_path / "s.db")
+    given = ("--outputs", files[0], "--outputs", files[1], "--set", "composition.items_per_hit=4")
+    assert cli("study", "init", "studies/gao_ratings", *given, "--db", db).code == 0
+    done = cli("study", "simulate", db, "--raters", "honest=12", *(["--null"] if null else []))
+    assert done.code == 0 and "made-up quality" in done.err, done.err
+    assert ("a +0.00, b +0.00" in done.err) == null
+    best = "a" if "a +0.60" in done.err else "b"
+    found = json.loads(cli("study", "report", db, "--json").out)
+    assert found["sheets"]["all"] == 25 and all(row["minutes"] > 1 for row in found["workers_each"])
+    assert len(found["workers_each"]) == 12  # each has their share
+    assert len(found["differences"]) == 3
+    for row in found["differences"]:
+        low, high = row["delta_interval"]
+        assert abs(row["delta"]) < 0.3 if null else (row["delta"] > 0) == (best == "a")
+        assert low < row["delta"] < high
+    if not null:
+        assert min(row["p_adjusted"] for row in found["differences"]) < 0.01
+
+
+def test_made_up_workers_go_through_every_design_that_rates(cli, tmp_path):
+    """Live talks with their comparison, and turns; a collection is refused."""
+    dialogues = tmp_path / "d.jsonl"
+    rows = [{"id": f"{i}", "turns": ["I lost my dog.", "Oh no!", "He was old."]} for i in range(10)]
+    dialogues.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for design, given in (
+        ("live", ("--system", "one=x", "--system", "two=y", "--set", "composition.hits=4")),
+        ("turn_annotation", ("--outputs", str(dialogues), "--set", "worker.entry=open")),
+    ):
+        db = str(tmp_path / f"{design}.db")
+        assert cli("study", "init", f"studies/{design}", *given, "--db", db).code == 0
+        done = cli("study", "simulate", db, "--raters", "honest=4,random=1")
+        assert done.code == 0 and "handed in" in done.out, done.err
+        found = json.loads(cli("study", "report", db, "--json").out)
+        assert found["sheets"]["all"] > 2
+    assert {row["criterion"] for row in found["agreement"]} >= {"emotion"}
+    assert next(row["alpha"] for row in found["agreement"] if row["criterion"] == "emotion") > 0.3
+    db = str(tmp_path / "c.db")
+    assert cli("study", "init", "studies/collect", "--db", db).code == 0
+    done = cli("study", "simulate", db)
+    assert done.code == 2 and "made-up workers only rate" in done.err
+
+
+def test_what_a_study_costs_is_told_with_what_it_rests_on(cli, tmp_path, files):
+    outputs = ("--outputs", files[0], "--outputs", files[1])
+    done = cli("study", "init", "studies/meed2", *outputs, "--dry-run")
+    # 2 HITs x 4 raters = 8 seats; 8 x 0.40 x 1.2 = 3.84; with every bonus 8 x 0.50 x 1.2 = 4.80
+    assert "cost: 3.84 to 4.80 USD (8 seats x 0.40, up to 0.50 with every bonus, + 20 % for the platform)" in done.err
+    given = ("--difference", "0.3", "--raters", "3", "--design", "studies/rashkin_ratings", "--systems", "2")
+    done = cli("study", "plan", *given, "--json")
+    found = json.loads(done.out)
+    # gold is the third system, one reply a screen, ten screens a HIT, 1.60 and 20 %
+    seats = -(-3 * found["items"] // 10) * 3
+    assert found["cost"]["seats"] == seats and found["cost"]["least"] == pytest.approx(seats * 1.6 * 1.2)
+    told = cli("study", "plan", *given).out
+    for words in ("assumed: ratings deviate by 1.3 points", "correlate by 0.3, so 1.6 of them", f"{seats:,} seats"):
+        assert words in told
+    assert "cost: name the study with --design" in cli("study", "plan", "--prefer", "0.6").out
+    assert "assumed: 60 % of choices" in cli("study", "plan", "--prefer", "0.6").out
+    for wrong in (("--difference", "nan"), ("--difference", "0.3", "--deviation", "inf"), ("--prefer", "nan")):
+        done = cli("study", "plan", *wrong)
+        assert done.code == 2 and "accepted" in done.err and "Traceback" not in done.err
+    done = cli("study", "plan", "--prefer", "0.6", "--design", "studies/collect")
+    assert done.code == 2 and "accepted: designs that rate or compare replies" in done.err
+
+
+def test_the_axis_of_the_means_is_the_whole_scale(tmp_path):
+    """Two means of nearly the same height stand at nearly the same place."""
+    from empatheia.studies.report import _points
+
+    drawn = _points([("a", 3.0, (2.9, 3.1)), ("b", 3.1, (3.0, 3.2))], 1.0, 5.0)
+    first, second = (float(x) for x in re.findall(r'circle cx="([\d.]+)"', drawn))
+    assert first == 470 and second - first == pytest.approx(0.1 / 4 * 420, abs=0.1)
+    assert re.findall(r">(\d)</text>", drawn) == ["1", "3", "5"]
+
+
+def test_tables_for_latex(cli, tmp_path, files):
+    db = str(tmp_path / "s.db")
+    system = f"ED:a_1 & b={files[0]}"
+    cli("study", "init", "studies/meed2", "--outputs", system, "--outputs", f"ED={files[1]}", "--db", db)
+    cli("study", "simulate", db, "--raters", "honest=4")
+    told = cli("study", "report", db, "--latex").out
+    assert told.count(r"\toprule") == 1 and r"System & n & good (\%) & okay (\%) & bad (\%) \\" in told
+    (line,) = [line for line in told.splitlines() if line.startswith(r"a\_1 \& b &")]
+    assert re.fullmatch(r"a\\_1 \\& b & \d+( & \d+\.\d \[\d+\.\d, \d+\.\d\]){3} \\\\", line)
+    done = cli("study", "report", db, "--latex", "--json")
+    assert done.code == 2 and "choose one" in done.err

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import pytest
+import yaml
 from made_studies import RECIPES, made_items, meed2, simple
 
+from empatheia.config import read_yaml
 from empatheia.errors import ConfigError, DataError
-from empatheia.studies.design import read_design
+from empatheia.studies.design import read_design, validate_design
 from empatheia.studies.items import Candidate, StudyItem, leaks, normalised, read_material
 from empatheia.studies.making import make_study
 
@@ -19,6 +23,18 @@ def test_shipped_designs_load_and_read_back(path):
     assert design.name == path.stem and design.texts.consent
     copy = path.parent / path.name
     assert read_design(copy, [f"payment.base={design.payment.base}"]) == design
+
+
+def test_the_settings_of_the_prolific_page_are_a_design_and_its_address_has_their_names():
+    page = (Path(__file__).parents[2] / "docs" / "howto" / "prolific.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    tree = read_yaml(RECIPES / "rashkin_ratings.yaml")
+    design = validate_design(tree | yaml.safe_load(block), "the page")
+    assert design.attention and design.worker.screen_out_code and design.payment.fee
+    (address,) = re.findall(r"^https://study\.example\.org/\?(\S+)$", page, re.MULTILINE)
+    names = dict(part.split("=", 1) for part in address.split("&"))
+    for field in (design.worker.id_field, design.worker.assignment_field):
+        assert names[field] == f"{{{{%{field}%}}}}"
 
 
 def test_meed2_has_the_papers_numbers():
@@ -73,7 +89,7 @@ def test_sets_and_systems_are_named_in_the_argument(tmp_path):
 
 def test_systems_that_answered_other_contexts_are_told(tmp_path):
     a, b = replies(tmp_path / "a.jsonl", "a"), replies(tmp_path / "b.jsonl", "b", skip=(3,))
-    with pytest.raises(DataError, match=r"b.jsonl did not answer item #4 \('I lost key 3.'\).*29 of 30 items"):
+    with pytest.raises(DataError, match=r"^b did not answer item #4 \('I lost key 3.'\).*29 of 30 items"):
         read_material(meed2(), [str(a), str(b)])
     found = read_material(meed2(), [str(a), str(b)], allow_missing=True)
     assert len(found.items) == 29 and found.left_out == {"a system has no answer": 1}

@@ -249,8 +249,8 @@ def test_consent_and_questions_come_first(opened):
     with pytest.raises(Refused, match="consent and questions come before"):
         desk.take(worker)
     desk.consent(worker)
-    assert desk.comprehension(worker, [0]) == {"passed": False, "left": 1}
-    assert desk.comprehension(worker, [1]) == {"passed": True, "left": 0}
+    assert desk.comprehension(worker, [0]) == {"passed": False, "left": 1, "code": "", "url": ""}
+    assert desk.comprehension(worker, [1]) == {"passed": True, "left": 0, "code": "", "url": ""}
     assert desk.take(worker).is_new
     other = desk.session(desk.enter("other"))[0]
     desk.comprehension(other, [0])

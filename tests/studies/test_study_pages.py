@@ -439,9 +439,10 @@ def test_scales_and_pairs_by_number_keys(tmp_path, browser, protocol):
         assert {(a.criterion, a.value) for a in sheet.answers} == {("empathy", "2"), ("fluency", "1")}
 
 
-def test_turns_are_annotated_and_words_marked(tmp_path, browser):
+@pytest.mark.parametrize("said", ["My dog ran away today.", "😀😀 cafe\u0301 👩🏽‍🌾 𝓶𝔂 dog\nran away, مرحبا 🏳️‍🌈!"])
+def test_turns_are_annotated_and_words_marked(tmp_path, browser, said):
     dialogues = tmp_path / "d.jsonl"
-    dialogues.write_text(json.dumps({"id": "d", "turns": ["My dog ran away today.", "Oh no, where to?"]}) + "\n")
+    dialogues.write_text(json.dumps({"id": "d", "turns": [said, "Oh no, where to?"]}) + "\n")
     design = read_design(RECIPES / "turn_annotation.yaml", ["composition.items_per_hit=1", "worker.entry=open"])
     made = make_study(design, [str(dialogues)])
     store = Store(str(tmp_path / "s.db"))
@@ -459,6 +460,11 @@ def test_turns_are_annotated_and_words_marked(tmp_path, browser):
         words.get_by_role("button", name="ran").click()
         words.get_by_role("button", name="ran").press("ArrowRight")
         page.keyboard.press("Space")
+        all_saved(page)
+        page.reload()
+        page.wait_for_selector("text=Turn 1, speaker")
+        marked = words.locator("[aria-pressed=true]").all_inner_texts()
+        assert [word.strip(",") for word in marked] == ["ran", "away"]
         for name in ("emotional_reactions", "interpretations", "explorations"):
             page.locator(f"fieldset[data-question='1-{name}'] input[value='1']").check()
         page.get_by_role("button", name="Send").click()
@@ -466,5 +472,6 @@ def test_turns_are_annotated_and_words_marked(tmp_path, browser):
         context.close()
     (sheet,) = read_sheets(Store(store.url), design)
     found = {answer.criterion: answer.value for answer in sheet.answers}
-    assert found["emotion"] == "sad" and json.loads(found["causes"]) == [[7, 15]]
+    (span,) = json.loads(found["causes"])
+    assert found["emotion"] == "sad" and said[slice(*span)].strip(",") == "ran away"
     assert Desk(Store(store.url)).answers(1, sheet.assignment)

@@ -8,19 +8,23 @@ import numpy as np
 import pytest
 from made_studies import made_items, meed2, simple
 
-from empatheia.errors import ConfigError
-from empatheia.metrics.agreement import check_ab_row
+from empatheia.errors import ConfigError, DataError
+from empatheia.metrics.agreement import FleissKappa, RawAgreement, check_ab_row
+from empatheia.metrics.intraclass import IntraclassCorrelation
+from empatheia.metrics.item_tests import cliff_delta, cohen_d
 from empatheia.metrics.krippendorff import krippendorff_alpha
 from empatheia.metrics.published import read_published
+from empatheia.studies.design import GOLD, read_design
+from empatheia.studies.effects import effect_of
 from empatheia.studies.filters import apply, at_least_points, attentive, dwelt, filter_of, hurried, same_answer
 from empatheia.studies.items import Candidate, StudyItem
 from empatheia.studies.manifest import compose
 from empatheia.studies.power import plan_means, plan_preference, plan_shares, sign_power
-from empatheia.studies.preferences import bradley_terry, needed_wins, pair_results, sign_test, strengths
+from empatheia.studies.preferences import PairResult, bradley_terry, needed_wins, pair_results, sign_test, strengths
 from empatheia.studies.report import report_page
 from empatheia.studies.results import results_of
 from empatheia.studies.sheets import Answer, Sheet
-from empatheia.studies.simulation import KINDS, Opinion, Rater, published_shares, simulated_sheets
+from empatheia.studies.simulation import KINDS, Opinion, Rater, plausible, published_shares, simulated_sheets
 from empatheia.studies.statistics import agreement_rows, answers_of, mean_rows, share_rows, worker_rows
 
 BOXES = ("good", "okay", "bad")
@@ -201,6 +205,8 @@ def test_a_ratio_and_its_mirror():
     """Rashkin et al.: 12 wins, 4 losses, 30 ties are 3.0; seen from the other side 0.333; their product is 1."""
     (one,) = pair_results(judged("A", "B", 12, 4, 20, 10))
     (other,) = pair_results(judged("A", "B", 4, 12, 20, 10))
+    assert one.effect == 0.5 == -other.effect and one.to_dict()["effect"] == 0.5  # (12 - 4) / 16
+    assert one.effect_interval[0] < 0.5 < one.effect_interval[1]  # type: ignore[index]
     assert one.ratio == 3 and other.ratio == pytest.approx(1 / 3) and one.ratio * other.ratio == pytest.approx(1)
     assert one.smooth_ratio == 12.5 / 4.5 and one.n == 46
 
@@ -293,6 +299,113 @@ def test_krippendorff(level, alpha):
     assert krippendorff_alpha(UNITS, level) == pytest.approx(alpha, abs=1e-6)
 
 
+@pytest.mark.parametrize("missing", [None, float("nan"), np.nan])
+def test_missing_ratings_are_no_category(missing):
+    """The printed table as people have it: a column a rater, with gaps."""
+    table = [[missing if value is None else value for value in unit] for unit in zip(*TABLE, strict=True)]
+    assert krippendorff_alpha(table) == pytest.approx(0.743421, abs=1e-6)
+    assert np.isnan(krippendorff_alpha([[1, missing], [2, missing], [missing, missing]]))
+    raw = RawAgreement()
+    raw.update([["a", "a", missing], ["a", "b", missing]])
+    assert raw.compute().value == 50
+    with pytest.raises(DataError, match=r"item 0 has 1 rating\(s\)"):
+        raw.update([["a", missing]])
+    with pytest.raises(DataError, match="none negative"):
+        FleissKappa(2).update([[np.nan, 2.0]])  # type: ignore[list-item]
+
+
+SHROUT_FLEISS = [[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]]
+
+
+@pytest.mark.parametrize(
+    ("form", "value"),
+    [("1", 0.17), ("A,1", 0.29), ("C,1", 0.71), ("k", 0.44), ("A,k", 0.62), ("C,k", 0.91)],
+)
+def test_intraclass_correlations_of_the_printed_example(form, value):
+    """Shrout and Fleiss (1979), table 4: four judges of six targets."""
+    metric = IntraclassCorrelation(form, n_raters=4)
+    metric.update(SHROUT_FLEISS[:2])
+    metric.update(SHROUT_FLEISS[2:])
+    assert metric.compute().value == pytest.approx(value, abs=0.005)
+
+
+def test_an_intraclass_correlation_of_unequal_numbers_is_that_of_the_analysis_of_variance():
+    from statsmodels.formula.api import ols
+    from statsmodels.stats.anova import anova_lm
+
+    rng = np.random.default_rng(0)
+    sizes = [2, 3, 5, 2, 4, 4, 3, 2]
+    units = [(rng.normal() + rng.normal(size=n)).tolist() for n in sizes]
+    frame = {"x": np.concatenate(units), "unit": np.repeat(np.arange(len(sizes)), sizes)}
+    between, within = anova_lm(ols("x ~ C(unit)", frame).fit())["mean_sq"]
+    k = (sum(sizes) - sum(n * n for n in sizes) / sum(sizes)) / (len(sizes) - 1)
+    found = {}
+    for form in ("1", "k"):
+        found[form] = IntraclassCorrelation(form)
+        found[form].update([*([*unit, None] for unit in units), [1.0, float("nan")]])
+    assert found["1"].n_items == 8
+    assert found["1"].compute().value == pytest.approx((between - within) / (between + (k - 1) * within))
+    assert found["k"].compute().value == pytest.approx((between - within) / between)
+    low, high = found["1"].interval(500)  # type: ignore[misc]
+    assert low < found["1"].compute().value < high
+
+
+def test_intraclass_correlations_that_cannot_be():
+    with pytest.raises(ConfigError, match="unknown form '2'; accepted: 1, k, A,1"):
+        IntraclassCorrelation("2")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="2 or more, the same for every item"):
+        IntraclassCorrelation("A,1")
+    with pytest.raises(DataError, match=r"item 1 has 1 rating.*one of each of 2 raters"):
+        IntraclassCorrelation("C,1", 2).update([[1, 2], [1, None]])
+    same = IntraclassCorrelation()
+    same.update([[2, 2], [2, 2, 2]])
+    assert np.isnan(same.compute().value)
+
+
+def test_experts_who_rated_everything_have_the_two_way_form():
+    design = simple("likert", composition={"cards": "one"})
+
+    def rated(only=None):
+        return [
+            sheet(w + 1, w, answers=[Answer(f"d{d}", "ED", ("A",), "quality", str(min(5, (row[w] + 1) // 2)))
+                                     for d, row in enumerate(SHROUT_FLEISS) if only is None or (d + w) % 4 != only])
+            for w in range(4)
+        ]  # fmt: skip
+
+    table = [[min(5, (value + 1) // 2) for value in row] for row in SHROUT_FLEISS]
+    (row,) = agreement_rows(rated(), design)
+    metric = IntraclassCorrelation("A,1", 4)
+    metric.update(table)
+    assert row.icc_form == "A" and row.icc == pytest.approx(metric.compute().value) and row.icc_mean > row.icc
+    (crowd,) = agreement_rows(rated(only=0), design)
+    assert crowd.icc_form == "1" and crowd.icc != pytest.approx(row.icc)
+    assert crowd.icc_interval is not None and crowd.to_dict()["icc_form"] == "1"
+
+
+def test_effects_are_those_of_single_ratings():
+    """Against the functions on two lists of values, and against a count of all pairs by hand."""
+    rng = np.random.default_rng(1)
+    a, b = (rng.multinomial(3, p, size=40).astype(float) for p in ([0.1, 0.1, 0.2, 0.3, 0.3], [0.2] * 5))
+    scores = [1.0, 2.0, 3.0, 4.0, 5.0]
+    one, other = (np.repeat(scores, counts.sum(axis=0).astype(int)) for counts in (a, b))
+    effect = effect_of(scores, a, b)
+    pairs = [np.sign(x - y) for x in one for y in other]
+    assert effect.delta == pytest.approx(sum(pairs) / len(pairs)) == pytest.approx(cliff_delta(one, other))
+    assert effect.d == pytest.approx(cohen_d(one, other))
+    for interval, value in (
+        (effect.delta_interval, effect.delta),
+        (effect.d_interval, effect.d),
+        (effect.difference_interval, one.mean() - other.mean()),
+    ):
+        assert interval is not None and interval[0] < value < interval[1]
+    share = effect_of(scores, a, b, counted=[0, 0, 0, 0, 100])
+    assert share.difference == pytest.approx(100 * ((one == 5).mean() - (other == 5).mean()))
+    assert share.difference_interval[0] < share.difference < share.difference_interval[1]  # type: ignore[index]
+    assert share.delta == effect.delta and effect.difference == pytest.approx(one.mean() - other.mean())
+    flat = effect_of(scores, np.tile([0, 0, 3.0, 0, 0], (4, 1)), np.tile([0, 0, 3.0, 0, 0], (4, 1)))
+    assert flat.delta == 0 and np.isnan(flat.d) and flat.d_interval is None
+
+
 def test_krippendorff_where_it_is_undefined():
     assert np.isnan(krippendorff_alpha([[1], [2]])) and np.isnan(krippendorff_alpha([[3, 3], [3, 3]]))
     assert krippendorff_alpha([[1, 1], [2, 2]]) == 1
@@ -351,6 +464,37 @@ def test_plans_hold_in_simulation():
     ):
         with pytest.raises(ConfigError, match="accepted"):
             wrong()
+
+
+@pytest.mark.parametrize("name", ["rashkin_ratings", "rashkin_ab", "dialogue_pairs", "meed2"])
+@pytest.mark.parametrize("null", [False, True])
+def test_made_up_people_differ_in_what_they_see_and_agree_somewhat(name, null):
+    design = read_design(f"studies/{name}", ["composition.raters=3", "worker.cap=1000", "published=[]"])
+    names = ("A", "B", "C")
+    items = [
+        StudyItem(i.id, i.set, i.context, {**i.candidates, GOLD: Candidate(GOLD, f"g{i.id}")}, "", i.reference)
+        if design.composition.with_gold
+        else i
+        for i in made_items(100, names)
+    ]
+    opinion = plausible(design, names, seed=3, is_null=null)
+    assert {opinion.strengths[system] for system in names} == ({0.0} if null else {-0.6, 0.0, 0.6})
+    sheets = simulated_sheets(design, items, compose(design, items, names), opinion, {"honest": 12})
+    results = results_of(design, sheets, items, n_resamples=100)
+    assert len(sheets) == results.sheets[1]  # nobody is filtered out
+    best, *_, worst = sorted(names, key=lambda system: -opinion.strengths[system])
+    for row in [*results.differences, *results.pairs]:
+        effect = row.effect if isinstance(row, PairResult) else row.effect.delta
+        if {row.a, row.b} == {best, worst}:
+            assert abs(effect) < 0.25 if null else (effect > 0.2) == (row.a == best)
+    assert all(0.03 < row.alpha < 0.6 for row in results.agreement)
+    assert [row.icc_form for row in results.agreement] == ["" if results.pairs else "1"] * len(results.agreement)
+
+
+def test_a_printed_table_is_what_made_up_people_think():
+    shares, systems, _ = published_shares()
+    opinion = plausible(meed2(), systems)
+    assert opinion.shares == shares and plausible(meed2(), systems, is_null=True).shares == {}
 
 
 def test_unknown_raters_are_told():

@@ -12,6 +12,7 @@ from empatheia.config import (
     apply_override,
     load_recipe,
     merge,
+    read_yaml,
     recipe_files,
     recipe_sizes,
     recipes_root,
@@ -42,6 +43,9 @@ sizes:
 
 LAUGHS = "model:\n  a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(
     f"  a{i}: &a{i} [{', '.join(9 * [f'*a{i - 1}'])}]\n" for i in range(1, 12)
+)
+MERGED_LAUGHS = "model:\n  a0: &a0 {k: 1}\n" + "".join(
+    f"  a{i}: &a{i} {{<<: [{', '.join(9 * [f'*a{i - 1}'])}]}}\n" for i in range(1, 8)
 )
 
 
@@ -241,10 +245,10 @@ def test_merging_replaces_lists_and_merges_mappings():
         ("model.dropout=.nan", r"model.dropout: Input should be a finite number \(found nan\)"),
         ("model.sizes=[1, {a: -.inf}]", r"model.sizes.1.a: Input should be a finite number \(found -inf\)"),
         ("data.side_inputs.x.minimum=.nan", r"data.side_inputs.x.minimum: Input should be a finite number"),
-        ("seed=" + 5000 * "9", r"the value is not valid YAML \(Exceeds the limit"),
+        ("seed=" + 5000 * "9", r"a number of 5,000 characters; accepted: 100, or quotes"),
         ("model.x=" + 5000 * "[", r"nested more than 40 deep|not valid YAML"),
         ("model.x=" + 60 * "[" + 60 * "]", r"nested more than 40 deep, or in themselves; accepted: less"),
-        ("seed=[1", r"override 'seed=\[1': the value is not valid YAML"),
+        ("seed=[1", r"override 'seed=\[1': not valid YAML"),
     ],
 )
 def test_a_wrong_key_or_value_is_told(written, change, message):
@@ -273,8 +277,12 @@ def test_a_wrong_key_or_value_is_told(written, change, message):
         (TEXT + "note: &a [*a]\n", "values are nested more than 40 deep, or in themselves"),
         (TEXT + f"model: {{x: {600 * '['}{600 * ']'}}}\n", "values are nested more than 40 deep"),
         (TEXT + f"model: {{x: {50_000 * '['}{50_000 * ']'}}}\n", "values are nested more than 40 deep|not valid YAML"),
-        (TEXT + LAUGHS, "recipe.yaml: over 100,000 values, its anchors resolved; accepted: fewer"),
-        (TEXT + f"seed: {5000 * '9'}\n", "recipe.yaml: not valid YAML: Exceeds the limit"),
+        (TEXT + LAUGHS, "recipe.yaml: over 100,000 values and keys, its anchors resolved; accepted: fewer"),
+        (TEXT + MERGED_LAUGHS, "recipe.yaml: over 100,000 values and keys, its anchors resolved; accepted: fewer"),
+        (TEXT + f"seed: {5000 * '9'}\n", "recipe.yaml: a number of 5,000 characters; accepted: 100"),
+        (TEXT + f"seed: 1{5000 * ':1'}\n", "recipe.yaml: a number of 10,001 characters; accepted: 100"),
+        (TEXT + "seed: !!bool 7\n", "recipe.yaml: not valid YAML: '7'"),
+        (TEXT + "seed: !!int ''\n", "recipe.yaml: not valid YAML: "),
         (TEXT + f"extends: {5000 * 'a'}.yaml\n", r"no recipe at '.*aaa\.\.\.'"),
         (TEXT + 'extends: "a\\0b"\n', "no recipe at '.*a.*b'"),
         (TEXT + "size: medium\n", "size: Input should be 'smoke', 'row', 'cpu' or 'full' .found 'medium'."),
@@ -285,6 +293,15 @@ def test_a_wrong_file_is_told(written, text, message):
         load_recipe(written(text))
     assert any(name in str(caught.value) for name in ("recipe.yaml", "none.yaml", "aaa..."))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", [LAUGHS, MERGED_LAUGHS])
+def test_anchors_are_counted_before_values_are_made_of_them(written, text, monkeypatch):
+    made = []
+    monkeypatch.setattr("empatheia.config.recipe.yaml.load", lambda *_: made.append(1))
+    with pytest.raises(ConfigError, match="over 100,000 values and keys"):
+        read_yaml(written(TEXT + text))
+    assert made == []
 
 
 def test_a_wrong_size_block_is_told(written):

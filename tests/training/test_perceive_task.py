@@ -12,6 +12,7 @@ from empatheia.config import load_recipe, read_yaml, stage_data_config, validate
 from empatheia.corpora import everyday, reccon, sample
 from empatheia.dialogue import Dialogue, Span, Turn
 from empatheia.errors import ConfigError
+from empatheia.perceive.affect import Affect
 from empatheia.resources import load_weights
 from empatheia.taxonomy import EMOTIONS, RECCON_EMOTIONS
 from empatheia.training.perception_card import PerceptionFolder, package_perception
@@ -30,7 +31,7 @@ from empatheia.training.tasks.perceive import (
 from empatheia.training.tasks.perceive_states import SHARES, PerceiveStatesTask, best_share
 from empatheia.training.word_marks import best_threshold, marked_scores, reccon_rows, word_scores
 from empatheia.understanding.affect.states import StatePieces
-from empatheia.understanding.affect.turns import Affect, AffectOfTurns
+from empatheia.understanding.affect.turns import AffectOfTurns
 
 RECIPE = "recipes/default/perception.yaml"
 

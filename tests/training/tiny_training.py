@@ -69,7 +69,7 @@ def make_stage(**fields: object) -> StageConfig:
 
 def train(folder: Path, model: Transformer | None = None, data: StageData | None = None, **fields: object):
     """Runs one stage in ``folder``; keywords are fields of the stage or of ``run_stage``."""
-    options = {key: fields.pop(key) for key in ("deadline", "save_seconds", "seed") if key in fields}
+    options = {key: fields.pop(key) for key in ("deadline", "save_seconds", "seed", "track") if key in fields}
     model = make_model() if model is None else model
     result: StageResult = run_stage(
         model,

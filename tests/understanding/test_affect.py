@@ -9,9 +9,10 @@ from transformers import BertConfig, BertModel
 
 from empatheia.dialogue import Dialogue, Span, Turn
 from empatheia.errors import CheckpointError, ConfigError, MissingResourceError
+from empatheia.perceive.affect import scored_words
 from empatheia.taxonomy import EMOTIONS
 from empatheia.understanding.affect.reader import ADAPTER, AffectPieces, AffectReader, AffectReaderConfig, cause_targets
-from empatheia.understanding.affect.turns import AffectOfTurns, scored_words
+from empatheia.understanding.affect.turns import AffectOfTurns
 from empatheia.understanding.labels.utterance_classifier import train_pieces
 
 TEXTS = [

@@ -9,9 +9,9 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from empatheia.dialogue import Dialogue, Span, Turn
 from empatheia.errors import CheckpointError, ConfigError
+from empatheia.perceive.affect import Affect, mass_of_sides
 from empatheia.taxonomy import EMOTIONS
 from empatheia.text.prompt_pieces import train_prompt_pieces
-from empatheia.understanding.affect.reader import mass_of_sides
 from empatheia.understanding.affect.states import (
     QUESTION,
     AffectStates,
@@ -24,7 +24,6 @@ from empatheia.understanding.affect.states import (
     tempered,
     weights_checksum,
 )
-from empatheia.understanding.affect.turns import Affect
 
 TALK = Dialogue.of("My cat is very sick.", "Oh. What does the doctor say?", "She needs an operation.").turns
 TEXTS = [(Turn("speaker", "I finally passed my driving test!"),), TALK, TALK[:1], (Turn("speaker", "Yes."),)]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from empatheia.dialogue import Span, Turn
-from empatheia.understanding.words.phrases import PHRASES, WORDS_IN_PHRASE, cause_phrases, clauses, speaker_words
+from empatheia.perceive.phrases import PHRASES, WORDS_IN_PHRASE, cause_phrases, clauses, speaker_words
 
 
 def scored(text, scores, turn=0, strict=True):

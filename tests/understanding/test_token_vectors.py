@@ -1,5 +1,7 @@
 """One vector a piece from any encoder, and vectors kept on disk: same answers in any batch, from any file."""
 
+import json
+
 import numpy as np
 import pytest
 import torch
@@ -145,3 +147,23 @@ def test_the_bundled_encoder_ranks_a_paraphrase_first():
         bert.update(tokens.encode([hyp]), tokens.encode([ref]))
         scores += [ses.compute().value, bert.compute().value]
     assert near[0] > far[0] + 0.2 and near[1] > far[1]
+
+
+def test_the_command_that_scores_replies_takes_an_encoder(cli, folder, encoder, tmp_path):
+    hyp, ref = tmp_path / "hyp.txt", tmp_path / "ref.txt"
+    hyp.write_text("so sad\n\ni lost my dog .\n")
+    ref.write_text("so sad\nmy dog died\ni lost the job .\n")
+    words = ("score", "--hyp", str(hyp), "--ref", str(ref), "--bertscore", str(folder), "--json")
+    (system,) = json.loads(cli(*words, "--metrics", "bertscore_f").out)["systems"]
+    metric = BERTScore("f")
+    replies, references = (file.read_text().split("\n")[:3] for file in (hyp, ref))
+    metric.update(encoder.encode(replies), encoder.encode(references))
+    values = {score["metric"]: score["value"] for score in system["scores"]}
+    assert values["bertscore_f"] == pytest.approx(metric.compute().value) and len(values) == 3
+    (printed,) = json.loads(cli(*words, "--profile", "gao2021").out)["systems"]
+    reasons = {column["column"]: column["reason"] for column in printed["missing"]}
+    assert "needs a baseline of layer" in reasons["F_BERT"]
+    (baseline := tmp_path / "base.tsv").write_text("LAYER,P,R,F\n1,0.5,0.5,0.5\n")
+    rescaled = cli(*words, "--profile", "gao2021", "--bertscore-layer", "1", "--bertscore-baseline", str(baseline))
+    (system,) = json.loads(rescaled.out)["systems"]
+    assert "F_BERT" in {score["column"] for score in system["scores"]}

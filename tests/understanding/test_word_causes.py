@@ -21,6 +21,7 @@ from empatheia.dialogue import Dialogue
 from empatheia.errors import CheckpointError, ConfigError, DataError, MissingResourceError
 from empatheia.metrics.causes import CauseRecall
 from empatheia.taxonomy import EMOTIONS
+from empatheia.text.stop_words import STOP_WORDS
 from empatheia.understanding import COMPONENTS
 from empatheia.understanding.words.baselines import (
     AttentionWords,
@@ -33,7 +34,6 @@ from empatheia.understanding.words.baselines import (
 from empatheia.understanding.words.evidence import PAPER, REPO, RUNNING
 from empatheia.understanding.words.gold import emocause_words, reccon_words
 from empatheia.understanding.words.questions import (
-    STOP_WORDS,
     WordAnswer,
     WordQuestion,
     is_candidate,

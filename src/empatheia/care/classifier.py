@@ -18,6 +18,7 @@ from empatheia.care.assessment import KINDS
 from empatheia.care.features import BUCKETS, FEATURES
 from empatheia.errors import CheckpointError
 from empatheia.reading import parse_json
+from empatheia.resources import load_described
 
 WEIGHTS = Path(__file__).parent / "data" / "classifier.safetensors"
 HEADS = ("risk", "crisis", "self", "other", "past", "fiction", *KINDS)
@@ -83,16 +84,14 @@ class LinearClassifier:
         """From a file.
 
         Raises:
-            CheckpointError: It is missing, truncated or of another form.
+            CheckpointError: It is missing, truncated or of another form, or holds NaN.
         """
-        from safetensors import SafetensorError, safe_open
-
         try:
-            with safe_open(str(path), framework="numpy") as file:
-                told = parse_json((file.metadata() or {})["about"])
-                wide, narrow, bias = (file.get_tensor(name) for name in ("wide", "narrow", "bias"))
-                thresholds, notes = parse_json(told["thresholds"]), parse_json(told["notes"])
-        except (OSError, SafetensorError, KeyError, ValueError) as error:
+            arrays, described = load_described(Path(path))
+            told = parse_json(described["about"])
+            wide, narrow, bias = (arrays[name] for name in ("wide", "narrow", "bias"))
+            thresholds, notes = parse_json(told["thresholds"]), parse_json(told["notes"])
+        except (CheckpointError, KeyError, TypeError, ValueError) as error:
             raise CheckpointError(
                 f"the classifier {path} cannot be read: {error}. Reinstall the package, or train it again:"
                 " python -m empatheia.care.training"

@@ -30,7 +30,7 @@ from empatheia.errors import CheckpointError, EmpatheiaError
 from empatheia.giving_way import give_way
 from empatheia.layers.low_rank import add_low_rank, merge
 from empatheia.reading import parse_json
-from empatheia.resources import load_pretrained, load_weights, quiet_loading, resolve_model
+from empatheia.resources import load_described, load_pretrained, load_weights, quiet_loading, resolve_model
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -149,16 +149,19 @@ class EncoderClassifier(nn.Module):
             MissingResourceError: The encoder is not on this machine.
             CheckpointError: The file is missing, truncated or of another form.
         """
-        from safetensors import safe_open
+        model = cls.unmerged(path)
+        merge(model.encoder)
+        return model
 
+    @classmethod
+    def unmerged(cls, path: Path = UPDATES) -> EncoderClassifier:
+        """As :meth:`load`, with the updates beside the encoder's weights."""
         model, weights = cls.begin(), load_weights(path)
-        with safe_open(str(path), framework="numpy") as file:
-            told = parse_json((file.metadata() or {}).get("about", "{}"))
+        told = parse_json(load_described(path)[1].get("about", "{}"))
         own = model.learnt()
         if set(own) != set(weights) or set(told.get("thresholds", ())) != {RISK, CRISIS}:
             raise CheckpointError(f"{path} does not fit this release; train it again: python -m empatheia.care.encoder")
         model.load_state_dict({**model.state_dict(), **{name: value.float() for name, value in weights.items()}})
-        merge(model.encoder)
         model.thresholds, model.notes = told["thresholds"], told["notes"]
         return model.eval()
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from empatheia.errors import CheckpointError, MissingDependencyError
 from empatheia.reading import read_record
-from empatheia.resources import resolve_model
+from empatheia.resources import load_arrays, resolve_model
 from empatheia.text.vectors import distil_vectors
 
 WORDS = Path(__file__).parent / "data" / "words.safetensors"
@@ -69,14 +69,11 @@ class WordVectors:
         Raises:
             CheckpointError: It is missing or of another form.
         """
-        from safetensors import SafetensorError, safe_open
-
         try:
-            with safe_open(str(path), framework="numpy") as file:
-                arrays = {name: file.get_tensor(name) for name in ("words", "classes", "vectors", "weights")}
+            arrays = load_arrays(Path(path))
             words = arrays["words"].tobytes().decode("utf-8").split("\n")
             found = cls({w: i for i, w in enumerate(words)}, arrays["classes"], arrays["vectors"], arrays["weights"])
-        except (OSError, SafetensorError, KeyError, ValueError) as error:
+        except (CheckpointError, KeyError, ValueError) as error:
             raise CheckpointError(f"the word vectors {path} cannot be read: {error}. Reinstall the package.") from error
         if found.vectors.shape != (len(words), WIDTH):
             raise CheckpointError(f"{path} has the shape {found.vectors.shape}; accepted: {(len(words), WIDTH)}.")

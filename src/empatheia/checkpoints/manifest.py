@@ -99,8 +99,9 @@ def _check_values(path: Path, manifest: Manifest) -> None:
     for name in ("system", "name"):
         if not isinstance(getattr(manifest, name), str):
             raise CheckpointError(f"{path} has {name} {getattr(manifest, name)!r}; a string is expected. {REMEDY}")
-    if sorted(map(str, manifest.emotions)) != sorted(EMOTIONS):
-        odd = sorted(set(manifest.emotions) ^ set(EMOTIONS))
+    named = [str(emotion) for emotion in manifest.emotions]
+    if sorted(named) != sorted(EMOTIONS):
+        odd = sorted(set(named) ^ set(EMOTIONS))
         raise CheckpointError(
             f"{path} lists {len(manifest.emotions)} emotions that are not the taxonomy's {len(EMOTIONS)}"
             f" (differing: {', '.join(odd[:5]) or 'repeated names'}). {REMEDY}"

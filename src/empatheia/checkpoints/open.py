@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from pydantic import TypeAdapter
+
 from empatheia.checkpoints.catalogue import find_model
-from empatheia.checkpoints.manifest import MANIFEST, WEIGHTS, Manifest, read_manifest
+from empatheia.checkpoints.manifest import MANIFEST, REMEDY, WEIGHTS, Manifest, read_manifest
 from empatheia.checkpoints.reader import Reader
 from empatheia.checkpoints.weights import load_network
 from empatheia.errors import CheckpointError
 from empatheia.resources import file_sha256
 from empatheia.responders.seq2seq import Seq2SeqResponder
+from empatheia.text.collation import Layout
 from empatheia.text.tokenizer import DialogueTokenizer
 
 
@@ -67,6 +71,8 @@ def open_folder(folder: Path, manifest: Manifest, device: str = "cpu") -> OpenMo
     tokenizer = DialogueTokenizer.from_pretrained(folder)
     network = load_network(folder, manifest, len(tokenizer), device)
     try:
+        TypeAdapter(Layout).validate_json(json.dumps(manifest.layout), strict=True)
         return OpenModel(folder, manifest, Reader(network, tokenizer, manifest))
-    except TypeError as error:
-        raise CheckpointError(f"{folder / MANIFEST} has a layout this release cannot read: {error}.") from error
+    except (TypeError, ValueError) as error:  # pydantic's among them
+        said = " ".join(str(error).split())[:200]
+        raise CheckpointError(f"{folder / MANIFEST} has a layout this release cannot read: {said}. {REMEDY}") from None

@@ -18,6 +18,7 @@ from empatheia.checkpoints.contexts import ContextReader
 from empatheia.checkpoints.inputs import ReadyInput, unread
 from empatheia.checkpoints.manifest import Manifest
 from empatheia.dialogue import Understanding
+from empatheia.perceive.phrases import cause_phrases, speaker_words
 from empatheia.responders.seq2seq import Seq2SeqResponder, Understood, given
 from empatheia.side_inputs import make_side_inputs
 from empatheia.taxonomy import EMOTIONS
@@ -25,7 +26,6 @@ from empatheia.text.batching import TokenBatchSampler, cut_by_length
 from empatheia.text.collation import EncodedExample, Layout, word_scores
 from empatheia.text.tokenizer import DialogueTokenizer
 from empatheia.text.uncertainty import doubts
-from empatheia.understanding.words.phrases import cause_phrases, speaker_words
 
 PIECES_PER_BATCH = 4096
 READING = 64

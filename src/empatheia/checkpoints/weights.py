@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from empatheia.checkpoints.manifest import MANIFEST, REMEDY, WEIGHTS, Manifest, read_json
 from empatheia.errors import CheckpointError, ConfigError
-from empatheia.resources import load_pretrained, quiet_loading
+from empatheia.resources import check_pieces, load_pretrained, quiet_loading
+
+if TYPE_CHECKING:
+    from transformers import GenerationConfig
 
 
 def load_network(folder: Path, manifest: Manifest, n_pieces: int, device: str) -> Any:
@@ -56,13 +59,26 @@ def load_network(folder: Path, manifest: Manifest, n_pieces: int, device: str) -
                 f"{folder / WEIGHTS} does not fit config.json:"
                 f" {len(keys)} {what.replace('_', ' ')}, e.g. {keys[0]}. {REMEDY}"
             )
-    n_rows = network.get_input_embeddings().num_embeddings
-    if n_rows != n_pieces:
-        raise CheckpointError(
-            f"the vocabulary in {folder} has {n_pieces} pieces but the weights have {n_rows} rows:"
-            " the tokenizer files and the weights are from different models. Put those of one run together."
-        )
+    check_pieces(n_pieces, network.get_input_embeddings().num_embeddings, folder, exactly=True)
+    _check_generation(folder, network.generation_config, n_pieces)
     return network.to(target).eval()
+
+
+def _check_generation(folder: Path, settings: GenerationConfig, n_pieces: int) -> None:
+    """Refuses settings of ``generate()`` that name pieces there are not, or are no plain values."""
+    for name, value in settings.to_diff_dict().items():
+        is_id = name.endswith("_token_id")
+        values = value if is_id and isinstance(value, list) else [value]
+        known = [type(one) is int and 0 <= one < n_pieces if is_id else _is_plain(one) for one in values]
+        if not (known and all(known)):
+            accepted = f"a piece from 0 to {n_pieces - 1:,}" if is_id else "a word, true, false or a number"
+            raise CheckpointError(
+                f"{folder / 'generation_config.json'} has {name} {value!r:.60}; accepted: {accepted}. {REMEDY}"
+            )
+
+
+def _is_plain(value: object) -> bool:
+    return isinstance(value, str | bool) or (isinstance(value, int | float) and abs(value) < 1 << 31)
 
 
 def _check_weights(path: Path) -> None:

@@ -13,19 +13,13 @@ import typer
 
 from empatheia.checkpoints.inputs import up_to
 from empatheia.cli.analyzed_rows import ROWS_PER_CHUNK, analyzed, plain_record
-from empatheia.cli.conversations import conversation_of, read_texts
 from empatheia.cli.opening import analyst
-from empatheia.cli.rows import (
-    Row,
-    aimed,
-    check_output,
-    columns_given,
-    count_lines,
-    file_given,
-    read_rows,
-)
+from empatheia.cli.rows import aimed, check_output, columns_given, count_lines, file_given
 from empatheia.cli.tally import Tally
 from empatheia.errors import ConfigError, DataError
+from empatheia.files.conversations import read_texts
+from empatheia.files.rows import Row, read_rows, told
+from empatheia.files.talks import Notes
 
 if TYPE_CHECKING:
     from empatheia.cli.results import ResultFile
@@ -60,7 +54,7 @@ def analyze(
     html: Annotated[
         Path | None, typer.Option(help="Write a self-contained page; without --with it has emotion and causes.")
     ] = None,
-    speaker: Annotated[str | None, typer.Option(help="With --with: name of the speaker in a chat.")] = None,
+    speaker: Annotated[str | None, typer.Option(help="Who is the speaker of conversations; all others listen.")] = None,
     target: Annotated[int | None, typer.Option(min=1, help=TARGET_HELP)] = None,
     formulas: Annotated[bool, typer.Option("--formulas", help=FORMULAS_HELP)] = False,
     engine: Annotated[str, typer.Option(metavar="plain|dask", help=ENGINE_HELP)] = "plain",
@@ -69,9 +63,9 @@ def analyze(
 ) -> None:
     r"""Find what is felt and which words caused it.
 
-    A file is CSV/TSV (a column text, utterance, ...), JSON lines (strings, or objects with text or turns) or
-    plain text, one item a line. A bad row is reported with its number and the others are processed; the exit
-    code is 1 only if no row could be used.
+    A file is CSV/TSV (a column text, utterance, ...), JSON or JSON lines (strings, objects with text or turns,
+    exports of chats) or plain text, one item a line. A bad row is reported with its number and the others are
+    processed; the exit code is 1 only if no row could be used.
 
     With --with further parts are analysed, turn by turn, and plain text may be a chat ("A: ...", "B: ...").
 
@@ -97,12 +91,12 @@ def analyze(
         about = {"models": model_for or (), "listener": model, "column": column, "speaker": speaker, "target": target}
         ask(texts, with_, batch_size=batch_size, **about, **places)
         return
-    _refuse({"--model-for": model_for, "--speaker": speaker})
+    _refuse({"--model-for": model_for, "--speaker": speaker if path is None and texts != ["-"] else None})
     if texts != ["-"] and path is None and out is None:
         _check_target(texts, target)
         _show_texts(_loaded(analyst(model)), texts, as_json, batch_size)
         return
-    first, rows, total = _first_of_rows(texts, path, column, target)
+    first, rows, total = _first_of_rows(texts, path, column, speaker, target)
     if out is not None:
         from empatheia.cli.results import ResultFile
 
@@ -126,10 +120,10 @@ def _check_target(texts: Sequence[str], target: int | None) -> None:
 
 
 def _first_of_rows(
-    texts: list[str], path: Path | None, column: str | None, target: int | None
+    texts: list[str], path: Path | None, column: str | None, speaker: str | None, target: int | None
 ) -> tuple[list[Row], Iterator[Row], int | None]:
     """The first row, the others, and how many there are: what is missing is reported before a model is loaded."""
-    rows, total = _rows(texts, path, column)
+    rows, total = _rows(texts, path, column, speaker)
     rows = rows if target is None else aimed(rows, target)
     first = list(islice(rows, 1))
     if not first:
@@ -150,12 +144,17 @@ def _check_places(path: Path | None, out: Path | None, html: Path | None, resume
             check_output(place, [path, html if place is out else None])
 
 
-def _rows(texts: list[str], path: Path | None, column: str | None) -> tuple[Iterator[Row], int | None]:
+def _rows(
+    texts: list[str], path: Path | None, column: str | None, speaker: str | None
+) -> tuple[Iterator[Row], int | None]:
     """The rows of the input, and how many there are if that is known."""
+    from empatheia.cli.output import say
+
     if texts == ["-"]:
-        return read_texts(sys.stdin.buffer, column), None
+        return read_texts(sys.stdin.buffer, column, speaker, say), None
     if path is not None:
-        rows = read_rows(path, column, read_item=conversation_of)
+        notes = Notes()
+        rows = told(read_rows(path, column, speaker, notes=notes), notes, say)
         return _told_if_chat(rows) if path.suffix.lower() == ".txt" else rows, count_lines(path)
     return iter([Row(number, text) for number, text in enumerate(texts, 1)]), len(texts)
 
@@ -163,7 +162,7 @@ def _rows(texts: list[str], path: Path | None, column: str | None) -> tuple[Iter
 def _told_if_chat(rows: Iterator[Row]) -> Iterator[Row]:
     """The same rows; if they look like a chat, it is said that each line is read by itself."""
     from empatheia.cli.output import say
-    from empatheia.listener.transcripts import PROBE_LINES, is_transcript
+    from empatheia.files.transcripts import PROBE_LINES, is_transcript
 
     first = list(islice(rows, PROBE_LINES))
     if is_transcript([str(row.item) for row in first if row.error is None]):

@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 from empatheia.cli.analyzed_rows import ROWS_PER_CHUNK, analyzed, plain_record
-from empatheia.cli.conversations import conversation_of
 from empatheia.cli.results import model_mark
-from empatheia.cli.rows import SUFFIXES, Row, read_rows
 from empatheia.curation.run import Progress
 from empatheia.curation.shards import finish, is_made, pyarrow, rows_of, settings_hash, whole_file, write_json
 from empatheia.curation.workers import DiedError, Workers, started
 from empatheia.dialogue import Dialogue
 from empatheia.errors import ConfigError, DataError
+from empatheia.files.rows import SUFFIXES, Row, item_of, read_rows
+from empatheia.files.talks import Notes
 from empatheia.listener.tables import beside, flat
 from empatheia.reading import UnreadableError, parse_json, read_record
 
@@ -216,9 +216,9 @@ def cut_file(task: FileTask) -> dict[str, object]:
     folder = Path(task.folder)
     if (made := is_made(folder / "cut", task.key)) is not None:
         return made
-    n, chunk, problems = 0, [], []
+    n, chunk, problems, notes = 0, [], [], Notes()
     try:
-        for pair in _pairs(Path(task.path), task.column):
+        for pair in _pairs(Path(task.path), task.column, notes):
             chunk.append(pair)
             if len(chunk) == ROWS_PER_CHUNK:
                 _write_rows(folder / f"{n:05}.parquet", chunk)
@@ -228,26 +228,27 @@ def cut_file(task: FileTask) -> dict[str, object]:
     if chunk:
         _write_rows(folder / f"{n:05}.parquet", chunk)
         n += 1
+    problems += (f"{task.path}: {line}" for line in notes.lines())
     files = [folder / f"{number:05}.parquet" for number in range(n)]
     return finish(folder / "cut", task.key, {"shards": n, "problems": problems}, files)
 
 
-def _pairs(path: Path, column: str | None) -> Iterator[tuple[Row, dict[str, Any]]]:
+def _pairs(path: Path, column: str | None, notes: Notes) -> Iterator[tuple[Row, dict[str, Any]]]:
     """Each row with all its columns."""
     if path.suffix.lower() == ".parquet":
         for number, fields in enumerate(rows_of(path), 1):
             try:
-                yield Row(number, conversation_of(fields, column), None, fields.get("id")), fields
+                yield Row(number, item_of(fields, column), None, fields.get("id")), fields
             except DataError as error:
                 yield Row(number, None, str(error), fields.get("id")), fields
         return
     seen: list[dict[str, Any]] = []
 
-    def remembered(record: object, name: str | None) -> str | Dialogue:
+    def remembered(record: object, name: str | None, notes: Notes) -> str | Dialogue:
         seen[:] = [record] if isinstance(record, dict) else []
-        return conversation_of(record, name)
+        return item_of(record, name, notes=notes)
 
-    for row in read_rows(path, column, read_item=remembered):
+    for row in read_rows(path, column, notes=notes, read_item=remembered):
         fields = dict(row.cells[0]) if row.cells else dict(seen[0]) if seen else {}
         seen.clear()
         yield row, fields

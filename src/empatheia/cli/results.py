@@ -23,8 +23,8 @@ from empatheia.reading import parse_json, read_record
 from empatheia.resources import hold_file
 
 if TYPE_CHECKING:
-    from empatheia.cli.rows import Row
     from empatheia.dialogue import Dialogue
+    from empatheia.files.rows import Row
 
 _MODEL_FILES = (
     *(".safetensors", ".bin", ".pt", ".npy", ".npz", ".model", ".txt"),

@@ -82,8 +82,9 @@ def in_five_steps(
     from empatheia.listener.steps.responders import voice_of
     from empatheia.text.prompts import SHOWN, parse_shown
 
-    if isinstance(listener, FocusedListener):
-        return listener
+    own = listener if overrides else getattr(listener, "in_steps", listener)
+    if isinstance(own, FocusedListener):
+        return own
     settings: dict[str, Any] = check_overrides(overrides, {"name": listener.name})
     if "responders" in settings.get("express", {}):
         raise ConfigError(

@@ -56,6 +56,7 @@ def init(
     empatheia study init studies/meed2 --outputs ED=runs/A --outputs ED=runs/B --db sqlite:///s.db
     empatheia study init studies/collect --db s.db
     """
+    from empatheia.studies.costs import cost_of
     from empatheia.studies.design import read_design
     from empatheia.studies.making import make_study
 
@@ -64,6 +65,8 @@ def init(
     for note in made.notes:
         say(note)
     _show_pay(chosen)
+    if made.manifest.hits:
+        say(f"cost: {cost_of(chosen, len(made.manifest.hits) * chosen.composition.raters)}")
     if dry_run:
         show(f"{chosen.name}: {made.summary}; nothing was written")
         return
@@ -94,10 +97,10 @@ def _show_pay(design: Design) -> None:
     )
 
 
-def _new_store(place: str) -> Store:
+def _new_store(place: str, **more: Any) -> Store:
     from empatheia.studies.store import Store
 
-    return Store(place)
+    return Store(place, **more)
 
 
 def _open(place: str) -> Store:
@@ -156,24 +159,60 @@ def export(
         show(str(path))
 
 
+@app.command("bonuses")
+def bonuses(
+    store: StoreArgument,
+    out: Annotated[Path, typer.Option("--out", "-o", help="File to write.")] = Path("bonuses.csv"),
+) -> None:
+    """Write what is owed beside the platform's own pay, as lines id,amount: bonuses won, further HITs of a submission.
+
+    Example: empatheia study bonuses s.db -o bonuses.csv
+    """
+    from empatheia.reports.page import check_place
+    from empatheia.studies.exporting import bonus_rows, write_bonuses
+
+    check_place(out)
+    opened = _open(store)
+    owed, n_lost = bonus_rows(opened)
+    if n_lost:
+        field = opened.design().worker.assignment_field
+        say(f"{n_lost:,} payments are left out: the link by which people came has no ?{field}=...")
+    if not owed:
+        show("no bonus is owed; nothing was written")
+        return
+    write_bonuses(owed, out)
+    show(f"{out}: {len(owed):,} bonuses, {sum(owed.values()):,.2f} {opened.design().payment.currency}")
+
+
 @app.command("report")
 def report(
     store: StoreArgument,
     out: Annotated[Path, typer.Option("--out", "-o", help="Page to write.")] = Path("study.html"),
     as_json: Annotated[bool, typer.Option("--json", help="Print all numbers as JSON, and write no page.")] = False,
+    as_latex: Annotated[
+        bool, typer.Option("--latex", help="Print the tables of results for LaTeX (booktabs), and write no page.")
+    ] = False,
 ) -> None:
-    """Write the page of results: shares, means, comparisons, agreement, filters, beside the published table.
+    r"""Write the page of results: shares, means, comparisons, agreement, filters, beside the published table.
 
-    Example: empatheia study report s.db -o study.html
+    \b
+    empatheia study report s.db -o study.html
+    empatheia study report s.db --latex
     """
+    from empatheia.errors import ConfigError
     from empatheia.reports.page import check_place, write_whole
+    from empatheia.studies.latex import results_latex
     from empatheia.studies.report import report_page
     from empatheia.studies.results import study_results
 
-    if not as_json:
+    if as_json and as_latex:
+        raise ConfigError("--json and --latex are two forms of one answer; choose one.")
+    if not (as_json or as_latex):
         check_place(out)
     opened = _open(store)
     if opened.design().protocol == "collect":
+        if as_latex:
+            raise ConfigError("a collection has no table of results; leave --latex out.")
         from empatheia.studies.collected import collection_page, collection_record
 
         record, page = collection_record(opened), collection_page
@@ -186,6 +225,9 @@ def report(
     results = study_results(opened)
     if as_json:
         print_json(results.to_dict())
+        return
+    if as_latex:
+        show(results_latex(results).rstrip())
         return
     write_whole(out, report_page(results))
     show(f"{out}: {results.sheets[1]:,} of {results.sheets[0]:,} assignments, {results.answers[1]:,} answers")
@@ -224,8 +266,16 @@ def invite(
 
     Example: empatheia study invite s.db -n 20 --base https://study.example.org
     """
+    from empatheia.errors import ConfigError
+    from empatheia.studies.design import is_web_address
     from empatheia.studies.desk import Desk
 
+    if not 0 < days <= 36_500:
+        raise ConfigError(f"--days is {days:g}; accepted: above 0, up to 36,500.")
+    if not is_web_address(base):
+        raise ConfigError(
+            f"--base is {base[:80]!r}; accepted: https://HOST or http://HOST, where people reach the server."
+        )
     desk = Desk(_open(store))
     for number in range(first, first + n):
         show(f"{base.rstrip('/')}/?invitation={desk.invite(number, days)}")
@@ -277,18 +327,29 @@ def plan(
     power: Annotated[float, typer.Option(help="Power: probability of finding the difference.")] = 0.8,
     alpha: Annotated[float, typer.Option(help="Level of the two-sided test.")] = 0.05,
     comparisons: Annotated[int, typer.Option(help="Pairs of systems.", min=1)] = 1,
+    design: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(help="Study file whose pay, fee and HITs give the cost, e.g. studies/rashkin_ratings."),
+    ] = None,
+    settings: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option("--set", help="Change a value of the design: payment.base=2; several times."),
+    ] = None,
+    systems: Annotated[int, typer.Option(help="Systems of the study, for the cost.", min=1)] = 2,
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
-    r"""Say how many items and raters a study needs for a difference.
+    r"""Say how many items and raters a study needs for a difference, what that rests on, and what it costs.
 
     \b
     empatheia study plan --shares 0.32,0.35 --raters 4
-    empatheia study plan --difference 0.3 --raters 1
+    empatheia study plan --difference 0.3 --raters 3 --design studies/rashkin_ratings --systems 4
     empatheia study plan --prefer 0.6 --comparisons 3
     """
     from dataclasses import asdict
 
     from empatheia.errors import ConfigError
+    from empatheia.studies.costs import cost_of, planned_seats
+    from empatheia.studies.design import read_design
     from empatheia.studies.power import plan_means, plan_preference, plan_shares
 
     if [shares, difference, prefer].count(None) != 2:
@@ -304,13 +365,22 @@ def plan(
         found = plan_means(difference, deviation, correlation=correlation, **wanted)
     else:
         found = plan_preference(float(prefer or 0), ties, **wanted)
+    cost = None
+    if design is not None:
+        chosen = read_design(design, settings or ())
+        cost = cost_of(chosen, planned_seats(chosen, found, systems))
+    elif settings:
+        raise ConfigError("--set changes a value of the design; name one with --design.")
     if as_json:
-        print_json(asdict(found))
+        print_json(asdict(found) | {"cost": None if cost is None else asdict(cost)})
         return
     show(
         f"{found.items:,} dialogues x {found.raters} raters = {found.ratings:,} ratings of each system or pair, for a"
         f" power of {found.power:g} at alpha {found.alpha:.4g}"
     )
+    for line in found.assumed:
+        show(f"  assumed: {line}")
+    show(f"cost: {cost}, {systems} systems" if cost is not None else "cost: name the study with --design")
 
 
 @app.command("simulate")
@@ -318,16 +388,21 @@ def simulate(
     store: StoreArgument,
     raters: Annotated[str, typer.Option(help="Kinds and numbers: honest=8,random=1; see the docs.")] = "honest=8",
     hits: Annotated[int, typer.Option(help="HITs of each worker, at most.", min=1)] = 50,
-    seed: Annotated[int, typer.Option(help="Seed of the simulation.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the simulation: of the dice, and of which system is good.")] = 0,
+    null: Annotated[bool, typer.Option("--null", help="All systems are equally good; differences are chance.")] = False,
 ) -> None:
-    """Let simulated workers go through a study, to see its report before people come. Never mix them with people.
+    r"""Let simulated workers go through a study, to see its report before people come. Never mix them with people.
 
-    Example: empatheia study simulate trial.db --raters honest=8,random=1,okay=1
+    \b
+    empatheia study simulate trial.db --raters honest=8,random=1,okay=1
+    empatheia study simulate trial.db --null
     """
+    import time
+
     from empatheia.errors import ConfigError
     from empatheia.reading import whole_number
     from empatheia.studies.desk import Desk
-    from empatheia.studies.simulation import Opinion, crowd_of, published_shares, work_through
+    from empatheia.studies.simulation import crowd_of, plausible, work_through
 
     numbers = {}
     for part in raters.split(","):
@@ -335,12 +410,30 @@ def simulate(
         numbers[kind.strip()] = whole_number(n or "1") or 0
     if not sum(numbers.values()):
         raise ConfigError(f"--raters is {raters!r}; accepted: kinds and numbers such as honest=8,random=1.")
-    desk = Desk(_open(store))
-    crowd = crowd_of(numbers, Opinion(published_shares()[0], {}), seed)
-    done = 0
-    for number, rater in enumerate(crowd):
-        done += work_through(desk, rater, f"simulated-{rater.kind}-{seed}-{number}", hits)
+    gone = 0.0  # seconds that the made-up workers took
+
+    def pass_by(seconds: float) -> None:
+        nonlocal gone
+        gone += seconds
+
+    _open(store)
+    desk = Desk(_new_store(store, clock=lambda: time.time() + gone))
+    if desk.design.protocol == "collect":
+        raise ConfigError("a collection is made of what two people write; made-up workers only rate.")
+    opinion = plausible(desk.design, desk.store.study().systems, seed, null)
+    crowd = crowd_of(numbers, opinion, seed)
+    done, names = 0, [f"simulated-{rater.kind}-{seed}-{number}" for number, rater in enumerate(crowd)]
+    for _ in range(hits):  # a HIT each in turn, so that every kind has its share
+        handed = sum(work_through(desk, rater, name, passed=pass_by) for rater, name in zip(crowd, names, strict=True))
+        done += handed
+        if not handed:
+            break
     show(f"{len(crowd)} made-up workers handed in {done:,} HITs")
+    table = ", where the printed table does not have them" if opinion.shares else ""
+    quality = ", ".join(
+        f"{name} {value:+.2f}" for name, value in sorted(opinion.strengths.items(), key=lambda x: -x[1])
+    )
+    say(f"made-up quality, in deviations of one rater's chance{table}: {quality}")
 
 
 @app.command("serve")
@@ -350,7 +443,9 @@ def serve(
     port: Annotated[int, typer.Option(help="Port; 0 = a free one.", min=0, max=65535)] = 8000,
     hosts: Annotated[
         Optional[list[str]],  # noqa: UP045
-        typer.Option("--allowed-host", help="Host name that is accepted; several times. None = any."),
+        typer.Option(
+            "--allowed-host", help="Accepted host name; several times. [default on a loopback address: its names]"
+        ),
     ] = None,
     root_path: Annotated[str, typer.Option(help="Path that a proxy in front strips.")] = "",
 ) -> None:
@@ -361,7 +456,8 @@ def serve(
     from empatheia.studies.extra import need
 
     need("fastapi", "uvicorn", "websockets")
+    from empatheia.cli.serve import accepted_hosts
     from empatheia.studies.serving import run
 
     opened = _open(store)
-    run(opened, host, port, tuple(hosts or ()), root_path, told=show)
+    run(opened, host, port, accepted_hosts(host, hosts or ()), root_path.rstrip("/"), told=show)

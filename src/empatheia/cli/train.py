@@ -26,7 +26,7 @@ def train(
         typer.Option("--list", help="Only list the recipes that come with empatheia; of the folders named, or all."),
     ] = False,
     size: Annotated[
-        str | None, typer.Option(help="smoke, row, cpu or full. [default: the recipe's, else full]")
+        str | None, typer.Option(help="smoke, row, cpu or full, as published. [default: the recipe's, else cpu]")
     ] = None,
     budget: Annotated[Optional[float], typer.Option(help="Stop after so many minutes; repeat to continue.")] = None,  # noqa: UP045
     out: Annotated[Path, typer.Option(help="Parent of the run folders.")] = Path("runs"),
@@ -34,6 +34,10 @@ def train(
     set_: Annotated[Optional[list[str]], typer.Option("--set", help="Override, e.g. model.dropout=0.2.")] = None,  # noqa: UP045
     evaluate: Annotated[bool, typer.Option(help="Measure on the test split at the end.")] = True,
     record: Annotated[Optional[Path], typer.Option(help="Keep finished runs' records in this folder.")] = None,  # noqa: UP045
+    device: Annotated[
+        str, typer.Option(help="cpu, cuda, cuda:N, mps, or auto: a CUDA card where there is one.")
+    ] = "auto",
+    track: Annotated[str, typer.Option(help="Show the curves in tensorboard or wandb, too, or none.")] = "none",
     quiet: Annotated[bool, typer.Option(help="No progress bars.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the statuses as JSON.")] = False,
 ) -> None:
@@ -43,22 +47,36 @@ def train(
     empatheia train --list
     empatheia train gao2021/soft --size smoke
     """
-    from empatheia.config import load_recipe
-
     if lists:
         _list(recipes or [])
         return
     if not recipes:
         raise ConfigError("name a recipe, e.g. gao2021/soft; `empatheia train --list` shows all.")
-    resolved = [
-        load_recipe(path, size=size, overrides=set_ or [], seed=number)
-        for path in recipes
-        for number in (seed or [None])
-    ]
-    _check_corpus(resolved, out)
-    from empatheia.training.runner import run_all  # takes seconds: what is wrong with a recipe is told before
+    resolved = _resolved(recipes, size, set_ or [], seed or [None])
+    from empatheia.resources.devices import choose_device
+    from empatheia.training.prerequisites import check_before
+    from empatheia.training.tracking import check_tracker
 
-    statuses = run_all(resolved, out, budget_minutes=budget, show_progress=not quiet, evaluate=evaluate)
+    check_tracker(track)
+    lacking = check_before(resolved, out)
+    for reason in lacking.values():
+        say(f"left out: {reason}")
+    where = choose_device(device)
+    from empatheia.training.runner import RunStatus, run_all, run_folder  # takes seconds: what is wrong is told before
+
+    statuses = run_all(
+        [recipe for place, recipe in enumerate(resolved) if place not in lacking],
+        out,
+        budget_minutes=budget,
+        goes_on=len(resolved) > 1,
+        show_progress=not quiet,
+        evaluate=evaluate,
+        device=where,
+        track=track,
+    )
+    for place, reason in lacking.items():
+        recipe = resolved[place]
+        statuses.insert(place, RunStatus(recipe.name, run_folder(out, recipe), "failed", {}, reason))
     if record is not None:
         from empatheia.reports.results_page import keep
 
@@ -101,22 +119,46 @@ def _list(folders: Sequence[Path]) -> None:
     show("\n".join(f"{name:<{width}}  {title}" for name, title in chosen.items()))
 
 
-def _check_corpus(recipes: Sequence[Recipe], out: Path) -> None:
-    """Whether the corpus of the only recipe is here; a list of recipes trains those that can be.
+def _resolved(
+    files: Sequence[Path], size: str | None, overrides: list[str], seeds: Sequence[int | None]
+) -> list[Recipe]:
+    """The recipes at their sizes and seeds, in order; says which size is taken where none is named.
 
     Raises:
-        MissingResourceError: It is not; says how to get it.
+        ConfigError: There is no such recipe, or it is not valid.
     """
-    from empatheia.corpora import CORPORA, place_of
-    from empatheia.errors import MissingResourceError
+    from empatheia.config import load_recipe
 
-    corpus = str(getattr(recipes[0].data, "corpus", ""))
-    is_begun = (out / recipes[0].name).is_dir()
-    if len(recipes) == 1 and corpus in CORPORA and corpus != "own" and not is_begun and place_of(corpus) is None:
-        raise MissingResourceError(
-            f"the corpus {corpus!r} is not on this machine. Get it: empatheia data get {corpus}; or set EMPATHEIA_DATA"
-            " to the folder of your corpora. To try the recipe without it: --size smoke."
+    sizes = {path: size or _default_size(path) for path in files}
+    resolved = [load_recipe(path, size=sizes[path], overrides=overrides, seed=seed) for path in files for seed in seeds]
+    for path, taken in sizes.items():
+        if taken is not None and size is None:
+            say(_taken(path, taken))
+    return resolved
+
+
+def _default_size(path: Path) -> str | None:
+    """``cpu`` for a recipe that has it; None for one that says its own size, or has none but the published."""
+    from empatheia.config import find_recipe, read_recipe_tree
+
+    tree = read_recipe_tree(find_recipe(path))
+    sizes = tree.get("sizes")
+    return "cpu" if "size" not in tree and isinstance(sizes, dict) and sizes.get("cpu") is not None else None
+
+
+def _taken(path: Path, size: str) -> str:
+    """Which size is trained because none was named, and what the published one would be."""
+    from empatheia.config import load_recipe
+    from empatheia.training.hours import passes, recorded_hours
+
+    own, full = load_recipe(path, size=size), load_recipe(path, size="full")
+    told = []
+    for recipe, bound in ((own, "about"), (full, "at least")):
+        hours = recorded_hours(recipe, path)
+        told.append(
+            f"{passes(recipe)}, {'time not measured' if hours is None else f'{bound} {hours:.1f} h on one core'}"
         )
+    return f"{own.name}: taking size {size} ({told[0]}); the published size, --size full: {told[1]}."
 
 
 def _record(status: RunStatus) -> dict[str, Any]:

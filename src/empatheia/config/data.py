@@ -90,14 +90,20 @@ class DataConfig(TaskData):
 class ClassifyData(TaskData):
     """Task `classify`: an emotion or intent of one text."""
 
-    labels: Literal[32, 41, "file"] = Field(
-        32, description="32 emotions, 41 emotions and intents (empathetic_intents), or those of `labelled_texts`."
+    labels: Literal[32, 41, "file", "turns"] = Field(
+        32,
+        description="32 emotions, 41 emotions and intents (empathetic_intents), those of `labelled_texts`, or the"
+        " corpus's own labels of its turns (`turns`), whatever they are.",
     )
     path: str | None = Field(
-        None, description="`labelled_texts`: file of label<TAB>text lines, folder of 20 Newsgroups, or `sample`."
+        None,
+        description="`labelled_texts`: file of label<TAB>text lines, folder of 20 Newsgroups, or `sample`;"
+        " `labelled_turns`: file of conversations whose turns have a `label`.",
     )
     text: Literal["situation", "context", "utterance"] = Field(
-        "situation", description="What is read: the situation, the turns before a reply, or a single speaker turn."
+        "situation",
+        description="What is read: the situation, the turns before a reply, or a single speaker turn; of labels of"
+        " turns the turns before the labelled one, or it alone.",
     )
     cut: bool = Field(False, description="ED-cut: leave out texts in which the word of their own label occurs.")
     variant: Literal["clean", "repo"] = Field(

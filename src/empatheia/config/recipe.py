@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any, Literal, Required, TypedDict, TypeGuard
@@ -36,8 +37,10 @@ SIZES: tuple[Size, ...] = ("smoke", "row", "cpu", "full")
 """``smoke``: a minute on samples; ``row``: ``cpu`` made smaller, equal for all rows of a table; ``cpu``; ``full``."""
 YAML_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """The compiled one where PyYAML has it: ten times faster."""
-_MOST_DEEP, _MOST_VALUES, _MOST_LOOKED_AT = 40, 100_000, 200
+_MOST_DEEP, _MOST_VALUES, _MOST_LOOKED_AT, _MOST_DIGITS = 40, 100_000, 200, 100
 _TOO_DEEP = f"values are nested more than {_MOST_DEEP} deep, or in themselves; accepted: less."
+_NUMBER = re.compile(r"[-+]?(0[xb][0-9a-fA-F_]+|[0-9][0-9_]*(:[0-9_.]+)*)")
+"""What YAML makes a whole number of, or one to the base of 60."""
 _EXPONENT = re.compile(r"[+-]?\d+(\.\d*)?[eE][+-]?\d+")
 
 
@@ -256,15 +259,9 @@ def apply_override(tree: Mapping[str, object], override: str) -> dict[str, objec
     path, equals, text = override.partition("=")
     if not equals:
         raise ConfigError(f"override {override!r} is not of the form key=value.")
-    try:
-        _check_depth(text, f"override {override[:60]!r}")
-        value: Any = yaml.safe_load(text)
-        if isinstance(value, str) and _EXPONENT.fullmatch(value):  # YAML reads 1e-4 as text
-            value = float(value)
-    except (yaml.YAMLError, ValueError) as problem:
-        reason = " ".join(str(problem).split())[:300]
-        raise ConfigError(f"override {override[:300]!r}: the value is not valid YAML ({reason}).") from None
-    _check_size(value, f"override {override[:60]!r}")
+    value = _parsed(text, f"override {override[:60]!r}")
+    if isinstance(value, str) and _EXPONENT.fullmatch(value):  # YAML reads 1e-4 as text
+        value = float(value)
     keys = path.strip().split(".")
     if keys[0] == "stages" and len(keys) >= 3:
         return merge(tree, {"stages": [merge({"name": keys[1]}, _nest(keys[2:], value))]})
@@ -293,18 +290,13 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
         raise ConfigError(f"no recipe at {name!r}.{nearest(name, _recipes_near(path)) or ' Check the path.'}")
     try:
         text = read_text(path)
-        try:
-            _check_depth(text, str(path))
-            tree = yaml.load(text, YAML_LOADER)
-        except yaml.YAMLError:
-            tree = yaml.safe_load(text)  # its messages name the right line
-    except (yaml.YAMLError, ValueError) as problem:
+    except ValueError as problem:
         raise ConfigError(f"{path}: not valid YAML: {' '.join(str(problem).split())[:300]}.") from None
+    tree = _parsed(text, str(path))
     if not isinstance(tree, dict):
         raise ConfigError(
             f"{path}: a recipe is a mapping of keys, found {type(tree).__name__}. Write `name: value` lines."
         )
-    _check_size(tree, str(path))
     return tree
 
 
@@ -318,37 +310,77 @@ def _recipes_near(path: Path) -> list[str]:
         return []
 
 
-def _check_depth(text: str, origin: str) -> None:
-    """Refuses deep nesting before values are made of it, for which the compiled loader has no limit but its stack.
+def _parsed(text: str, origin: str) -> Any:
+    """The value of a YAML text.
 
     Raises:
-        ConfigError: It is nested too deep.
-        yaml.YAMLError: It is no YAML.
+        ConfigError: It is none, or one that :func:`_check_nodes` refuses.
     """
-    depth = 0
-    for event in yaml.parse(text, YAML_LOADER):
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > _MOST_DEEP:
-            raise ConfigError(f"{origin}: {_TOO_DEEP}")
+    problem: Exception | None = None
+    for loader in (YAML_LOADER, yaml.SafeLoader):  # the messages of the second name the right line
+        try:
+            _check_nodes(text, origin, loader)
+            return yaml.load(text, loader)
+        except ConfigError:
+            raise
+        except Exception as error:  # a tag on a value of another kind raises errors of all kinds
+            problem = error
+    raise ConfigError(f"{origin}: not valid YAML: {' '.join(str(problem).split())[:300]}.")
 
 
-def _check_size(tree: Any, origin: str) -> None:
-    """Refuses what a short YAML file can blow up to: anchors within anchors, nesting without end.
+def _check_nodes(text: str, origin: str, loader: type) -> None:
+    """Refuses, before values are made of it, what a short YAML text can blow up to.
+
+    Anchors within anchors, merged or not, count as often as they are named; for deep nesting the compiled loader has no
+    limit but its stack; numbers of many digits take the square of their length.
 
     Raises:
         ConfigError: It is.
+        yaml.YAMLError: It is no YAML.
     """
-    n_values, level = 0, [tree]
-    for _ in range(_MOST_DEEP):
-        inner: list[Any] = []
-        for value in level:
-            inner += value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-            if n_values + len(inner) > _MOST_VALUES:
-                raise ConfigError(f"{origin}: over {_MOST_VALUES:,} values, its anchors resolved; accepted: fewer.")
-        if not inner:
-            return
-        n_values, level = n_values + len(inner), inner
-    raise ConfigError(f"{origin}: {_TOO_DEEP}")
+    total, anchored, open_nodes = 0, dict[str, tuple[int, int]](), list[_OpenNode]()
+    for event in yaml.parse(text, loader):
+        levels = 0
+        match event:
+            case yaml.CollectionStartEvent():
+                open_nodes.append(_OpenNode(event.anchor, total))
+                total += 1
+            case yaml.CollectionEndEvent():
+                node = open_nodes.pop()
+                levels = node.levels + 1
+                anchored[node.anchor or ""] = (total - node.before, levels)
+            case yaml.ScalarEvent():
+                total += 1
+                anchored[event.anchor or ""] = (1, 0)
+                _check_digits(event, origin)
+            case yaml.AliasEvent():  # one that is not anchored is in itself, or an error the loader tells
+                is_in_itself = event.anchor in (node.anchor for node in open_nodes)
+                size, levels = anchored.get(event.anchor, (0, _MOST_DEEP + 1 if is_in_itself else 0))
+                total += size
+        if len(open_nodes) + levels > _MOST_DEEP:
+            raise ConfigError(f"{origin}: {_TOO_DEEP}")
+        if total > _MOST_VALUES:
+            raise ConfigError(
+                f"{origin}: over {_MOST_VALUES:,} values and keys, its anchors resolved; accepted: fewer."
+            )
+        if open_nodes:
+            open_nodes[-1].levels = max(open_nodes[-1].levels, levels)
+
+
+def _check_digits(event: yaml.ScalarEvent, origin: str) -> None:
+    if event.implicit[0] and len(event.value) > _MOST_DIGITS and _NUMBER.fullmatch(event.value):
+        raise ConfigError(
+            f"{origin}: a number of {len(event.value):,} characters; accepted: {_MOST_DIGITS}, or quotes."
+        )
+
+
+@dataclass
+class _OpenNode:
+    """A list or mapping that is being read: its anchor, the nodes before it, and the levels in it so far."""
+
+    anchor: str | None
+    before: int
+    levels: int = 0
 
 
 def check_recipe_size(size: str) -> None:

@@ -31,6 +31,8 @@ CORPORA = Registry(
         "emocause": "empatheia.corpora.emocause:load",
         "dailydialog": "empatheia.corpora.conversations:load_dailydialog",
         "esconv_partial": "empatheia.corpora.conversations:load_esconv_partial",
+        "esconv": "empatheia.corpora.esconv:load_dialogues",
+        "esconv_turns": "empatheia.corpora.esconv:load_turns",
         "commonsense_dialogues_valid_test": "empatheia.corpora.conversations:load_commonsense_dialogues",
         "topical_chat_test_partial": "empatheia.corpora.conversations:load_topical_chat_test_partial",
         "public_domain_plays": "empatheia.corpora.conversations:load_public_domain_plays",

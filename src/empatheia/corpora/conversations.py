@@ -9,16 +9,18 @@ persons ``listener`` is whoever answers. ESConv's seeker and the user of Schema-
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from empatheia.corpora.facts import CorpusFacts, Licence
 from empatheia.corpora.licences import LICENCES
-from empatheia.corpora.loading import LoadedCorpus, Problem, numbered_lines, report
+from empatheia.corpora.loading import SPLITS, LoadedCorpus, Problem, numbered_lines, report
 from empatheia.dialogue import ROLES, Dialogue, Role, Turn
 from empatheia.errors import ConfigError, DataError
-from empatheia.reading import Json, UnreadableError, parse_json
+from empatheia.reading import Json, UnreadableError, parse_json, read_json
 from empatheia.registry import nearest
 from empatheia.resources import find_corpus_file
 
@@ -156,6 +158,8 @@ _FIXED_ROLES: dict[str, Role] = {
     "supporter": "listener",
     "USER": "speaker",
     "SYSTEM": "listener",
+    "speaker": "speaker",
+    "listener": "listener",
 }
 _SPLITS = {"dev": "valid", "val": "valid", "validation": "valid", "train?": "train"}
 _SPLITS |= {"test_freq": "test", "test_rare": "test"}
@@ -230,7 +234,8 @@ def read(
         shaped: Brings an object and its line number into this form.
 
     Raises:
-        DataError: Nothing of this split is in the file, or ``strict`` and a line is bad.
+        DataError: Nothing of this split is in the file, or ``strict`` and a line is bad. A file that names no splits at
+            all is cut into ``train``, ``valid`` and ``test``, see :func:`part_of`.
     """
     path = Path(path)
     dialogues: list[Dialogue] = []
@@ -238,11 +243,9 @@ def read(
     problems: list[Problem] = []
     seen: set[str] = set()
     found: set[str] = set()
-    for number, line in numbered_lines(path):
-        if not line.strip():
-            continue
+    for number, value in _values(path):
         try:
-            record = _record(line, number, shaped)
+            record = _record(value, number, shaped)
             own_split = _SPLITS.get(str(record.get("split") or ""), str(record.get("split") or ""))
             found.add(own_split)
             if split != "all" and own_split != split:
@@ -258,23 +261,70 @@ def read(
         dialogues.append(dialogue)
         if any(turn_labels):
             labels[dialogue.id] = turn_labels
+    if not dialogues and split in SPLITS and found == {""}:
+        return _cut(read(path, name, "all", strict, shaped), split)
     report(problems, strict)
     if not dialogues:
         accepted = ", ".join(["all", *sorted(found - {""})])
-        raise DataError(f"{path}: no dialogue of split {split!r}; accepted: {accepted}.")
+        raise DataError(
+            f"{path}: no dialogue of split {split!r}; accepted: {accepted}. Learn from one of these (data.learn, where"
+            f' the task has it), write "split": "{split}" into the lines that shall be {split}, or take the corpus into'
+            " a pool (data.corpus=pooled data.pool=[...], cut 80/10/10)."
+        )
     return LoadedCorpus(name, split, path, tuple(dialogues), problems=tuple(problems), turn_labels=labels)
 
 
+def _values(path: Path) -> Iterator[tuple[int, Json | UnreadableError]]:
+    """Lines with their numbers, parsed; of a ``.json`` file the items of its list, numbered from 1."""
+    if path.name.removesuffix(".gz").endswith(".json"):
+        whole = read_json(path)
+        yield from enumerate(whole if isinstance(whole, list) else [whole], 1)
+        return
+    for number, line in numbered_lines(path):
+        if line.strip():
+            try:
+                yield number, parse_json(line)
+            except UnreadableError as error:
+                yield number, error
+
+
+def _cut(whole: LoadedCorpus, split: str) -> LoadedCorpus:
+    """A split of a corpus that has none of its own.
+
+    Raises:
+        DataError: None of its few dialogues falls into it.
+    """
+    kept = tuple(dialogue for dialogue in whole if part_of(dialogue) == split)
+    if not kept:
+        raise DataError(
+            f"{whole.path}: the file names no splits, and none of its {len(whole)} dialogues falls into {split!r} where"
+            f' they are cut by a hash of their texts. Write "split": "train", "valid" or "test" into its lines.'
+        )
+    labels = {dialogue.id: whole.turn_labels[dialogue.id] for dialogue in kept if dialogue.id in whole.turn_labels}
+    note = "the file names no splits: 80 % are train, 10 % valid and 10 % test, by a hash of the texts"
+    return replace(whole, split=split, dialogues=kept, notes=(*whole.notes, note), turn_labels=labels)
+
+
+def part_of(dialogue: Dialogue) -> str:
+    """``train`` (eight tenths), ``valid`` or ``test`` (one tenth each), by the whole text: equal ones are together."""
+    tenth = int(text_hash(dialogue)[:8], 16) % 10
+    return SPLITS[max(0, tenth - 7)]
+
+
+def text_hash(dialogue: Dialogue) -> str:
+    """Of a conversation's texts without regard to case and blanks."""
+    text = "\n".join(" ".join(turn.text.lower().split()) for turn in dialogue.turns)
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+
+
 def _record(
-    line: str, number: int, shaped: Callable[[Mapping[str, Json], int], Mapping[str, Json]]
+    value: Json | UnreadableError, number: int, shaped: Callable[[Mapping[str, Json], int], Mapping[str, Json]]
 ) -> Mapping[str, Any]:
-    try:
-        record = parse_json(line)
-    except UnreadableError as error:
-        raise DataError(f"not JSON ({error})") from error
-    if not isinstance(record, dict):
-        raise DataError(f"{type(record).__name__}, expected an object")
-    record = shaped(record, number)
+    if isinstance(value, UnreadableError):
+        raise DataError(f"not JSON ({value})") from value
+    if not isinstance(value, dict):
+        raise DataError(f"{type(value).__name__}, expected an object")
+    record = shaped(value, number)
     for key in ("id", "turns"):
         if not record.get(key):
             raise DataError(f"no {key!r}")

@@ -10,22 +10,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar, cast, get_args
+from typing import Any, TypeVar, cast
 
 from empatheia.corpora.facts import CorpusFacts, Licence
 from empatheia.corpora.loading import LoadedCorpus, Problem, canonical_split, numbered_lines, report
 from empatheia.dialogue import CauseAnnotation, Dialogue, Span
 from empatheia.errors import DataError
 from empatheia.reading import Json, parse_json
-from empatheia.taxonomy import EMOTIONS, INTENTS
+from empatheia.taxonomy import EMOTIONS, INTENTS, SIDES, Side
 
 NAME = "everyday"
 FACTS = CorpusFacts(licence=Licence("CC BY 4.0", True, "Written for this project; the project is named.", "bundled"))
 ANNOTATOR = "everyday/written"
 Name = TypeVar("Name", bound=str)
-Side = Literal["pleasant", "unpleasant", "mixed"]
-SIDES: tuple[Side, ...] = get_args(Side)
-"""How it feels to the speaker at the last turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +32,7 @@ class EverydayItem:
     Attributes:
         dialogue: Speaker first and last, roles alternate; ``emotion`` is the label at the last turn.
         acceptable: Other labels of the 32 that a careful reader accepts; none where nobody named one.
-        side: See :data:`SIDES`.
+        side: How it feels to the speaker at the last turn.
         causes: The few words that caused the feeling, in speaker turns, in reading order.
         reply: What a good listener answers now; "" where nobody wrote one.
         avoid: What a careless listener might say and should not; "" where nobody wrote one.

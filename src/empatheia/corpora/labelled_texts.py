@@ -45,7 +45,7 @@ def load(place: str | Path, split: str) -> list[tuple[str, str]]:
         DataError: A line has no tab, or the split is empty.
         MissingDependencyError: 20 Newsgroups without scikit-learn.
     """
-    path = _find(place)
+    path = find(place)
     if path.is_file():
         found = [pair for i, pair in enumerate(read(path)) if _part(pair, i, 10) == split]
     elif (path / f"{split}.txt").is_file():
@@ -74,7 +74,12 @@ def read(path: str | Path) -> list[tuple[str, str]]:
     return out
 
 
-def _find(place: str | Path) -> Path:
+def find(place: str | Path) -> Path:
+    """A file or folder by its path, also below the folders of corpora; ``sample`` is the self-written one.
+
+    Raises:
+        MissingResourceError: It is nowhere.
+    """
     if str(place) == "sample":
         return sample_root() / "topics"
     path = Path(place).expanduser()
@@ -82,7 +87,8 @@ def _find(place: str | Path) -> Path:
         if candidate.exists():
             return candidate
     raise MissingResourceError(
-        f"no labelled texts at {str(place)!r}; give a file of label<TAB>text lines, or the folder of 20 Newsgroups"
+        f"no labelled texts at {str(place)!r}; give a file of label<TAB>text lines (or of conversations with labels of"
+        " turns), or the folder of 20 Newsgroups"
         " (20news-bydate.tar.gz unpacked, from its home page qwone.com/~jason/20Newsgroups)."
     )
 

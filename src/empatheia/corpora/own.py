@@ -1,18 +1,24 @@
 """Your own conversations, one JSON object a line, with labels of your own.
 
-``<root>/own/train.jsonl``, ``valid.jsonl`` and ``test.jsonl`` (or ``.jsonl.gz``). A line is one of::
+``<root>/own/train.jsonl``, ``valid.jsonl`` and ``test.jsonl`` (or ``.jsonl.gz``), or a list of the same objects in
+``train.json`` and so on. A line is one of::
 
     {"turns": ["They moved my desk.", "Why would they?", "Nobody told me."], "emotion": "annoyed"}
     {"turns": [{"speaker": "Ana", "text": "They moved my desk."}, {"speaker": "Ben", "text": "Why?"}]}
     {"messages": [{"role": "user", "content": "They moved my desk."}, {"role": "assistant", "content": "Why?"}]}
+    {"conversations": [{"from": "human", "value": "They moved my desk."}, {"from": "gpt", "value": "Why?"}]}
 
-with ``id`` and ``situation`` where there are any. Who speaks first is the speaker; plain texts take turns; neighbouring
-turns of one person are joined. Where your emotions have other names than the 32, ``<root>/own/labels.yaml`` says which
-of the 32 each one is (``mad: angry``).
+with ``id`` and ``situation`` where there are any; :mod:`empatheia.files.json_forms` reads the turns. Roles are those
+that the names say (user, assistant); of people the first to speak is the speaker, or who the line's ``speaker`` names;
+plain texts take turns; neighbouring turns of one person are joined; what a system or a tool says is left out and
+counted. Where your emotions have other names than the 32, ``<root>/own/labels.yaml`` says which of the 32 each one is
+(``mad: angry``).
 """
 
 from __future__ import annotations
 
+import logging
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +29,8 @@ from empatheia.corpora import conversations
 from empatheia.corpora.facts import CorpusFacts, Licence
 from empatheia.corpora.loading import LoadedCorpus, canonical_split
 from empatheia.errors import DataError
+from empatheia.files.json_forms import turn_talk
+from empatheia.files.talks import listed
 from empatheia.registry import nearest
 from empatheia.resources import find_corpus_file
 from empatheia.taxonomy import EMOTIONS
@@ -35,6 +43,8 @@ FACTS = CorpusFacts(
 LABELS = "labels.yaml"
 _GET = "write one JSON object a line, see docs/howto/own_data.md"
 _MOST_NAMED = 5
+
+logger = logging.getLogger("empatheia.corpora")
 
 
 def load(split: str, root: str | Path | None = None, strict: bool = False) -> LoadedCorpus:
@@ -50,14 +60,20 @@ def load(split: str, root: str | Path | None = None, strict: bool = False) -> Lo
         DataError: No line can be used, ``labels.yaml`` maps to no emotion of the 32, or ``strict`` and a line is bad.
     """
     name = canonical_split(split)
-    path = find_corpus_file(NAME, f"{name}.jsonl", root, _GET)
+    path = find_corpus_file(NAME, (f"{name}.jsonl", f"{name}.json"), root, _GET)
     labels = _labels(path.parent / LABELS)
+    left: Counter[str] = Counter()
 
     def shaped(record: Mapping[str, Any], line: int) -> dict[str, Any]:
-        return _shaped(record, labels) | {"id": str(record.get("id") or f"{name}/{line}"), "split": name}
+        own = _shaped(record, labels, left)
+        return own | {"id": str(record.get("id") or f"{name}/{line}"), "split": name}
 
     found = conversations.read(path, NAME, name, strict, shaped)
-    return replace(found, dialogues=tuple(map(conversations.merged, found.dialogues)), turn_labels={})
+    notes = (f"left out: {listed(left)}",) if +left else ()
+    for note in notes:
+        logger.warning("%s: %s", path, note)
+    dialogues = tuple(map(conversations.merged, found.dialogues))
+    return replace(found, dialogues=dialogues, turn_labels={}, notes=notes)
 
 
 def _labels(path: Path) -> dict[str, str]:
@@ -69,15 +85,13 @@ def _labels(path: Path) -> dict[str, str]:
     return {name: name for name in EMOTIONS} | {str(name).casefold(): label for name, label in own.items()}
 
 
-def _shaped(record: Mapping[str, Any], labels: Mapping[str, str]) -> dict[str, Any]:
+def _shaped(record: Mapping[str, Any], labels: Mapping[str, str], left: Counter[str]) -> dict[str, Any]:
     """A line in the form that :mod:`~empatheia.corpora.conversations` reads.
 
     Raises:
-        DataError: It has no turns, or an emotion that nobody has mapped.
+        DataError: It has no turns, it is not clear who is the speaker, or its emotion is one that nobody has mapped.
     """
-    turns = record.get("turns") or record.get("messages")
-    if not isinstance(turns, list) or not turns:
-        raise DataError(f"no turns; accepted: a list under 'turns' or 'messages', found {sorted(record)}")
+    talk = turn_talk(record)
     emotion = record.get("emotion")
     label = None if emotion is None else labels.get(str(emotion).strip().casefold())
     if emotion is not None and label is None:
@@ -85,15 +99,6 @@ def _shaped(record: Mapping[str, Any], labels: Mapping[str, str]) -> dict[str, A
             f"emotion {emotion!r} is unknown.{nearest(str(emotion), list(labels))} Accepted: one of the 32, or a name"
             f" that {LABELS} beside the file maps to one"
         )
-    return {
-        "turns": [{"text": turn} if isinstance(turn, str) else _turn(turn) for turn in turns],
-        "emotion": label,
-        "situation": record.get("situation"),
-    }
-
-
-def _turn(turn: Any) -> dict[str, Any]:
-    if not isinstance(turn, Mapping):
-        raise DataError(f"a turn is a {type(turn).__name__}; accepted: a text, or an object with a speaker and a text")
-    person = next((turn[key] for key in ("speaker", "role", "name") if turn.get(key)), None)
-    return {"speaker": person, "text": turn.get("text") or turn.get("content")}
+    turns = [{"speaker": turn.role, "text": turn.text} for turn in talk.dialogue().turns]
+    left.update(talk.left)
+    return {"turns": turns, "emotion": label, "situation": record.get("situation")}

@@ -6,13 +6,13 @@ MEED2 (Xie and Pu 2021) pre-trains on film dialogues split 80/10/10 by conversat
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from empatheia.corpora import conversations, edos
-from empatheia.corpora.conversations import excerpts, merged
+from empatheia.corpora.conversations import excerpts, merged, part_of, text_hash
+from empatheia.corpora.loading import SPLITS
 from empatheia.dialogue import Dialogue
 from empatheia.errors import ConfigError, DataError
 from empatheia.registry import nearest
@@ -20,7 +20,6 @@ from empatheia.registry import nearest
 NAME = "pooled"
 NAMES = (*conversations.NAMES, edos.NAME)
 """What can be pooled."""
-_TENTHS = {"train": range(8), "valid": range(8, 9), "test": range(9, 10)}
 
 
 def load(names: Sequence[str], split: str, root: str | Path | None = None, max_turns: int = 8) -> tuple[Dialogue, ...]:
@@ -43,8 +42,8 @@ def load(names: Sequence[str], split: str, root: str | Path | None = None, max_t
     """
     if not names:
         raise ConfigError(f"corpus {NAME!r} needs names of corpora (data.pool); known: {', '.join(NAMES)}.")
-    if split not in _TENTHS:
-        raise DataError(f"{NAME} has no split {split!r}; accepted: {', '.join(_TENTHS)}.")
+    if split not in SPLITS:
+        raise DataError(f"{NAME} has no split {split!r}; accepted: {', '.join(SPLITS)}.")
     found: list[tuple[str, Dialogue]] = []
     for name in names:
         if name not in NAMES:
@@ -52,14 +51,9 @@ def load(names: Sequence[str], split: str, root: str | Path | None = None, max_t
             raise ConfigError(f"unknown corpus {name!r} in data.pool.{hint} Known: {', '.join(NAMES)}.")
         corpus = edos.load(root=root) if name == edos.NAME else conversations.load(name, root=root)
         for dialogue in corpus:
-            key = _key(dialogue)
-            if int(key[:8], 16) % 10 in _TENTHS[split]:
+            if part_of(dialogue) == split:
+                key = text_hash(dialogue)
                 plain = replace(merged(dialogue), id=f"{name}/{dialogue.id}", emotion=None, situation=None)
                 found += [(f"{key}{i:06}", part) for i, part in enumerate(excerpts(plain, max_turns))]
     found.sort(key=lambda pair: (pair[0][8:], pair[1].id))
     return tuple(dialogue for _, dialogue in found if len(dialogue.turns) > 1)
-
-
-def _key(dialogue: Dialogue) -> str:
-    text = "\n".join(" ".join(turn.text.lower().split()) for turn in dialogue.turns)
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()

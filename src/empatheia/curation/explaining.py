@@ -16,7 +16,7 @@ from empatheia.curation.pair_features import strip_marks
 from empatheia.curation.records import Script, ScriptDialogue, Sentence
 from empatheia.curation.run import settings_of
 from empatheia.curation.samples import corpus_files
-from empatheia.curation.segmenter import PairModel, load_segmenter, new_turns, turns_of
+from empatheia.curation.segmenter import PairModel, chat_turn, load_segmenter, new_turns, turns_of
 from empatheia.curation.settings import CurationSettings
 from empatheia.curation.shards import rows_of
 from empatheia.curation.sources import Source, by_film, find_sources, reason_of, shard_of
@@ -179,7 +179,8 @@ class _Reading:
         """All of a file, with what became of them if the run read it."""
         segment, rule = self.settings.segment, self.settings.dialogues
         sentences = iter(self._sentences(script))
-        turns = turns_of(script, self.model, segment.threshold, segment.use_marks, segment.longest_pause_ms)
+        marks, pause = segment.use_marks, segment.longest_pause_ms
+        turns = turns_of(script, self.model, segment.threshold, marks, pause, rule.chat_gap_ms)
         fates = self._fates(script) if is_read else {}
         before: ScriptDialogue | None = None
         cut = dialogues_of(script, turns, rule.max_gap_ms, rule.chat_gap_ms, rule.backwards_ms, rule.max_turns)
@@ -201,7 +202,8 @@ class _Reading:
             return []
         reasons = ["new: the file begins"]
         if script.kind == "chat":
-            reasons += [_by_speaker(one, after) for one, after in pairwise(said)]
+            gap = self.settings.dialogues.chat_gap_ms
+            reasons += [_by_speaker(chat_turn(one, after, gap)) for one, after in pairwise(said)]
         else:
             limit = self.model.threshold if segment.threshold is None else segment.threshold
             is_new = new_turns(said, self.model, segment.threshold, segment.use_marks, segment.longest_pause_ms)
@@ -256,12 +258,8 @@ class _Reading:
         return out
 
 
-def _by_speaker(one: Sentence, after: Sentence) -> str:
-    if one.dialogue != after.dialogue:
-        return "new: the source begins another dialogue"
-    if not after.speaker:
-        return "new: no speaker is named"
-    return f"{'same' if one.speaker == after.speaker else 'new'}: the file names the speakers"
+def _by_speaker(why: str) -> str:
+    return "same: the file names the speakers" if why == "same" else f"new: {why}"
 
 
 def _by_model(one: Sentence, after: Sentence, p: float, limit: float, new: bool, use_marks: bool) -> str:

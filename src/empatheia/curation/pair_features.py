@@ -85,7 +85,7 @@ def strip_marks(text: str) -> tuple[str, bool, str]:
     lead = _LEAD.match(text) if text[:1] in _DASHES else None
     rest = text[lead.end() :] if lead else text
     name = _NAME.match(rest) if ":" in rest[:30] else None
-    if name and (name[1].isupper() or " " not in name[1]):
+    if name and (name[1].isupper() or all(word[0].isupper() for word in name[1].split())):
         return rest[name.end() :], lead is not None, name[1]
     return rest, lead is not None, ""
 

@@ -18,7 +18,8 @@ class Sentence(NamedTuple):
         first_block: Number of the subtitle block it begins in, -1 if there are none.
         last_block: Number of the block it ends in.
         speaker: Who says it, "" if unknown.
-        dialogue: Number of the dialogue it belongs to where the source says so, else -1.
+        dialogue: Number of the dialogue it belongs to where the source says so; below 0 it is of chat ``-1 - dialogue``
+            of the file, in which pauses cut.
         is_emphasised: All of it is in italics or bold.
     """
 

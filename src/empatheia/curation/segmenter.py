@@ -16,6 +16,7 @@ from typing import Protocol
 
 import numpy as np
 
+from empatheia.curation.dialogues import CHAT_GAP_MS
 from empatheia.curation.pair_features import BITS, SLOTS, pair_features, strip_marks
 from empatheia.curation.records import Script, ScriptTurn, Sentence
 from empatheia.errors import CheckpointError, ConfigError
@@ -252,22 +253,33 @@ def strip_dashes(text: str) -> str:
     return text.lstrip("-\u2010\u2011\u2012\u2013\u2014\u2015 ")
 
 
+def chat_turn(one: Sentence, after: Sentence, chat_gap_ms: int) -> str:
+    """Whether a message of a chat goes on with the turn of the one before: ``same``, or why it does not."""
+    if one.dialogue != after.dialogue:
+        return "the source begins another dialogue"
+    if not after.speaker:
+        return "no speaker is named"
+    if one.speaker != after.speaker:
+        return "the file names the speakers"
+    if one.end is None or after.start is None or after.dialogue >= 0:
+        return "same"
+    return "a long pause" if after.start - one.end > chat_gap_ms else "same"
+
+
 def turns_of(
     script: Script,
     model: PairModel,
     threshold: float | None = None,
     use_marks: bool = True,
     longest_pause_ms: int | None = None,
+    chat_gap_ms: int = CHAT_GAP_MS,
 ) -> list[ScriptTurn]:
     """The turns of a file; where speakers and dialogues are known, neighbours of one speaker are joined.
 
-    See :func:`new_turns` for the arguments.
+    See :func:`new_turns` for the arguments; ``chat_gap_ms`` is the longest pause inside of a turn of a chat.
     """
     sentences = script.sentences
     if script.kind == "chat":
-        is_new = [True] + [
-            one.speaker != after.speaker or one.dialogue != after.dialogue or not after.speaker
-            for one, after in pairwise(sentences)
-        ]
+        is_new = [True] + [chat_turn(one, after, chat_gap_ms) != "same" for one, after in pairwise(sentences)]
         return join_turns(sentences, is_new[: len(sentences)])
     return join_turns(sentences, new_turns(sentences, model, threshold, use_marks, longest_pause_ms))

@@ -17,8 +17,10 @@ from empatheia.reading import Member, UnreadableError, members_of, read_bytes, r
 
 MOST_BYTES = 64 << 20
 """Of one file after it is unpacked; the largest subtitle files of OPUS have a few megabytes."""
-_SUFFIXES = {".xml": "opus", ".jsonl": "json_lines", ".ndjson": "json_lines", ".json": "telegram", ".csv": "meld"}
-_SUFFIXES |= dict.fromkeys(FORMATS, "subtitles") | {".txt": "whatsapp"}
+_SUFFIXES = {".xml": "opus", ".csv": "meld"} | dict.fromkeys((".jsonl", ".ndjson", ".json", ".txt"), "chats")
+_SUFFIXES |= dict.fromkeys(FORMATS, "subtitles")
+_LISTS = {f"{name}.json" for name in ("users", "channels", "groups", "dms", "mpims", "canvases", "integration_logs")}
+"""Of a Slack export: who and what there is, no messages."""
 _YEAR = re.compile(r"\d{3,4}")
 _ODD = re.compile(r"[^\w.+-]+")
 
@@ -29,7 +31,7 @@ class Source:
 
     Attributes:
         path: Of the file, or of the archive it lies in.
-        kind: What reads it: ``opus``, ``subtitles``, ``json_lines``, ``whatsapp``, ``telegram``, ``meld``, ``cornell``.
+        kind: What reads it: ``opus``, ``subtitles``, ``chats``, ``meld``, ``cornell``.
         movie: Identity of its film: OPUS's folder, elsewhere the path below the input folder.
         subtitle: Identity of the file among those of the film.
         member: Where it lies in the archive; None for a plain file.
@@ -89,16 +91,10 @@ class Source:
         elif self.kind == "cornell":
             companion = read_bytes(chats.cornell_companion(Path(self.path)), most)
             yield from chats.read_cornell(raw, companion, self.subtitle)
+        elif self.kind == "meld":
+            yield chats.read_meld(raw, self.movie, self.subtitle)
         else:
-            yield _CHATS[self.kind](raw, self.movie, self.subtitle)
-
-
-_CHATS = {
-    "json_lines": chats.read_json_lines,
-    "whatsapp": chats.read_whatsapp,
-    "telegram": chats.read_telegram,
-    "meld": chats.read_meld,
-}
+            yield chats.read_chats(raw, self.suffix, self.movie, self.subtitle)
 
 
 def _suffix(name: str) -> str:
@@ -185,8 +181,8 @@ def _add_archive(path: Path, root: Path, found: Found) -> None:
         found.problems.append((str(path), reason_of(error)))
         return
     for member in members:
-        kind = _SUFFIXES.get(_suffix(member.name))
-        if kind is None or Path(member.name).name.startswith("."):
+        kind = _kind(Path(member.name))
+        if kind in (None, "cornell") or Path(member.name).name.startswith("."):
             found.n_other += 1
             continue
         name = member.name if kind == "opus" else f"{path.relative_to(root).as_posix()}/{member.name}"
@@ -196,7 +192,7 @@ def _add_archive(path: Path, root: Path, found: Found) -> None:
 
 def _kind(path: Path) -> str | None:
     name = path.name.lower()
-    if name.startswith("movie_conversations") or name.endswith(".truth.tsv"):
+    if name.startswith("movie_conversations") or name.endswith(".truth.tsv") or name in _LISTS:
         return None
     if name.startswith("movie_lines") and chats.cornell_companion(path).is_file():
         return "cornell"

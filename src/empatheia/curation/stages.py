@@ -147,7 +147,8 @@ class _Films:
     def dialogues(self, script: Script) -> Iterator[ScriptDialogue]:
         """Clean ones."""
         counts, segment, rule = self.counts, self.settings.segment, self.settings.dialogues
-        turns = turns_of(script, self.model, segment.threshold, segment.use_marks, segment.longest_pause_ms)
+        marks, pause = segment.use_marks, segment.longest_pause_ms
+        turns = turns_of(script, self.model, segment.threshold, marks, pause, rule.chat_gap_ms)
         counts["read"] += 1
         counts["sentences"] += len(script.sentences)
         counts["sentences_without_time"] += sum(one.start is None or one.end is None for one in script.sentences)

@@ -1,15 +1,22 @@
-"""Subtitle files as players read them: ``.srt``, ``.vtt``, ``.ass``, through pysubs2."""
+"""Subtitle files as players read them: ``.srt``, ``.vtt``, ``.ass``, through pysubs2.
+
+What is no speech is left out and counted: names of cues, comments and styles, drawings, lines that captions repeat
+while they roll, marks of direction. Of scanned subtitles, ``l`` for ``I`` is mended.
+"""
 
 from __future__ import annotations
 
 import html
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import Any
 
 from empatheia.curation.opus import parse_time
 from empatheia.curation.records import Script, Sentence
 from empatheia.errors import MissingDependencyError
+from empatheia.files.transcripts import DIRECTION_MARKS
 from empatheia.reading import UnreadableError
 
 FORMATS = {".srt": "srt", ".vtt": "vtt", ".ass": "ass", ".ssa": "ssa"}
@@ -28,6 +35,16 @@ _LONGEST_ABBREVIATION = 6
 _CLOSED = re.compile(r"[.!?:\u2026][\"')\]]*$")
 _SHORT_MS, _LONG_MS = 1000, 3000
 _LEAST_MARKED = 0.2
+_LEAST_ROLLING = 0.2
+"""Share of cues that repeat the end of the one before and go on, from which captions roll."""
+_VTT_BLOCKS = ("NOTE", "STYLE", "REGION")
+_TIME_TAG = re.compile(r"<\d[\d:.]{3,15}>")
+_SCANNED = re.compile(
+    r"(?<![\w'\u2019])(?<!\d )l(?=['\u2019](?:m|ll|ve|d)\b|[ ,.!?\u2026]|$)|\bl(?=[tfns]\b)|(?<=[A-Z])l(?=[A-Z])"
+)
+"""``l`` where English has ``I`` only."""
+
+Cue = tuple[int | None, int | None, str]
 
 
 def decode(raw: bytes) -> tuple[str, tuple[tuple[str, int], ...]]:
@@ -57,16 +74,18 @@ def read_subtitles(raw: bytes, suffix: str, movie: str = "", subtitle: str = "")
         MissingDependencyError: pysubs2 is not installed.
     """
     text, notes = decode(raw)
-    cues = list(_cues(text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", ""), suffix))
+    counts: Counter[str] = Counter()
+    text = DIRECTION_MARKS.sub("", text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", ""))
+    cues = _unrolled(list(_cues(text, suffix, counts)), counts)
     if not cues:
         raise UnreadableError(f"holds no subtitle in the form of {suffix}")
-    sentences = [part for number, (start, end, said) in enumerate(cues, 1) for part in _parts(number, start, end, said)]
+    sentences = [part for number, cue in enumerate(cues, 1) for part in _parts(number, *cue, counts)]
     marked = sum(bool(_CLOSED.search(one.text)) for one in sentences)
     joined = _joined(sentences) if marked > _LEAST_MARKED * len(sentences) else sentences
-    return Script(movie, subtitle, "subtitle", tuple(joined), notes)
+    return Script(movie, subtitle, "subtitle", tuple(joined), (*notes, *(+counts).items()))
 
 
-def _cues(text: str, suffix: str) -> Iterator[tuple[int | None, int | None, str]]:
+def _cues(text: str, suffix: str, counts: Counter[str]) -> Iterator[Cue]:
     try:
         import pysubs2
     except ImportError:
@@ -75,6 +94,7 @@ def _cues(text: str, suffix: str) -> Iterator[tuple[int | None, int | None, str]
         ) from None
     options: dict[str, Any] = {} if suffix in (".ass", ".ssa") else {"keep_unknown_html_tags": True}
     if suffix in (".srt", ".vtt"):
+        text = "\n".join(_said_lines(text.split("\n"), suffix == ".vtt", counts))
         text = _ARROW.sub(lambda found: _canonical(found, "." if suffix == ".vtt" else ","), text)
     text = _OPENED_TWICE.sub("", text)
     try:
@@ -83,8 +103,55 @@ def _cues(text: str, suffix: str) -> Iterator[tuple[int | None, int | None, str]
         raise UnreadableError(f"not readable as {suffix}: {' '.join(str(error).split())[:200]}") from None
     for event in file:
         if event.type != "Comment":
+            if not options and event.is_drawing:
+                from pysubs2.formats.substation import parse_tags
+
+                event.text = "".join(text for text, style in parse_tags(event.text) if not style.drawing)
+                counts["drawings"] += 1
             said = event.plaintext if not event.name else f"<v {event.name}>{event.plaintext}"
             yield _known(event.start), _known(event.end), said
+
+
+def _said_lines(lines: Iterable[str], is_vtt: bool, counts: Counter[str]) -> Iterator[str]:
+    """Without the names of cues, which stand between a blank line and the times, and VTT's comments and styles."""
+    before: list[str] = []  # at most two lines that are not given yet
+    is_block = False
+    for line in lines:
+        is_first = not before or not before[-1].strip()
+        is_block = bool(line.strip()) and (is_block or (is_vtt and is_first and line.startswith(_VTT_BLOCKS)))
+        if is_block:
+            counts["lines of comments and styles"] += 1
+            continue
+        if "-->" in line and before and before[-1].strip() and (len(before) < 2 or not before[-2].strip()):
+            counts["names of cues"] += not before.pop().strip().isdecimal()
+        before.append(_TIME_TAG.sub("", line) if is_vtt else line)
+        if len(before) > 2:
+            yield before.pop(0)
+    yield from before
+
+
+def _unrolled(cues: list[Cue], counts: Counter[str]) -> list[Cue]:
+    """Without the lines that captions repeat from the cue before while they roll, where a file does so often."""
+    lines = [
+        [plain for line in said.split("\n") if (plain := " ".join(_TAG.sub("", line).split()))] for _, _, said in cues
+    ]
+    shared = [0, *(_overlap(one, after) for one, after in pairwise(lines))][: len(cues)]
+    n_rolling = sum(0 < n < len(own) for n, own in zip(shared, lines, strict=True))
+    if n_rolling < 2 or n_rolling < _LEAST_ROLLING * len(cues):
+        return cues
+    out: list[Cue] = []
+    for (start, end, said), n, own in zip(cues, shared, lines, strict=True):
+        counts["lines that captions repeat"] += n
+        if n == len(own) and out:
+            out[-1] = (out[-1][0], end, out[-1][2])
+        else:
+            out.append((start, end, "\n".join(own[n:]) if n else said))
+    return out
+
+
+def _overlap(one: list[str], after: list[str]) -> int:
+    """How many lines at the beginning of a cue are the last ones of the cue before."""
+    return next((n for n in range(min(len(one), len(after)), 0, -1) if one[-n:] == after[:n]), 0)
 
 
 def _canonical(found: re.Match[str], mark: str) -> str:
@@ -108,14 +175,15 @@ def _known(ms: int) -> int | None:
     return None if ms >= _MISSING_MS or ms < 0 else int(ms)
 
 
-def _parts(number: int, start: int | None, end: int | None, said: str) -> Iterator[Sentence]:
+def _parts(number: int, start: int | None, end: int | None, said: str, counts: Counter[str]) -> Iterator[Sentence]:
     """Sentences of a cue: the first has its start, the last its end."""
     pieces: list[tuple[str, str]] = []  # speaker, text
     speaker = ""
     for line in said.split("\n"):
         if voice := _VOICE.search(line):
             speaker = " ".join(voice[1].split())
-        plain = " ".join(html.unescape(_TAG.sub("", line)).split())
+        plain, n_scanned = _SCANNED.subn("I", " ".join(html.unescape(_TAG.sub("", line)).split()))
+        counts["l of a scanned subtitle read as I"] += n_scanned
         if not plain:
             continue
         if pieces and not _DASH.match(plain) and not voice:

@@ -25,6 +25,7 @@ from transformers.generation.utils import (
 
 from empatheia.decoding.models import Processor, StepwiseModel, Stops
 from empatheia.errors import DecodingError
+from empatheia.layers.cache import CACHE
 
 _NEVER = -1.0e9
 
@@ -105,7 +106,7 @@ def diverse_beam_search(
             uses.scatter_add_(1, group.running[:, :, -1], was_open.expand(-1, width).to(uses.dtype))
         if not any(group.goes_on for group in groups):
             break
-        if (cache := model_kwargs.get("past_key_values")) is not None:
+        if (cache := model_kwargs.get(CACHE)) is not None:
             cache.reorder_cache(chosen.flatten())
         flat = torch.stack([group.running for group in groups], dim=1).flatten(0, 2)
     return _best(groups, model, config)

@@ -20,6 +20,7 @@ from transformers import GenerationConfig
 
 from empatheia.decoding.models import Processor, StepwiseModel, Stops
 from empatheia.errors import DecodingError
+from empatheia.layers.cache import CACHE
 
 BLOCKED = -1.0e20
 
@@ -126,7 +127,7 @@ def shrinking_beam_search(
         if blocked:
             twice = repeats(ids[..., input_ids.shape[1] :].flatten(0, 1), blocked).view(batch, width)
             scores = torch.where(is_live & twice, BLOCKED, scores)
-        if (cache := model_kwargs.get("past_key_values")) is not None:
+        if (cache := model_kwargs.get(CACHE)) is not None:
             cache.reorder_cache(rows.gather(1, parents).flatten())
     order = (scores / lengths**config.length_penalty).sort(dim=1, descending=True, stable=True)[1]
     order = order[:, : config.num_return_sequences]

@@ -19,8 +19,9 @@ from empatheia.corpora.loading import LoadedCorpus
 from empatheia.errors import ConfigError, DataError, MissingResourceError
 from empatheia.metrics.word_forms import base_form
 from empatheia.registry import nearest
+from empatheia.text.stop_words import STOP_WORDS
 from empatheia.text.words import CONTRACTIONS, tokenize_words
-from empatheia.understanding.words.questions import STOP_WORDS, is_candidate
+from empatheia.understanding.words.questions import is_candidate
 
 POOLS = ("auto", empathetic_dialogues.NAME, sample.NAME)
 _LARGE, _LEAST_COUNT = 5_000, 5

@@ -20,13 +20,14 @@ from transformers.modeling_outputs import ModelOutput
 
 from empatheia.decoding.models import GeneratingModel
 from empatheia.errors import DecodingError
+from empatheia.layers.cache import CACHE_NAMES
 
 _OF_TRANSFORMERS = ("input_ids", "attention_mask", "token_type_ids", "position_ids", "global_attention_mask")
 _OURS = ("role_ids", "turn_ids", "turn_label_ids", "token_intensities", "cause_labels")
 ALIGNED = frozenset((*_OF_TRANSFORMERS, *_OURS))
 """Inputs with one column a piece of the context."""
 MOST_SCORES = 2**26  # numbers in one block of scores: 256 MiB
-_CACHES = ("past_key_values", "cache_params", "state")  # of attention, Mamba, RWKV
+_CACHES = (*CACHE_NAMES, "cache_params", "state")  # of attention, Mamba, RWKV
 
 
 class Worlds:

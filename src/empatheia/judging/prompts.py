@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Literal, cast
 
 from empatheia.reading import parse_json
+from empatheia.resources.model_text import spoken
 
 Choice = Literal["first", "second", "tie"]
 
@@ -77,7 +78,7 @@ def prompt_hash(criteria: Sequence[str]) -> str:
 
 
 def read_choices(text: str, criteria: Sequence[str]) -> dict[str, Choice] | None:
-    """The choices in a judge's answer: the last JSON object that has every criterion, whatever stands around it.
+    """The choices in a judge's answer: the last JSON object outside thoughts that has every criterion.
 
     Returns:
         None if there is none: a refusal, prose, a missing or an unknown choice.
@@ -88,7 +89,7 @@ def read_choices(text: str, criteria: Sequence[str]) -> dict[str, Choice] | None
         >>> read_choices("I cannot compare these.", ("overall",)) is None
         True
     """
-    for found in reversed(_OBJECT.findall(text)):
+    for found in reversed(_OBJECT.findall(spoken(text))):
         try:
             record = parse_json(found)
         except ValueError:

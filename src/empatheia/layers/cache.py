@@ -7,11 +7,27 @@ slots too, which nobody may attend to: what has not been said is cut off here.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 import torch
 from torch import Tensor
 from transformers.cache_utils import Cache, CacheLayerMixin, EncoderDecoderCache
+from transformers.modeling_outputs import Seq2SeqLMOutput
+
+
+def cache_field(output_class: type[Any]) -> str:
+    """The name that transformers has for a cache, in a model's inputs and outputs; it differs between releases.
+
+    Args:
+        output_class: An output class of transformers, whose one field with a cache has that name.
+    """
+    return next(field.name for field in fields(output_class) if "Cache" in str(field.type))
+
+
+CACHE = cache_field(Seq2SeqLMOutput)
+CACHE_NAMES = tuple(dict.fromkeys((CACHE, "past_key_values", "cache")))
+"""What callers may have for it: the installed transformers' name first."""
 
 
 def with_earlier_steps(

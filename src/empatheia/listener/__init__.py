@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from empatheia.checkpoints.inputs import as_dialogue
     from empatheia.decoding.strategies import Decoding
+    from empatheia.files.transcripts import read_transcripts
     from empatheia.listener.analyzer import Analyzer
     from empatheia.listener.conversation import Conversation
     from empatheia.listener.language_models import LanguageListener
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from empatheia.listener.steps.focused import FocusedListener
     from empatheia.listener.steps.steering import Steering
     from empatheia.listener.streaming import ReplyStream
-    from empatheia.listener.transcripts import read_transcripts
 
 _HOMES = {
     "Analyzer": "empatheia.listener.analyzer",
@@ -31,12 +30,9 @@ _HOMES = {
     "Steering": "empatheia.listener.steps.steering",
     "analyze": "empatheia.listener.listener",
     "as_dialogue": "empatheia.checkpoints.inputs",
-    "read_transcripts": "empatheia.listener.transcripts",
+    "read_transcripts": "empatheia.files.transcripts",
     "respond": "empatheia.listener.listener",
 }
-
-_MOVED = {"Report": "empatheia.reports.analysis_page", "write_report": "empatheia.reports.analysis_page"}
-"""Names that stood here until 0.1, to where they are now."""
 
 __all__ = [
     "Analyzer",
@@ -56,9 +52,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MOVED:
-        warnings.warn(f"empatheia.listener.{name} is now in {_MOVED[name]}", DeprecationWarning, stacklevel=2)
-        return getattr(import_module(_MOVED[name]), name)
     if name not in _HOMES:
         raise AttributeError(f"module 'empatheia.listener' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

@@ -32,7 +32,7 @@ from empatheia.listener.frames import ANSWERED, Frame
 from empatheia.listener.given import given
 from empatheia.listener.progress import Told, told
 from empatheia.listener.protocol import Input
-from empatheia.listener.steps.steering import SteeredFields, Steering
+from empatheia.listener.steps.steering import NAMES, SteeredFields, Steering
 from empatheia.listener.streaming import Cancelled, PieceQueue, ReplyStream
 from empatheia.registry import Registry
 
@@ -367,7 +367,7 @@ def respond(
         care: The check in front of the answer: True = as shipped, a :class:`~empatheia.care.Care` of your own, or
             False = none, which the reply's ``care`` says.
         decoding: How the reply is chosen.
-        steering: What the caller decides; for the default listener and others of five steps.
+        steering: What the caller decides; a model is then the voice of a listener of five steps, as in ``--focus``.
         explain: Give every reply its explanation; likewise.
         **settings: Fields of ``decoding`` and ``steering`` in their place.
 
@@ -389,7 +389,8 @@ def respond(
             raise ConfigError(f"model={model!r} and system={system!r} are both given; give one of them.")
         check_system(system)
         model = find_system(system, Path("runs"))
-    listener: Any = five_steps() if model is None else _shared(str(model))
+    is_steered = bool(steering or explain or set(settings) & set(NAMES))
+    listener: Any = five_steps() if model is None else _in_steps(str(model)) if is_steered else _shared(str(model))
     steered = {name: value for name, value in (("steering", steering), ("explain", explain)) if value}
     ask = partial(listener.respond, care=care, decoding=decoding, **steered, **settings)
     return read.answered(as_dialogue, ask, ANSWERED) if isinstance(read, Frame) else ask(read)
@@ -407,3 +408,14 @@ def five_steps() -> Listener:
 @lru_cache(maxsize=2)
 def _shared(model: str) -> Listener:
     return five_steps() if model == DEFAULT else Listener.load(model)
+
+
+@lru_cache(maxsize=2)
+def _in_steps(model: str) -> Listener:
+    """A model as the voice of a listener of five steps; one of those as itself."""
+    listener, five_steps_of = _shared(model), LISTENERS.get("five_steps")
+    own = getattr(listener, "in_steps", listener)
+    if isinstance(own, five_steps_of):
+        return own
+    reasoner = listener if isinstance(listener, Listener) and listener.reader.analyzes else None
+    return five_steps_of({"name": listener.name}, voices=[listener], reasoner=reasoner)

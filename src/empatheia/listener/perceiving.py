@@ -23,11 +23,14 @@ from empatheia.listener.batch_listener import BatchListener, decoding_of
 from empatheia.listener.protocol import Input, whole_reply
 from empatheia.listener.steps.focused import FocusedListener
 from empatheia.listener.streaming import ReplyStream
+from empatheia.perceive.affect import Affect, named
+from empatheia.perceive.model_file import is_perception
+from empatheia.perceive.perception import Perception
 from empatheia.resources import installed_model
+from empatheia.taxonomy import SIDES
 from empatheia.text.uncertainty import doubts
-from empatheia.understanding.affect.reader import SIDES
 from empatheia.understanding.affect.states import JoinedAffect
-from empatheia.understanding.affect.turns import Affect, AffectOfTurns, named
+from empatheia.understanding.affect.turns import AffectOfTurns
 
 _CUT = "long text: of the newest turn only the beginning and the end were read"
 
@@ -42,7 +45,7 @@ class _Reads:
 
     analyzes = True
 
-    def __init__(self, affect: AffectOfTurns, name: str) -> None:
+    def __init__(self, affect: AffectOfTurns | Perception, name: str) -> None:
         self.affect, self.name = affect, name
 
     def encode(self, inputs: Sequence[ReadyInput]) -> list[ReadyInput]:
@@ -86,9 +89,8 @@ class PerceivingListener(BatchListener):
         manifest: Its ``empatheia.json``.
     """
 
-    def __init__(self, affect: AffectOfTurns, manifest: Manifest) -> None:
+    def __init__(self, affect: AffectOfTurns | Perception, manifest: Manifest) -> None:
         self.affect = affect
-        self.network: Any = affect.model
         self.manifest = manifest
         self.reader: Any = _Reads(affect, manifest.name)
 
@@ -101,6 +103,8 @@ class PerceivingListener(BatchListener):
             CheckpointError: The folder is incomplete, or belongs to another base.
         """
         folder = find_model(name_or_path)
+        if is_perception(folder):
+            return cls(Perception.open(folder), read_manifest(folder))
         affect = AffectOfTurns.load(folder, device)
         own = installed_model(LISTENER)
         is_own = own is not None and own.resolve() == folder.resolve()
@@ -119,9 +123,10 @@ class PerceivingListener(BatchListener):
         return whole_reply(self.respond(item, decoding=decoding_of(decoding, settings), care=False))
 
     @cached_property
-    def _steps(self) -> FocusedListener:
+    def in_steps(self) -> FocusedListener:
+        """The listener of five steps that answers with this perception."""
         return FocusedListener({"name": self.name}, reasoner=self)
 
     def _respond_batch(self, inputs: Sequence[Any], decoding: Decoding) -> list[Reply]:
         dialogues = [Dialogue(ready.example.dialogue_id, ready.turns) for ready in inputs]
-        return self._steps.respond(dialogues, decoding=decoding, care=False)
+        return self.in_steps.respond(dialogues, decoding=decoding, care=False)

@@ -57,7 +57,7 @@ class FleissKappa(Metric):
         table = np.asarray(counts, dtype=np.float64)
         if table.size == 0:
             return
-        if table.ndim != 2 or table.shape[1] != self.n_categories or (table < 0).any():
+        if table.ndim != 2 or table.shape[1] != self.n_categories or not (table >= 0).all():
             raise DataError(
                 f"{self.name}: counts have shape {table.shape} and minimum {table.min():g};"
                 f" accepted: (n_items, {self.n_categories}), none negative."
@@ -172,13 +172,14 @@ class RawAgreement(Metric):
     columns = ("agreement", "n_items")
 
     def update(self, ratings: Sequence[Sequence[Hashable]]) -> None:
-        """Adds items, each with the labels of two or more raters (the number may vary).
+        """Adds items, each with the labels of two or more raters (the number may vary); None and NaN are no label.
 
         Raises:
             DataError: An item has fewer than two ratings.
         """
         rows = []
-        for i, labels in enumerate(ratings):
+        for i, given in enumerate(ratings):
+            labels = [label for label in given if label is not None and label == label]  # NaN differs from itself
             n = len(labels)
             if n < 2:
                 raise DataError(f"{self.name}: item {i} has {n} rating(s); accepted: two or more.")

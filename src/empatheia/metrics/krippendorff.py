@@ -18,11 +18,12 @@ Level = Literal["nominal", "ordinal", "interval", "ratio"]
 LEVELS: tuple[Level, ...] = ("nominal", "ordinal", "interval", "ratio")
 
 
-def krippendorff_alpha(units: Sequence[Sequence[float]], level: Level = "nominal") -> float:
+def krippendorff_alpha(units: Sequence[Sequence[float | None]], level: Level = "nominal") -> float:
     """Alpha: 1 = all agree, 0 = as by chance, below 0 = less than that.
 
     Args:
-        units: The values that each unit was given, in any order; units with fewer than two do not count.
+        units: The values that each unit was given, in any order. Missing ones (None, NaN) are left out, and then
+            units with fewer than two.
         level: How far apart two values are. For ``ordinal`` their order counts, for ``interval`` their difference, for
             ``ratio`` their difference as a share of their sum; for ``nominal`` all different ones are as far apart.
 
@@ -38,7 +39,8 @@ def krippendorff_alpha(units: Sequence[Sequence[float]], level: Level = "nominal
     """
     if level not in LEVELS:
         raise ConfigError(f"unknown level {level!r}; accepted: {', '.join(LEVELS)}.")
-    paired = [np.asarray(unit, dtype=np.float64) for unit in units if len(unit) >= 2]
+    given = [np.asarray(unit, dtype=np.float64) for unit in units]
+    paired = [present for unit in given if len(present := unit[~np.isnan(unit)]) >= 2]
     if not paired:
         return math.nan
     values, places = np.unique(np.concatenate(paired), return_inverse=True)

@@ -87,6 +87,7 @@ NLL = (
     "needs the likelihood of every gold reply, which texts do not hold: `empatheia evaluate RUN` measures it for a"
     " model trained here, `empatheia.metrics.perplexity` takes yours"
 )
+TOKENS = "needs an encoder: name its folder with `--bertscore`; `empatheia.metrics.bertscore` takes the vectors of any"
 ENCODER = "needs the vectors of an encoder: `empatheia.metrics.bertscore` and `.similarity` take those of any"
 RATERS = "needs its own model of empathy: `empatheia analyze --with mechanisms` on the replies, then mean of the levels"
 
@@ -145,7 +146,7 @@ _PROFILES = (
                     f"{letter}_BERT",
                     f"bertscore_{letter.lower()}_rescaled",
                     "fraction",
-                    missing=ENCODER,
+                    missing=TOKENS,
                     note="roberta-large, layer 17, rescaled, no idf",
                 )
                 for letter in "PRF"
@@ -336,7 +337,7 @@ DEFAULT = Profile(
         Column("accuracy", "accuracy"),
         Column("weighted F1", "f1_weighted"),
         Column("perplexity", "ppl_token", missing=NLL),
-        Column("BERTScore F", "bertscore_f", missing=ENCODER),
+        Column("BERTScore F", "bertscore_f", missing=TOKENS),
     ),
 )
 """What is measured when no profile is named."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from empatheia.errors import DataError
 from empatheia.reading import parse_json, read_text
 from empatheia.reports.charts import COLOURS, MARKERS, chart, new_figure
+from empatheia.resources import shipped_path
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,6 +27,7 @@ Curves = Mapping[str, Sequence[Mapping[str, Any]]]
 
 def curves_of(place: Path) -> Path | None:
     """The curves that belong to a run folder, a kept record, a run's ``metrics.json``, or the file itself; or None."""
+    place = shipped_path(place)
     if place.name.endswith(NAME):
         candidates = [place]
     elif place.is_dir():

@@ -313,7 +313,20 @@ def totals_text(totals: Totals) -> str:
         f" than the tolerance), {values['within_tolerance']} within tolerance, {values['missed']} missed,"
         f" {values['not_comparable']} not comparable, {values['no_run']} no run yet, {values['not_to_be_had']} without"
         f" a recipe\n"
-        f"claimed differences: {outcomes_counts(totals.claims)}"
+        f"claimed differences: {outcomes_counts(totals.claims)}\n"
+        f"runs: {_runs_told(totals.runs)}"
+    )
+
+
+def _runs_told(runs: Mapping[str, float]) -> str:
+    """How many runs of how many recipes, their seeds, and what they took."""
+    if not runs["runs"]:
+        return "none"
+    fewest, most = int(runs["fewest_seeds"]), int(runs["most_seeds"])
+    seeds = f"{fewest} to {most} seeds" if fewest < most else f"{most} seed{'' if most == 1 else 's'}"
+    return (
+        f"{runs['runs']} of {runs['recipes']} recipes, {seeds} each; {runs['training_hours']:.1f} h of training and"
+        f" {runs['measuring_hours']:.1f} h of measuring in all"
     )
 
 

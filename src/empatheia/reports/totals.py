@@ -27,11 +27,15 @@ class Totals:
         values: Automatic numbers: ``printed``, :data:`VALUE_STATES` (they sum to it), and of the reached ones those
             ``better`` by more than the tolerance.
         claims: Size to outcome to the number of claimed differences.
+        runs: The records behind them, each once: how many, of how many ``recipes`` with how many seeds at most and at
+            least, and the hours of training and of measuring that they took together (earlier records do not say the
+            latter).
     """
 
     rows: Mapping[str, int]
     values: Mapping[str, int]
     claims: Mapping[str, Mapping[str, int]]
+    runs: Mapping[str, float]
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
@@ -67,7 +71,25 @@ def totals_of(reports: Sequence[TableReport]) -> Totals:
         }
         for size in SIZES
     }
-    return Totals(dict(rows), dict(values), claims)
+    return Totals(dict(rows), dict(values), claims, _runs_of(reports))
+
+
+def _runs_of(reports: Sequence[TableReport]) -> dict[str, float]:
+    """Numbers of runs, recipes and seeds, and the hours of all runs together."""
+    runs = {(run["recipe"], run["size"], run["seed"]): run for report in reports for run in report.runs}
+    seeds = Counter((recipe, size) for recipe, size, _ in runs)
+    hours = {
+        name: sum(float(run.get(f"{name}_seconds") or 0.0) for run in runs.values()) / 3600
+        for name in ("training", "measuring")
+    }
+    return {
+        "runs": len(runs),
+        "recipes": len({recipe for recipe, _, _ in runs}),
+        "fewest_seeds": min(seeds.values(), default=0),
+        "most_seeds": max(seeds.values(), default=0),
+        "training_hours": round(hours["training"], 2),
+        "measuring_hours": round(hours["measuring"], 2),
+    }
 
 
 def line_that_counts(lines: Sequence[Line]) -> Line:

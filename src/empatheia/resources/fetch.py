@@ -5,20 +5,24 @@ from __future__ import annotations
 import errno
 import gzip
 import hashlib
+import math
 import re
 import shutil
 import tarfile
 import tempfile
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from http.client import HTTPException, HTTPResponse
+from itertools import count
 from pathlib import Path, PurePosixPath
+from typing import IO, cast
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import Request
 
 from empatheia.errors import DataError, MissingResourceError
+from empatheia.reading import BoundedReads
 from empatheia.resources.connections import opened
 from empatheia.resources.lookup import is_offline
 
@@ -27,6 +31,10 @@ _BLOCK = 1 << 16
 _LENGTH = re.compile("[0-9]{1,15}")
 MAX_DOWNLOAD = 16 << 30
 """Bytes of a file whose size nobody declared."""
+_MOST_MEMBERS, _MOST_HEADER, _LONGEST_NAME = 10_000, 1 << 16, 255
+"""Of an archive: files and folders, bytes of a header, characters of a name."""
+_OF_DAMAGE = (gzip.BadGzipFile, FileExistsError, IsADirectoryError, NotADirectoryError)
+"""A damaged header, or one name that is a file and a folder."""
 
 
 def download(
@@ -203,51 +211,76 @@ def file_sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _is_plain(member: tarfile.TarInfo) -> bool:
-    """Whether a member is a file below the folder, no link and no device."""
-    name = PurePosixPath(member.name)
-    return member.isreg() and not name.is_absolute() and ".." not in name.parts and "\\" not in member.name
+def _members(file: IO[bytes], max_bytes: int) -> Iterator[tuple[str, IO[bytes]]]:
+    """Names and contents of the files of an unpacked archive, one after another; none is kept.
+
+    Raises:
+        DataError: Too many, too large, or no plain files below the folder.
+    """
+    headers = BoundedReads(file, "a header", _MOST_HEADER)
+    total = 0
+    with tarfile.TarFile(fileobj=cast("IO[bytes]", headers)) as tar:
+        for number in count():
+            headers.left = _MOST_HEADER
+            member = tar.next()
+            tar.members, tar.pax_headers = [], {}  # what was read before is not kept
+            if member is None:
+                return
+            if number >= _MOST_MEMBERS:
+                raise DataError(f"holds more than {_MOST_MEMBERS:,} files and folders; refused.")
+            if member.isdir():
+                continue
+            name = PurePosixPath(member.name)
+            is_below = not name.is_absolute() and ".." not in name.parts and "\\" not in member.name
+            is_named = len(member.name) <= _LONGEST_NAME and member.name.isprintable()
+            if not (member.isreg() and not member.issparse() and member.size >= 0 and is_below and is_named):
+                raise DataError(
+                    f"member {member.name[:_LONGEST_NAME]!r} is not a plain file below the folder; refused."
+                )
+            if (total := total + member.size) > max_bytes:
+                raise DataError(f"unpacks to {total:,} bytes or more, at most {max_bytes:,} are accepted.")
+            headers.left = math.inf
+            content = tar.extractfile(member)
+            assert content is not None  # only plain files are left
+            yield member.name, content
 
 
 def extract_tar(archive: Path, folder: Path, max_bytes: int = 1 << 30) -> list[Path]:
-    """Unpacks a tar archive of plain files into a folder; each file appears whole or not at all.
+    """Unpacks a .tar or .tar.gz of plain files into a folder; each file appears whole or not at all.
 
     Raises:
-        DataError: The archive is damaged, unpacks to more than ``max_bytes``, or holds a link, a device or a
-            path that leads out of the folder; then nothing is written.
+        DataError: The archive is damaged, unpacks to more than ``max_bytes`` or :data:`_MOST_MEMBERS` files, or holds a
+            link, a device or a path that leads out of the folder; then nothing is written.
         MissingResourceError: The disk is full.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    written = []
+    written: list[Path] = []
     try:
-        with (
-            tarfile.open(archive) as tar,
-            tempfile.TemporaryDirectory(dir=folder, prefix=".unpack-") as scratch,
-        ):
-            members = [member for member in tar.getmembers() if not member.isdir()]
-            for member in members:
-                if not _is_plain(member):
-                    raise DataError(f"{archive}: member {member.name!r} is not a plain file below the folder; refused.")
-            if (total := sum(member.size for member in members)) > max_bytes:
-                raise DataError(f"{archive}: unpacks to {total:,} bytes, at most {max_bytes:,} are accepted.")
-            for number, member in enumerate(members):
-                source = tar.extractfile(member)
-                assert source is not None  # only plain files are left
-                piece = Path(scratch) / str(number)
-                with source, piece.open("wb") as file:
-                    shutil.copyfileobj(source, file)
-                target = folder / member.name
+        with archive.open("rb") as raw, tempfile.TemporaryDirectory(dir=folder, prefix=".unpack-") as scratch:
+            is_packed = raw.read(2) == b"\x1f\x8b"
+            raw.seek(0)
+            file: IO[bytes] = cast("IO[bytes]", gzip.GzipFile(fileobj=raw)) if is_packed else raw
+            for number, (name, content) in enumerate(_members(file, max_bytes)):
+                with content, (Path(scratch) / str(number)).open("wb") as piece:
+                    shutil.copyfileobj(content, piece)
+                written.append(folder / name)
+            for number, target in enumerate(written):
                 target.parent.mkdir(parents=True, exist_ok=True)
-                piece.replace(target)
-                written.append(target)
-    except (tarfile.TarError, EOFError, zlib.error) as error:
-        raise DataError(f"{archive}: damaged archive ({error}). Delete it and get it again.") from error
+                (Path(scratch) / str(number)).replace(target)
+    except DataError as error:
+        raise DataError(f"{archive}: {error}") from None
     except OSError as error:
         if error.errno == errno.ENOSPC:
             raise MissingResourceError(
                 f"no space left to unpack {archive} in {folder}. Free some and run again."
             ) from error
-        if isinstance(error, gzip.BadGzipFile):
-            raise DataError(f"{archive}: damaged archive ({error}). Delete it and get it again.") from error
-        raise
+        if not isinstance(error, _OF_DAMAGE):
+            raise
+        raise _damaged(archive, error) from error
+    except (tarfile.TarError, EOFError, zlib.error, ValueError, OverflowError, RecursionError) as error:
+        raise _damaged(archive, error) from error
     return written
+
+
+def _damaged(archive: Path, error: Exception) -> DataError:
+    return DataError(f"{archive}: damaged archive ({error}). Delete it and get it again.")

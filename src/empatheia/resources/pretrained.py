@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import math
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, redirect_stderr
 from io import StringIO
 from pathlib import Path
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedConfig
 
 WHOLE = "Give a folder with config.json, model.safetensors and tokenizer.json."
+_AGAIN = "Train it again, or copy it anew."
 _NEEDS_GGUF = "reading a GGUF file needs the package gguf, which is not installed: pip install 'empatheia[gguf]'"
 _NOT_RUN = "which is never run here. Choose a model that transformers knows itself."
 _PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".h5", ".msgpack")
@@ -44,7 +45,8 @@ def load_pretrained(loader: Any, place: str | Path, problem: str = "", remedy: s
 
     Raises:
         MissingResourceError: There is no such folder and no such model.
-        CheckpointError: It cannot be read, or only by running code of its own or by unpickling.
+        CheckpointError: It cannot be read, or only by running code of its own or by unpickling, or its weights hold NaN
+            or infinite numbers.
         MissingDependencyError: Reading it needs a package that is not installed.
     """
     folder = Path(place) if Path(place).is_dir() else resolve_model(place)
@@ -56,7 +58,7 @@ def load_pretrained(loader: Any, place: str | Path, problem: str = "", remedy: s
     else:
         check_gguf(folder / options["gguf_file"])
     try:
-        return loader.from_pretrained(
+        loaded = loader.from_pretrained(
             str(folder),
             trust_remote_code=False,
             local_files_only=True,
@@ -70,6 +72,74 @@ def load_pretrained(loader: Any, place: str | Path, problem: str = "", remedy: s
         raise MissingDependencyError(_NEEDS_GGUF if "gguf" in said.lower() else f"{lead}: {said}") from None
     except Exception as error:  # truncated and foreign files raise errors of all kinds
         raise CheckpointError(f"{lead}: {_reason(folder, error, is_model)} {remedy}") from None
+    if is_model:
+        model = loaded[0] if isinstance(loaded, tuple) else loaded
+        check_finite(model.state_dict(), f"{lead}: {folder}", remedy)
+    return loaded
+
+
+@contextmanager
+def fitting_parts(place: object) -> Iterator[None]:
+    """Around the first use of what was read from a folder: whatever its files did not show by themselves is told.
+
+    Raises:
+        CheckpointError: In place of any error that is not the package's own.
+    """
+    try:
+        yield
+    except EmpatheiaError:
+        raise
+    except Exception as error:  # files of different models raise errors of all kinds
+        said = " ".join(str(error).split())[:200] or type(error).__name__
+        raise CheckpointError(f"{place}: its files do not fit each other ({said}). {_AGAIN}") from None
+
+
+def check_pieces(n_pieces: int, n_rows: int, place: object, exactly: bool = False) -> None:
+    """Refuses a vocabulary and weights of different models.
+
+    Args:
+        n_pieces: Of the tokenizer.
+        n_rows: Of the word table, which encoders may have more of.
+        place: Where they are from, for the message.
+        exactly: They must be equal.
+
+    Raises:
+        CheckpointError: A piece has no row.
+    """
+    if n_pieces > n_rows or (exactly and n_pieces != n_rows):
+        raise CheckpointError(
+            f"the vocabulary in {place} has {n_pieces} pieces but the weights have {n_rows} rows:"
+            " the tokenizer files and the weights are from different models. Put those of one run together."
+        )
+
+
+def check_finite(weights: Mapping[str, Tensor | np.ndarray], place: object, remedy: str = _AGAIN) -> None:
+    """Refuses weights that are not numbers: whatever is computed with one is none, and every answer is the first label.
+
+    Args:
+        weights: By name; read once, nothing is copied.
+        place: Where they are from, for the message.
+        remedy: How it ends.
+
+    Raises:
+        CheckpointError: One is NaN or infinite; names it.
+    """
+    odd = [name for name, values in weights.items() if not _is_finite(values)]
+    if odd:
+        raise CheckpointError(
+            f"{place}: {len(odd)} of {len(weights)} weights hold NaN or infinite numbers, first {odd[0]!r}. {remedy}"
+        )
+
+
+def _is_finite(values: Any) -> bool:
+    if not math.prod(values.shape):
+        return True
+    if hasattr(values, "aminmax"):  # of torch; a least and a largest number are NaN where any is
+        if values.is_meta or not values.is_floating_point():
+            return True
+        values = values.detach().float() if values.element_size() == 1 else values.detach()
+        return all(math.isfinite(bound) for bound in values.aminmax())
+    return values.dtype.kind != "f" or all(math.isfinite(bound) for bound in (values.min(), values.max()))
 
 
 @contextmanager
@@ -97,35 +167,44 @@ def load_weights(path: Path) -> dict[str, Tensor]:
     """Tensors by name from a safetensors file.
 
     Raises:
-        CheckpointError: The file is missing, truncated or of another kind.
+        CheckpointError: The file is missing, truncated or of another kind, or holds NaN or infinite numbers.
     """
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
     try:
-        return load_file(path)
-    except (OSError, SafetensorError) as problem:
+        weights = load_file(path)
+    except (OSError, SafetensorError, KeyError, ValueError) as problem:
         raise _damaged(path, problem) from None
+    check_finite(weights, path)
+    return weights
 
 
 def load_arrays(path: Path) -> dict[str, np.ndarray]:
-    """Arrays of numpy by name from a safetensors file, without torch.
+    """Arrays of numpy by name from a safetensors file, without torch; raises as :func:`load_described`."""
+    return load_described(path)[0]
+
+
+def load_described(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+    """Arrays of numpy by name, and what is told of them, from a safetensors file, without torch.
 
     Raises:
-        CheckpointError: The file is missing, truncated or of another kind.
+        CheckpointError: The file is missing, truncated or of another kind, or holds NaN or infinite numbers.
     """
-    from safetensors import SafetensorError
-    from safetensors.numpy import load_file
+    from safetensors import SafetensorError, safe_open
 
     try:
-        return load_file(path)
-    except (OSError, SafetensorError, KeyError) as problem:
+        with safe_open(path, framework="numpy") as file:
+            arrays, told = {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
+    except (OSError, SafetensorError, KeyError, ValueError, AttributeError, TypeError) as problem:  # an odd dtype
         raise _damaged(path, problem) from None
+    check_finite(arrays, path)
+    return arrays, told
 
 
 def _damaged(path: Path, problem: Exception) -> CheckpointError:
     said = " ".join(str(problem).split())[:200]
-    return CheckpointError(f"{path} is missing, truncated or damaged ({said}). Train it again, or copy it anew.")
+    return CheckpointError(f"{path} is missing, truncated or damaged ({said}). {_AGAIN}")
 
 
 def build_pretrained(auto: Any, config: Any, **options: Any) -> Any:

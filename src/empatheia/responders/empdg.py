@@ -370,7 +370,6 @@ class EmpDG(CopyingResponder):
         labels: Tensor | None = None,
         decoder_input_ids: Tensor | None = None,
         encoder_outputs: EmpDGEncoding | None = None,
-        past_key_values: EncoderDecoderCache | None = None,
         use_cache: bool | None = None,
         return_dict: bool | None = None,
         wanted_losses: Collection[str] | None = None,
@@ -386,7 +385,6 @@ class EmpDG(CopyingResponder):
             labels: Shape: ``(batch, target)``.
             decoder_input_ids: Given during generation.
             encoder_outputs: Given during generation.
-            past_key_values: Given during generation.
             use_cache: Given during generation.
             return_dict: Accepted for the library's sake.
             wanted_losses: Names of the losses to compute; None = all that can be.
@@ -417,7 +415,6 @@ class EmpDG(CopyingResponder):
             labels=labels,
             decoder_input_ids=decoder_input_ids,
             encoder_outputs=encoder_outputs,
-            past_key_values=past_key_values,
             use_cache=use_cache,
             **features,
         )

@@ -52,6 +52,7 @@ class RetrievalConfig(PreTrainedConfig):
         n_heads: Attention heads.
         ffn_width: Inner width of the feed-forward.
         dropout: In [0, 1).
+        scale_words: Multiply word vectors by sqrt(width) on input; without it small ones drown in the positions.
         towers: ``two`` encoders over one word table, or ``one`` for contexts and candidates.
         pooling: ``mean`` over the pieces, or the ``first`` state (BERT towers).
         output_width: Columns a tower's vector is mapped to (BERT towers: 300); None = as it is.
@@ -87,6 +88,7 @@ class RetrievalConfig(PreTrainedConfig):
         n_heads: int = 6,
         ffn_width: int = 1200,
         dropout: float = 0.0,
+        scale_words: bool = False,
         towers: str = "two",
         pooling: str = "mean",
         output_width: int | None = None,
@@ -115,6 +117,7 @@ class RetrievalConfig(PreTrainedConfig):
         self.n_heads = n_heads
         self.ffn_width = ffn_width
         self.dropout = dropout
+        self.scale_words = scale_words
         self.towers = towers
         self.pooling = pooling
         self.output_width = output_width
@@ -183,6 +186,7 @@ class Tower(nn.Module):
         super().__init__()
         self.pooling = config.pooling
         self.normalize = config.normalize
+        self.word_scale = config.width**0.5 if config.scale_words else 1.0
         width = config.width
         if config.encoder_config is not None:
             self.pretrained = build_pretrained(AutoModel, described_encoder(config))
@@ -216,7 +220,7 @@ class Tower(nn.Module):
         if words is None:
             states = self.pretrained(input_ids=ids, attention_mask=keep.long()).last_hidden_state
         else:
-            vectors = words(ids)
+            vectors = self.word_scale * words(ids)
             positions = torch.arange(ids.shape[1], device=ids.device)
             vectors = vectors + sinusoidal_positions(positions, vectors.shape[-1], vectors.dtype)
             states = self.stack(self.dropout(vectors), keep)

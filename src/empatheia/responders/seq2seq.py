@@ -18,11 +18,12 @@ from transformers import AutoConfig, AutoModelForSeq2SeqLM, GenerationMixin, Pre
 from transformers import initialization as init
 from transformers.cache_utils import DynamicCache, EncoderDecoderCache
 from transformers.generation.utils import GenerateOutput
-from transformers.modeling_outputs import BaseModelOutput
+from transformers.modeling_outputs import BaseModelOutput, Seq2SeqLMOutput
 from transformers.utils import ModelOutput
 
 from empatheia.layers.aligned import AlignedModel, resize_pretrained
 from empatheia.layers.attention import GateForm
+from empatheia.layers.cache import CACHE, CACHE_NAMES
 from empatheia.layers.convolutional import UnbiasedLayerNorm
 from empatheia.layers.losses import total_of
 from empatheia.layers.positions import sinusoidal_positions
@@ -148,8 +149,8 @@ class ResponderEncoding(BaseModelOutput):
 
 
 @dataclass
-class ResponderOutput(ModelOutput):
-    """Result of a responder's ``forward``.
+class ResponderOutput(Seq2SeqLMOutput):
+    """Result of a responder's ``forward``: transformers' own, so that it has the fields that ``generate()`` reads.
 
     Attributes:
         loss: Plain sum of ``losses`` (the trainer weights them by the recipe); None without labels.
@@ -159,16 +160,14 @@ class ResponderOutput(ModelOutput):
             where only the pieces that count are scored.
         emotion_logits: Shape: ``(batch, 32)`` or None.
         cause_logits: Shape: ``(batch, source, 2)`` or None.
-        past_key_values: Cache of the decoder.
+
+    The cache of the decoder is among them, by the name :data:`empatheia.layers.cache.CACHE`.
     """
 
-    loss: Tensor | None = None
     losses: dict[str, Tensor] | None = None
     counts: dict[str, Tensor] | None = None
-    logits: Tensor | None = None
     emotion_logits: Tensor | None = None
     cause_logits: Tensor | None = None
-    past_key_values: EncoderDecoderCache | None = None
 
     def __getitem__(self, k: Any) -> Any:
         """As in transformers; asked for scores that were not computed, it says what would have them computed."""
@@ -522,10 +521,9 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
         labels: Tensor | None = None,
         decoder_input_ids: Tensor | None = None,
         encoder_outputs: ResponderEncoding | None = None,
-        past_key_values: EncoderDecoderCache | None = None,
         use_cache: bool | None = None,
         return_dict: bool | None = None,
-        **features: Tensor | None,
+        **features: Any,
     ) -> ResponderOutput:
         """Encodes a context and scores a reply.
 
@@ -536,13 +534,13 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
                 ``decoder_input_ids`` only the encoder runs.
             decoder_input_ids: Pieces so far, from BOS. Shape: ``(batch, target)``.
             encoder_outputs: Given during generation.
-            past_key_values: Given during generation.
-            use_cache: Whether to fill ``past_key_values``; None = as the configuration says, where nothing is learned.
+            use_cache: Whether to fill a cache; None = as the configuration says, where nothing is learned.
             return_dict: Accepted for the library's sake; the result is always a :class:`ResponderOutput`.
             **features: What else the system's ``features`` names: ``role_ids`` (0 none, 1 speaker, 2 listener;
                 ``(batch, source)``), side inputs, and labels that only losses read: ``emotion_labels`` ``(batch,)``
                 and ``cause_labels`` ``(batch, source)`` with -100 where unknown, ``emotion_teacher`` ``(batch, 32)``,
-                all-zero rows where there is none.
+                all-zero rows where there is none. During generation the cache, by any of
+                :data:`empatheia.layers.cache.CACHE_NAMES`.
 
         Returns:
             Losses (when labels are given), word scores and the encoder's side outputs.
@@ -552,6 +550,7 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
                 holes is given.
         """
         self._check_asked(features)
+        past_key_values = _taken_cache(features)
         if decoder_input_ids is None and labels is not None:
             decoder_input_ids = self.shift_right(labels)
         encoding = encoder_outputs
@@ -570,6 +569,7 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
             losses |= own
         given = {name: value for name, value in {"labels": labels, **features}.items() if value is not None}
         counts = self.count_items(given, self.config) if losses else {}
+        step: dict[str, Any] = {CACHE: past_key_values}
         return ResponderOutput(
             loss=total_of(losses),
             losses=losses or None,
@@ -577,7 +577,7 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
             logits=logits,
             emotion_logits=encoding.emotion_logits,
             cause_logits=encoding.cause_logits,
-            past_key_values=past_key_values,
+            **step,
         )
 
     def _context(self, input_ids: Tensor | None) -> Tensor:
@@ -681,24 +681,30 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
     def prepare_inputs_for_generation(
         self,
         input_ids: Tensor,
-        past_key_values: EncoderDecoderCache | None = None,
         attention_mask: Tensor | None = None,
         encoder_outputs: ResponderEncoding | None = None,
         use_cache: bool | None = None,
         **kwargs: Any,
     ) -> dict[str, object]:
         """Inputs of one decoding step: all pieces without a cache, the newest with one; others, but gold, as given."""
-        if past_key_values is not None and (past := past_key_values.get_seq_length()) > 0:
+        cache = _taken_cache(kwargs)
+        if cache is not None and (past := cache.get_seq_length()) > 0:
             input_ids = input_ids[:, past:]
         others = {name: value for name, value in kwargs.items() if name not in self.gold_features | _OF_THE_LOOP}
         return {
             **others,
             "decoder_input_ids": input_ids,
-            "past_key_values": past_key_values,
+            CACHE: cache,
             "attention_mask": attention_mask,
             "encoder_outputs": encoder_outputs,
             "use_cache": use_cache,
         }
+
+
+def _taken_cache(inputs: dict[str, Any]) -> EncoderDecoderCache | None:
+    """The cache among the inputs of a step, which are left without."""
+    given = [inputs.pop(name, None) for name in CACHE_NAMES]
+    return next((cache for cache in given if cache is not None), None)
 
 
 def register(model_class: type[Seq2SeqResponder]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import mimetypes
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +28,8 @@ _KINDS = {
     ".woff2": "font/woff2",
 }
 _CODE = (".py", ".pyc")
+SHARED = (Path(__file__).with_name("static"), ("/points.js",))
+"""Folder and files that the pages of every server of ours import."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +62,12 @@ def read_pages(folder: Path) -> dict[str, Page]:
     return found
 
 
-def page_routes(folder: Path) -> APIRouter:
-    """Routes for the files below a folder; they stand in no OpenAPI document."""
+def page_routes(folder: Path, only: Collection[str] | None = None) -> APIRouter:
+    """Routes for the files below a folder, or for some of them; they stand in no OpenAPI document."""
     router = APIRouter()
     for place, page in read_pages(folder).items():
+        if only is not None and place not in only:
+            continue
         router.add_api_route(place, _sender(page), methods=["GET", "HEAD"], include_in_schema=False)
     return router
 

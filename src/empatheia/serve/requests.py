@@ -40,21 +40,27 @@ class GuardedRequest(Request):
         """
         if not hasattr(self, "_json"):
             try:
-                self._json = whole_characters(parse_json(await self.body()))
+                self._json = self.cleaned(parse_json(await self.body()))
             except UnreadableError as error:
                 raise ApiError(400, f"the body is not readable JSON: {error}", code="not_json") from None
         return self._json
 
+    def cleaned(self, value: object) -> object:
+        """What the route is given of the body."""
+        return whole_characters(value)
+
 
 class GuardedRoute(APIRoute):
-    """A route that reads its body as :class:`GuardedRequest` does."""
+    """A route that reads its body as ``request_class`` does."""
+
+    request_class = GuardedRequest
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[object, None, Response]]:
         """See FastAPI."""
         inner = super().get_route_handler()
 
         async def handle(request: Request) -> Response:
-            return await inner(GuardedRequest(request.scope, request.receive))
+            return await inner(self.request_class(request.scope, request.receive))
 
         return handle
 

@@ -67,6 +67,7 @@ def protect(
     """
     answer_faults(app)
     app.add_middleware(Patience, limits=settings.limits)
+    app.add_middleware(Sockets, hosts=settings.hosts, origins=settings.cors)
     if settings.keys:
         app.add_middleware(Keys, keys=[key.get_secret_value() for key in settings.keys], locked=tuple(locked))
     if settings.cors:
@@ -189,6 +190,38 @@ class Keys:
         """Compares with every key, in constant time."""
         digest = hashlib.sha256(key.encode("utf-8", "surrogateescape")).digest()
         return any([hmac.compare_digest(digest, known) for known in self._digests])
+
+
+class Sockets:
+    """Lets in WebSockets as requests are: to host names that are ours, and from pages of ours.
+
+    Browsers ask no leave before a page of somebody else's opens one, as they do for requests.
+
+    Args:
+        app: What is inside.
+        hosts: Accepted host names; none = any. A page of one of them may connect under another, as behind a proxy.
+        origins: Other origins whose pages may connect.
+    """
+
+    def __init__(self, app: ASGIApp, hosts: Sequence[str], origins: Sequence[str]) -> None:
+        self.app, self.hosts, self.origins = app, Hosts(app, hosts), tuple(origins)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """ASGI."""
+        if scope["type"] == "websocket" and (error := self._fault(Headers(scope=scope))) is not None:
+            await error.response()(scope, receive, send)
+            return
+        await self.app(scope, receive, send)
+
+    def _fault(self, headers: Headers) -> ApiError | None:
+        host, origin = headers.get("host", "").lower(), headers.get("origin", "")
+        page = origin.partition("://")[2].lower()
+        if self.hosts.hosts and not self.hosts._is_ours(host):
+            return ApiError(400, "this host name is not served here; see --allowed-host.", code="wrong_host")
+        if not origin or page == host or self.hosts._is_ours(page) or origin in self.origins:
+            return None
+        said = f"pages of {origin[:200]} may not connect; behind a proxy name its host with --allowed-host."
+        return ApiError(403, said, code="wrong_origin")
 
 
 class Patience:

@@ -13,12 +13,12 @@ from typing import ClassVar
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from empatheia.dialogue import Example, Turn
-from empatheia.errors import ConfigError, DataError, MissingResourceError
+from empatheia.errors import CheckpointError, ConfigError, DataError, MissingResourceError
 from empatheia.reading import Json, parse_json
+from empatheia.resources import load_described
 from empatheia.text.collation import EncodedExample
 from empatheia.text.tokenizer import DialogueTokenizer
 from empatheia.understanding.vectors.cache import CachedVectors
@@ -132,10 +132,9 @@ def read_features(path: str | Path) -> dict[str, np.ndarray]:
     if not Path(path).is_file():
         raise MissingResourceError(f"no feature file at {str(path)!r}; give a safetensors file with vectors and keys.")
     try:
-        with safe_open(str(path), "np") as file:
-            vectors = file.get_tensor("vectors").astype(np.float32)
-            keys = parse_json((file.metadata() or {})["keys"])
-    except (SafetensorError, KeyError, ValueError) as problem:
+        arrays, told = load_described(Path(path))
+        vectors, keys = arrays["vectors"].astype(np.float32), parse_json(told["keys"])
+    except (CheckpointError, KeyError, ValueError) as problem:
         raise DataError(
             f"{path}: no feature file ({problem}); needed: `vectors` and, in its metadata, `keys`."
         ) from None

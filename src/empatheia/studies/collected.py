@@ -16,7 +16,7 @@ from empatheia.errors import DataError
 from empatheia.reports.page import html_page, safe
 from empatheia.studies.collecting import room_of
 from empatheia.studies.design import Design
-from empatheia.studies.store import Store
+from empatheia.studies.store import Store, whole_file
 
 SPLITS = ("train", "valid", "test")
 
@@ -135,7 +135,8 @@ def export_dialogues(store: Store, folder: Path, incomplete: bool = False) -> li
         if len(rows) == 1:  # a reader takes a file without conversations for a broken one
             path.unlink(missing_ok=True)
             continue
-        path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+        with whole_file(path) as part:
+            part.write_text("\n".join(rows) + "\n", encoding="utf-8")
         written.append(path)
     path = folder / "dialogues.jsonl"
     records = [
@@ -152,7 +153,8 @@ def export_dialogues(store: Store, folder: Path, incomplete: bool = False) -> li
         }
         for each in chosen
     ]
-    path.write_text("".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records), encoding="utf-8")
+    with whole_file(path) as part:
+        part.write_text("".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records), encoding="utf-8")
     return [*written, path]
 
 

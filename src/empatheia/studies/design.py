@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, Self
+from urllib.parse import urlsplit
 
 import yaml
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from empatheia.config import Strict, apply_override, explain_invalid, find_recipe, read_yaml
 from empatheia.config.names import PlainName
@@ -25,6 +27,19 @@ SCALE = ("1", "2", "3", "4", "5")
 SIDES = ("first", "second", "both", "neither")
 GOLD = "gold"
 """Name under which the reply of the corpus stands among the systems."""
+
+
+def is_web_address(text: str) -> bool:
+    """Whether a text is an address that a browser asks a server for, and nothing that it runs.
+
+    >>> is_web_address("https://app.example.org/?cc={code}"), is_web_address("javascript:alert(1)//http://x")
+    (True, False)
+    """
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and not re.search(r"[\s\\\x00-\x1f\x7f]", text)
 
 
 class Criterion(Strict):
@@ -92,9 +107,20 @@ class WorkerRules(Strict):
         None, gt=0, description="Silence after which a seat is free; None = 3 x minutes."
     )
     completion_code: str = Field("", description="The platform's one code; empty = a code of its own for every HIT.")
+    screen_out_code: str = Field("", description="For who fails the questions before the tasks; empty = they get none.")
+    attention_code: str = Field(
+        "", description="In place of completion_code for who fails a check of attention; empty = the same."
+    )
     completion_url: str = Field("", description="Where the last page leads, with `{code}` in it; empty = nowhere.")
     requirements: str = Field("", description="Shown; the crowd platform has to hold them.")
     excluded_from: tuple[str, ...] = Field((), description="Stores of studies whose workers may not take part.")
+
+    @field_validator("completion_url")
+    @classmethod
+    def _leads_to_the_web(cls, address: str) -> str:
+        if address and not is_web_address(address):
+            raise ValueError(f"{address[:80]!r} is no address of the web; accepted: https://... or http://...")
+        return address
 
     @property
     def lease_seconds(self) -> float:

@@ -10,6 +10,7 @@ import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from empatheia.studies.answers import Screen, kept_answer, questions, right_answer, shown_answer
 from empatheia.studies.design import GOLD, PAIRED, Design
@@ -198,7 +199,7 @@ class Desk:
         """Answers to the questions before the first task.
 
         Returns:
-            ``passed`` and ``left``, the attempts that remain.
+            ``passed``; ``left``, the attempts that remain; ``code`` and ``url``, the way out without any.
 
         Raises:
             Refused: No attempt is left.
@@ -219,7 +220,17 @@ class Desk:
                 if len(answers) == len(asked) == n_right:
                     row.passed = self.store.now()
                 self.store.event(session, "comprehension", worker, data={"right": n_right, "of": len(asked)})
-            return {"passed": row.passed is not None, "left": self.design.onboarding.attempts - row.attempts}
+            return self._asked(row)
+
+    def _asked(self, row: Worker) -> dict[str, object]:
+        """How the questions before the tasks stand, and the way out for who has no attempt left."""
+        is_passed, left = row.passed is not None, self.design.onboarding.attempts - row.attempts
+        code = "" if is_passed or left > 0 else self.design.worker.screen_out_code
+        return {"passed": is_passed, "left": left, "code": code, "url": self._way_out(code)}
+
+    def _way_out(self, code: str) -> str:
+        """The platform's page for a code, or empty."""
+        return self.design.worker.completion_url.replace("{code}", quote(code, safe="")) if code else ""
 
     def standing(self, worker: int) -> dict[str, object]:
         """What a worker has done of what comes before the tasks, and how many HITs they have sent."""
@@ -230,10 +241,10 @@ class Desk:
         with self.store.read() as session:
             row = self._worker(session, worker)
             sent = select(func.count()).where(Assignment.worker == worker, Assignment.state.in_(("submitted", "extra")))
-            return {
+            asked = self._asked(row)
+            return asked | {
                 "consented": row.consented is not None or not self.design.texts.consent,
-                "passed": row.passed is not None or not self.design.onboarding.questions,
-                "left": self.design.onboarding.attempts - row.attempts,
+                "passed": asked["passed"] or not self.design.onboarding.questions,
                 "sent": session.scalar(sent),
             }
 
@@ -527,7 +538,9 @@ class Desk:
                 row.submitted = self.store.now()
                 row.points = self._points(session, row, screens, placed)
                 row.is_attentive = self._is_attentive(screens, placed)
-                row.code = self.design.worker.completion_code or secrets.token_hex(5).upper()
+                rules = self.design.worker
+                failed = rules.attention_code if row.is_attentive is False else ""
+                row.code = failed or rules.completion_code or secrets.token_hex(5).upper()
                 self.store.event(session, row.state, worker, assignment, {"points": row.points})
             bonus = self.design.composition.bonus
             code = str(row.code)
@@ -536,7 +549,7 @@ class Desk:
                 "points": row.points,
                 "paid_bonus": bonus is not None and (row.points or 0) >= bonus.needed,
                 "is_extra": row.state == "extra",
-                "url": self.design.worker.completion_url.replace("{code}", code),
+                "url": self._way_out(code),
             }
 
     def _check_finished(self, screens: Sequence[Screen], placed: Mapping[tuple[int, int, str], str]) -> None:

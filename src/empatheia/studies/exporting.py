@@ -5,15 +5,16 @@ Every file carries the version of its columns; workers are numbers, and their pl
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from empatheia.errors import ConfigError, DataError
-from empatheia.listener.tables import csv_pieces
+from empatheia.listener.tables import as_text, csv_pieces
 from empatheia.studies.answers import PAIR
-from empatheia.studies.store import Store
+from empatheia.studies.store import Store, whole_file
 
 if TYPE_CHECKING:
     import polars as pl
@@ -170,6 +171,39 @@ def payment_rows(store: Store) -> list[dict[str, object]]:
     return rows
 
 
+def bonus_rows(store: Store) -> tuple[dict[str, float], int]:
+    """What a platform that pays every submission once still owes: bonuses won, and each further HIT of a submission.
+
+    Returns:
+        Amount by the platform's word for the submission (``worker.assignment_field``), and how many payments cannot be
+        made since the link lacked that word.
+    """
+    owed: dict[str, float] = {}
+    paid: set[str] = set()
+    n_lost = 0
+    for row in payment_rows(store):
+        id, amount = str(row["platform"]), float(str(row["bonus"]))
+        if id in paid:
+            amount += float(str(row["base"]))
+        if not id:
+            n_lost += amount > 0
+            continue
+        paid.add(id)
+        if amount > 0:
+            owed[id] = round(owed.get(id, 0.0) + amount, 2)
+    return owed, n_lost
+
+
+def write_bonuses(owed: dict[str, float], path: Path) -> None:
+    """Writes lines ``id,amount`` without a header, as platforms take them.
+
+    Raises:
+        DataError: The file cannot be written.
+    """
+    with whole_file(path) as part, part.open("w", encoding="utf-8", newline="") as stream:
+        csv.writer(stream).writerows((as_text(id), f"{amount:.2f}") for id, amount in owed.items())
+
+
 def export(store: Store, folder: Path, form: str = "csv") -> list[Path]:
     """Writes ``ratings``, ``events``, ``messages`` and ``payments`` in a form, and ``manifest.jsonl``, ``design.yaml``.
 
@@ -193,9 +227,9 @@ def export(store: Store, folder: Path, form: str = "csv") -> list[Path]:
         if rows := rows_of(store):
             written.append(_write(rows, folder / f"{name}.{form}", form))
     for name, text in (("manifest.jsonl", store.manifest().lines()), ("design.yaml", store.design().dump())):
-        path = folder / name
-        path.write_text(text, encoding="utf-8")
-        written.append(path)
+        with whole_file(folder / name) as part:
+            part.write_text(text, encoding="utf-8")
+        written.append(folder / name)
     return written
 
 
@@ -203,13 +237,15 @@ def _write(rows: list[dict[str, object]], path: Path, form: str) -> Path:
     import polars as pl
 
     frame: pl.DataFrame = pl.DataFrame(rows, infer_schema_length=None)
-    part = path.with_name(f"{path.name}.part")
-    if form == "csv":
-        with part.open("w", encoding="utf-8", newline="") as stream:
-            stream.writelines(csv_pieces(frame.columns, frame.iter_rows(named=True)))
-    elif form == "jsonl":
-        frame.write_ndjson(part)
-    else:
-        frame.write_parquet(part)
-    part.replace(path)
+    with whole_file(path) as part:
+        try:
+            if form == "csv":
+                with part.open("w", encoding="utf-8", newline="") as stream:
+                    stream.writelines(csv_pieces(frame.columns, frame.iter_rows(named=True)))
+            elif form == "jsonl":
+                frame.write_ndjson(part)
+            else:
+                frame.write_parquet(part)
+        except pl.exceptions.PolarsError as error:  # a full disk, too
+            raise OSError(" ".join(str(error).split())) from None
     return path

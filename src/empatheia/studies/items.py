@@ -18,7 +18,7 @@ from empatheia.corpora.reply_files import read_text
 from empatheia.errors import DataError
 from empatheia.reading import parse_json
 from empatheia.registry import nearest
-from empatheia.side_by_side import AnswerFile, Item, align, read_answers, text_key
+from empatheia.side_by_side import OUTPUTS, AnswerFile, Item, align, read_answers, text_key
 from empatheia.studies.design import GOLD, Design
 
 MAX_TEXT = 20_000
@@ -116,7 +116,8 @@ def read_material(
     by_set: dict[str, list[AnswerFile]] = {}
     for place in places:
         name, system, path = _parts(place)
-        file = read_answers(path, data=data)
+        is_plain = Path(path).is_file() and Path(path).name != OUTPUTS
+        file = read_answers(path, name=Path(path).stem if is_plain else "", data=data)
         if system:
             file = _named(file, system)
         by_set.setdefault(name or _set_of(design, file), []).append(file)
@@ -288,7 +289,10 @@ def _chosen(design: Design, found: Sequence[str]) -> tuple[str, ...]:
     if design.protocol in ("ab", "pairwise_dialogue") and len(systems) + design.composition.with_gold < 2:
         raise DataError(f"a comparison needs two systems; found {', '.join(systems) or 'none'}. Give --outputs twice.")
     if GOLD in found:
-        raise DataError(f"a system is called {GOLD!r}, which is the name of the corpus' reply; give it another.")
+        raise DataError(
+            f"a system is called {GOLD!r}, which is the name of the corpus' reply; give it another:"
+            " --outputs SET:NAME=FILE."
+        )
     return systems
 
 

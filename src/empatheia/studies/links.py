@@ -46,7 +46,7 @@ def opened(secret: str, word: str, now: float, kind: str) -> dict[str, Any]:
         Refused: The word is forged, damaged, of another kind or too old.
     """
     body, _, signature = word.partition(".")
-    if not hmac.compare_digest(_signature(secret, body).encode(), signature.encode("utf-8", "surrogateescape")):
+    if not hmac.compare_digest(_signature(secret, body).encode(), signature.encode("utf-8", "surrogatepass")):
         raise Refused(
             "this link was not made by this study, or was changed. Use the link as you got it.", 403, "forged"
         )
@@ -63,11 +63,11 @@ def opened(secret: str, word: str, now: float, kind: str) -> dict[str, Any]:
 
 def pseudonym(secret: str, name: str) -> str:
     """What is kept of a worker's name: equal names give equal words, and no word leads back to a name."""
-    return hmac.new(secret.encode(), name.encode("utf-8", "surrogateescape"), hashlib.sha256).hexdigest()
+    return hmac.new(secret.encode(), name.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
 
 
 def _signature(secret: str, body: str) -> str:
-    digest = hmac.new(secret.encode(), b"word:" + body.encode("utf-8", "surrogateescape"), hashlib.sha256).digest()
+    digest = hmac.new(secret.encode(), b"word:" + body.encode("utf-8", "surrogatepass"), hashlib.sha256).digest()
     return _packed(digest[:24])
 
 

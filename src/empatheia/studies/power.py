@@ -27,6 +27,7 @@ class Plan:
         effect: The difference it is made for.
         power: Chance to find it.
         alpha: Level of the two-sided test, after division by the number of comparisons.
+        assumed: What the number rests on, in words.
     """
 
     items: int
@@ -35,6 +36,7 @@ class Plan:
     effect: float
     power: float
     alpha: float
+    assumed: tuple[str, ...] = ()
 
 
 def design_effect(raters: int, correlation: float) -> float:
@@ -76,7 +78,8 @@ def plan_shares(
         raise ConfigError(f"shares are {first} and {second}; accepted: two different ones between 0 and 1.")
     level = alpha / comparisons
     spread = first * (1 - first) + second * (1 - second)
-    return _plan(spread, first - second, raters, correlation, power, level)
+    assumed = (f"shares {first:g} and {second:g}", *_of_ratings(raters, correlation, comparisons))
+    return _plan(spread, first - second, raters, correlation, power, level, assumed)
 
 
 def plan_means(
@@ -100,16 +103,40 @@ def plan_means(
         comparisons: Alpha is divided by so many.
     """
     _check(power, alpha, comparisons)
-    if not difference or deviation <= 0:
+    if not (0 < abs(difference) < math.inf and 0 < deviation < math.inf):
         raise ConfigError(f"difference {difference}, deviation {deviation}; accepted: not 0, and above 0.")
-    return _plan(2 * deviation**2, difference, raters, correlation, power, alpha / comparisons)
+    assumed = (f"ratings deviate by {deviation:g} points", *_of_ratings(raters, correlation, comparisons))
+    return _plan(2 * deviation**2, difference, raters, correlation, power, alpha / comparisons, assumed)
 
 
-def _plan(spread: float, difference: float, raters: int, correlation: float, power: float, level: float) -> Plan:
+def _of_ratings(raters: int, correlation: float, comparisons: int) -> tuple[str, ...]:
+    effect = design_effect(raters, correlation)
+    alike = f"ratings of one dialogue correlate by {correlation:g}, so {effect:.2g} of them tell as much as one alone"
+    return (
+        *((alike,) if raters > 1 else ()),
+        "the two systems' dialogues are taken as independent (the same dialogues for both need fewer)",
+        "two-sided test, normal approximation",
+        *_of_comparisons(comparisons),
+    )
+
+
+def _of_comparisons(comparisons: int) -> tuple[str, ...]:
+    return (f"alpha divided by {comparisons} comparisons (Holm's strictest step)",) if comparisons > 1 else ()
+
+
+def _plan(
+    spread: float,
+    difference: float,
+    raters: int,
+    correlation: float,
+    power: float,
+    level: float,
+    assumed: tuple[str, ...],
+) -> Plan:
     z = _NORMAL.inv_cdf(1 - level / 2) + _NORMAL.inv_cdf(power)
     n_ratings = spread * (z / difference) ** 2 * design_effect(raters, correlation)
     items = max(2, math.ceil(n_ratings / raters))
-    return Plan(items, raters, items * raters, abs(difference), power, level)
+    return Plan(items, raters, items * raters, abs(difference), power, level, assumed)
 
 
 def plan_preference(
@@ -129,7 +156,7 @@ def plan_preference(
         ConfigError: Numbers out of range.
     """
     _check(power, alpha, comparisons)
-    if not 0.5 < share <= 1 or not 0 <= ties < 1:
+    if not (0.5 < share <= 1 and 0 <= ties < 1):
         raise ConfigError(f"share {share}, ties {ties}; accepted: above 0.5 up to 1, and 0 up to below 1.")
     level = alpha / comparisons
     guess = ((_NORMAL.inv_cdf(1 - level / 2) + _NORMAL.inv_cdf(power)) / (2 * share - 1)) ** 2
@@ -139,7 +166,13 @@ def plan_preference(
         if n > 100_000:
             raise ConfigError(f"a share of {share} needs over 100,000 choices; plan for a larger difference.")
     items = math.ceil(n / (1 - ties) / raters)
-    return Plan(items, raters, items * raters, share, power, level)
+    assumed = (
+        f"{100 * share:g} % of choices fall on the better system, {100 * ties:g} % of judgements are ties",
+        *(("raters of one dialogue choose independently (they do not quite)",) if raters > 1 else ()),
+        "exact two-sided sign test",
+        *_of_comparisons(comparisons),
+    )
+    return Plan(items, raters, items * raters, share, power, level, assumed)
 
 
 def sign_power(n: int, share: float, alpha: float = 0.05) -> float:

@@ -55,6 +55,16 @@ class PairResult:
     smooth_ratio: float
 
     @property
+    def effect(self) -> float:
+        """Rank-biserial correlation of matched pairs (Kerby 2014): wins minus losses as a share of both, -1 to 1."""
+        return self.rate / 50 - 1
+
+    @property
+    def effect_interval(self) -> tuple[float, float] | None:
+        """95 %, dialogues drawn as a whole."""
+        return None if self.interval is None else (self.interval[0] / 50 - 1, self.interval[1] / 50 - 1)
+
+    @property
     def n(self) -> int:
         """Judgements."""
         return self.wins + self.losses + self.both + self.neither
@@ -69,7 +79,7 @@ class PairResult:
 
     def to_dict(self) -> dict[str, object]:
         """JSON-ready; what is undefined or infinite becomes None."""
-        record = asdict(self)
+        record = asdict(self) | {"effect": self.effect, "effect_interval": self.effect_interval}
         return {
             key: None if isinstance(value, float) and not math.isfinite(value) else value
             for key, value in record.items()

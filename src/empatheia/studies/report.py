@@ -11,7 +11,7 @@ from empatheia.metrics.published import Published
 from empatheia.reports.page import html_page, safe
 from empatheia.studies.design import PAIRED
 from empatheia.studies.results import Results
-from empatheia.studies.statistics import ShareRow
+from empatheia.studies.statistics import AgreementRow, ShareRow
 
 _COLOURS = ("#0072b2", "#e69f00", "#d55e00", "#cc79a7", "#009e73", "#56b4e9", "#7f7f7f")
 _MOST_WORKERS = 500
@@ -103,7 +103,10 @@ def _means(results: Results) -> str:
     ]
     heads = ("set", "system", "question", "ratings", "mean", "SEM", "95 %, by dialogue", "deviation", "counts")
     points = [(f"{r.system}, {r.criterion}", r.mean, r.interval) for r in results.means]
-    return "<h2>Mean ratings</h2>" + _points(points) + _table(heads, body)
+    design = results.design
+    choices = [criterion for criterion in design.criteria if criterion.kind == "choice"]
+    scale = [design.score_of(criterion, answer) for criterion in choices for answer in design.answers_of(criterion)]
+    return "<h2>Mean ratings</h2>" + _points(points, min(scale), max(scale)) + _table(heads, body)
 
 
 def _pairs(results: Results) -> str:
@@ -120,28 +123,34 @@ def _pairs(results: Results) -> str:
                 _p(p.p_value),
                 _p(p.p_adjusted),
                 f"{p.ratio:.2f} ({p.smooth_ratio:.2f})",
+                _sized(p.effect, p.effect_interval),
             )
         )
     heads = ("question", "A", "B", "n", "A", "B", "both", "neither", "win / loss / tie, %", "A of choices, %")
-    heads += ("p (sign)", "p (Holm)", "A:B (with 0.5)")
+    heads += ("p (sign)", "p (Holm)", "A:B (with 0.5)", "rank-biserial r")
     out = "<h2>Comparisons</h2>" + _table(heads, body)
     for name, rows in results.strengths.items():
         points = [(row.system, row.log_strength, row.interval) for row in rows]
         table = [(r.system, _number(r.log_strength), _range(r.interval), f"{r.chance:.1f}") for r in rows]
         heads = ("system", "log strength", "95 %, by dialogue", "preferred to the others, %")
-        out += f"<h3>Bradley-Terry strengths, {safe(name)}</h3>" + _points(points) + _table(heads, table)
+        ends = [abs(end) for _, value, interval in points for end in (value, *(interval or ()))]
+        most = max(2.0, *ends)  # e ** 2, about 7 to 1
+        out += f"<h3>Bradley-Terry strengths, {safe(name)}</h3>" + _points(points, -most, most) + _table(heads, table)
     return out
 
 
 def _differences(results: Results) -> str:
     if not results.differences:
         return ""
-    unit = "percent" if results.design.protocol == "drag" else "points"
-    body = [
-        (d.set, d.criterion, d.a, d.b, f"{d.difference:+.2f}", _p(d.p_value), _p(d.p_adjusted), d.items)
-        for d in results.differences
-    ]
-    heads = ("set", "what", "A", "B", f"A - B, {unit}", "p (permutation)", "p (Holm)", "dialogues")
+    is_share = results.design.protocol == "drag"
+    body = []
+    for d in results.differences:
+        shown = _sized(d.difference, d.effect.difference_interval, "+")
+        sizes = [_sized(d.effect.delta, d.effect.delta_interval, "+")]
+        sizes += [] if is_share else [_sized(d.effect.d, d.effect.d_interval, "+")]
+        body.append((d.set, d.criterion, d.a, d.b, shown, _p(d.p_value), _p(d.p_adjusted), *sizes, d.items))
+    heads = ("set", "what", "A", "B", f"A - B, {'percent' if is_share else 'points'}", "p (permutation)", "p (Holm)")
+    heads += ("Cliff's delta", *(() if is_share else ("Cohen's d",)), "dialogues")
     return "<h2>Differences</h2>" + _table(heads, body)
 
 
@@ -168,11 +177,19 @@ def _agreement(results: Results) -> str:
             "undefined" if row.percent is None else f"{row.percent:.1f}",
             _defined(row.fleiss) + (f" ({row.fleiss_units:,} units)" if row.fleiss_units else ""),
             f"{_defined(row.alpha)} ({row.level})",
+            *(("-", "-") if not row.icc_form else _icc(row)),
         )
         for row in results.agreement
     ]
     heads = ("question", "rated by two or more", "raters", "pairs that agree, %", "Fleiss kappa", "Krippendorff alpha")
+    heads += ("ICC of one rating", "ICC of the mean")
     return "<h2>Agreement of the raters</h2>" + _table(heads, body)
+
+
+def _icc(row: AgreementRow) -> tuple[str, str]:
+    """One rating and the mean of all, each with its form."""
+    of_one, of_mean = ("ICC(A,1)", "ICC(A,k)") if row.icc_form == "A" else ("ICC(1)", "ICC(k)")
+    return f"{_sized(row.icc, row.icc_interval)}, {of_one}", f"{_number(row.icc_mean)}, {of_mean}"
 
 
 def _judge(results: Results) -> str:
@@ -227,6 +244,10 @@ def _reading(results: Results) -> str:
         "SEM is the deviation over the root of the number of ratings, as papers print it; it takes ratings as"
         " independent, which they are not.",
         "Holm's correction is over all pairs of systems of one question and test set.",
+        "Cliff's delta: how much likelier a rating of A is above one of B than below; under 0.147 is called negligible,"
+        " 0.33 small, 0.474 medium. Cohen's d: the difference in deviations of single ratings. Brackets: 95 %.",
+        "Intraclass correlations are those of McGraw and Wong (1996): ICC(1) and ICC(k) take raters as drawn anew for"
+        " every dialogue, ICC(A,1) and ICC(A,k), where the same people rated everything, ask for the same number.",
     ]
     if results.design.protocol == "drag":
         lines.append(
@@ -234,7 +255,10 @@ def _reading(results: Results) -> str:
             " two of three bonus points with probability 0.741."
         )
     if results.design.protocol in PAIRED:
-        lines.append("The sign test leaves ties out; Bradley-Terry counts a tie as half a win of each.")
+        lines.append(
+            "The sign test leaves ties out, and so does the rank-biserial r, wins minus losses as a share of both;"
+            " Bradley-Terry counts a tie as half a win of each."
+        )
     items = "".join(f"<li>{safe(line)}</li>" for line in lines)
     return f'<h2>How to read this</h2><ul class="note">{items}</ul>'
 
@@ -259,6 +283,13 @@ def _defined(value: float) -> str:
 
 def _range(interval: tuple[float, float] | None) -> str:
     return "-" if interval is None else f"{interval[0]:.2f} to {interval[1]:.2f}"
+
+
+def _sized(value: float, interval: tuple[float, float] | None, sign: str = "") -> str:
+    """An effect with its interval in brackets."""
+    if math.isnan(value):
+        return "-"
+    return f"{value:{sign}.2f}" + ("" if interval is None else f" [{interval[0]:{sign}.2f}, {interval[1]:{sign}.2f}]")
 
 
 def _with_interval(value: float, interval: tuple[float, float] | None) -> str:
@@ -296,13 +327,17 @@ def _stacked(rows: Sequence[ShareRow], answers: Sequence[str]) -> str:
     return _figure(700, height, "Shares of answers by system", "".join(parts))
 
 
-def _points(points: Sequence[tuple[str, float, tuple[float, float] | None]]) -> str:
-    """A point with its interval on each line."""
-    ends = [value for _, mean, interval in points for value in (mean, *(interval or ()))]
-    ends = [value for value in ends if math.isfinite(value)]
-    if not ends:
+def _points(points: Sequence[tuple[str, float, tuple[float, float] | None]], low: float, high: float) -> str:
+    """A point with its interval on each line; the axis is the whole scale, so that noise does not look like an effect.
+
+    Args:
+        points: Name, value and interval.
+        low: Smallest value that there can be.
+        high: Largest.
+    """
+    points = [point for point in points if math.isfinite(point[1])]
+    if not points:
         return ""
-    low, high = min(ends), max(ends)
     scale = 420 / ((high - low) or 1)
     parts = []
     for line, (name, mean, interval) in enumerate(points):
@@ -313,8 +348,10 @@ def _points(points: Sequence[tuple[str, float, tuple[float, float] | None]]) -> 
             parts.append(f'<line x1="{one:.1f}" x2="{other:.1f}" y1="{y}" y2="{y}" stroke="#0072b2" stroke-width="2"/>')
         parts.append(f'<circle cx="{260 + (mean - low) * scale:.1f}" cy="{y}" r="4" fill="#0072b2"/>')
     y = 14 + 20 * len(points)
-    parts.append(f'<text x="260" y="{y + 6}">{low:.2f}</text>')
-    parts.append(f'<text x="680" y="{y + 6}" text-anchor="end">{high:.2f}</text>')
+    for place, end in ((low, "start"), ((low + high) / 2, "middle"), (high, "end")):
+        x = 260 + (place - low) * scale
+        parts.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="4" y2="{y - 8}" stroke="currentColor" stroke-opacity=".2"/>')
+        parts.append(f'<text x="{x:.1f}" y="{y + 6}" text-anchor="{end}">{place:g}</text>')
     return _figure(700, y + 14, "Values with intervals by system", "".join(parts))
 
 

@@ -83,7 +83,7 @@ class Results:
             "shares": [row.to_dict() for row in self.shares],
             "shares_unfiltered": [row.to_dict() for row in self.shares_unfiltered],
             "means": [row.to_dict() for row in self.means],
-            "differences": [asdict(row) for row in self.differences],
+            "differences": [row.to_dict() for row in self.differences],
             "pairs": [row.to_dict() for row in self.pairs],
             "strengths": {name: [asdict(row) for row in rows] for name, rows in self.strengths.items()},
             "agreement": [row.to_dict() for row in self.agreement],

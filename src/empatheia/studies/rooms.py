@@ -12,6 +12,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from empatheia.care import Care
 from empatheia.errors import EmpatheiaError
 from empatheia.reading import UnreadableError, parse_json
+from empatheia.serve.requests import whole_characters
 from empatheia.studies.collecting import Change, Collection
 from empatheia.studies.desk import Desk
 from empatheia.studies.links import Refused
@@ -22,6 +23,12 @@ _LOG = logging.getLogger(__name__)
 MAX_FRAME = 1 << 16
 HELLO_SECONDS = 20
 REPLACED, REFUSED = 4001, 4003
+HALF = "a text holds half a character (one surrogate of two, as when an emoji is cut); send whole characters."
+
+
+def has_half_characters(value: object) -> bool:
+    """Whether JSON holds a text that neither a store nor an answer can hold."""
+    return whole_characters(value) != value
 
 
 class Rooms:
@@ -109,6 +116,8 @@ class Rooms:
         return self._care.resources.block(found.kinds)
 
     def _do(self, worker: int, asked: dict[str, Any]) -> Change:
+        if has_half_characters(asked):
+            raise Refused(HALF, 400, "half_character")
         do, collection = str(asked.get("do")), self.collection
         if do == "join":
             return collection.join(worker, str(asked.get("platform", "")))

@@ -14,21 +14,42 @@ from pydantic import BaseModel, Field
 
 from empatheia import __version__
 from empatheia.serve.faults import ApiError
-from empatheia.serve.pages import page_routes
+from empatheia.serve.pages import SHARED, page_routes
+from empatheia.serve.requests import GuardedRequest, GuardedRoute
 from empatheia.serve.settings import WebSettings
 from empatheia.serve.web import protect
 from empatheia.studies.answers import questions
 from empatheia.studies.design import Design
 from empatheia.studies.desk import Desk
 from empatheia.studies.links import Refused
-from empatheia.studies.rooms import Rooms
+from empatheia.studies.rooms import HALF, Rooms, has_half_characters
 from empatheia.studies.store import Store, StoreError
 from empatheia.studies.talks import Responder, Talks
 
 STATIC = Path(__file__).with_name("static")
 PREVIEW = "ASSIGNMENT_ID_NOT_AVAILABLE"
 """What MTurk sends in place of an assignment while somebody only looks."""
-router = APIRouter(prefix="/api")
+Number = Annotated[int, Field(ge=-(2**31), lt=2**31)]
+"""What every store can hold and be asked for."""
+
+
+class WholeRequest(GuardedRequest):
+    """A request with half a character in it is refused: a worker's name must not become another one."""
+
+    def cleaned(self, value: object) -> object:
+        """See the base; raises an ApiError."""
+        if has_half_characters(value):
+            raise ApiError(400, HALF, code="half_character")
+        return value
+
+
+class WholeRoute(GuardedRoute):
+    """A route of the study's API."""
+
+    request_class = WholeRequest
+
+
+router = APIRouter(prefix="/api", route_class=WholeRoute)
 
 
 class Entry(BaseModel):
@@ -40,7 +61,7 @@ class Entry(BaseModel):
 class Choices(BaseModel):
     """Answers to the questions before the first task."""
 
-    answers: list[int] = Field(max_length=100)
+    answers: list[Number] = Field(max_length=100)
 
 
 class Placed(BaseModel):
@@ -52,20 +73,20 @@ class Placed(BaseModel):
 class Rate(BaseModel):
     """One answer."""
 
-    assignment: int
-    task: int
-    card: int
+    assignment: Number
+    task: Number
+    card: Number
     criterion: str = Field(max_length=200)
     value: Any
     client: str = Field(min_length=1, max_length=64)
-    seen: int | None = None
+    seen: Number | None = None
 
 
 class Place(BaseModel):
     """A task of a HIT, or the HIT."""
 
-    assignment: int
-    task: int = 0
+    assignment: Number
+    task: Number = 0
 
 
 class Say(Place):
@@ -78,7 +99,7 @@ class Say(Place):
 class Notes(BaseModel):
     """What pages tell of themselves."""
 
-    assignment: int | None = None
+    assignment: Number | None = None
     events: list[dict[str, Any]] = Field(max_length=100)
 
 
@@ -327,6 +348,7 @@ def study_app(
     app.state.desk, app.state.talks, app.state.rooms = desk, talks, rooms
     app.include_router(router)
     app.include_router(page_routes(STATIC))
+    app.include_router(page_routes(*SHARED))
     app.add_exception_handler(Refused, _refused)
     app.add_exception_handler(StoreError, _unavailable)
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
 
 from empatheia.metrics.agreement import FleissKappa, RawAgreement
+from empatheia.metrics.intraclass import Form, IntraclassCorrelation
 from empatheia.metrics.krippendorff import krippendorff_alpha
 from empatheia.metrics.significance import holm, paired_permutation
 from empatheia.studies.design import PAIRED, Criterion, Design
+from empatheia.studies.effects import Effect, effect_of
 from empatheia.studies.preferences import agreement_units
 from empatheia.studies.rated import MeanRating, RatedShare
 from empatheia.studies.sheets import Answer, Sheet
@@ -93,6 +95,7 @@ class DifferenceRow:
         p_value: Permutation of the systems, dialogue by dialogue.
         p_adjusted: Holm's, over all pairs of the set and criterion.
         items: Dialogues.
+        effect: Its size, of the numbers of all answers.
     """
 
     set: str
@@ -103,6 +106,15 @@ class DifferenceRow:
     p_value: float
     p_adjusted: float
     items: int
+    effect: Effect
+
+    def to_dict(self) -> dict[str, object]:
+        """JSON-ready; what is undefined becomes None."""
+        record: dict[str, object] = asdict(self)
+        effect: dict[str, object] = asdict(self.effect)
+        del record["effect"]
+        record |= {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in effect.items()}
+        return record
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +130,11 @@ class AgreementRow:
         fleiss_units: How many those are.
         alpha: Krippendorff's; NaN where undefined.
         level: Of alpha.
+        icc: Intraclass correlation of one rating, of scales and boxes; NaN where undefined.
+        icc_interval: 95 %, units drawn.
+        icc_mean: Of the mean of a unit's ratings.
+        icc_form: ``A`` where the same people rated all units, else ``1``; see
+            :class:`~empatheia.metrics.intraclass.IntraclassCorrelation`.
     """
 
     criterion: str
@@ -128,6 +145,10 @@ class AgreementRow:
     fleiss_units: int
     alpha: float
     level: str
+    icc: float = math.nan
+    icc_interval: tuple[float, float] | None = None
+    icc_mean: float = math.nan
+    icc_form: Literal["A", "1", ""] = ""
 
     def to_dict(self) -> dict[str, object]:
         """JSON-ready; what is undefined becomes None."""
@@ -245,36 +266,54 @@ def difference_rows(
     sheets: Sequence[Sheet], design: Design, criterion: Criterion, n_resamples: int = 2000
 ) -> list[DifferenceRow]:
     """Every two systems on the dialogues both were rated on; of boxes the share of the first box, else means."""
-    is_share = design.protocol == "drag"
     answers = design.answers_of(criterion)
-    values: dict[str, dict[str, dict[str, list[str]]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
-    for _, answer, system in _single(sheets, criterion.name):
-        values[answer.set][system][answer.item].append(answer.value)
+    scores = [design.score_of(criterion, answer) for answer in answers]
+    is_share = design.protocol == "drag"
+    counted = [100.0 * (answer == answers[0]) for answer in answers] if is_share else scores
+    what = answers[0] if is_share else criterion.name
     out = []
-    for name, by_system in sorted(values.items()):
+    for name, by_system in _counts(sheets, criterion, answers).items():
         found = {}
         for a, b in combinations(sorted(by_system), 2):
             shared = sorted(set(by_system[a]) & set(by_system[b]))
             if len(shared) < 2:
                 continue
-            metrics = []
-            for system in (a, b):
-                given = [by_system[system][item] for item in shared]
-                if is_share:
-                    metric = RatedShare(answers[0], answers)
-                    metric.update([[each.count(answer) for answer in answers] for each in given])
-                else:
-                    metric = MeanRating(criterion.name)
-                    metric.update([[design.score_of(criterion, value) for value in each] for each in given])
-                metrics.append(metric)
-            found[a, b] = paired_permutation(*metrics, n_resamples=n_resamples), len(shared)
-        adjusted = holm({"\n".join(pair): test.p_value for pair, (test, _) in found.items()})
-        what = answers[0] if is_share else criterion.name
+            one, other = (np.array([by_system[system][item] for item in shared]) for system in (a, b))
+            metrics = [_share(answers, t) if is_share else _mean(criterion.name, scores, t) for t in (one, other)]
+            found[a, b] = (
+                paired_permutation(*metrics, n_resamples=n_resamples),
+                len(shared),
+                effect_of(scores, one, other, counted),
+            )
+        adjusted = holm({"\n".join(pair): test.p_value for pair, (test, _, _) in found.items()})
         out += [
-            DifferenceRow(name, what, a, b, test.difference, test.p_value, adjusted[f"{a}\n{b}"], n)
-            for (a, b), (test, n) in found.items()
+            DifferenceRow(name, what, a, b, test.difference, test.p_value, adjusted[f"{a}\n{b}"], n, effect)
+            for (a, b), (test, n, effect) in found.items()
         ]
     return out
+
+
+def _counts(
+    sheets: Sequence[Sheet], criterion: Criterion, answers: Sequence[str]
+) -> dict[str, dict[str, dict[str, np.ndarray]]]:
+    """How often each answer was given, by test set, system and item. Shape: (n_answers,)."""
+    found: dict[str, dict[str, dict[str, np.ndarray]]] = defaultdict(lambda: defaultdict(dict))
+    for _, answer, system in _single(sheets, criterion.name):
+        row = found[answer.set][system].setdefault(answer.item, np.zeros(len(answers)))
+        row[answers.index(answer.value)] += 1
+    return dict(sorted(found.items()))
+
+
+def _share(answers: Sequence[str], counts: np.ndarray) -> RatedShare:
+    metric = RatedShare(answers[0], answers)
+    metric.update(counts.tolist())
+    return metric
+
+
+def _mean(name: str, scores: Sequence[float], counts: np.ndarray) -> MeanRating:
+    metric = MeanRating(name)
+    metric.update([np.repeat(scores, row.astype(int)).tolist() for row in counts])
+    return metric
 
 
 def agreement_rows(sheets: Sequence[Sheet], design: Design) -> list[AgreementRow]:
@@ -296,8 +335,28 @@ def agreement_rows(sheets: Sequence[Sheet], design: Design) -> list[AgreementRow
         fleiss, n_units = _most_common_kappa(shared, answers)
         percent = _raw_agreement(shared)
         spread = (min(sizes), max(sizes)) if sizes else (0, 0)
-        out.append(AgreementRow(criterion.name, len(shared), spread, percent, fleiss, n_units, alpha, level))
+        row = AgreementRow(criterion.name, len(shared), spread, percent, fleiss, n_units, alpha, level)
+        if is_ordinal:
+            answered = _by_question(sheets, criterion.name)
+            row = _with_icc(row, [{worker: number[value] for worker, value in unit} for unit in answered])
+        out.append(row)
     return out
+
+
+def _with_icc(row: AgreementRow, units: Sequence[Mapping[int, float]]) -> AgreementRow:
+    """Intraclass correlations of who gave which number: two-way where the same people rated everything."""
+    people = sorted({worker for unit in units for worker in unit})
+    is_crossed = len(people) > 1 and all(len(unit) == len(people) for unit in units)
+    table = [[unit[worker] for worker in people] if is_crossed else list(unit.values()) for unit in units]
+    forms: tuple[Form, Form] = ("A,1", "A,k") if is_crossed else ("1", "k")
+    one, mean = (IntraclassCorrelation(form, len(people)) for form in forms)
+    for metric in (one, mean):
+        metric.update(table)
+    if one.n_items < 2:
+        return row
+    interval = one.interval(N_RESAMPLES)
+    form = "A" if is_crossed else "1"
+    return replace(row, icc=one.compute().value, icc_interval=interval, icc_mean=mean.compute().value, icc_form=form)
 
 
 def _most_common_kappa(shared: Sequence[Sequence[str]], answers: Sequence[str]) -> tuple[float, int]:
@@ -348,11 +407,13 @@ def worker_rows(sheets: Sequence[Sheet]) -> list[WorkerRow]:
     ]
 
 
-def _by_question(sheets: Sequence[Sheet]) -> list[list[tuple[int, str]]]:
-    """Workers and their answers to each question: one criterion of one card of one item."""
+def _by_question(sheets: Sequence[Sheet], criterion: str | None = None) -> list[list[tuple[int, str]]]:
+    """Workers and their answers to each question: one criterion (None = each) of one card of one item."""
     said: dict[tuple[Any, ...], list[tuple[int, str]]] = defaultdict(list)
     for sheet in sheets:
         for answer in sheet.answers:
+            if criterion not in (None, answer.criterion):
+                continue
             said[answer.item, answer.systems, answer.card, answer.criterion].append((sheet.worker, answer.value))
     return list(said.values())
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import re
 import secrets
-import shutil
 import sqlite3
 import threading
 import time
@@ -326,11 +325,35 @@ class Store:
             raise ConfigError("a PostgreSQL store is copied with pg_dump.")
         if path.is_dir() or not path.absolute().parent.is_dir():
             raise UnusableError(f"{path} cannot be written; name a file in a folder that exists.")
-        part = path.with_name(f"{path.name}.part")
+        try:
+            with (
+                whole_file(path) as part,
+                contextlib.closing(sqlite3.connect(self.file)) as ours,
+                contextlib.closing(sqlite3.connect(part)) as copy,
+            ):
+                ours.backup(copy)
+        except sqlite3.Error as error:
+            raise UnusableError(f"{path} was not written: {error}. Make room there, or name another place.") from None
+
+
+@contextlib.contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """A place to write a file that stands under its name once it is whole; nothing is left of one that is not.
+
+    Raises:
+        DataError: It cannot be written, e.g. on a full disk.
+    """
+    part = path.with_name(f"{path.name}.part")
+    try:
         part.unlink(missing_ok=True)
-        with contextlib.closing(sqlite3.connect(self.file)) as ours, contextlib.closing(sqlite3.connect(part)) as copy:
-            ours.backup(copy)
-        shutil.move(part, path)
+        yield part
+        part.replace(path)
+    except OSError as error:
+        raise UnusableError(
+            f"{path} was not written: {error.strerror or error}. Make room there, or name another."
+        ) from None
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def _prepare_sqlite(connection: Any, _: Any) -> None:

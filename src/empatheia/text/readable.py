@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 
+from empatheia.files.talks import C1
+
 _WHITE_CONTROLS = "\t\n\r\v\f\x1c\x1d\x1e\x1f\x85\u2028\u2029"
 _CONTROLS = re.compile(
-    "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]"
+    "[\x00-\x08\x0e-\x1b\x7f\x81\x8d\x8f\x90\x9d\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]"
 )
-_WHITE = str.maketrans(dict.fromkeys(_WHITE_CONTROLS, " "))
+SURROGATES = re.compile("[\ud800-\udfff]")
+"""Halves of characters, which no tokenizer takes; a blank in place of each keeps every offset."""
+_MENDED = str.maketrans(dict.fromkeys(_WHITE_CONTROLS, " ")) | C1
 
 
 def has_controls(text: str) -> bool:
@@ -17,5 +21,8 @@ def has_controls(text: str) -> bool:
 
 
 def readable(text: str) -> str:
-    """The text with control, direction and surrogate characters as blanks: same length, same offsets."""
-    return _CONTROLS.sub(" ", text.translate(_WHITE))
+    """The text with control, direction and surrogate characters as blanks, and C1 characters as those of windows-1252.
+
+    It has the same length, so offsets stay.
+    """
+    return _CONTROLS.sub(" ", text.translate(_MENDED))

@@ -19,6 +19,7 @@ from transformers import PreTrainedTokenizerFast
 from empatheia.errors import CheckpointError, ConfigError
 from empatheia.reading import read_record, read_text
 from empatheia.text import vocabularies
+from empatheia.text.readable import SURROGATES
 from empatheia.text.vocabularies import SPECIALS as SPECIALS
 from empatheia.text.words import Style, detokenize, tokenize_words
 
@@ -28,7 +29,6 @@ AUTO_CLASS = "EmpatheiaTokenizer"
 """In ``text.auto_tokenizer``; what ``AutoTokenizer`` is to take for a folder."""
 _VERSION, _OUR_VERSION = '"version": "1.0"', '"version": "of empatheia: import empatheia.text.auto_tokenizer first"'
 Kind = Literal["word", "bpe", "hf"]
-SURROGATES = re.compile("[\ud800-\udfff]")
 _CLITIC = re.compile(r"(?<=\w) ' (s|t|m|d|ll|re|ve)\b")  # what word pieces leave of "don't": "don ' t"
 _LONGEST_CACHED, _MOST_CACHED = 40, 200_000
 _MOST_SPARE_ROWS = {"word": 128, "bpe": 128, "hf": 1024}  # tables are padded to round sizes
@@ -347,6 +347,11 @@ class DialogueTokenizer:
             tokenizer = Tokenizer.from_str(written.replace(_OUR_VERSION, _VERSION, 1))
             made = cls(tokenizer, meta["kind"], meta["style"], meta["specials"])
             size = meta["size"]
+            if odd := {name: i for name, i in made._specials.items() if type(i) is not int or not 0 <= i < len(made)}:
+                raise CheckpointError(
+                    f"the tokeniser in {str(folder)!r} has {len(made)} pieces, and its special ones are {odd!r:.60};"
+                    " the files are of different models: copy the folder again."
+                )
         except CheckpointError:
             raise
         except Exception as problem:  # the library raises a bare Exception for a truncated file

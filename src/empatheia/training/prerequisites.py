@@ -1,30 +1,33 @@
-"""What a recipe needs and this machine lacks: corpora, packages, models, files; found out without reading any of them.
+"""What a recipe needs and this machine lacks: corpora, packages, models, files, room; nothing is read, no torch loaded.
 
-Runs of other recipes are not among it: whoever trains a list makes them first
-(:func:`empatheia.config.needs.runs_to_make_first`), and asks here for each of them, too.
+A queue makes the runs that others read first (:func:`empatheia.config.needs.runs_to_make_first`) and asks
+:func:`missing_for`; whoever trains recipes as they are named asks :func:`check_before`.
 """
 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterable, Iterator, Mapping
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from empatheia.config import Recipe
-from empatheia.config.needs import RUNS, runs_needed, runs_to_make_first
+from empatheia.config.needs import RUNS, NeededRun, runs_needed, runs_to_make_first
 from empatheia.corpora import CORPORA, labelled_texts, lexicons, place_of, senticnet, turn_labels
 from empatheia.errors import MissingResourceError
 from empatheia.listener.parts import PART_MODELS
-from empatheia.resources import corpus_roots, find_corpus_file, is_at_hand, shipped_path
-from empatheia.resources.lookup import MINILM_NAMES
-from empatheia.side_inputs import prepended_labels
+from empatheia.resources import corpus_roots, find_corpus_file, is_at_hand, is_offline, shipped_path
+from empatheia.resources.lookup import GET_GGUF, GGUF_NAMES, MINILM_NAMES, installed_model
 
 _SELF_WRITTEN = frozenset(("sample", "none", "released"))
 _PLACES_OF_MODELS = ("encoder", "start", "sentence_encoder")
 _MODELS_OF_DATA = ("estimator", "masked", "listener", "near", "classifier", "beside", "pieces")
 """Fields of ``data`` that name models."""
+_OWN = "EMPATHEIA_DATA/own/train.jsonl, a conversation a line, see docs/howto/own_data.md"
+_MEGABYTES = {"smoke": 64, "row": 512, "cpu": 1024, "full": 2048}
+"""What a run of a size may write at most: the weights and moments of two checkpoints beside the finished model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +37,12 @@ class Missing:
     Attributes:
         what: In words.
         command: That brings it, or what to do.
+        is_on_hub: It is fetched from the hub when it is asked for, if there is a connection.
     """
 
     what: str
     command: str
+    is_on_hub: bool = False
 
     def __str__(self) -> str:
         return f"{self.what}; get it: {self.command}"
@@ -50,6 +55,58 @@ def missing_for(recipe: Recipe) -> tuple[Missing, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def check_before(recipes: Sequence[Recipe], out: Path) -> dict[int, str]:
+    """What stands in the way of recipes that are to be trained one after the other, before any work.
+
+    Args:
+        recipes: In that order; a run that an earlier one makes is not missing for a later one.
+        out: Parent of the run folders. A finished run needs nothing.
+
+    Returns:
+        Place in the list to what that recipe lacks, in one line; of recipes that can be trained nothing.
+
+    Raises:
+        MissingResourceError: None of those that are not finished can be trained.
+    """
+    found: dict[int, str] = {}
+    made: set[tuple[str, str, int]] = set()
+    n_open = 0
+    for place, recipe in enumerate(recipes):
+        if (out / recipe.name / f"{recipe.size}-seed{recipe.seed}" / "metrics.json").is_file():
+            continue
+        n_open += 1
+        runs = [one for one in _runs_first(recipe) if (one.recipe, one.size, one.seed) not in made]
+        missing = [one for one in lacking(recipe) if not one.is_on_hub or is_offline()]
+        missing += [
+            Missing(f"run {one.folder}", f"empatheia train {one.recipe} --size {one.size} --seed {one.seed}")
+            for one in runs
+        ]
+        missing += _room(recipe, out)
+        if missing:
+            told = "; ".join(dict.fromkeys(map(str, missing)))
+            smoke = "" if recipe.size == "smoke" else ". To try the recipe without: --size smoke"
+            found[place] = f"{recipe.name} at size {recipe.size} needs what is not here: {told}{smoke}."
+        elif out.absolute() == RUNS.absolute():
+            made.add((recipe.name, recipe.size, recipe.seed))
+    if n_open and len(found) == n_open:
+        raise MissingResourceError(" ".join(found.values()))
+    return found
+
+
+def _runs_first(recipe: Recipe) -> list[NeededRun]:
+    """Runs of our recipes that a recipe reads itself and that are not finished."""
+    return [one for one in runs_needed(recipe) if one.file.is_file() and not one.is_here]
+
+
+def _room(recipe: Recipe, out: Path) -> Iterator[Missing]:
+    """Whether the disk has room for what a run writes."""
+    place = next((folder for folder in (out.absolute(), *out.absolute().parents) if folder.is_dir()), Path("/"))
+    free, wanted = shutil.disk_usage(place).free // 1_000_000, _MEGABYTES[recipe.size]
+    if free < wanted:
+        told = f"room on the disk of {out}: {free:,} MB are free, a run of size {recipe.size} may write {wanted:,} MB"
+        yield Missing(told, "free some space, or choose another --out")
+
+
 def lacking(recipe: Recipe) -> Iterator[Missing]:
     """What a recipe itself names and this machine lacks."""
     data = recipe.data.model_dump(mode="json")
@@ -59,6 +116,7 @@ def lacking(recipe: Recipe) -> Iterator[Missing]:
     shown += ("reaction", "labeller") if "intent" in (data.get("shown") or ()) else ()
     named = [data.get(name) for name in (*_MODELS_OF_DATA, *shown)] + [*data.get("teachers", ())]
     yield from _models(recipe, [*own, recipe.tokenizer.distil, recipe.tokenizer.folder, *named])
+    yield from _language_model(recipe)
     is_file = recipe.task == "respond"  # elsewhere a model that judges replies
     yield from _models(recipe, [None if is_file else data.get("mechanisms")])
     yield from _files([recipe.tokenizer.vectors, data.get("features"), data.get("emotion_teacher")])
@@ -80,9 +138,12 @@ def _corpora(recipe: Recipe, data: Mapping[str, Any]) -> Iterator[Missing]:
     names += [name for block in blocks for key in ("pool", "extra", "candidates") for name in block.get(key) or ()]
     names += ["reccon"] if data.get("spans") == "reccon" and data.get("corpus") != "sample" else []
     for name in dict.fromkeys(names):
-        if name == labelled_texts.NAME:
+        if name in (labelled_texts.NAME, "labelled_turns"):
             yield from _texts(str(data.get("path")))
-        elif name in CORPORA and name != "own" and place_of(name) is None:
+        elif name == "own":  # among candidates and pools the recipe's own corpus, whichever that is
+            if data.get("corpus") == name and place_of(name) is None:
+                yield Missing("corpus own", _OWN)
+        elif name in CORPORA and place_of(name) is None:
             yield Missing(f"corpus {name}", f"empatheia data get {name}")
 
 
@@ -90,6 +151,8 @@ def _texts(place: str) -> Iterator[Missing]:
     if place != "sample" and not any((root / place).exists() for root in (Path(), *corpus_roots())):
         known = f": from {labelled_texts.GET}" if place == "20newsgroups" else ""
         yield Missing(f"labelled texts {place}", f"EMPATHEIA_DATA/{place}{known}")
+    elif place == "20newsgroups":
+        yield from _package("scikit-learn", "sklearn", "topics")
 
 
 def _files(places: Iterable[str | None]) -> Iterator[Missing]:
@@ -122,7 +185,7 @@ def _labels(name: Any) -> Iterator[Missing]:
             find_corpus_file(turn_labels.FOLDER, turn_labels.FILE)
         except MissingResourceError:
             yield Missing("released labels of turns", "empatheia data get empathetic_intents")
-    elif isinstance(name, str) and name != "file":
+    elif isinstance(name, str) and name not in ("file", "turns"):
         yield from _files([name])
 
 
@@ -133,12 +196,34 @@ def _models(recipe: Recipe, places: Iterable[Any]) -> Iterator[Missing]:
     """Models by folder or name; runs of our recipes are made first and are no prerequisite."""
     made_first = {str(run.folder) for run in runs_needed(recipe) if run.file.is_file()}
     for place in places:
-        if not isinstance(place, str) or place in ("", "sample", *prepended_labels.SAMPLES):
+        if not isinstance(place, str) or place == "" or place.partition("/")[0] == "sample":
             continue
         folder = place.replace("{size}", recipe.size).replace("{seed}", str(recipe.seed))
         if folder.removesuffix("/checkpoint") in made_first or is_at_hand(folder):
             continue
-        yield Missing(f"model {folder}", _command_for(folder))
+        command = _command_for(folder)
+        yield Missing(f"model {folder}", command, command.startswith("hf download"))
+
+
+def _language_model(recipe: Recipe) -> Iterator[Missing]:
+    """The weights that a language model is made of, and the packages that read and tune them."""
+    base = str(recipe.model.get("base") or "")
+    if base in GGUF_NAMES and installed_model(base) is None:
+        if importlib.util.find_spec(GGUF_NAMES[base][0]) is None:
+            yield Missing(f"language model {base}", GET_GGUF)
+        else:
+            yield from _package("gguf", "gguf", "gguf")
+    elif base.lower().endswith(".gguf"):
+        yield from (*_files([base]), *_package("gguf", "gguf", "gguf"))
+    else:
+        yield from _models(recipe, [base])
+    if recipe.model.get("lora"):
+        yield from _package("peft", "peft", "lora")
+
+
+def _package(name: str, module: str, extra: str) -> Iterator[Missing]:
+    if importlib.util.find_spec(module) is None:
+        yield Missing(f"package {name}", f"pip install 'empatheia[{extra}]'")
 
 
 def _command_for(name: str) -> str:
@@ -188,8 +273,7 @@ def _knowledge(recipe: Recipe, settings: Mapping[str, Any]) -> Iterator[Missing]
 def _concept_graph(recipe: Recipe, settings: Mapping[str, Any]) -> Iterator[Missing]:
     assertions = settings.get("assertions")
     if assertions == senticnet.NAME:
-        if importlib.util.find_spec("senticnet") is None:
-            yield Missing("package senticnet", "pip install 'empatheia[concepts]'")
+        yield from _package("senticnet", "senticnet", "concepts")
     elif assertions is None:
         yield Missing("a file of ConceptNet", "--set data.side_inputs.concept_graph.assertions=PATH")
     else:

@@ -73,6 +73,8 @@ class _Run:
         deadline: ``time.monotonic()`` value.
         save_seconds: Longest stretch of work a kill may lose.
         show_progress: Progress on stderr.
+        device: Of :func:`empatheia.resources.devices.choose_device`.
+        track: Of :mod:`empatheia.training.tracking`.
     """
 
     recipe: Recipe
@@ -81,6 +83,8 @@ class _Run:
     deadline: float | None
     save_seconds: float
     show_progress: bool
+    device: str
+    track: str
 
 
 def environment() -> dict[str, object]:
@@ -253,6 +257,8 @@ def run(
     save_seconds: float = 60.0,
     show_progress: bool = True,
     evaluate: bool = True,
+    device: str = "auto",
+    track: str = "none",
 ) -> RunStatus:
     """Trains one recipe to its end or to the deadline; call again to go on.
 
@@ -263,6 +269,8 @@ def run(
         save_seconds: Longest stretch of work a kill may lose.
         show_progress: Progress on stderr.
         evaluate: Measure on the test split at the end; a finished run that was not measured is measured then.
+        device: ``auto``, ``cpu``, ``cuda`` or ``mps``; which card: :func:`empatheia.resources.devices.choose_device`.
+        track: ``none``, ``tensorboard`` or ``wandb``, see :mod:`empatheia.training.tracking`.
 
     Raises:
         ConfigError: The folder holds another recipe of the same name, size and seed, or another process runs it now.
@@ -277,7 +285,7 @@ def run(
         raise cannot_write(folder, problem) from None
     with without_foreign_bars(), hold_folder(folder, refusal) if is_main else contextlib.nullcontext():
         _claim(folder, recipe, is_main)
-        return _run(_Run(recipe, folder, is_main, deadline, save_seconds, show_progress), evaluate)
+        return _run(_Run(recipe, folder, is_main, deadline, save_seconds, show_progress, device, track), evaluate)
 
 
 def _run(this: _Run, evaluate: bool) -> RunStatus:
@@ -333,6 +341,8 @@ def _train_stage(this: _Run, task: Any, stage: StageConfig, state: dict[str, Any
         deadline=this.deadline,
         save_seconds=this.save_seconds,
         show_progress=this.show_progress and this.is_main,
+        device=this.device,
+        track=this.track if this.is_main else "none",
     )
     if result.finished:
         _keep_stage(this, task, stage, result, state)

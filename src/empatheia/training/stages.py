@@ -21,6 +21,7 @@ from empatheia.layers.attention import Attention
 from empatheia.registry import nearest
 from empatheia.text.batching import BucketBatchSampler, TokenBatchSampler
 from empatheia.training.progress_line import ProgressLine
+from empatheia.training.tracking import tracker
 from empatheia.training.trainer import CurveWriter, EmpatheiaTrainer, RunClock, last_checkpoint
 
 
@@ -145,6 +146,8 @@ def run_stage(
     deadline: float | None = None,
     save_seconds: float = 60.0,
     show_progress: bool = True,
+    device: str = "auto",
+    track: str = "none",
 ) -> StageResult:
     """Trains ``model`` in place.
 
@@ -158,6 +161,8 @@ def run_stage(
         deadline: ``time.monotonic()`` value at which to save and stop.
         save_seconds: Longest stretch a kill may lose.
         show_progress: A progress line on stderr.
+        device: Of :func:`empatheia.resources.devices.choose_device`.
+        track: Of :mod:`empatheia.training.tracking`.
 
     Raises:
         ConfigError: No training item, or a prefix in the stage matches nothing.
@@ -174,10 +179,11 @@ def run_stage(
     eval_batches = validation_batches(data, stage)
 
     evaluates = bool(stage.evaluations and eval_batches)
-    arguments = _arguments(stage, folder, len(sampler), seed, evaluates)
+    arguments = _arguments(stage, folder, len(sampler), seed, evaluates, device)
     clock = RunClock(deadline, save_seconds)
     callbacks: list[Any] = [clock, CurveWriter(curves, stage.name)]
     callbacks += [ProgressLine(stage.name)] if show_progress else []
+    callbacks += tracker(track, curves.parent, stage.name)
     if stage.patience and stage.select and evaluates:
         callbacks.append(EarlyStoppingCallback(stage.patience))
     set_seed(seed)
@@ -220,7 +226,9 @@ def _sampler(stage: StageConfig, data: StageData, seed: int) -> TokenBatchSample
     return BucketBatchSampler(data.train_lengths, n_examples, shuffle=True, seed=seed)
 
 
-def _arguments(stage: StageConfig, folder: Path, n_batches: int, seed: int, evaluates: bool) -> TrainingArguments:
+def _arguments(
+    stage: StageConfig, folder: Path, n_batches: int, seed: int, evaluates: bool, device: str
+) -> TrainingArguments:
     """A stage's schedule as transformers' trainer takes it."""
     repeats = EmpatheiaTrainer.stage_repeats(stage)
     steps_per_epoch = max(1, math.ceil(n_batches / stage.accumulate)) * repeats
@@ -245,7 +253,7 @@ def _arguments(stage: StageConfig, folder: Path, n_batches: int, seed: int, eval
         greater_is_better=False if selects else None,
         save_total_limit=None,
         remove_unused_columns=False,
-        report_to="none",
+        report_to="none",  # a tracker is one of the callbacks: its files must outlive the checkpoints
         seed=seed,
         data_seed=seed,
         disable_tqdm=True,  # it prints raw dictionaries; see ProgressLine
@@ -253,6 +261,6 @@ def _arguments(stage: StageConfig, folder: Path, n_batches: int, seed: int, eval
         dataloader_pin_memory=False,
         ddp_find_unused_parameters=True,
         restore_callback_states_from_checkpoint=True,  # the patience used up so far
-        use_cpu=not torch.cuda.is_available(),
+        use_cpu=device == "cpu" or (device == "auto" and not torch.cuda.is_available()),
         bf16=stage.precision == "bfloat16",
     )

@@ -15,7 +15,7 @@ import numpy as np
 
 from empatheia.corpora import reccon
 from empatheia.dialogue import Span, Turn
-from empatheia.understanding.affect.turns import Affect
+from empatheia.perceive.affect import Affect
 
 Row = Sequence[tuple[float, bool]]
 """Score and gold flag of each word, in reading order: of an item, or of one of its turns."""

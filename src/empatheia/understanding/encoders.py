@@ -7,7 +7,6 @@ padding, heads that start with Xavier weights, and starting from pretrained weig
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -27,14 +26,12 @@ from transformers.models.auto.modeling_auto import MODEL_MAPPING
 from empatheia.errors import CheckpointError, ConfigError
 from empatheia.layers.aligned import AlignedModel
 from empatheia.reading import Json
-from empatheia.resources import build_pretrained, load_pretrained, model_type_of
+from empatheia.resources import build_pretrained, check_pieces, load_pretrained, model_type_of
 from empatheia.understanding import UNDERSTANDERS
 
 _LATE_POSITIONS = ("roberta", "xlm-roberta", "camembert", "mpnet", "longformer")
 """Encoders whose positions start after the padding index."""
 DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout")
-SURROGATES = re.compile("[\ud800-\udfff]")
-"""Halves of characters, which no tokenizer takes; a blank in place of each keeps every offset."""
 
 
 def encoder_settings(
@@ -109,6 +106,7 @@ def load_encoder(folder: str, tokenizer_folder: str | None = None) -> tuple[PreT
     tokenizer = load_pretrained(AutoTokenizer, tokenizer_folder or folder, problem)
     if missing := sorted(info["missing_keys"]):
         raise CheckpointError(f"encoder {str(folder)!r} lacks {len(missing)} weights, first {missing[0]!r}.")
+    check_pieces(len(tokenizer), model.get_input_embeddings().num_embeddings, tokenizer_folder or folder)
     return model, tokenizer
 
 

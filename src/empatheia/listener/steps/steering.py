@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict
 
 from empatheia.decoding.pragmatics import check_rationality
 from empatheia.decoding.strategies import DecodingFields
@@ -103,7 +103,7 @@ class Steering:
             changes["model"] = None  # it belongs to the settings' own kind
         return settings.model_copy(update=changes)
 
-    def but(self, **changes: Unpack[SteeringFields]) -> Steering:
+    def but(self, **changes: Any) -> Steering:
         """The same with some decisions changed."""
         return replace(self, **changes)
 

@@ -1,25 +1,7 @@
-// A text whose words are shaded by their cause probability. Offsets count Unicode code points, not UTF-16 units.
+// A text whose words are shaded by their cause probability.
 
 import { make, percent } from "./elements.js";
-
-/**
- * A text cut at spans, in reading order: [{text, span}], span null between them.
- * @param {string} text
- * @param {Array<{start: number, end: number}>} spans Those that overlap an earlier one are left out.
- */
-export function cut(text, spans) {
-  const points = Array.from(text);
-  const parts = [];
-  let place = 0;
-  for (const span of [...spans].sort((one, other) => one.start - other.start || other.end - one.end)) {
-    if (span.start < place || span.end > points.length) continue;
-    if (span.start > place) parts.push({ text: points.slice(place, span.start).join(""), span: null });
-    parts.push({ text: points.slice(span.start, span.end).join(""), span });
-    place = span.end;
-  }
-  if (place < points.length) parts.push({ text: points.slice(place).join(""), span: null });
-  return parts;
-}
+import { cut } from "./points.js";
 
 /** Spans of one turn. */
 export const ofTurn = (spans, turn) => (spans ?? []).filter((span) => span.turn === turn);

@@ -90,7 +90,7 @@ function onward(me) {
 }
 
 function questions(me) {
-  if (me.left <= 0) return over("The questions were not answered rightly, so this study cannot go on for you. Please return the task on the platform.");
+  if (me.left <= 0) return over(`The questions were not answered rightly, so this study cannot go on for you.${me.code ? "" : " Please return the task on the platform."}`, me);
   const asked = study.questions.map((question, number) => el("fieldset", {}, el("legend", {}, question.question), el("div", { class: "scale" },
     ...question.answers.map((answer, place) => el("label", {}, el("input", { type: "radio", name: `q${number}`, value: String(place) }), answer)))));
   show(el("h1", {}, "Did we explain it well?"), el("p", { class: "note" }, `You have ${me.left} attempt${me.left > 1 ? "s" : ""}.`), ...asked,
@@ -101,7 +101,7 @@ function questions(me) {
       const found = await askFirmly("questions", { answers });
       if (found.passed) return work();
       trouble("Not all answers were right.");
-      questions({ ...me, left: found.left });
+      questions({ ...me, ...found });
     }, true)));
 }
 
@@ -115,16 +115,21 @@ function thanks(sent, said) {
   const parts = [el("h1", {}, said ? "The end of this round" : "Thank you")];
   if (said) parts.push(el("p", {}, said));
   else parts.push(...paragraphs(study.texts.thanks));
-  if (sent.code) parts.push(el("p", {}, "Your code: ", el("code", { class: "code" }, sent.code)));
+  parts.push(...wayOut(sent));
   if (study.bonus && sent.points !== null) parts.push(el("p", {}, `You won ${sent.points} of ${study.bonus.tasks} points${sent.paid_bonus ? ", and with them the bonus" : ""}.`));
   if (sent.is_extra) parts.push(el("p", { class: "note" }, "Your seat had been given to somebody else meanwhile; your answers are kept all the same, and the code is valid."));
-  if (sent.url) parts.push(el("p", {}, el("a", { href: sent.url, rel: "noreferrer" }, "Back to the platform")));
   parts.push(el("div", { class: "row" }, button("Do another one", () => work().catch(told))));
-  show(...parts);
+  show(...parts.filter(Boolean));
 }
 
-function over(text) {
-  show(el("h1", {}, "This study does not go on here"), el("p", {}, text));
+// the code for the platform, and the link that takes it there
+function wayOut({ code, url }) {
+  return [code ? el("p", {}, "Your code: ", el("code", { class: "code" }, code)) : null,
+    url ? el("p", {}, el("a", { href: url, rel: "noreferrer" }, "Back to the platform")) : null];
+}
+
+function over(text, way = {}) {
+  show(...[el("h1", {}, "This study does not go on here"), el("p", {}, text), ...wayOut(way)].filter(Boolean));
 }
 
 function told(error) {

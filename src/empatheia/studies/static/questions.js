@@ -1,6 +1,7 @@
 // Questions with answers to choose, pairs, and turns with words to mark.
 
 import { bubbles, el } from "./dom.js";
+import { wordsOf } from "./points.js";
 
 export function choice(id, criterion, value, onChoose) {
   const answers = criterion.answers.map((answer, number) => {
@@ -20,7 +21,7 @@ export function select(id, criterion, value, onChoose) {
 
 // words as buttons: selecting text marks what it covers, arrow keys move, space or a click marks one word
 export function marking(label, text, spans, onMark) {
-  const words = [...text.matchAll(/\S+/g)].map((found) => ({ start: found.index, end: found.index + found[0].length, text: found[0] }));
+  const words = wordsOf(text);
   const isMarked = words.map((word) => spans.some(([start, end]) => start < word.end && word.start < end));
   const made = words.map((word, place) => el("button", { type: "button", tabindex: place ? "-1" : "0", "aria-pressed": String(isMarked[place]),
     on: { click: () => { if (!hasSelection()) toggle([place], !isMarked[place]); }, keydown: (event) => step(event, place) } }, word.text));

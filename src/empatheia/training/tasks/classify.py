@@ -19,8 +19,9 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerFast
 
 from empatheia.config import ClassifyData, Recipe, StageConfig, stage_data_config, validate_model_fields
-from empatheia.corpora import CORPORA, empathetic_intents, labelled_texts, sample
+from empatheia.corpora import CORPORA, conversations, empathetic_intents, esconv, labelled_texts, sample
 from empatheia.corpora.licences import licence_text
+from empatheia.corpora.loading import SPLITS, LoadedCorpus
 from empatheia.dialogue import Dialogue
 from empatheia.errors import ConfigError, DataError
 from empatheia.metrics.base import Metric
@@ -55,7 +56,10 @@ CORPORA_OF_LABELS: dict[int | str, tuple[str, ...]] = {
     41: (empathetic_intents.NAME, sample.NAME),
     "file": (labelled_texts.NAME,),
 }
-"""Corpora with a label for each text; the 32 emotions are those of conversations, of any registered corpus."""
+"""Corpora with a label for each text; the 32 emotions are those of conversations, of any registered corpus, and so are
+labels of turns."""
+LABELLED_TURNS = "labelled_turns"
+"""Name of a file of conversations whose turns have labels, given by ``data.path``."""
 _NOT_IN_RECIPES = ("kwargs", "labels", "label_weights", "softmax_temperature", "reads", "words", "width", "lowercase")
 _BATCH = 32  # of the released classifier, for its mean over batches
 
@@ -94,32 +98,56 @@ class ClassifyTask:
         self.recipe = recipe
         self.folder = folder
         self.data: ClassifyData = recipe.data
-        with_emotions = tuple(name for name in CORPORA.names() if name != empathetic_intents.NAME)
-        if self.data.corpus not in CORPORA_OF_LABELS.get(self.data.labels, with_emotions):
-            raise ConfigError(
-                f"recipe {recipe.name!r}: data.corpus={self.data.corpus} with data.labels={self.data.labels}; accepted:"
-                " a corpus of conversations with emotions (empathetic_dialogues, sample, own) with 32,"
-                " empathetic_intents or sample with 41, labelled_texts with file."
-            )
-        if (self.data.path is not None) != (self.data.labels == "file"):
-            raise ConfigError(
-                f"recipe {recipe.name!r}: data.path={self.data.path!r} with data.labels={self.data.labels}; the path"
-                " goes with labels=file, which needs it."
-            )
-        if self.data.labels == 41 and self.data.text == "context":
-            raise ConfigError(
-                f"recipe {recipe.name!r}: data.text=context with data.labels=41; the 41 labels are of single texts,"
-                " accepted: utterance."
-            )
+        self._check_labels()
         self.labels = self._label_names()
         self._items: dict[str, list[LabelledText]] = {}
         self._features: dict[str, np.ndarray] | None = None
         model, self.reader = self._build()
         self.model: Any = model
 
+    def _check_labels(self) -> None:
+        """Whether corpus, labels and text go together.
+
+        Raises:
+            ConfigError: They do not.
+        """
+        data, where = self.data, f"recipe {self.recipe.name!r}"
+        known = tuple(name for name in CORPORA.names() if name != empathetic_intents.NAME)
+        known += (LABELLED_TURNS,) if data.labels == "turns" else ()
+        if data.corpus not in CORPORA_OF_LABELS.get(data.labels, known):
+            raise ConfigError(
+                f"{where}: data.corpus={data.corpus} with data.labels={data.labels}; accepted: a corpus of"
+                " conversations with emotions (empathetic_dialogues, sample, own) with 32, empathetic_intents or sample"
+                " with 41, labelled_texts with file, a corpus with labels of turns (esconv, labelled_turns) with turns."
+            )
+        if (data.path is not None) != (data.labels == "file" or data.corpus == LABELLED_TURNS):
+            raise ConfigError(
+                f"{where}: data.path={data.path!r} with data.labels={data.labels}; the path goes with labels=file or"
+                f" corpus={LABELLED_TURNS}, which need it."
+            )
+        if data.labels == 41 and data.text == "context":
+            raise ConfigError(
+                f"{where}: data.text=context with data.labels=41; the 41 labels are of single texts, accepted:"
+                " utterance."
+            )
+        if data.labels == "turns" and data.text == "situation":
+            raise ConfigError(
+                f"{where}: data.text=situation with data.labels=turns; accepted: utterance, the labelled turn alone, or"
+                " context, the turns before it."
+            )
+
     # -- model -----------------------------------------------------------------------------------------------
 
     def _label_names(self) -> tuple[str, ...]:
+        if self.data.labels == "turns":
+            found = {label for split in SPLITS for _, _, label in self._labelled_turns(split, self.data)}
+            if len(found) < 2:
+                told = f"only {min(found)!r}" if found else "none"
+                raise DataError(
+                    f"recipe {self.recipe.name!r}: the turns of {self.data.path or self.data.corpus} have too few"
+                    f' labels ({told}); give two or more, each as "label" of its turn.'
+                )
+            return tuple(sorted(found))
         if self.data.labels == "file":
             return tuple(sorted({label for label, _ in labelled_texts.load(str(self.data.path), "train")}))
         return EMOTIONS if self.data.labels == 32 else LABELS_41
@@ -205,7 +233,7 @@ class ClassifyTask:
         data = data or self.data
         key = f"{split} {data.model_dump_json()}"
         if key not in self._items:
-            by_kind = {32: self._emotions, 41: self._intents, "file": self._of_file}
+            by_kind = {32: self._emotions, 41: self._intents, "file": self._of_file, "turns": self._of_turns}
             found = by_kind[data.labels](split, data)
             if data.cut:
                 found = [item for item in found if self.labels[item.label] not in item.words.lower()]
@@ -229,10 +257,32 @@ class ClassifyTask:
             raise DataError(f"{data.path}: the {split} split has the label {unknown[0]!r}, which train has not.")
         return [LabelledText(str(i), text, self.labels.index(label), i) for i, (label, text) in enumerate(pairs)]
 
+    def _of_turns(self, split: str, data: ClassifyData) -> list[LabelledText]:
+        found = self._labelled_turns(split, data)
+        return [LabelledText(name, text, self.labels.index(label), i) for i, (name, text, label) in enumerate(found)]
+
+    def _labelled_turns(self, split: str, data: ClassifyData) -> list[tuple[str, Text, str]]:
+        """(id, text, label) of the turns with a label; for ``context`` those with a turn before them."""
+        corpus = _corpus_of_turns(data, split)
+        found: list[tuple[str, Text, str]] = []
+        for dialogue in corpus.dialogues[: getattr(data, f"{split}_limit")]:
+            for i, label in enumerate(corpus.turn_labels.get(dialogue.id, ())):
+                if label and data.text == "utterance":
+                    found.append((f"{dialogue.id}/{i}", dialogue.turns[i].text, label))
+                elif label and i:
+                    found.append((f"{dialogue.id}/{i}", dialogue.turns[:i], label))
+        return found
+
     def _emotions(self, split: str, data: ClassifyData) -> list[LabelledText]:
         dialogues = CORPORA.get(data.corpus)(split).dialogues[: getattr(data, f"{split}_limit")]
         found: list[tuple[str, Text, str]] = []
         for dialogue in dialogues:
+            if dialogue.emotion is not None and dialogue.emotion not in EMOTIONS:
+                raise DataError(
+                    f"{data.corpus}: emotion {dialogue.emotion!r} of {dialogue.id!r} is none of the 32"
+                    f".{nearest(dialogue.emotion, list(EMOTIONS))} Labels of your own are learnt with"
+                    " data.labels=turns, or as single texts with data.labels=file."
+                )
             if dialogue.emotion is not None:
                 found += [(name, text, dialogue.emotion) for name, text in _texts_of(dialogue, data.text)]
         return [LabelledText(name, text, EMOTIONS.index(label), i) for i, (name, text, label) in enumerate(found)]
@@ -291,10 +341,10 @@ class ClassifyTask:
             self.recipe,
             self.model,
             self.reader.save,
-            part={32: "emotion", 41: "intent", "file": "label"}[self.data.labels],
+            part={32: "emotion", 41: "intent", "file": "label", "turns": "label"}[self.data.labels],
             labels=list(self.labels),
             temperature=self.model.config.softmax_temperature,
-            licence="that of the texts" if self.data.labels == "file" else licence_text(self.data.corpus),
+            licence="that of the texts" if self.data.path is not None else licence_text(self.data.corpus),
         )
 
     # -- measuring -------------------------------------------------------------------------------------------
@@ -313,6 +363,10 @@ class ClassifyTask:
         scores = classification_scores(probabilities, gold, self.labels, self.model.config.softmax_temperature)
         commonest = Counter(item.label for item in learnt).most_common(1)[0][0]
         scores["accuracy_majority"] = round(100 * float((gold == commonest).mean()), 3)
+        if self.data.labels in ("file", "turns"):  # nobody has published a number to stand beside
+            scores |= majority_scores(
+                np.bincount([item.label for item in learnt], minlength=len(self.labels)), gold, self.labels
+            )
         seen = {item.words.lower() for item in learnt}
         unseen = np.array([item.words.lower() not in seen for item in items])
         if not unseen.all() and unseen.any():
@@ -360,7 +414,7 @@ def classification_scores(
     said, true = [names[i] for i in predicted], [names[i] for i in gold]
     scores: dict[str, object] = {
         "accuracy": _named("accuracy", Accuracy(), probabilities, gold),
-        "accuracy_top5": _named("accuracy_top5", Accuracy(5), probabilities, gold),
+        **({"accuracy_top5": _named("accuracy_top5", Accuracy(5), probabilities, gold)} if len(names) >= 5 else {}),
         "f1_weighted": _named("f1_weighted", F1(names, "weighted"), said, true),
         "f1_macro": _named("f1_macro", F1(names, "macro"), said, true),
         "calibration_error": _named("calibration_error", CalibrationError(), probabilities, gold),
@@ -383,6 +437,38 @@ def classification_scores(
     counts = confusion(said, true, names)
     scores["per_label"] = {name: _label_row(counts, i) for i, name in enumerate(names)}
     return scores
+
+
+def majority_scores(learnt: np.ndarray, gold: np.ndarray, labels: Sequence[str]) -> dict[str, object]:
+    """What always answering the commonest label scores.
+
+    Args:
+        learnt: How often each label was learnt. Shape: (n_labels,).
+        gold: Label indices. Shape: (n,).
+        labels: Names by index.
+    """
+    names, commonest = list(labels), int(np.argmax(learnt))
+    shares = np.tile(learnt / learnt.sum(), (len(gold), 1))
+    said, true = [names[commonest]] * len(gold), [names[i] for i in gold]
+    return {
+        "majority: accuracy": _named("majority: accuracy", Accuracy(), shares, gold),
+        "majority: f1_weighted": _named("majority: f1_weighted", F1(names, "weighted"), said, true),
+        "majority: f1_macro": _named("majority: f1_macro", F1(names, "macro"), said, true),
+    }
+
+
+def _corpus_of_turns(data: ClassifyData, split: str) -> LoadedCorpus:
+    """A split of a corpus whose turns have labels; ``sample`` has ESConv's.
+
+    Raises:
+        MissingResourceError: The file of ``data.path`` is not there.
+    """
+    if data.corpus == LABELLED_TURNS:
+        return conversations.read(labelled_texts.find(str(data.path)), LABELLED_TURNS, split)
+    if data.corpus == sample.NAME:
+        load = esconv.load_turns if data.text == "utterance" else esconv.load_dialogues
+        return load(split, sample.root())
+    return CORPORA.get(data.corpus)(split)
 
 
 def _texts_of(dialogue: Dialogue, text: str) -> list[tuple[str, Text]]:

@@ -30,9 +30,10 @@ from empatheia.corpora.loading import read_text
 from empatheia.dialogue import Span, Turn
 from empatheia.errors import ConfigError, MissingResourceError
 from empatheia.metrics.classification import Accuracy, CalibrationError
+from empatheia.perceive.affect import Affect, mass_of_sides
 from empatheia.reading import CsvRows
 from empatheia.resources import find_corpus_file, load_pretrained, load_weights
-from empatheia.taxonomy import EMOTION_TO_RECCON, EMOTIONS, RECCON_EMOTIONS
+from empatheia.taxonomy import EMOTION_TO_RECCON, EMOTIONS, RECCON_EMOTIONS, SIDE_OF, SIDES
 from empatheia.text.noise import noisy
 from empatheia.training import word_marks
 from empatheia.training.evaluation import N_RESAMPLES, fit_temperature
@@ -43,16 +44,13 @@ from empatheia.training.tasks.respond import accepted_fields
 from empatheia.training.word_marks import best_threshold, flags, marked_scores, reccon_scores, word_scores
 from empatheia.understanding.affect.reader import (
     ADAPTER,
-    SIDE_OF,
-    SIDES,
     AffectPieces,
     AffectReader,
     AffectReaderConfig,
     cause_targets,
     checksum_of,
-    mass_of_sides,
 )
-from empatheia.understanding.affect.turns import Affect, AffectOfTurns
+from empatheia.understanding.affect.turns import AffectOfTurns
 from empatheia.understanding.labels.classifier import IGNORED, Row, row_lengths
 from empatheia.understanding.labels.utterance_classifier import train_pieces
 

@@ -19,15 +19,15 @@ from transformers import AutoModelForCausalLM
 from empatheia.config import Recipe, StageConfig, stage_data_config, validate_model_fields
 from empatheia.dialogue import Turn
 from empatheia.errors import ConfigError
+from empatheia.perceive.affect import Affect
 from empatheia.resources import build_pretrained
-from empatheia.taxonomy import EMOTIONS
+from empatheia.taxonomy import EMOTIONS, SIDES
 from empatheia.text.prompt_pieces import train_prompt_pieces
 from empatheia.training.evaluation import fit_temperature
 from empatheia.training.saving import save_folder, save_understander
 from empatheia.training.stages import StageData
 from empatheia.training.tasks.perceive import Lesson, PerceiveTask, everyday_items, perception_scores, taught
 from empatheia.training.tasks.respond import accepted_fields
-from empatheia.understanding.affect.reader import SIDES
 from empatheia.understanding.affect.states import (
     AffectStates,
     AffectStatesConfig,
@@ -38,7 +38,7 @@ from empatheia.understanding.affect.states import (
     tempered,
     weights_checksum,
 )
-from empatheia.understanding.affect.turns import Affect, AffectOfTurns
+from empatheia.understanding.affect.turns import AffectOfTurns
 from empatheia.understanding.labels.classifier import Row, row_lengths
 
 SHARES = tuple(share / 20 for share in range(21))

@@ -17,9 +17,8 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from safetensors.torch import save_file
@@ -32,12 +31,11 @@ from empatheia.dialogue import Span, Turn
 from empatheia.errors import CheckpointError, ConfigError
 from empatheia.layers.losses import total_of
 from empatheia.layers.low_rank import LowRankLinear, add_low_rank, merge
+from empatheia.perceive.pieces import Cut, rows_of, typed
 from empatheia.reading import Json, read_record
 from empatheia.resources import load_pretrained, load_weights, resolve_model
-from empatheia.taxonomy import EMOTIONS
-from empatheia.text.noise import straight
+from empatheia.taxonomy import SIDES
 from empatheia.understanding.encoders import (
-    SURROGATES,
     EncoderModel,
     HeadLinear,
     check_positions,
@@ -47,35 +45,10 @@ from empatheia.understanding.encoders import (
 )
 from empatheia.understanding.labels.classifier import IGNORED, Row, Text, label_fields, pad_rows, read_tokenizer
 
-SIDES = ("pleasant", "unpleasant", "mixed")
-_PLEASANT = (
-    "anticipating caring confident content excited faithful grateful hopeful impressed joyful prepared proud trusting"
-)
-_UNPLEASANT = (
-    "afraid angry annoyed anxious apprehensive ashamed devastated disappointed disgusted embarrassed furious guilty"
-    " jealous lonely sad terrified"
-)
-SIDE_OF: Mapping[str, str] = {
-    **dict.fromkeys(_PLEASANT.split(), "pleasant"),
-    **dict.fromkeys(_UNPLEASANT.split(), "unpleasant"),
-}
-"""Emotions whose side is plain; the others (nostalgic, sentimental, surprised) may be either."""
 ADAPTER = "adapter.safetensors"
 _BASE_WEIGHTS = "model.safetensors"
 _WORDS = ("word_",)
 """How the names of the word head's weights begin."""
-
-
-def mass_of_sides(emotions: np.ndarray) -> np.ndarray:
-    """How much of the emotions is plainly pleasant, and how much plainly unpleasant.
-
-    Args:
-        emotions: Probabilities. Shape: (items, 32).
-
-    Returns:
-        Shape: (items, 2).
-    """
-    return emotions @ np.array([[SIDE_OF.get(name) == side for side in SIDES[:2]] for name in EMOTIONS], dtype=float)
 
 
 class AffectReaderConfig(PreTrainedConfig):
@@ -241,7 +214,18 @@ class AffectReader(EncoderModel):
             CheckpointError: The folder is incomplete, or its updates belong to another base.
             MissingResourceError: The base is not here; says how to get it.
         """
-        folder = Path(folder)
+        model, place = cls._opened(Path(folder))
+        merge(model.encoder)
+        return model.eval(), AffectPieces(read_tokenizer(place, model.encoder), model.config)
+
+    @classmethod
+    def unmerged(cls, folder: str | Path) -> AffectReader:
+        """A trained model whose updates stand beside the base's weights; errors as for :meth:`open`."""
+        return cls._opened(Path(folder))[0].eval()
+
+    @classmethod
+    def _opened(cls, folder: Path) -> tuple[AffectReader, Path]:
+        """The model, and where its tokenizer is."""
         config = load_pretrained(AffectReaderConfig, folder)
         with init.no_init_weights():  # all are read from files
             model = cls(config)
@@ -258,8 +242,7 @@ class AffectReader(EncoderModel):
                 )
             model._start_from(_weights_of(place / _BASE_WEIGHTS))
         model._take(learnt, folder, "its config.json")
-        merge(model.encoder)
-        return model.eval(), AffectPieces(read_tokenizer(place), config)
+        return model, place
 
     def take(self, folder: Path) -> None:
         """Goes on from the updates and heads of a saved model of the same sizes; a word head of another kind stays new.
@@ -342,18 +325,10 @@ class AffectReader(EncoderModel):
         """
         keep = torch.ones_like(input_ids, dtype=torch.bool) if attention_mask is None else attention_mask.bool()
         layers = self.read_layers(input_ids, keep, token_type_ids)
-        states = layers[-1]  # (batch, source, width)
         last = keep if newest is None else newest.bool() & keep
-        whole = torch.cat([_mean(states, last), _mean(states, keep)], dim=-1)  # (batch, 2 width)
-        if self.config.word_hidden:
-            word_logits = self.word_reader(layers, keep, last, token_type_ids, spans)
-        else:
-            spread = whole[:, None, :].expand(-1, states.shape[1], -1)
-            words = self.word_state(self.drop(torch.cat([states, spread], dim=-1)))
-            word_logits = self.word_head(F.gelu(words)).squeeze(-1)  # (batch, source)
-        whole = self.drop(whole)
-        logits = self.emotion_head(whole) / self.config.softmax_temperature
-        side_logits = self.side_head(whole) / self.config.side_temperature
+        raw, raw_side, word_logits = self.heads(layers, keep, last, token_type_ids, spans)
+        logits = raw / self.config.softmax_temperature
+        side_logits = raw_side / self.config.side_temperature
         losses: dict[str, Tensor] = {}
         counts: dict[str, Tensor] = {}
         if emotions is not None:
@@ -363,6 +338,37 @@ class AffectReader(EncoderModel):
         if causes is not None:
             losses["words"], counts["words"] = self._word_loss(word_logits, causes)
         return AffectOutput(total_of(losses), losses or None, counts or None, logits, side_logits, word_logits)
+
+    def heads(
+        self,
+        layers: Sequence[Tensor],
+        keep: Tensor,
+        newest: Tensor,
+        types: Tensor | None = None,
+        spans: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Logits before any temperature, from the encoder's states.
+
+        Args:
+            layers: From :meth:`read_layers`.
+            keep: True for pieces. Shape: (batch, source), bool.
+            newest: True for kept pieces of the newest turn. Shape: (batch, source), bool.
+            types: See :meth:`forward`.
+            spans: See :meth:`forward`.
+
+        Returns:
+            Of emotions (batch, 32), sides (batch, 3) and pieces (batch, source).
+        """
+        states = layers[-1]  # (batch, source, width)
+        whole = torch.cat([_mean(states, newest), _mean(states, keep)], dim=-1)  # (batch, 2 width)
+        if self.config.word_hidden:
+            word_logits = self.word_reader(layers, keep, newest, types, spans)
+        else:
+            spread = whole[:, None, :].expand(-1, states.shape[1], -1)
+            words = self.word_state(self.drop(torch.cat([states, spread], dim=-1)))
+            word_logits = self.word_head(F.gelu(words)).squeeze(-1)  # (batch, source)
+        whole = self.drop(whole)
+        return self.emotion_head(whole), self.side_head(whole), word_logits
 
     def _word_loss(self, logits: Tensor, causes: Tensor) -> tuple[Tensor, Tensor]:
         known = causes.ne(IGNORED)
@@ -540,16 +546,14 @@ class AffectPieces:
             alone did not fit.
         """
         rows = [(Turn("speaker", text),) if isinstance(text, str) else tuple(text) for text in texts]
-        most = self.config.max_pieces
-        wanted = sorted({turn.text for row in rows for turn in row[-most:]})
-        cut = self._pieces(wanted)
-        return [self._row(row, cut) for row in rows]
+        found = rows_of(rows, self._pieces, (self.opening, self.closing), self.config.max_pieces)
+        return [cast(Row, row) for row in found]
 
-    def _pieces(self, texts: Sequence[str]) -> dict[str, tuple[list[int], list[tuple[int, int]]]]:
+    def _pieces(self, texts: Sequence[str]) -> dict[str, Cut]:
         if not texts:
             return {}
         found: Any = self.tokenizer(
-            [straight(SURROGATES.sub(" ", text)) for text in texts],
+            [typed(text) for text in texts],
             add_special_tokens=False,
             return_attention_mask=False,
             return_token_type_ids=False,
@@ -559,31 +563,6 @@ class AffectPieces:
         )
         pairs = zip(found["input_ids"], found["offset_mapping"], strict=True)
         return dict(zip(texts, pairs, strict=True))
-
-    def _row(self, turns: Sequence[Turn], cut: Mapping[str, tuple[list[int], list[tuple[int, int]]]]) -> Row:
-        room = self.config.max_pieces - 1
-        kept: list[tuple[int, list[int], list[tuple[int, int]]]] = []
-        is_cut = False
-        for number in range(len(turns) - 1, max(-1, len(turns) - 1 - room), -1):
-            ids, places = cut[turns[number].text]
-            if len(ids) + 1 > room:
-                if not kept:
-                    is_cut = True
-                    head = (room - 1) // 3  # how it begins, and how it ends
-                    tail = room - 1 - head
-                    kept.append((number, ids[:head] + ids[-tail:], places[:head] + places[-tail:]))
-                break
-            kept.append((number, ids, places))
-            room -= len(ids) + 1
-        row: Row = {"input_ids": [self.opening], "token_type_ids": [0], "newest": [False], "places": [(-1, 0, 0)]}
-        row["is_cut"] = is_cut
-        for number, ids, places in reversed(kept):
-            kind, is_newest = int(turns[number].role == "listener"), number == len(turns) - 1
-            row["input_ids"] += [*ids, self.closing]
-            row["token_type_ids"] += [kind] * (len(ids) + 1)
-            row["newest"] += [is_newest] * (len(ids) + 1)
-            row["places"] += [(number, start, end) for start, end in places] + [(-1, 0, 0)]
-        return row
 
     def collate(self, rows: Sequence[Row]) -> dict[str, Tensor]:
         """A batch of what ``forward`` names; targets where the rows have them."""

@@ -43,6 +43,7 @@ from transformers import (
 from empatheia.dialogue import Turn
 from empatheia.errors import CheckpointError, ConfigError, MissingDependencyError, MissingResourceError
 from empatheia.layers.aligned import AlignedModel
+from empatheia.perceive.affect import Affect, mass_of_sides
 from empatheia.resources import (
     cache_dir,
     installed_model,
@@ -52,17 +53,11 @@ from empatheia.resources import (
     resolve_model,
     resolve_weights,
 )
+from empatheia.taxonomy import SIDES
 from empatheia.text.noise import straight, unshouted
-from empatheia.understanding.affect.reader import (
-    SIDES,
-    AffectOutput,
-    checksum_of,
-    mass_of_sides,
-    read_facts,
-    soft_loss,
-)
-from empatheia.understanding.affect.turns import Affect, AffectOfTurns
-from empatheia.understanding.encoders import SURROGATES
+from empatheia.text.readable import SURROGATES
+from empatheia.understanding.affect.reader import AffectOutput, checksum_of, read_facts, soft_loss
+from empatheia.understanding.affect.turns import AffectOfTurns
 from empatheia.understanding.labels.classifier import Row, Text, batches_of, label_fields, row_lengths
 
 SECOND_LOOK = "second_look"

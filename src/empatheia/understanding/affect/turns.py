@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,58 +11,14 @@ import torch
 from torch import Tensor, nn
 
 from empatheia.analysis import TurnLabels
-from empatheia.dialogue import Dialogue, Span, Turn
+from empatheia.dialogue import Dialogue, Turn
+from empatheia.perceive.affect import Affect, named, scored_words
+from empatheia.perceive.phrases import cause_phrases
 from empatheia.resources import resolve_model
-from empatheia.taxonomy import EMOTIONS
-from empatheia.understanding.affect.reader import SIDES, AffectPieces, AffectReader, read_facts
+from empatheia.understanding.affect.reader import AffectPieces, AffectReader, read_facts
 from empatheia.understanding.labels.classifier import Row, batches_of, row_lengths
-from empatheia.understanding.words.phrases import cause_phrases
 
 BATCH_PIECES = 2048
-_WORD = re.compile(r"[^\W_]+(?:['\u2019\u02bc-][^\W_]+)*")
-
-
-@dataclass(frozen=True, slots=True)
-class Affect:
-    """What is perceived at the newest turn of a conversation.
-
-    Attributes:
-        emotions: Probability of each of the 32, calibrated. Shape: (32,).
-        sides: Probability of pleasant, unpleasant, mixed, calibrated. Shape: (3,).
-        words: Every word of the speaker's turns that were read, with its cause probability, in reading order.
-        causes: The few words that matter: phrases of at most five words in speaker turns, best first.
-        threshold: From which probability on a word counts as a cause.
-        first_turn: Index of the first turn that was read; the ones before did not fit.
-        is_cut: The newest turn alone did not fit: its beginning and its end were read.
-    """
-
-    emotions: np.ndarray
-    sides: np.ndarray
-    words: tuple[Span, ...]
-    causes: tuple[Span, ...]
-    threshold: float
-    first_turn: int = 0
-    is_cut: bool = False
-
-    @property
-    def emotion(self) -> str:
-        """The likeliest of the 32."""
-        return EMOTIONS[int(self.emotions.argmax())]
-
-    @property
-    def confidence(self) -> float:
-        """Probability of the likeliest emotion, in [0, 1]."""
-        return float(self.emotions.max())
-
-    @property
-    def side(self) -> str:
-        """The likeliest of pleasant, unpleasant, mixed."""
-        return SIDES[int(self.sides.argmax())]
-
-    @property
-    def pole(self) -> str:
-        """The likelier of pleasant and unpleasant."""
-        return SIDES[int(self.sides[:2].argmax())]
 
 
 class AffectOfTurns:
@@ -157,39 +111,6 @@ class AffectOfTurns:
             if progress is not None:
                 progress(1)
         return out
-
-
-def named(emotions: np.ndarray) -> dict[str, float]:
-    """Emotion to probability, in taxonomy order."""
-    return dict(zip(EMOTIONS, map(float, emotions), strict=True))
-
-
-def scored_words(turns: Sequence[Turn], places: Sequence[tuple[int, int, int]], scores: np.ndarray) -> tuple[Span, ...]:
-    """Every word of the speaker's turns that was read, with the best score of its pieces.
-
-    Args:
-        turns: Of the conversation.
-        places: Turn, start and end of each piece; turn -1 for special ones.
-        scores: Of the pieces; may be longer (padding).
-    """
-    pieces: dict[int, list[tuple[int, int, float]]] = {}
-    for (turn, start, end), score in zip(places, scores, strict=False):
-        if turn >= 0 and turns[turn].role == "speaker":
-            pieces.setdefault(turn, []).append((start, end, float(score)))
-    out = []
-    for turn in sorted(pieces):
-        own, at = pieces[turn], 0
-        for word in _WORD.finditer(turns[turn].text):
-            while at < len(own) and own[at][1] <= word.start():
-                at += 1
-            touching = []
-            k = at
-            while k < len(own) and own[k][0] < word.end():
-                touching.append(own[k][2])
-                k += 1
-            if touching:
-                out.append(Span(turn, word.start(), word.end(), max(touching)))
-    return tuple(out)
 
 
 def _inputs(row: Row) -> dict[str, Any]:

@@ -294,7 +294,7 @@ def _load(place: str | Path, device: str | torch.device | None) -> tuple[str, Lo
     if kind not in MODELS:
         raise CheckpointError(f"{folder}: model_type is {kind!r}; accepted: {', '.join(MODELS)}.")
     model = read_model(MODELS[kind], folder)
-    tokenizer = read_tokenizer(folder)
+    tokenizer = read_tokenizer(folder, model)
     if kind == "cause_spans" and model.config.form == "paper":
         model.config.answers = "evidence"  # a span of a turn must lie in that turn
     try:

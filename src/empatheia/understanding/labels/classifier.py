@@ -23,7 +23,7 @@ from empatheia.dialogue import Dialogue, Turn
 from empatheia.errors import CheckpointError, ConfigError
 from empatheia.reading import read_record
 from empatheia.registry import nearest
-from empatheia.resources import load_pretrained, resolve_model
+from empatheia.resources import check_pieces, fitting_parts, load_pretrained, resolve_model
 from empatheia.text.batching import BucketBatchSampler, TokenBatchSampler
 from empatheia.understanding import UNDERSTANDERS
 
@@ -212,9 +212,12 @@ class TextClassifier:
         if system not in SYSTEMS:
             hint = nearest(str(system), list(SYSTEMS))
             raise CheckpointError(f"{path}: model_type is {system!r}.{hint} Accepted: {', '.join(SYSTEMS)}.")
-        model, reader = UNDERSTANDERS.get(system).open(path)
         meta = _read_json(path / "empatheia.json") if (path / "empatheia.json").is_file() else {}
-        return cls(model if device is None else model.to(device), reader, str(meta.get("name", path.name)))
+        with fitting_parts(path):
+            model, reader = UNDERSTANDERS.get(system).open(path)
+            made = cls(model if device is None else model.to(device), reader, str(meta.get("name", path.name)))
+            made.classify_texts(["?"])
+        return made
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -283,9 +286,16 @@ class TextClassifier:
 
 
 def label_names(config: PreTrainedConfig) -> tuple[str, ...]:
-    """Label names of a configuration, by index."""
+    """Label names of a configuration, by index.
+
+    Raises:
+        CheckpointError: They are not numbered from 0.
+    """
     settings: Any = config  # which has both, whatever transformers' annotations say
-    return tuple(settings.id2label[i] for i in range(settings.num_labels))
+    try:
+        return tuple(settings.id2label[i] for i in range(settings.num_labels))
+    except KeyError as missing:
+        raise CheckpointError(f"config.json: id2label has no label {missing}; accepted: 0 and on.") from None
 
 
 def read_model(model_class: type[Model], folder: str | Path) -> Model:
@@ -304,14 +314,22 @@ def read_model(model_class: type[Model], folder: str | Path) -> Model:
     return model.eval()
 
 
-def read_tokenizer(folder: str | Path) -> PreTrainedTokenizerBase:
+def read_tokenizer(folder: str | Path, model: PreTrainedModel | None = None) -> PreTrainedTokenizerBase:
     """The tokenizer saved with a model.
 
+    Args:
+        folder: The model's.
+        model: That reads its pieces; None = not known here.
+
     Raises:
-        CheckpointError: There is none.
+        CheckpointError: There is none, or it is another model's.
     """
     remedy = "Train the model again, or copy its folder whole."
-    return load_pretrained(AutoTokenizer, folder, f"no tokenizer in {str(folder)!r}", remedy)
+    tokenizer = load_pretrained(AutoTokenizer, folder, f"no tokenizer in {str(folder)!r}", remedy)
+    if model is not None:
+        table: Any = model.get_input_embeddings()
+        check_pieces(len(tokenizer), table.num_embeddings, folder)
+    return tokenizer
 
 
 def groups_of_turns(dialogues: Sequence[Dialogue], most: int) -> Iterator[list[Dialogue]]:

@@ -193,7 +193,7 @@ class ReactionPredictor(AlignedModel):
             CheckpointError: Weights or tokenizer are missing.
         """
         model = read_model(cls, folder)
-        return model, ContextReader(read_tokenizer(folder), model.config)
+        return model, ContextReader(read_tokenizer(folder, model), model.config)
 
     def forward(
         self,

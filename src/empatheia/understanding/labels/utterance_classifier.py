@@ -27,8 +27,8 @@ from transformers import (
 from empatheia.errors import ConfigError
 from empatheia.layers.pooling import POOLINGS, Pooling
 from empatheia.reading import Json
+from empatheia.text.readable import SURROGATES
 from empatheia.understanding.encoders import (
-    SURROGATES,
     EncoderModel,
     HeadLinear,
     check_positions,
@@ -174,7 +174,7 @@ class UtteranceClassifier(EncoderModel):
             CheckpointError: Weights or tokenizer are missing.
         """
         model = read_model(cls, folder)
-        return model, PieceReader(read_tokenizer(folder), model.config)
+        return model, PieceReader(read_tokenizer(folder, model), model.config)
 
     def forward(
         self,

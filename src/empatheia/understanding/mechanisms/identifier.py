@@ -163,7 +163,7 @@ class MechanismIdentifier(AlignedModel):
             CheckpointError: Weights or tokenizer are missing.
         """
         model = read_model(cls, folder)
-        return model, PairReader(read_tokenizer(folder), model.config)
+        return model, PairReader(read_tokenizer(folder, model), model.config)
 
     def forward(
         self,

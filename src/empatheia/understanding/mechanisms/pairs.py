@@ -5,7 +5,6 @@ The model is in ``identifier``; E and P numbers are those of the EPITOME notes i
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,11 +16,11 @@ from transformers import PreTrainedTokenizerBase as Tokenizer
 
 from empatheia.dialogue import Dialogue, Span
 from empatheia.errors import ConfigError
+from empatheia.text.readable import SURROGATES
 from empatheia.understanding.encoders import check_positions, special_ids
 from empatheia.understanding.labels.classifier import pad_rows
 from empatheia.understanding.mechanisms.config import N_LEVELS, MechanismIdentifierConfig
 
-_SURROGATES = re.compile("[\ud800-\udfff]")
 IGNORED = -100
 
 
@@ -149,7 +148,7 @@ class PairReader:
         if not texts:
             return []
         room = self.config.max_pieces - 2
-        clean = [_SURROGATES.sub(" ", text) for text in texts]
+        clean = [SURROGATES.sub(" ", text) for text in texts]
         found = self.tokenizer(
             [lowered(text) if self.config.lowercase else text for text in clean],
             add_special_tokens=False,

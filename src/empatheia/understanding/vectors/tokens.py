@@ -15,7 +15,8 @@ import numpy as np
 from empatheia.errors import ConfigError
 from empatheia.metrics.bertscore import TokenVectors
 from empatheia.text.batching import BucketBatchSampler
-from empatheia.understanding.encoders import SURROGATES, special_ids
+from empatheia.text.readable import SURROGATES
+from empatheia.understanding.encoders import special_ids
 from empatheia.understanding.fingerprints import fingerprint_of
 from empatheia.understanding.vectors.texts import SentenceVectors
 

@@ -175,7 +175,7 @@ class ClassifierWords:
         path = resolve_model(folder)
         auto: Any = AutoModelForSequenceClassification
         model = read_model(auto, path)
-        return cls(model, read_tokenizer(path), **options)
+        return cls(model, read_tokenizer(path, model), **options)
 
     def score(self, questions: Sequence[WordQuestion], *, batch_size: int = 32) -> list[WordAnswer]:
         """See :class:`WordScorer`; without an emotion the classifier's own is explained."""

@@ -8,7 +8,6 @@ the text's own pieces are ever scored: not the pieces a tokenizer puts around it
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,10 +18,10 @@ from torch import Tensor
 from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
 from empatheia.errors import ConfigError
+from empatheia.text.readable import SURROGATES
 from empatheia.text.tokenizer import META, DialogueTokenizer
 from empatheia.understanding.labels.classifier import IGNORED, pad_rows, read_tokenizer
 
-_SURROGATES = re.compile("[\ud800-\udfff]")
 Row = dict[str, Any]
 
 
@@ -111,7 +110,7 @@ class EstimatorReader:
         if not texts:
             return []
         found: Any = self.tokenizer(
-            [_SURROGATES.sub(" ", text) for text in texts],
+            [SURROGATES.sub(" ", text) for text in texts],
             add_special_tokens=False,
             return_attention_mask=False,
             return_token_type_ids=False,

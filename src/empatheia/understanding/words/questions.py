@@ -17,21 +17,8 @@ from empatheia.dialogue import Span
 from empatheia.errors import DataError
 from empatheia.registry import nearest
 from empatheia.taxonomy import EMOTION_TO_RECCON, RECCON_EMOTIONS
+from empatheia.text.stop_words import STOP_WORDS
 from empatheia.text.words import tokenize_words
-
-_STOP = """
-    i me my myself we our ours ourselves you you're you've you'll you'd your yours yourself yourselves he him his
-    himself she she's her hers herself it it's its itself they them their theirs themselves what which who whom this
-    that that'll these those am is are was were be been being have has had having do does did doing a an the and but if
-    or because as until while of at by for with about against between into through during before after above below to
-    from up down in out on off over under again further then once here there when where why how all any both each few
-    more most other some such no nor not only own same so than too very s t can will just don don't should should've now
-    d ll m o re ve y ain aren aren't couldn couldn't didn didn't doesn doesn't hadn hadn't hasn hasn't haven haven't isn
-    isn't ma mightn mightn't mustn mustn't needn needn't shan shan't shouldn shouldn't wasn wasn't weren weren't won
-    won't wouldn wouldn't us oh yeah but bit 'm 's 't 've 'll nt 're 'd n't ca wo
-"""
-STOP_WORDS = frozenset(_STOP.split())
-"""NLTK's 179 English stop words as of version 3.5, the released code's additions, and clitics it forgot."""
 
 Place = tuple[int, int]
 

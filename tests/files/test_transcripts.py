@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from empatheia.errors import DataError
-from empatheia.listener.transcripts import dialogue_roles, is_transcript, read_transcripts
+from empatheia.files.talks import dialogue_roles
+from empatheia.files.transcripts import is_transcript, read_transcripts
 
 
 def read(text, speaker=None):
@@ -56,7 +57,8 @@ def test_lines_that_go_on():
 
 def test_messages_of_the_program_are_left_out_and_counted():
     (found,) = read("12:29 - Messages are encrypted\n12:30 - Ann: hi\n12:31 - Ben: hello\n12:32 - Ben left\n")
-    assert said(found) == [("speaker", "hi"), ("listener", "hello")] and found.n_notices == 2 and found.line == 2
+    assert said(found) == [("speaker", "hi"), ("listener", "hello")] and found.left == {"notices": 2}
+    assert found.line == 2
 
 
 def test_a_rule_parts_conversations():

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from empatheia.dialogue import Span, Turn
 from empatheia.text.noise import straight
-from empatheia.understanding.words.questions import STOP_WORDS
+from empatheia.text.stop_words import STOP_WORDS
 
 WORDS_IN_PHRASE, PHRASES = 5, 3
 _FUNCTION_WORDS = STOP_WORDS - {"won", "ma"}
