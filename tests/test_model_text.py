@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 
 import pytest
-from judging.chat_server import ChatServer
 
 from empatheia.dialogue import Turn
 from empatheia.resources.chat_endpoint import ChatEndpoint
 from empatheia.resources.chat_stream import ChatStream
 from empatheia.resources.model_text import ModelText, spoken, without_tokens
 from empatheia.text.prompts import messages_of, read_reply
+from judging.chat_server import ChatServer
 
 MARKED = [
     "<think>sad</think>\n\nOh no!<|im_end|>\n<|im_start|>user\nThanks.",
     "Okay, so the user lost a dog.\nI should be kind.\n</think>\n\nOh no!",
-    "<|channel|>analysis<|message|>The user is sad.<|end|><|start|>assistant<|channel|>final<|message|>Oh no!<|return|>",
+    "<|channel|>analysis<|message|>The user is sad.<|end|>"
+    "<|start|>assistant<|channel|>final<|message|>Oh no!<|return|>",
     "analysisThe user is sad.assistantfinalOh no!",
     "<s> Oh no!</s><pad><pad>",
     "<|im_start|>assistant\nOh no!<|im_end|>",

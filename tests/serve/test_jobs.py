@@ -164,8 +164,8 @@ def test_nothing_is_left_when_the_server_ends(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with TestClient(create_app(ServerSettings())) as client:
         client.post("/v1/jobs", json={"rows": [{"input": "I won."}], "last": False})
-        assert list(tmp_path.glob("empatheia-jobs-*"))
-    assert not list(tmp_path.glob("empatheia-jobs-*"))
+        assert list(tmp_path.glob("empatheia-texts-*"))
+    assert not list(tmp_path.glob("empatheia-texts-*"))
 
 
 def test_what_a_killed_server_left_is_finished_by_the_next(tmp_path):

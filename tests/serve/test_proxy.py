@@ -270,7 +270,7 @@ def test_nobody_listens_there(tiny_model):
     with TestClient(create_app(ServerSettings(upstream=upstream))) as asking:
         assert asking.post(CHAT, json={"messages": DOG}).json()["error"]["code"] == "upstream_error"
         assert asking.get("/readyz").status_code == 200
-        assert asking.post(CHAT, json={"model": "empatheia", "messages": DOG}).status_code == 200
+        assert asking.post(CHAT, json={"model": "empatheia-listener", "messages": DOG}).status_code == 200
 
 
 def test_a_client_that_leaves_is_left_by_the_model_too(model, monkeypatch):

@@ -150,7 +150,6 @@ class ChatStream:
         if text:
             yield self.endpoint._hidden(text).encode("utf-8", "replace").decode()
 
-
     def _collect(self, message: Mapping[str, Any]) -> None:
         """Adds to the tool calls; in a stream each comes in parts, by its index."""
         for place, part in enumerate(message.get("tool_calls") or ()):

@@ -14,6 +14,7 @@ from fastapi import Request
 from empatheia.care.checking import care_of
 from empatheia.decoding.strategies import MAX_NEW_TOKENS_LIMIT
 from empatheia.dialogue import Reply, Understanding
+from empatheia.reading import parse_json
 from empatheia.serve.empathy import empathy_of
 from empatheia.serve.faults import ApiError, FaultAnswer
 from empatheia.serve.messages import ChatMessage, Conversation, SteerBody, read_messages, sent_on, wish_of
@@ -177,7 +178,7 @@ def _seeded(wish: Wish, seed: int, entry: Entry) -> Wish:
     """The wish of a further choice: the same with another seed."""
     seed %= 2**63
     if entry.is_upstream:
-        return replace(wish, request=json.dumps({**json.loads(wish.request), "seed": seed}))
+        return replace(wish, request=json.dumps({**parse_json(wish.request), "seed": seed}))
     return replace(wish, writing=tuple(sorted({**dict(wish.writing), "seed": seed}.items())))
 
 

@@ -6,7 +6,6 @@ The analysis is that of the default listener, whose own reply stands ready in ca
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -17,6 +16,7 @@ from empatheia.care import Care, guarded_stream
 from empatheia.dialogue import Dialogue, Explanation, Reply, Understanding
 from empatheia.errors import EndpointError
 from empatheia.giving_way import Abandoned, asking
+from empatheia.reading import parse_json
 from empatheia.resources.chat_endpoint import ChatEndpoint
 from empatheia.resources.chat_stream import ChatStream
 from empatheia.serve.engine import Left
@@ -159,15 +159,16 @@ class _Upstream:
         self.name = endpoint.model
 
     @guarded_stream
-    def stream(self, item: Dialogue) -> _UpstreamReply:
-        """An answer, asked for when it is iterated."""
+    def stream(self, item: Dialogue, *, care: Care | bool = True) -> _UpstreamReply:
+        """An answer to what the wish holds, asked for when it is iterated."""
+        del item, care  # the check has read them
         why, told = _reaction(self.known), ""
         guidance = "\n\n".join(self.wish.guidance).strip()
         if self.wish.plain is None:
             causes = cause_texts(self.known.understanding.causes, self.known.understanding.turns)
             told = analysis_of(Hints(causes=causes) if why is None else Hints(why.emotion, causes, why.intent))
             guidance = guidance or Wording().instruction
-        request = json.loads(self.wish.request)
+        request = parse_json(self.wish.request)
         system = "\n\n".join(part for part in (guidance, told) if part)
         messages = [*([{"role": "system", "content": system}] if system else []), *request.pop("messages")]
         return _UpstreamReply(ChatStream(self.endpoint, messages, **request), self.known, why, told)
