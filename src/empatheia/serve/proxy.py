@@ -148,7 +148,7 @@ class _Upstream:
         self.name = endpoint.model
 
     @guarded_stream
-    def stream(self, item: Dialogue) -> _UpstreamReply:
+    def stream(self, item: Dialogue, *, care: Care | bool = True) -> _UpstreamReply:
         """An answer, asked for when it is iterated."""
         why = _reaction(self.known)
         hints = Hints(
