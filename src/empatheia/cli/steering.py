@@ -118,12 +118,13 @@ def steer(
     from empatheia.listener.steps.conversing import SteeredConversation
 
     if not isinstance(conversation, SteeredConversation):
+        writing: Any = dict(given or {})
         conversation = SteeredConversation(
             in_five_steps(conversation.listener, condition),
             None,
             conversation.dialogue,
             care=conversation.care,
-            **(given or {}),
+            **writing,
         )
     command, _, value = line.partition(" ")
     value = value.strip()
