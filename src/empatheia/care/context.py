@@ -61,10 +61,51 @@ _REAL = re.compile(
 )
 """Says of what a story, a game or a song seems to tell that it is meant."""
 _PLANS = frozenset(
-    "am going to will shall want have decided need must plan planning might may just really finally about ready be "
-    "gonna do would like".split()
+    [
+        "am",
+        "going",
+        "to",
+        "will",
+        "shall",
+        "want",
+        "have",
+        "decided",
+        "need",
+        "must",
+        "plan",
+        "planning",
+        "might",
+        "may",
+        "just",
+        "really",
+        "finally",
+        "about",
+        "ready",
+        "be",
+        "gonna",
+        "do",
+        "would",
+        "like",
+    ]
 )
-_SAYING = frozenset("says said say sings shouts whispers yells writes wrote goes screams character hero line".split())
+_SAYING = frozenset(
+    [
+        "says",
+        "said",
+        "say",
+        "sings",
+        "shouts",
+        "whispers",
+        "yells",
+        "writes",
+        "wrote",
+        "goes",
+        "screams",
+        "character",
+        "hero",
+        "line",
+    ]
+)
 _SAYS_LYRICS = re.compile(
     r" (?:goes|lyric|lyrics|sings|singing|titled|called|translate|line|chorus|quote|quoted|mean|means)(?= |$)"
 )

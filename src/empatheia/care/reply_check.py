@@ -48,10 +48,45 @@ _ORDER_IN_DANGER = re.compile(
 )
 """Orders that are harmless in other talk."""
 _GOVERNED = frozenset(
-    "to not never or you i we they he she people who would might may could can will did had have should of about from"
-    " by without that what want before whether if someone somebody".split()
+    [
+        "to",
+        "not",
+        "never",
+        "or",
+        "you",
+        "i",
+        "we",
+        "they",
+        "he",
+        "she",
+        "people",
+        "who",
+        "would",
+        "might",
+        "may",
+        "could",
+        "can",
+        "will",
+        "did",
+        "had",
+        "have",
+        "should",
+        "of",
+        "about",
+        "from",
+        "by",
+        "without",
+        "that",
+        "what",
+        "want",
+        "before",
+        "whether",
+        "if",
+        "someone",
+        "somebody",
+    ]
 )
-_LIGHT = frozenset("just only really actually even simply then".split())
+_LIGHT = frozenset(["just", "only", "really", "actually", "even", "simply", "then"])
 _ENCOURAGES = re.compile(
     rf" (?:(?:you|him|her|them) (?:should|could|can|may|must|might as well|ought to|need to|have to) (?:just |really )?"
     rf"(?:die|{_HARM} (?:yourself|him|her|them)|(?:just )?end it(?: all)?|end your life|kill \S+ first)"
@@ -100,7 +135,9 @@ _CHEERS = re.compile(
 )
 """Joy that nobody who may be in danger should be met with."""
 _EASY = re.compile(r" (?:it|that|this) is (?:quick|fast|painless|peaceful|over quickly|easy)(?= |$)")
-_ASKS = re.compile(r" (?:are|do|does|have|did|can|could|would|is|was|where|what|how|who) (?:\S+ ){0,3}(?:you|it|there|that|they|them)(?= |$)")
+_ASKS = re.compile(
+    r" (?:are|do|does|have|did|can|could|would|is|was|where|what|how|who) (?:\S+ ){0,3}(?:you|it|there|that|they|them)(?= |$)"
+)
 _BYE = re.compile(r"^ (?:goodbye|bye|farewell)(?= |$)")
 _OWNED = (
     "dogs?|cats?|pets?|wife|husband|kids|children|child|son|daughter|mother|father|parents|brother|sister|family"
