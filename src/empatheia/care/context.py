@@ -37,7 +37,8 @@ _NOW = re.compile(
     r"|back again|coming back|close again|feels close)(?= |$)"
 )
 _RESOLVED = re.compile(
-    r" (?:no longer|not anymore|do not feel suicidal anymore|recovered|in recovery|recovery|glad i (?:stayed|lived|did)"
+    r" (?:no longer|not anymore|do not feel suicidal anymore|recovered|in recovery|recovery|glad i (?:stayed|lived"
+    r"|did)"
     r"|happy now|happier now|better now|doing (?:well|great|better|fine)|at peace|so glad|grateful|life is good"
     r"|celebrating"
     r"|(?:am|is|are|feel) (?:genuinely|really|truly)? ?(?:happy|fine|well|alive|free)|got me out"
