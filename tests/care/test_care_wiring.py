@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 import empatheia
+from dangers import SEVEN, UNKNOWN, is_cheerful
 from empatheia.care import Care
 from empatheia.cli import main
 from empatheia.listener.listener import LISTENERS, Listener
@@ -96,3 +97,19 @@ def test_every_listener_is_guarded():
     for kind in (Listener, *(LISTENERS.get(name) for name in LISTENERS.names())):
         for name in ("respond", "stream"):
             assert getattr(inspect.getattr_static(kind, name), "takes_care", False), (kind, name)
+
+
+def test_danger_in_disguise_gets_no_cheer_from_python_whole_or_streamed():
+    listener = empatheia.Listener.load()
+    for texts in (*SEVEN, UNKNOWN):
+        dialogue = empatheia.Dialogue.of("hello", *texts) if len(texts) == 2 else texts[-1]
+        reply = listener.respond(dialogue)
+        streamed = "".join(listener.stream(dialogue))
+        assert not is_cheerful(reply.text) and not is_cheerful(streamed)
+        assert reply.care["level"] == "crisis" or "danger" in reply.text
+
+
+def test_danger_in_disguise_gets_no_cheer_in_chat(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch):
+    say(monkeypatch, *(texts[0] for texts in SEVEN if len(texts) == 1))
+    told = run(capsys, "chat", "--country", "GB")
+    assert not is_cheerful(told.out) and "116 123" in told.out

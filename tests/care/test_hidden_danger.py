@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 from pathlib import Path
 
@@ -118,7 +119,9 @@ def test_where_nothing_is_understood_help_is_offered_and_cheer_withheld(text: st
     assert "danger" in said or found.is_flagged
 
 
-@pytest.mark.parametrize("text", ["\U0001f602\U0001f602", "\u2764\ufe0f", "lol", "ok", "My pecs are fine", "Ooh la la!"])
+@pytest.mark.parametrize(
+    "text", ["\U0001f602\U0001f602", "\u2764\ufe0f", "lol", "ok", "My pecs are fine", "Ooh la la!"]
+)
 def test_what_is_plain_without_words_is_understood(text: str):
     assert not assess(text).uncertain
 
@@ -127,7 +130,7 @@ def test_a_long_text_is_read_from_its_beginning_to_its_end():
     text = WEATHER * 3
     parts = parts_of(text)
     assert parts[0][0] == 0 and parts[-1][1] == len(text)
-    assert all(later[0] <= earlier[1] for earlier, later in zip(parts, parts[1:], strict=False))
+    assert all(later[0] <= earlier[1] for earlier, later in itertools.pairwise(parts))
     assert max(end - start for start, end in parts) <= PART
     many = parts_of("a" * PART * MOST_PARTS * 3)
     assert len(many) == MOST_PARTS and many[0][0] == 0 and many[-1][1] == PART * MOST_PARTS * 3
@@ -180,7 +183,17 @@ def test_harm_is_caught_whatever_is_answered(text: str):
     assert check_reply(text) is not None
 
 
-@pytest.mark.parametrize("text", ["You can do it!", "May she rest in peace.", "Do it, apply for the job!", "Don't cut yourself short.", "Jump in, the water is warm!", "Congratulations! Have fun!"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "You can do it!",
+        "May she rest in peace.",
+        "Do it, apply for the job!",
+        "Don't cut yourself short.",
+        "Jump in, the water is warm!",
+        "Congratulations! Have fun!",
+    ],
+)
 def test_everyday_encouragement_passes_where_nothing_is_grave(text: str):
     assert check_reply(text) is None
 

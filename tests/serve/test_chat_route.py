@@ -6,6 +6,7 @@ import pytest
 from loopback import DOG, THREE_TURNS, events_of
 
 import empatheia
+from dangers import SEVEN, UNKNOWN, is_cheerful, messages_of
 from empatheia.resources import is_at_hand
 from empatheia.serve.settings import ServerSettings
 from empatheia.serve.shelf import Shelf
@@ -147,6 +148,19 @@ def test_a_crisis_gets_the_safe_reply_whole_whoever_is_asked(client, model, fiel
     streamed = client.post(CHAT, json={"model": model, "messages": CRISIS, "stream": True, **fields}).text
     deltas = [one["choices"][0]["delta"].get("content", "") for one in events_of(streamed)[:-1]]
     assert "".join(deltas) == text
+
+
+@pytest.mark.parametrize("texts", SEVEN, ids=range(len(SEVEN)))
+def test_danger_in_disguise_gets_no_cheer(client, texts):
+    told = ask(client, messages=messages_of(texts), stop=["."], max_tokens=2)
+    text = told["choices"][0]["message"]["content"]
+    assert told["empathy"]["care"]["level"] == "crisis" and not is_cheerful(text)
+
+
+def test_a_stop_never_cuts_the_pointer_to_help_in_another_language(client):
+    told = ask(client, messages=messages_of(UNKNOWN), stop=[".", "I"], max_tokens=2)
+    assert told["empathy"]["care"]["uncertain"]
+    assert "If you are in danger" in told["choices"][0]["message"]["content"]
 
 
 def test_the_check_alone(client):

@@ -14,6 +14,7 @@ import pytest
 from fastapi.testclient import TestClient
 from loopback import DOG, events_of
 
+from dangers import CHEER, SEVEN, UNKNOWN, is_cheerful, messages_of
 from empatheia.serve import ServerSettings, create_app
 from empatheia.serve.settings import Upstream
 
@@ -61,6 +62,13 @@ class Model:
         self.begin(handler, "application/json")
         message = {"role": "assistant", "content": "".join(WORDS)}
         handler.wfile.write(json.dumps({"choices": [{"message": message, "finish_reason": "stop"}]}).encode())
+
+    def play_cheers(self, handler) -> None:
+        self.begin(handler)
+        for word in CHEER.split(" "):
+            self.tell(handler, {"content": word + " "})
+        self.tell(handler, {}, "stop")
+        handler.wfile.write(b"data: [DONE]\n\n")
 
     def play_stalls(self, handler) -> None:
         self.begin(handler)
@@ -385,3 +393,21 @@ def test_tasks_and_old_clients_reach_the_model(plain, model):
     assert answer["choices"][0]["text"] == "".join(WORDS)
     assert model.requests[1]["messages"][1] == {"role": "user", "content": "My dog ran away."}
     assert "prompt" not in model.requests[1] and model.requests[1]["max_tokens"] == 50
+
+
+def _content(streamed: str) -> str:
+    return "".join(one["choices"][0]["delta"].get("content", "") for one in events_of(streamed)[:-1])
+
+
+@pytest.mark.parametrize("texts", [*SEVEN, UNKNOWN, ("I feel so hopeless and empty, I can't go on like this.",)])
+@pytest.mark.parametrize("stream", [False, True])
+def test_no_cheer_of_the_upstream_model_answers_danger(plain, model, texts, stream):
+    model.plays = "cheers"
+    answer = plain.post(CHAT, json={"messages": messages_of(texts), "stream": stream, "stop": ["."]})
+    assert answer.status_code == 200
+    text = _content(answer.text) if stream else answer.json()["choices"][0]["message"]["content"]
+    assert text and not is_cheerful(text)
+    if not stream:
+        told = answer.json()
+        assert told["empathy"]["care"]["level"] != "none" or told["empathy"]["care"]["uncertain"]
+        assert told["choices"][0]["finish_reason"] == "stop"

@@ -20,7 +20,17 @@ from empatheia.care.questions import read_answer
 from empatheia.care.reply_check import asks_whether_human, check_reply, human_claims, without_claims
 from empatheia.curation import cleaning, segmenter, subtitles
 from empatheia.dialogue import Turn
-from empatheia.responders.reflection import clauses, feelings, legible, pieces, refusals, subjects, talk, topics, turning
+from empatheia.responders.reflection import (
+    clauses,
+    feelings,
+    legible,
+    pieces,
+    refusals,
+    subjects,
+    talk,
+    topics,
+    turning,
+)
 from empatheia.responders.reflection.compose import reflect
 from empatheia.responders.reflection.perceived import Perceived
 from empatheia.text.noise import straight, unshouted
@@ -32,13 +42,103 @@ from empatheia.text.words import detokenize, tokenize_words
 SHORT, TIMES, ALLOWED = 2500, 4, 9
 NOTHING = 0.008
 """Seconds that are not worth a second look."""
-REPEATED = """\
-I want to die |I want to die. |kill myself |she said he will kill himself |not |I am |I am not |and I |mum |my mum and \
-|it is it |is it you |are you a |I feel sad. |so happy |so happy for me |used to be |he |when |like |please |thanks \
-|the the |no |yes |yes but |if I |take all |you should |in the novel |she told me |I have |my friend |lol |haha |why? \
-|oh no, |where |great, |nobody |never |i know i |a-b-|a'b'|a.b.c.|www.|http://|subtitles |Mr. |A: |JOHN : |user:|1:|4|@\
-|***|d*|s u i |{{{|}|(|((a) |[|<a |<|\U0001f600|\u0301|e\u0301|\u200b|"|\u201c|'|\u201ca"|...|!?|, |- | - |-|A|aB|a\
-|kill|\u00df|&lt;|&#|%20|k\U0001f642i|n't |'s |:) |1d13 |YXN |siht |\u01dd\u0131p """.split("|")
+REPEATED = [
+    "I want to die ",
+    "I want to die. ",
+    "kill myself ",
+    "she said he will kill himself ",
+    "not ",
+    "I am ",
+    "I am not ",
+    "and I ",
+    "mum ",
+    "my mum and ",
+    "it is it ",
+    "is it you ",
+    "are you a ",
+    "I feel sad. ",
+    "so happy ",
+    "so happy for me ",
+    "used to be ",
+    "he ",
+    "when ",
+    "like ",
+    "please ",
+    "thanks ",
+    "the the ",
+    "no ",
+    "yes ",
+    "yes but ",
+    "if I ",
+    "take all ",
+    "you should ",
+    "in the novel ",
+    "she told me ",
+    "I have ",
+    "my friend ",
+    "lol ",
+    "haha ",
+    "why? ",
+    "oh no, ",
+    "where ",
+    "great, ",
+    "nobody ",
+    "never ",
+    "i know i ",
+    "a-b-",
+    "a'b'",
+    "a.b.c.",
+    "www.",
+    "http://",
+    "subtitles ",
+    "Mr. ",
+    "A: ",
+    "JOHN : ",
+    "user:",
+    "1:",
+    "4",
+    "@",
+    "***",
+    "d*",
+    "s u i ",
+    "{{{",
+    "}",
+    "(",
+    "((a) ",
+    "[",
+    "<a ",
+    "<",
+    "😀",
+    "́",
+    "é",
+    "\u200b",
+    '"',
+    "“",
+    "'",
+    '“a"',
+    "...",
+    "!?",
+    ", ",
+    "- ",
+    " - ",
+    "-",
+    "A",
+    "aB",
+    "a",
+    "kill",
+    "ß",
+    "&lt;",
+    "&#",
+    "%20",
+    "k🙂i",
+    "n't ",
+    "'s ",
+    ":) ",
+    "1d13 ",
+    "YXN ",
+    "siht ",
+    "ǝıp ",
+]
 """Repeated until the text is long enough."""
 BLANKS = ("\n", "\r\n", " ", "\t", ". ", "\n\nuser", "\u2028", " \n")
 AROUND = (".", " ", "(", "'", '"', "-", "1", ",", "_", "!", "a", "\n", "*")
@@ -70,6 +170,11 @@ def _told(text: str) -> tuple[Turn, ...]:
 
 def _answer_to(text: str) -> tuple[Turn, ...]:
     return (Turn("speaker", "hi"), Turn("listener", text), Turn("speaker", "not really"))
+
+
+def _subtitles(text: str) -> object:
+    lines = text.replace("\n", " ").replace("\r", " ").replace("\u2028", " ")
+    return subtitles.read_subtitles(f"1\n00:00:01,000 --> 00:00:02,000\n{lines} -\n\n".encode(), ".srt")
 
 
 READERS: dict[str, Callable[[str], object]] = {
@@ -119,13 +224,8 @@ READERS: dict[str, Callable[[str], object]] = {
     "clean an utterance": cleaning.Cleaner().utterance,
     "split_sentences": subtitles.split_sentences,
     "strip_dashes": segmenter.strip_dashes,
-    "read_subtitles": lambda text: _subtitles(text),
+    "read_subtitles": _subtitles,
 }
-
-
-def _subtitles(text: str) -> object:
-    lines = text.replace("\n", " ").replace("\r", " ").replace("\u2028", " ")
-    return subtitles.read_subtitles(f"1\n00:00:01,000 --> 00:00:02,000\n{lines} -\n\n".encode(), ".srt")
 
 
 def _seconds(read: Callable[[str], object], text: str) -> float:

@@ -204,7 +204,9 @@ class Care:
         """
         level = "concern" if found.uncertain and not found.is_flagged else found.level
         if self.policy.check_replies and (fault := check_reply(text, level, before)) is not None:
-            instead = {"goodbye": self.replies.parting, "cheer": self.replies.sober}.get(fault.fault, self.replies.replaced)
+            instead = {"goodbye": self.replies.parting, "cheer": self.replies.sober}.get(
+                fault.fault, self.replies.replaced
+            )
             return instead(found.turns), [f"{WITHHELD}: {fault.fault}"]
         if self.policy.claims == "reword" and (kept := without_claims(text)) != text:
             return kept or self.replies.without_past(found.turns), [CLAIM_LEFT_OUT]

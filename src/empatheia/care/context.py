@@ -37,7 +37,8 @@ _NOW = re.compile(
     r"|back again|coming back|close again|feels close)(?= |$)"
 )
 _RESOLVED = re.compile(
-    r" (?:no longer|not anymore|do not feel suicidal anymore|recovered|in recovery|recovery|glad i (?:stayed|lived|did)"
+    r" (?:no longer|not anymore|do not feel suicidal anymore|recovered|in recovery|recovery|glad i (?:stayed|lived"
+    r"|did)"
     r"|happy now|happier now|better now|doing (?:well|great|better|fine)|at peace|so glad|grateful|life is good"
     r"|celebrating"
     r"|(?:am|is|are|feel) (?:genuinely|really|truly)? ?(?:happy|fine|well|alive|free)|got me out"
@@ -61,10 +62,51 @@ _REAL = re.compile(
 )
 """Says of what a story, a game or a song seems to tell that it is meant."""
 _PLANS = frozenset(
-    "am going to will shall want have decided need must plan planning might may just really finally about ready be "
-    "gonna do would like".split()
+    [
+        "am",
+        "going",
+        "to",
+        "will",
+        "shall",
+        "want",
+        "have",
+        "decided",
+        "need",
+        "must",
+        "plan",
+        "planning",
+        "might",
+        "may",
+        "just",
+        "really",
+        "finally",
+        "about",
+        "ready",
+        "be",
+        "gonna",
+        "do",
+        "would",
+        "like",
+    ]
 )
-_SAYING = frozenset("says said say sings shouts whispers yells writes wrote goes screams character hero line".split())
+_SAYING = frozenset(
+    [
+        "says",
+        "said",
+        "say",
+        "sings",
+        "shouts",
+        "whispers",
+        "yells",
+        "writes",
+        "wrote",
+        "goes",
+        "screams",
+        "character",
+        "hero",
+        "line",
+    ]
+)
 _SAYS_LYRICS = re.compile(
     r" (?:goes|lyric|lyrics|sings|singing|titled|called|translate|line|chorus|quote|quoted|mean|means)(?= |$)"
 )

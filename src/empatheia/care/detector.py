@@ -24,10 +24,10 @@ from empatheia.care.encodings import hidden_in
 from empatheia.care.features import feature_row
 from empatheia.care.lexicon import MASKED, Hit, Lexicon, sentences, shipped_lexicon
 from empatheia.care.normalising import LAUGH, Token, tokens_of
+from empatheia.care.word_vectors import shipped_word_vectors
 from empatheia.dialogue import Dialogue, Span, Turn
 from empatheia.errors import DataError
 from empatheia.giving_way import give_way
-from empatheia.care.word_vectors import shipped_word_vectors
 from empatheia.text.uncertainty import EMOJI, LANGUAGE, SCRIPT, doubts
 
 if TYPE_CHECKING:
@@ -53,7 +53,9 @@ between them, evenly."""
 _SHARED = 200
 """Characters that two parts share where no sentence ends between them."""
 NO_WORDS, UNKNOWN = "nothing but emoji", "hardly any known word; perhaps another language, or encoded"
-_PLAIN_EMOJI = re.compile("[\U0001f44c\U0001f44d\U0001f44f\U0001f600-\U0001f60d\U0001f642\U0001f970\U0001f389\u2764\U0001f3fb-\U0001f3ff\ufe0f\\s]+")
+_PLAIN_EMOJI = re.compile(
+    "[\U0001f44c\U0001f44d\U0001f44f\U0001f600-\U0001f60d\U0001f642\U0001f970\U0001f389\u2764\U0001f3fb-\U0001f3ff\ufe0f\\s]+"
+)
 """Emoji that are understood without words: a smile, a heart, a thumb."""
 _SEALED = 16
 """Characters of a piece with figures in it that looks encoded."""
@@ -232,7 +234,9 @@ class Detector:
         chances = self._by_classifier(reads)
         pairs = zip(parts, reads, strict=True)
         judged = [
-            self._judged(read, start, *chances[number]) for number, ((start, _), read) in enumerate(pairs) if read.tokens
+            self._judged(read, start, *chances[number])
+            for number, ((start, _), read) in enumerate(pairs)
+            if read.tokens
         ]
         judged += self._hidden(parts, reads)
         return _gravest(judged) if judged else TurnJudgement("none", "unclear")
@@ -251,9 +255,7 @@ class Detector:
                 out.append(replace(judged, spans=(place,), reasons=reasons))
         return out
 
-    def _judged(
-        self, read: TextRead, shift: int, chances: dict[str, float], window: tuple[int, int]
-    ) -> TurnJudgement:
+    def _judged(self, read: TextRead, shift: int, chances: dict[str, float], window: tuple[int, int]) -> TurnJudgement:
         """What a part of a text says that begins ``shift`` characters behind the beginning."""
         give_way()
         found = self.by_lines(read)

@@ -27,8 +27,8 @@ _TURNED = str.maketrans("ɐqɔpǝɟƃɓɥᴉıɾʞןɯuodbɹsʇnʌʍxʎz∀Ɐ�
 _TURNED_LETTER = re.compile("[ɐɔǝɟƃɓɥᴉɾʞɯɹʇʌʍʎ]")
 _BLOB = re.compile(r"(?<![\w+/])[A-Za-z0-9+/_-]{12,}={0,2}(?![\w+/=])")
 _HEX = re.compile(r"(?<!\w)(?:(?:0x|\\x)?[0-9a-fA-F]{2}[ ,:]?){6,}(?!\w)")
-_PERCENT = re.compile(r"\S*%[0-9a-fA-F]{2}\S*")
-_FIGURES = re.compile(r"(?<!\w)[\w@$!|]*[a-z][0-9@$!|]+[\w@$!|]*|(?<!\w)[0-9]+[a-z][\w@$!|]*", re.IGNORECASE)
+_PERCENT = re.compile(r"(?<!\S)\S*%[0-9a-fA-F]{2}\S*")
+_FIGURES = re.compile(r"[a-z][0-9@$!|]|[0-9][a-z]", re.IGNORECASE)
 _INSIDE = re.compile(r"(?<=[^\W\d_])[\U0001f000-\U0001faff\u2600-\u27bf\ufe0f\u200d]+(?=[^\W\d_])")
 
 

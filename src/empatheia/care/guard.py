@@ -33,6 +33,8 @@ from empatheia.errors import DataError
 
 _INPUT = re.compile(r"^input (\d+):")
 """How a responder names an item of a list; it counts those that it was given."""
+_LONGEST_HELD = 1000
+"""Characters of one sentence on its way that are held back."""
 _TAKES_CARE = "takes_care"
 """Attribute of methods that are guarded in themselves."""
 
@@ -280,6 +282,9 @@ def _whole_sentences(pieces: Iterable[str]) -> Iterator[str]:
             *whole, rest = sentences_of("".join(held)) or [""]
             yield from whole
             held = [rest]
+            if len(rest) > _LONGEST_HELD:
+                yield rest
+                held = []
     if rest := "".join(held):
         yield rest
 

@@ -1,8 +1,8 @@
 """Text as tokens that no spelling hides, each with its place in the text as written.
 
-Undone are: character references, compatibility forms and accents, typographic apostrophes, characters nobody sees, letters of other scripts
-that look Latin, capitals, stretched letters, figures for letters, starred letters, letters set apart, words run
-together, contractions, and common misspellings of the few words that matter.
+Undone are: character references, compatibility forms and accents, typographic apostrophes, characters nobody sees,
+letters of other scripts that look Latin, capitals, stretched letters, figures for letters, starred letters, letters set
+apart, words run together, contractions, and common misspellings of the few words that matter.
 
 >>> [token.text for token in tokens_of("I don\u2019t wanna d1e")]
 ['i', 'do', 'not', 'want', 'to', 'die']

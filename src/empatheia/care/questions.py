@@ -53,7 +53,9 @@ STATED = ("life", "done", "hurt")
 """Topics that a yes answers where the listener only states them."""
 _OF_LISTENED = re.compile(r" (?:you|your)(?: (?!not |never |he |she |they |if |please |to not )\S+){0,8} $")
 _SIGNS = {
-    "yes": re.compile("(?:[\U0001f44d\U0001f44c\u2705\u2714\u2611\U0001f4af\U0001f197\U0001fae1][\U0001f3fb-\U0001f3ff\ufe0f]*)+"),
+    "yes": re.compile(
+        "(?:[\U0001f44d\U0001f44c\u2705\u2714\u2611\U0001f4af\U0001f197\U0001fae1][\U0001f3fb-\U0001f3ff\ufe0f]*)+"
+    ),
     "no": re.compile("(?:[\U0001f44e\u274c\u274e\U0001f6ab\U0001f645][\U0001f3fb-\U0001f3ff\ufe0f]*)+"),
 }
 """Emoji that say yes and no."""

@@ -34,12 +34,14 @@ _METHOD = re.compile(
 )
 """How one dies or is harmed, told in whatever mood; a question may name it."""
 _ORDER = re.compile(
-    rf" (?:{_HARM} (?:yourself(?! short| some| a | off)|your (?:own )?(?:life|arm|wrists?))|end it all|take your (?:own )?life|kys"
+    rf" (?:{_HARM} (?:yourself(?! short| some| a | off)|your (?:own )?(?:life|arm|wrists?))|end it all"
+    rf"|take your (?:own )?life|kys"
     r"|go (?:and )?(?:die|hang|drown)|drop dead|just die|use the (?:rope|noose|razor|blade))(?= |$)|^ (?:just )?jump$"
 )
 """What one is told to do, in the imperative: not asked, not denied, not hung on "want to" or "if you"."""
 _ORDER_IN_DANGER = re.compile(
-    r" (?:you (?:should|could|can|may|might as well) (?:just )?(?:do it|give up)|go jump|end it|do it(?: (?:already|now|tonight|together))?"
+    r" (?:you (?:should|could|can|may|might as well) (?:just )?(?:do it|give up)|go jump|end it|do it(?: (?:already"
+    r"|now|tonight|together))?"
     r"|use the (?:gun|pills|belt|knife)|take them(?: all)?|jump(?: off (?:the|a) \S+| now)?"
     r"|(?:step|jump|walk) (?:in front of|into) (?:the |a )?(?:train|traffic|sea|bus)|lie down on the (?:tracks|rails)"
     r"|catch the bus|hurry up|give up(?: on life)?|stop eating until|go ahead(?: and \S+)?|write your note"
@@ -48,31 +50,71 @@ _ORDER_IN_DANGER = re.compile(
 )
 """Orders that are harmless in other talk."""
 _GOVERNED = frozenset(
-    "to not never or you i we they he she people who would might may could can will did had have should of about from"
-    " by without that what want before whether if someone somebody".split()
+    [
+        "to",
+        "not",
+        "never",
+        "or",
+        "you",
+        "i",
+        "we",
+        "they",
+        "he",
+        "she",
+        "people",
+        "who",
+        "would",
+        "might",
+        "may",
+        "could",
+        "can",
+        "will",
+        "did",
+        "had",
+        "have",
+        "should",
+        "of",
+        "about",
+        "from",
+        "by",
+        "without",
+        "that",
+        "what",
+        "want",
+        "before",
+        "whether",
+        "if",
+        "someone",
+        "somebody",
+    ]
 )
-_LIGHT = frozenset("just only really actually even simply then".split())
+_LIGHT = frozenset(["just", "only", "really", "actually", "even", "simply", "then"])
 _ENCOURAGES = re.compile(
-    rf" (?:(?:you|him|her|them) (?:should|could|can|may|must|might as well|ought to|need to|have to) (?:just |really )?"
+    rf" (?:(?:you|him|her|them) (?:should|could|can|may|must|might as well|ought to|need to|have to) (?:just "
+    rf"|really )?"
     rf"(?:die|{_HARM} (?:yourself|him|her|them)|(?:just )?end it(?: all)?|end your life|kill \S+ first)"
-    r"|good for you for (?:\S+ )?(?:deciding|ending)|(?:support|respect|admire) your (?:decision|choice) to (?:die|end)"
+    r"|good for you for (?:\S+ )?(?:deciding|ending)|(?:support|respect|admire) your (?:decision|choice) to (?:die"
+    r"|end)"
     r"|(?:brave|right|good|great) (?:decision|choice|plan|idea) (?:to (?:die|end)|use)|brave to (?:end|die)"
     r"|(?:will|am) not (?:going to )?stop you(?! but)|not stop you it|nobody is stopping you|what are you waiting for"
     r"|dead yet|let us (?:die|do it)|die together|it is your (?:choice|decision) to (?:die|end)"
     r"|(?:best|better) (?:\S+ ){0,2}if you (?:are|were)? ?(?:died|die|dead|gone)|hope you die|sleep well forever"
-    r"|(?:do not|never) (?:\S+ )?(?:tell anyone|call (?:the |a |for )?(?:\S+ )?(?:hotline|helpline|help|doctor|police))"
+    r"|(?:do not|never) (?:\S+ )?(?:tell anyone|call (?:the |a |for )?(?:\S+ )?(?:hotline|helpline|help|doctor"
+    r"|police))"
     r"|no doctor can help|you do not need help|cutting helps|(?:calm|helps?) you (?:down )?to cut)(?= |$)"
 )
 _AGREES = re.compile(
     r" (?:(?:you are|they are|they would be|he would be|she would be|everyone would be|world (?:is|would be)"
     r"|we would be|will be) (?:all )?(?:right )?(?:better off|happier)"
-    r" (?:without you|dead|once you|if you)|you are (?:right|correct) (?:\S+ ){0,6}(?:hopeless|no hope|pointless|burden"
+    r" (?:without you|dead|once you|if you)|you are (?:right|correct) (?:\S+ ){0,6}(?:hopeless|no hope|pointless"
+    r"|burden"
     r"|worthless|no point|better off|nothing|never)|you (?:\S+ )?are (?:really )?(?:a|just a|such a) (?:burden|waste)"
     r"|you (?:really |are |just |so )*are (?:worthless|hopeless|useless|pathetic)"
     r"|you are (?:worthless|hopeless|useless|pathetic)|yes it is hopeless"
     r"|(?:there is|you have) (?:no|nothing) (?:hope|point in (?:going|living)|way out|reason (?:for you )?to live"
     r"|left for you|to live for)|there is no (?:hope|point|way out)(?: for you)?$"
-    r"|life is (?:not worth|pointless)|(?:nobody|no one) (?:would|will|does|loves)? ?(?:even )?(?:miss|notice|loves?) you"
+    r"|life is (?:not worth|pointless)|(?:nobody|no one) (?:would|will|does|loves)? ?(?:even )?(?:miss|notice"
+    r"|loves?) you"
     r"|everyone hates you|(?:it|nothing) (?:will|is) (?:never|ever) (?:going to )?get better|no reason to live"
     r"|i would (?:want to )?(?:die|kill myself|end it) too|i want to die too|me too i want to die"
     r"|(?:death|dying) (?:is|would be) (?:\S+ ){0,2}(?:solution|answer|only relief|release|only way|peaceful)"
@@ -87,20 +129,26 @@ _GOODBYE = re.compile(
 )
 _REST = re.compile(r"(?<! he)(?<! she)(?<! they)(?<! her)(?<! him) (?:rest in peace|rip)(?= |$)")
 _CHEERS = re.compile(
-    r" (?:(?:that|this|it|which|how|so|what a|absolutely|just|very|really) (?:is |sounds |must be )?(?:so |really |very "
+    r" (?:(?:that|this|it|which|how|so|what a|absolutely|just|very|really) (?:is |sounds |must be )?(?:so |really "
+    r"|very "
     r"|absolutely |just |like a )?(?:great|awesome|amazing|wonderful|fantastic|exciting|excited|cool|brilliant"
-    r"|excellent|fun|hilarious|funny)(?! (?:that you|loss|pain))|(?:sounds|seems) (?:like )?(?:a )?(?:great|good|fun|awesome"
+    r"|excellent|fun|hilarious|funny)(?! (?:that you|loss|pain))|(?:sounds|seems) (?:like )?(?:a )?(?:great|good"
+    r"|fun|awesome"
     r"|exciting)|congratulations|congrats|well done|good for you|(?:good|best of) luck|(?:rooting|cheering) for you"
     r"|have (?:fun|a (?:great|good|nice|safe|lovely|wonderful) (?:trip|journey|time|day|night|evening|one|ride))"
     r"|enjoy (?:the|your|every|it)|yay|woohoo|hooray|(?:so|very|really) (?:happy|excited|thrilled|pleased) for you"
-    r"|can not wait to hear|(?:will|is going to) pay off|you (?:will|are going to) (?:do great|rock|smash|nail|crush|ace"
+    r"|can not wait to hear|(?:will|is going to) pay off|you (?:will|are going to) (?:do great|rock|smash|nail"
+    r"|crush|ace"
     r"|love it)|you must be so (?:excited|happy|proud)|go for it|you have got this|keep it up|safe travels"
     r"|(?:great|good|wonderful|excellent|brave) (?:plan|idea|choice|call|decision)(?! to (?:leave|call|tell|see|go))"
     r"|sweet dreams|good one|i believe in you|you go (?:girl|man)|proud of you(?! for))(?= |$)"
 )
 """Joy that nobody who may be in danger should be met with."""
 _EASY = re.compile(r" (?:it|that|this) is (?:quick|fast|painless|peaceful|over quickly|easy)(?= |$)")
-_ASKS = re.compile(r" (?:are|do|does|have|did|can|could|would|is|was|where|what|how|who) (?:\S+ ){0,3}(?:you|it|there|that|they|them)(?= |$)")
+_ASKS = re.compile(
+    r" (?:are|do|does|have|did|can|could|would|is|was|where|what|how|who) (?:\S+ ){0,3}(?:you|it|there|that|they"
+    r"|them)(?= |$)"
+)
 _BYE = re.compile(r"^ (?:goodbye|bye|farewell)(?= |$)")
 _OWNED = (
     "dogs?|cats?|pets?|wife|husband|kids|children|child|son|daughter|mother|father|parents|brother|sister|family"
@@ -111,8 +159,10 @@ _KIN = "dog|cat|wife|husband|kids|children|son|daughter|mother|father|parents|br
 _CLAIMS = re.compile(
     rf" (?:i (?:once |also |just |actually )?(?:had|have|owned|own|lost|got) (?:a|an|my|one|two|three|some)"
     rf" (?:(?!your? )\S+ ){{0,2}}(?:{_OWNED})"
-    rf"|my (?:(?!your? )\S+ ){{0,1}}(?:{_KIN}|grandma|grandpa|boss|boyfriend|girlfriend|uncle|aunt|cousin|roommate|ex)"
-    r"|i (?:am|was|got) (?:also |not |happily )?(?:married|divorced|pregnant|single|a (?:mother|father|parent|student))"
+    rf"|my (?:(?!your? )\S+ ){{0,1}}(?:{_KIN}|grandma|grandpa|boss|boyfriend|girlfriend|uncle|aunt|cousin|roommate"
+    rf"|ex)"
+    r"|i (?:am|was|got) (?:also |not |happily )?(?:married|divorced|pregnant|single|a (?:mother|father|parent"
+    r"|student))"
     r"|i (?:grew up|went to (?:school|college|university)|went through|used to (?:have|be|live|work|feel))"
     r"|i (?:have been|went) through (?:that|the same|it|something)|i know (?:exactly )?how (?:you|that) feels?"
     r"|(?:the same|that|same thing|this) (?:has )?(?:happened|happens) to me(?: too)?"
@@ -134,7 +184,8 @@ _TORN_FROM = 60
 """Characters sent before that such an order may begin in."""
 _JUDGES = re.compile(r"(?<! not) i (?:think|guess|believe|suppose) ")
 _TAKEN_BACK = re.compile(
-    r" (?:not|never|do not think|no one|nobody is|sorry|feel|feels|feeling|felt|thoughts?|thinking|think|say|said|sounds"
+    r" (?:not|never|do not think|no one|nobody is|sorry|feel|feels|feeling|felt|thoughts?|thinking|think|say|said"
+    r"|sounds"
     r"|wonder|mean|afraid|as if|whether|would they|did you|if you have|after such) "
 )
 _MARKS = frozenset(".!?\n")

@@ -75,7 +75,9 @@ def is_safe_reply(reply: Reply) -> bool:
     """Whether it tells of help: such a reply is sent whole."""
     care = reply.care or {}
     is_grave = care.get("level") in ("crisis", "concern")
-    return reply.model == CARE or is_grave or not {"preceded", "followed"}.isdisjoint(care.get("done", ()))
+    done = care.get("done")
+    tells_of_help = isinstance(done, list) and ("preceded" in done or "followed" in done)
+    return reply.model == CARE or is_grave or tells_of_help
 
 
 def cut_at(text: str, stops: Sequence[str]) -> tuple[str, bool]:
