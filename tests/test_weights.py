@@ -117,3 +117,9 @@ def test_files_that_do_not_fit_each_other(tiny_copy, file, key, value, message):
     (tiny_copy / file).write_text(json.dumps({**record, key: value}))
     with pytest.raises(CheckpointError, match=message):
         Listener.load(tiny_copy)
+
+
+def test_settings_without_a_piece_to_start_from(tiny_copy):
+    (tiny_copy / "generation_config.json").write_text("{}")
+    with pytest.raises(CheckpointError, match=r"generation_config.json has no decoder_start_token_id"):
+        Listener.load(tiny_copy)

@@ -172,9 +172,12 @@ def _foreign(raw: bytes, chance: Random) -> bytes:
 def _tensors(raw: bytes, chance: Random) -> bytes:
     """A safetensors file whose header says something else, or whose numbers are none."""
     size = int.from_bytes(raw[:8], "little")
-    if not 2 <= size <= len(raw) - 8:
+    try:
+        head, body = json.loads(raw[8 : 8 + size]), bytearray(raw[8 + size :])
+    except (ValueError, RecursionError):
         return raw
-    head, body = json.loads(raw[8 : 8 + size]), bytearray(raw[8 + size :])
+    if not isinstance(head, dict) or not head:
+        return raw
     match chance.randrange(4):
         case 0:
             head = _changed(head, chance)

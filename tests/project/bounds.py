@@ -63,7 +63,7 @@ def run(python: Path, *words: str) -> tuple[int, str]:
 
 def tried(python: Path) -> dict[str, str]:
     """What ran in an environment, and what came of it."""
-    code, said = run(python, "-m", "pytest", "-q", "-m", "not slow", "-p", "no:cacheprovider", *LEFT_TO_CI, *TESTS)
+    code, said = run(python, "-m", "pytest", "-m", "not slow", "-p", "no:cacheprovider", *LEFT_TO_CI, *TESTS)
     counts = re.findall(r"\d+ (?:passed|failed|errors?|skipped)", said)
     generated, lines = run(python, str(GENERATE))
     works, report = run(python, "-c", "from empatheia.cli import main; main()", "doctor", "--json")

@@ -65,16 +65,17 @@ def load_network(folder: Path, manifest: Manifest, n_pieces: int, device: str) -
 
 
 def _check_generation(folder: Path, settings: GenerationConfig, n_pieces: int) -> None:
-    """Refuses settings of ``generate()`` that name pieces there are not, or are no plain values."""
+    """Refuses settings of ``generate()`` that name no pieces or such as there are not, or are no plain values."""
+    path = folder / "generation_config.json"
+    if settings.decoder_start_token_id is None and settings.bos_token_id is None:
+        raise CheckpointError(f"{path} has no decoder_start_token_id, the piece replies start from. {REMEDY}")
     for name, value in settings.to_diff_dict().items():
         is_id = name.endswith("_token_id")
         values = value if is_id and isinstance(value, list) else [value]
         known = [type(one) is int and 0 <= one < n_pieces if is_id else _is_plain(one) for one in values]
         if not (known and all(known)):
             accepted = f"a piece from 0 to {n_pieces - 1:,}" if is_id else "a word, true, false or a number"
-            raise CheckpointError(
-                f"{folder / 'generation_config.json'} has {name} {value!r:.60}; accepted: {accepted}. {REMEDY}"
-            )
+            raise CheckpointError(f"{path} has {name} {value!r:.60}; accepted: {accepted}. {REMEDY}")
 
 
 def _is_plain(value: object) -> bool:
