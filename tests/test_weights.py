@@ -43,7 +43,7 @@ def spoil(path, value, name=None):
 def test_a_responder_whose_weights_are_not_numbers(tiny_copy, value):
     """It answered "afraid" to everything, in JSON that was none."""
     name = spoil(tiny_copy / "model.safetensors", value)
-    with pytest.raises(CheckpointError, match=rf"1 of \d+ weights hold NaN or infinite numbers, first '{name}'"):
+    with pytest.raises(CheckpointError, match=rf"1 of \d+ arrays hold NaN or infinite numbers, first '{name}'"):
         Listener.load(tiny_copy)
 
 
@@ -54,7 +54,7 @@ def test_every_kind_of_number_is_looked_at(tmp_path, dtype):
     save_tensors(fine, path)
     assert load_weights(path).keys() == fine.keys()
     save_tensors({**fine, "w": torch.full((9,), torch.nan).to(dtype)}, path)
-    with pytest.raises(CheckpointError, match=r"x.safetensors: 1 of 3 weights hold NaN .*first 'w'"):
+    with pytest.raises(CheckpointError, match=r"x.safetensors: 1 of 3 arrays hold NaN .*first 'w'"):
         load_weights(path)
 
 
@@ -80,6 +80,23 @@ def test_every_loader_looks(tmp_path, kind, request):
     name = spoil(file, np.nan)
     with pytest.raises(CheckpointError, match=rf"hold NaN or infinite numbers, first '{name}'"):
         load()
+
+
+def test_weights_too_large_to_compute_with(tmp_path, tiny_copy):
+    """They are numbers, and nothing that comes of them is."""
+    save(linear_classifier(), tmp_path)
+    arrays, told = load_described(tmp_path / "model.safetensors")
+    save_file({name: np.full_like(array, 3e38) for name, array in arrays.items()}, tmp_path / "model.safetensors", told)
+    with pytest.raises(CheckpointError, match=r"what the model .* computes: 1 of 1 arrays hold NaN"):
+        TextClassifier.load(tmp_path)
+    name = next(
+        name for name in load_weights(tiny_copy / "model.safetensors") if name.endswith("reasoner.emotion.weight")
+    )
+    spoil(tiny_copy / "model.safetensors", 3e38, name)
+    listener = Listener.load(tiny_copy)
+    listener.network.encoder.reasoner.emotion.weight.data.mul_(1e5)
+    with pytest.raises(CheckpointError, match=r"what the model 'tiny' computes: 1 of 1 arrays hold NaN"):
+        listener.analyze("I lost my keys.")
 
 
 def test_a_tokenizer_with_more_pieces_than_rows(tmp_path):

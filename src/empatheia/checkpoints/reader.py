@@ -19,6 +19,7 @@ from empatheia.checkpoints.inputs import ReadyInput, unread
 from empatheia.checkpoints.manifest import Manifest
 from empatheia.dialogue import Understanding
 from empatheia.perceive.phrases import cause_phrases, speaker_words
+from empatheia.resources import check_finite
 from empatheia.responders.seq2seq import Seq2SeqResponder, Understood, given
 from empatheia.side_inputs import make_side_inputs
 from empatheia.taxonomy import EMOTIONS
@@ -120,6 +121,7 @@ class Reader:
             even = [[1 / len(EMOTIONS)] * len(EMOTIONS)] * len(inputs)
             return [self._record(*pair, None) for pair in zip(inputs, even, strict=True)]
         logits = given(output.emotion_logits)[:, self._model_order].double() / self.manifest.temperature  # (batch, 32)
+        check_finite({"emotion logits": logits}, f"what the model {self.manifest.name!r} computes")
         emotions = logits.softmax(-1).tolist()
         causes = [None] * len(inputs) if output.cause_probs is None else output.cause_probs.float().tolist()
         return [self._record(*row) for row in zip(inputs, emotions, causes, strict=True)]

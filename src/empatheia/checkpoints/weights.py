@@ -71,7 +71,7 @@ def _check_generation(folder: Path, settings: GenerationConfig, n_pieces: int) -
         raise CheckpointError(f"{path} has no decoder_start_token_id, the piece replies start from. {REMEDY}")
     for name, value in settings.to_diff_dict().items():
         is_id = name.endswith("_token_id")
-        values = value if is_id and isinstance(value, list) else [value]
+        values = value if name == "eos_token_id" and isinstance(value, list) else [value]
         known = [type(one) is int and 0 <= one < n_pieces if is_id else _is_plain(one) for one in values]
         if not (known and all(known)):
             accepted = f"a piece from 0 to {n_pieces - 1:,}" if is_id else "a word, true, false or a number"

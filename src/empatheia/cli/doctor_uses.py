@@ -170,7 +170,8 @@ def _onnx() -> str:
     graph = helper.make_graph([helper.make_node("Neg", ["x"], ["y"])], "g", value[:1], value[1:])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-    return f"-1 is {session.run(None, {'x': np.ones(1, np.float32)})[0].item():g}"
+    (answer,) = session.run(None, {"x": np.ones(1, np.float32)})
+    return f"-1 is {np.asarray(answer).item():g}"
 
 
 def _topics() -> str:

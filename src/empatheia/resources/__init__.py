@@ -18,6 +18,7 @@ from empatheia.resources.lookup import (
 )
 from empatheia.resources.pretrained import (
     build_pretrained,
+    check_finite,
     check_links,
     check_pieces,
     described_encoder,
@@ -35,6 +36,7 @@ __all__ = [
     "build_pretrained",
     "described_encoder",
     "cache_dir",
+    "check_finite",
     "check_links",
     "check_pieces",
     "fitting_parts",

@@ -223,7 +223,7 @@ def _members(file: IO[bytes], max_bytes: int) -> Iterator[tuple[str, IO[bytes]]]
         for number in count():
             headers.left = _MOST_HEADER
             member = tar.next()
-            tar.members, tar.pax_headers = [], {}  # what was read before is not kept
+            vars(tar).update(members=[], pax_headers={})  # what was read before is not kept
             if member is None:
                 return
             if number >= _MOST_MEMBERS:

@@ -127,7 +127,7 @@ def check_finite(weights: Mapping[str, Tensor | np.ndarray], place: object, reme
     odd = [name for name, values in weights.items() if not _is_finite(values)]
     if odd:
         raise CheckpointError(
-            f"{place}: {len(odd)} of {len(weights)} weights hold NaN or infinite numbers, first {odd[0]!r}. {remedy}"
+            f"{place}: {len(odd)} of {len(weights)} arrays hold NaN or infinite numbers, first {odd[0]!r}. {remedy}"
         )
 
 

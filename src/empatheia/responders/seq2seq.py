@@ -101,7 +101,7 @@ class Seq2SeqConfig(PreTrainedConfig):
         self.scale_words = scale_words
         self.tie_words = tie_words
         self.n_emotions = n_emotions
-        kwargs.setdefault("is_encoder_decoder", True)
+        kwargs["is_encoder_decoder"] = True
         kwargs.setdefault("decoder_start_token_id", bos_token_id)
         ids = {"pad_token_id": pad_token_id, "bos_token_id": bos_token_id, "eos_token_id": eos_token_id}
         super().__init__(**ids, **kwargs)

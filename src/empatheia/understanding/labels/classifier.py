@@ -23,7 +23,7 @@ from empatheia.dialogue import Dialogue, Turn
 from empatheia.errors import CheckpointError, ConfigError
 from empatheia.reading import read_record
 from empatheia.registry import nearest
-from empatheia.resources import check_pieces, fitting_parts, load_pretrained, resolve_model
+from empatheia.resources import check_finite, check_pieces, fitting_parts, load_pretrained, resolve_model
 from empatheia.text.batching import BucketBatchSampler, TokenBatchSampler
 from empatheia.understanding import UNDERSTANDERS
 
@@ -271,6 +271,7 @@ class TextClassifier:
 
         Raises:
             ConfigError: Both batch limits are given, or a number is below 1.
+            CheckpointError: Weights are so large that no number comes out.
         """
         if window < 1:
             raise ConfigError(f"window is {window}; accepted: 1 or more texts.")
@@ -280,6 +281,7 @@ class TextClassifier:
             place = {text: i for i, text in enumerate(different)}
             rows = self.reader.encode(different)
             found = classify_rows(self.model, self.reader, rows, batch_size=batch_size, batch_tokens=batch_tokens)
+            check_finite({"probabilities": found}, f"what the model {self.name!r} computes")
             if progress is not None:
                 progress(len(chunk))
             yield found[[place[text] for text in chunk]]
