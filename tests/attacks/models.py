@@ -18,7 +18,7 @@ import tiny_classifiers
 from readers import Reader
 from tiny_classifiers import encoder_classifier, linear_classifier
 
-from conftest import build_model_folder
+from tiny_responders import build_model_folder
 
 
 @cache

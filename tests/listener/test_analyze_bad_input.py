@@ -71,7 +71,10 @@ def test_only_the_listener_speaks(ask):
         ([{"role": "system", "text": "Be nice."}], "at least one turn"),
         ("I won!", "must be a list with at least one turn"),
         ([None], "turn 0 is None; accepted: a string, or an object with role and text"),
-        ([{"role": "speaker", "text": 5}], "turn 0 is {'text': 5"),
+        (
+            [{"role": "speaker", "text": 5}],
+            "turn 0 is {'role': 'speaker', 'text': 5}; accepted: a string",
+        ),
     ],
 )
 def test_a_conversation_that_cannot_be_used_is_told_with_its_row(ask, tmp_path, turns, message):

@@ -188,7 +188,7 @@ def made(tmp_path_factory, sentence_encoder):
 def test_one_command_makes_it_all(made, cli, tmp_path, monkeypatch):
     """The first Accept line: what one named command made, and the bundled listener, answer every part on one page."""
     cache, states = made
-    left = states.pop("emotion"), states.pop("words")
+    left = [states.pop(part) for part in ("emotion", "causes", "words")]
     assert set(states.values()) == {"installed"} and all("left to the bundled listener" in state for state in left)
     monkeypatch.setenv("EMPATHEIA_CACHE", str(cache))
     page, rows = tmp_path / "report.html", tmp_path / "rows.jsonl"

@@ -55,6 +55,7 @@ LEFT_OUT = [
     (r"data\.curated=|train-segmenter|--engine dask|--workers", "needs subtitles or Dask: tests/curation"),
     (r"model\.base=FOLDER|causal_lora|zero_shot", "needs a language model: tests/training/test_prompting.py"),
     (r"judge moel\.txt|judge A B", "asks a language model: tests/judging"),
+    (r"study bonuses", "needs a study that people were paid for: tests/studies/test_study_command.py"),
 ]
 """(what of a line, why it is not run and what runs its like)"""
 ENDS_WITH = [(r"respond .*--system moel", 3, "no checkpoint: it names the command that makes one")]

@@ -60,7 +60,8 @@ def load_network(folder: Path, manifest: Manifest, n_pieces: int, device: str) -
                 f" {len(keys)} {what.replace('_', ' ')}, e.g. {keys[0]}. {REMEDY}"
             )
     check_pieces(n_pieces, network.get_input_embeddings().num_embeddings, folder, exactly=True)
-    _check_generation(folder, network.generation_config, n_pieces)
+    if network.can_generate():
+        _check_generation(folder, network.generation_config, n_pieces)
     return network.to(target).eval()
 
 

@@ -216,7 +216,7 @@ def item_of(
     if isinstance(record, str):
         return mended(record)
     turns = turns_in(record) if column is None else None
-    if turns and isinstance(turns[0], str | dict):
+    if turns and (isinstance(record, dict) or isinstance(turns[0], str | dict)):
         talk = turn_talk(record)
         dialogue = talk.dialogue(speaker)
         if notes is not None:
