@@ -12,7 +12,7 @@ from empatheia.checkpoints.catalogue import known_models
 from empatheia.config import load_recipe
 from empatheia.errors import CheckpointError, ConfigError, MissingResourceError
 from empatheia.listener.analyzer import Analyzer
-from empatheia.listener.parts import PART_MODELS, places_of
+from empatheia.listener.parts import BY_LISTENER, PART_MODELS, places_of
 from empatheia.resources import cache_dir, installed_model, models_root
 from empatheia.training.install import (
     SMOKE,
@@ -188,8 +188,9 @@ def made(tmp_path_factory, sentence_encoder):
 def test_one_command_makes_it_all(made, cli, tmp_path, monkeypatch):
     """The first Accept line: what one named command made, and the bundled listener, answer every part on one page."""
     cache, states = made
-    left = [states.pop(part) for part in ("emotion", "causes", "words")]
-    assert set(states.values()) == {"installed"} and all("left to the bundled listener" in state for state in left)
+    left = {model for model, state in states.items() if "left to the bundled listener" in state}
+    assert left == {model.name for model in PART_MODELS if model.part in BY_LISTENER}
+    assert {state for model, state in states.items() if model not in left} == {"installed"}
     monkeypatch.setenv("EMPATHEIA_CACHE", str(cache))
     page, rows = tmp_path / "report.html", tmp_path / "rows.jsonl"
     done = cli("analyze", str(EXAMPLE), "--with", PARTS, "--html", str(page), "--out", str(rows))
@@ -200,7 +201,7 @@ def test_one_command_makes_it_all(made, cli, tmp_path, monkeypatch):
         assert set(record["models"]) == set(PARTS.split(",")) and all(record[part] for part in PARTS.split(","))
         for name in record["models"].values():
             assert name in html
-    assert "gao2021-small" in records[0]["models"].values() and "<svg" in html and "missing</strong>" not in html
+    assert "empatheia-listener" in records[0]["models"].values() and "<svg" in html and "missing</strong>" not in html
     for words in ("caused by", "empathy shown", "probably true besides", "intent", "<mark"):
         assert words in html
 
