@@ -250,9 +250,8 @@ def _read(
         about = "unclear"
     if is_quoted and not is_own_voice:
         about = _about_quoted(around)
-    elif around.is_fiction and (about == "other" or sentence.is_fiction):
-        is_own = about == "self" and (sentence.is_real or (around.is_now and _says_it(before, sentence)))
-        about = "self" if is_own else "fiction"
+    elif around.is_fiction:
+        about = _about_in_fiction(about, before, sentence, around)
     return Reading(
         hit,
         "past" if sentence.is_past and about == "self" else about,
@@ -262,6 +261,14 @@ def _read(
         is_playful=around.is_playful,
         sentence=sentence.words,
     )
+
+
+def _about_in_fiction(about: About, before: Sequence[str], sentence: _Sentence, around: Surroundings) -> About:
+    """Of whom a hit is where a story, a game or a dream is told: fiction, but for the speaker's own real danger."""
+    if about != "other" and not sentence.is_fiction:
+        return about
+    is_own = about == "self" and (sentence.is_real or (around.is_now and _says_it(before, sentence)))
+    return "self" if is_own else "fiction"
 
 
 def _says_it(before: Sequence[str], sentence: _Sentence) -> bool:

@@ -526,15 +526,18 @@ def language_doubts(text: str) -> tuple[str, ...]:
     """
     found = tuple(doubt for doubt in doubts(text) if doubt in (LANGUAGE, SCRIPT))
     words = [token.text for token in tokens_of(text[:PART])]
-    if not words and _PLAIN_EMOJI.sub("", text[:PART]) and EMOJI in doubts(_PLAIN_EMOJI.sub("", text[:PART])):
+    if not words and EMOJI in doubts(_PLAIN_EMOJI.sub("", text[:PART])):
         return (*found, NO_WORDS)
+    return found or ((UNKNOWN,) if _are_unknown(words) else ())
+
+
+def _are_unknown(words: Sequence[str]) -> bool:
+    """Whether most words of a text are none that the vectors know, or look like something encoded."""
     known = shipped_word_vectors().places
     long = [word for word in words if word.isalpha() and len(word) > 2]
     n_known = sum(word in known or word == LAUGH for word in long)
     n_sealed = sum(len(word) >= _SEALED and not word.isalpha() for word in words)
-    if not found and (n_sealed > n_known or (len(long) >= 3 and 2 * n_known < len(long))):
-        return (UNKNOWN,)
-    return found
+    return n_sealed > n_known or (len(long) >= 3 and 2 * n_known < len(long))
 
 
 def _gravest(judged: Sequence[TurnJudgement]) -> TurnJudgement:

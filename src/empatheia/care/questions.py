@@ -94,10 +94,7 @@ def read_answer(question: str, answer: str) -> Answer | None:
     topic, kind = _asked_about(question)
     if not topic or kind is None:
         return None
-    said = answer[:LONGEST]
-    for word, sign in _SIGNS.items():
-        said = sign.sub(f" {word} ", said)
-    said = _joined(said)
+    said = _joined(_without_signs(answer[:LONGEST]))
     n_words = len(said.split())
     is_no = bool(_NO.search(said)) and (not _NO_BUT.search(said) or bool(_PLAIN.search(said)))
     if topic == "safe" and not (is_no and _PLAIN.search(said)):
@@ -110,6 +107,13 @@ def read_answer(question: str, answer: str) -> Answer | None:
     if topic in ("life", "done", "other") and n_words <= SHORT and answer.strip() and "?" not in answer:
         return Answer("concern", kind, "does not answer the question about danger with no")
     return None
+
+
+def _without_signs(answer: str) -> str:
+    """An answer with the words that thumbs and ticks stand for."""
+    for word, sign in _SIGNS.items():
+        answer = sign.sub(f" {word} ", answer)
+    return answer
 
 
 def _asked_about(question: str) -> tuple[str, Kind | None]:

@@ -237,21 +237,25 @@ def _read_as_one(text: str) -> list[str]:
 
 def _fault_of(joined: str, level: Level, is_question: bool) -> Fault | None:
     """What is wrong with a sentence, given as " a b c"."""
-    if not is_question:
-        if _METHOD.search(joined) and not _is_denied(joined, _METHOD):
-            return "method"
-        if _ENCOURAGES.search(joined) and not _is_denied(joined, _ENCOURAGES):
-            return "encouragement"
-        orders = (_ORDER,) if level == "none" else (_ORDER, _ORDER_IN_DANGER)
-        if any(not _is_governed(found, joined) for order in orders for found in order.finditer(joined)):
-            return "encouragement"
-        if _AGREES.search(joined) and not _is_denied(joined, _AGREES):
-            return "agreement"
+    if not is_question and (said := _harm_told(joined, level)):
+        return said
     if _GOODBYE.search(joined) or _REST.search(joined) or (level != "none" and _BYE.search(joined)):
         return "goodbye"
     if level != "none" and (_CHEERS.search(joined) or _EASY.search(joined)) and not is_question:
         return "cheer"
     return None
+
+
+def _harm_told(joined: str, level: Level) -> Fault | None:
+    """Which harm a sentence tells or asks for that is no question."""
+    if _METHOD.search(joined) and not _is_denied(joined, _METHOD):
+        return "method"
+    if _ENCOURAGES.search(joined) and not _is_denied(joined, _ENCOURAGES):
+        return "encouragement"
+    orders = (_ORDER,) if level == "none" else (_ORDER, _ORDER_IN_DANGER)
+    if any(not _is_governed(found, joined) for order in orders for found in order.finditer(joined)):
+        return "encouragement"
+    return "agreement" if _AGREES.search(joined) and not _is_denied(joined, _AGREES) else None
 
 
 def human_claims(text: str) -> list[str]:
