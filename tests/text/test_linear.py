@@ -39,7 +39,7 @@ from empatheia.text.readable import readable
 from empatheia.text.uncertainty import doubts
 from empatheia.text.words import detokenize, tokenize_words
 
-SHORT, TIMES, ALLOWED = 2500, 4, 9
+SHORT, TIMES, ALLOWED = 1500, 4, 9
 NOTHING = 0.008
 """Seconds that are not worth a second look."""
 REPEATED = [
