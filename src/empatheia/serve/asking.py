@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fastapi import Request
+from fastapi.responses import JSONResponse
 
 from empatheia.care.checking import care_of
 from empatheia.decoding.strategies import MAX_NEW_TOKENS_LIMIT
@@ -194,6 +195,17 @@ def told_of(asked: Asked, replies: Sequence[Reply]) -> dict[str, object]:
     pairs = [(reply, asked.entry.id) for reply in replies]
     told = empathy_of(replies[0].understanding, asked.conversation, pairs, asked.ignored, asked.notes)
     return told if asked.explains else {**told, "candidates": [], "weights": None}
+
+
+def with_empathy(answer: dict[str, Any], asked: Asked, replies: Sequence[Reply]) -> JSONResponse:
+    """A whole answer with our side of it, where it is wanted; the emotion stands in a header, too."""
+    headers = dict(asked.headers)
+    if asked.tells:
+        told = told_of(asked, replies)
+        answer["empathy"] = told
+        if told["emotion"]:
+            headers["x-empatheia-emotion"] = str(told["emotion"])
+    return JSONResponse(answer, headers=headers)
 
 
 def counted(service: Service, asked: Asked, count: Count, texts: Sequence[str]) -> tuple[int, int]:

@@ -8,12 +8,23 @@ from collections.abc import AsyncGenerator, Mapping
 from typing import Annotated, Any, cast
 
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 from pydantic import Field
 
 from empatheia import __version__
 from empatheia.dialogue import Reply
-from empatheia.serve.asking import FAULTS, STREAMED, Asked, Question, begun, checked, counted, service_of, told_of
+from empatheia.serve.asking import (
+    FAULTS,
+    STREAMED,
+    Asked,
+    Question,
+    begun,
+    checked,
+    counted,
+    service_of,
+    told_of,
+    with_empathy,
+)
 from empatheia.serve.empathy import Empathy
 from empatheia.serve.events import DONE, EventStream, event
 from empatheia.serve.faults import api_error
@@ -174,7 +185,7 @@ async def chat_completions(body: ChatBody, request: Request) -> Response:
     replies = await unless_left(request, service.replies(asked.entry, asked.conversation.dialogue, asked.wishes))
     count = await service.counter(asked.entry)
     said = [said_of(reply, count, asked.stops, asked.most) for reply in replies]
-    answer = {
+    answer: dict[str, Any] = {
         **made.head("chat.completion"),
         "choices": [
             {"index": index, "message": _message(one), "finish_reason": one.finish, "logprobs": None}
@@ -182,12 +193,7 @@ async def chat_completions(body: ChatBody, request: Request) -> Response:
         ],
         "usage": usage_of(*counted(service, asked, count, [one.text for one in said])),
     }
-    headers = dict(asked.headers)
-    if asked.tells:
-        answer["empathy"] = told_of(asked, replies)
-        if answer["empathy"]["emotion"]:
-            headers["x-empatheia-emotion"] = str(answer["empathy"]["emotion"])
-    return JSONResponse(answer, headers=headers)
+    return with_empathy(answer, asked, replies)
 
 
 def _message(said: Said) -> dict[str, Any]:
