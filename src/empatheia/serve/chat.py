@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Annotated, Any, cast
 
 from fastapi import APIRouter, Request
@@ -38,7 +38,7 @@ router = APIRouter(prefix="/v1", route_class=GuardedRoute, tags=["OpenAI"])
 OURS = ("messages", "model", "stream", "stream_options", "n", "empathy")
 """Fields that a language model behind an endpoint does not get as they came."""
 _USED = (*OURS, "temperature", "top_p", "max_tokens", "max_completion_tokens", "stop", "seed")
-NOTHING = (None, False, 0, "none", "auto", "text", [], {}, ["text"], {"type": "text"})
+_NOTHING = (None, False, 0, "none", "auto", "text", [], {}, ["text"], {"type": "text"})
 """Values that ask for nothing beyond a text."""
 
 
@@ -143,8 +143,8 @@ def read_chat(body: ChatBody, service: Service) -> Asked:
             body.top_p,
             body.max_tokens if body.max_completion_tokens is None else body.max_completion_tokens,
             body.seed,
-            [body.stop] if isinstance(body.stop, str) else body.stop or (),
-            sorted(name for name, value in given.items() if name not in _USED and value not in NOTHING),
+            stops_of(body.stop),
+            unused_of(given, _USED),
             {name: value for name, value in given.items() if name not in OURS and value is not None},
         ),
         service,
@@ -204,6 +204,16 @@ def _message(said: Said) -> dict[str, Any]:
 
 def _calls_of(said: Said) -> list[dict[str, Any]]:
     return cast("list[dict[str, Any]]", said.reply.decoding.get(TOOL_CALLS) or [])
+
+
+def stops_of(stop: str | Sequence[str] | None) -> Sequence[str]:
+    """Where the reply ends, of a request's ``stop``."""
+    return [stop] if isinstance(stop, str) else stop or ()
+
+
+def unused_of(given: Mapping[str, Any], used: Sequence[str]) -> list[str]:
+    """Fields of a request that ask for something and mean nothing to listeners of ours."""
+    return sorted(name for name, value in given.items() if name not in used and value not in _NOTHING)
 
 
 def usage_of(read: int, written: int) -> dict[str, int]:
