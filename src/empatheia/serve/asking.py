@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fastapi import Request
+from fastapi.responses import JSONResponse
 
 from empatheia.care.checking import care_of
 from empatheia.decoding.strategies import MAX_NEW_TOKENS_LIMIT
@@ -67,6 +68,11 @@ class Question:
     name: str = "messages"
     guidance: tuple[str, ...] = ()
 
+    @property
+    def steer(self) -> SteerBody | None:
+        """What the caller decides, if anything."""
+        return self.empathy if isinstance(self.empathy, SteerBody) else None
+
 
 @dataclass(frozen=True, slots=True)
 class Asked:
@@ -120,31 +126,23 @@ def checked(question: Question, service: Service) -> Asked:
     entry = service.shelf.entry(question.model)
     limits = service.settings.limits
     conversation = read_messages(question.messages, limits, question.name)
-    guidance = (*question.guidance, *conversation.guidance)
     _check_counts(question, limits.choices)
-    steer = question.empathy if isinstance(question.empathy, SteerBody) else None
     wish = wish_of(
-        steer,
+        question.steer,
         temperature=question.temperature,
         top_p=question.top_p,
         max_tokens=question.max_tokens,
         seed=question.seed,
     )
-    ignored = [*question.unused, *(f"empathy.{name}" for name in (steer.unknown if steer is not None else ()))]
-    notes: list[str] = []
+    wish = replace(wish, plain=plain_answer(question.messages, _no_danger(service)))
+    ignored = [*question.unused, *(f"empathy.{name}" for name in (question.steer.unknown if question.steer else ()))]
     if entry.is_upstream:
         request = {**question.sent_on, "messages": sent_on(question.messages)}
+        guidance = (*question.guidance, *conversation.guidance)
         wish = replace(wish, request=json.dumps(request), guidance=guidance)
         ignored = [name for name in ignored if name not in request]
-        if conversation.unread:
-            notes.append(f"passed on, and not read by the analysis: {', '.join(conversation.unread)}")
     else:
-        ignored += conversation.ignored(question.name)
-        if question.guidance:
-            ignored.append("instructions")
-    wish = replace(wish, plain=plain_answer(question.messages, _no_danger(service)))
-    if question.max_tokens is not None and question.max_tokens > MAX_NEW_TOKENS_LIMIT and not entry.is_upstream:
-        notes.append(f"the longest reply there is has {MAX_NEW_TOKENS_LIMIT:,} tokens")
+        ignored += [*conversation.ignored(question.name), *(["instructions"] if question.guidance else [])]
     return Asked(
         conversation,
         entry,
@@ -152,10 +150,20 @@ def checked(question: Question, service: Service) -> Asked:
         tuple(question.stops),
         question.max_tokens,
         tuple(ignored),
-        tuple(notes),
+        _notes(question, conversation, entry),
         tells=question.empathy is not False and wish.plain is None,
-        explains=steer is None or steer.explain is not False,
+        explains=question.steer is None or question.steer.explain is not False,
     )
+
+
+def _notes(question: Question, conversation: Conversation, entry: Entry) -> tuple[str, ...]:
+    """What is done otherwise than asked."""
+    if entry.is_upstream:
+        unread = ", ".join(conversation.unread)
+        return (f"passed on, and not read by the analysis: {unread}",) if unread else ()
+    if question.max_tokens is not None and question.max_tokens > MAX_NEW_TOKENS_LIMIT:
+        return (f"the longest reply there is has {MAX_NEW_TOKENS_LIMIT:,} tokens",)
+    return ()
 
 
 def _no_danger(service: Service) -> Callable[[str], bool]:
@@ -187,6 +195,17 @@ def told_of(asked: Asked, replies: Sequence[Reply]) -> dict[str, object]:
     pairs = [(reply, asked.entry.id) for reply in replies]
     told = empathy_of(replies[0].understanding, asked.conversation, pairs, asked.ignored, asked.notes)
     return told if asked.explains else {**told, "candidates": [], "weights": None}
+
+
+def with_empathy(answer: dict[str, Any], asked: Asked, replies: Sequence[Reply]) -> JSONResponse:
+    """A whole answer with our side of it, where it is wanted; the emotion stands in a header, too."""
+    headers = dict(asked.headers)
+    if asked.tells:
+        told = told_of(asked, replies)
+        answer["empathy"] = told
+        if told["emotion"]:
+            headers["x-empatheia-emotion"] = str(told["emotion"])
+    return JSONResponse(answer, headers=headers)
 
 
 def counted(service: Service, asked: Asked, count: Count, texts: Sequence[str]) -> tuple[int, int]:

@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Annotated, Any, cast
 
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 from pydantic import Field
 
 from empatheia import __version__
 from empatheia.dialogue import Reply
-from empatheia.serve.asking import FAULTS, STREAMED, Asked, Question, begun, checked, counted, service_of, told_of
+from empatheia.serve.asking import (
+    FAULTS,
+    STREAMED,
+    Asked,
+    Question,
+    begun,
+    checked,
+    counted,
+    service_of,
+    told_of,
+    with_empathy,
+)
 from empatheia.serve.empathy import Empathy
 from empatheia.serve.events import DONE, EventStream, event
 from empatheia.serve.faults import api_error
@@ -27,7 +38,7 @@ router = APIRouter(prefix="/v1", route_class=GuardedRoute, tags=["OpenAI"])
 OURS = ("messages", "model", "stream", "stream_options", "n", "empathy")
 """Fields that a language model behind an endpoint does not get as they came."""
 _USED = (*OURS, "temperature", "top_p", "max_tokens", "max_completion_tokens", "stop", "seed")
-NOTHING = (None, False, 0, "none", "auto", "text", [], {}, ["text"], {"type": "text"})
+_NOTHING = (None, False, 0, "none", "auto", "text", [], {}, ["text"], {"type": "text"})
 """Values that ask for nothing beyond a text."""
 
 
@@ -132,8 +143,8 @@ def read_chat(body: ChatBody, service: Service) -> Asked:
             body.top_p,
             body.max_tokens if body.max_completion_tokens is None else body.max_completion_tokens,
             body.seed,
-            [body.stop] if isinstance(body.stop, str) else body.stop or (),
-            sorted(name for name, value in given.items() if name not in _USED and value not in NOTHING),
+            stops_of(body.stop),
+            unused_of(given, _USED),
             {name: value for name, value in given.items() if name not in OURS and value is not None},
         ),
         service,
@@ -174,7 +185,7 @@ async def chat_completions(body: ChatBody, request: Request) -> Response:
     replies = await unless_left(request, service.replies(asked.entry, asked.conversation.dialogue, asked.wishes))
     count = await service.counter(asked.entry)
     said = [said_of(reply, count, asked.stops, asked.most) for reply in replies]
-    answer = {
+    answer: dict[str, Any] = {
         **made.head("chat.completion"),
         "choices": [
             {"index": index, "message": _message(one), "finish_reason": one.finish, "logprobs": None}
@@ -182,12 +193,7 @@ async def chat_completions(body: ChatBody, request: Request) -> Response:
         ],
         "usage": usage_of(*counted(service, asked, count, [one.text for one in said])),
     }
-    headers = dict(asked.headers)
-    if asked.tells:
-        answer["empathy"] = told_of(asked, replies)
-        if answer["empathy"]["emotion"]:
-            headers["x-empatheia-emotion"] = str(answer["empathy"]["emotion"])
-    return JSONResponse(answer, headers=headers)
+    return with_empathy(answer, asked, replies)
 
 
 def _message(said: Said) -> dict[str, Any]:
@@ -198,6 +204,16 @@ def _message(said: Said) -> dict[str, Any]:
 
 def _calls_of(said: Said) -> list[dict[str, Any]]:
     return cast("list[dict[str, Any]]", said.reply.decoding.get(TOOL_CALLS) or [])
+
+
+def stops_of(stop: str | Sequence[str] | None) -> Sequence[str]:
+    """Where the reply ends, of a request's ``stop``."""
+    return [stop] if isinstance(stop, str) else stop or ()
+
+
+def unused_of(given: Mapping[str, Any], used: Sequence[str]) -> list[str]:
+    """Fields of a request that ask for something and mean nothing to listeners of ours."""
+    return sorted(name for name, value in given.items() if name not in used and value not in _NOTHING)
 
 
 def usage_of(read: int, written: int) -> dict[str, int]:

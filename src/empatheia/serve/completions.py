@@ -15,7 +15,7 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import Field
 
 from empatheia.serve.asking import FAULTS, STREAMED, Asked, Question, begun, checked, counted, service_of, told_of
-from empatheia.serve.chat import NOTHING, Usage, usage_of
+from empatheia.serve.chat import Usage, stops_of, unused_of, usage_of
 from empatheia.serve.empathy import Empathy
 from empatheia.serve.events import DONE, EventStream, event
 from empatheia.serve.faults import ApiError, api_error
@@ -84,13 +84,7 @@ EXAMPLES = {"plain": {"summary": "A reply", "value": {"model": "empatheia", "pro
 async def completions(body: CompletionBody, request: Request) -> Response:
     """As the chat route, for clients that know no messages."""
     service = service_of(request)
-    prompts = [body.prompt] if isinstance(body.prompt, str) else body.prompt
-    if not prompts:
-        raise ApiError(400, "prompt is empty; give at least one text.", param="prompt", code="empty")
-    most = service.settings.limits.choices
-    if len(prompts) * (body.n or 1) > most:
-        said = f"prompt holds {len(prompts)} texts with n {body.n or 1}; accepted: at most {most} replies at once."
-        raise ApiError(400, said, param="prompt", code="invalid_value")
+    prompts = _prompts(body, service.settings.limits.choices)
     all_asked = [_checked(body, prompt, service) for prompt in prompts]
     first = all_asked[0]
     head = {"id": f"cmpl-{secrets.token_hex(12)}", "object": "text_completion", "created": int(time.time())}
@@ -101,20 +95,28 @@ async def completions(body: CompletionBody, request: Request) -> Response:
     work = (service.replies(one.entry, one.conversation.dialogue, one.wishes) for one in all_asked)
     replies = await unless_left(request, asyncio.gather(*work))
     count = await service.counter(first.entry)
-    said = [[said_of(reply, count, first.stops, first.most) for reply in own] for own in replies]
-    texts = [start + one.text for start, own in zip(before, said, strict=True) for one in own]
-    finishes = [one.finish for own in said for one in own]
-    numbers = [
-        counted(service, asked, count, [one.text for one in own]) for asked, own in zip(all_asked, said, strict=True)
-    ]
-    answer: dict[str, Any] = {
-        **head,
-        "choices": [_choice(index, *pair) for index, pair in enumerate(zip(texts, finishes, strict=True))],
-        "usage": usage_of(sum(read for read, _ in numbers), sum(wrote for _, wrote in numbers)),
-    }
+    choices: list[dict[str, Any]] = []
+    n_read = n_written = 0
+    for asked, start, own in zip(all_asked, before, replies, strict=True):
+        said = [said_of(reply, count, asked.stops, asked.most) for reply in own]
+        choices += [_choice(len(choices) + place, start + one.text, one.finish) for place, one in enumerate(said)]
+        read, wrote = counted(service, asked, count, [one.text for one in said])
+        n_read, n_written = n_read + read, n_written + wrote
+    answer = {**head, "choices": choices, "usage": usage_of(n_read, n_written)}
     if first.tells:
         answer["empathy"] = told_of(first, replies[0])
     return JSONResponse(answer, headers=first.headers)
+
+
+def _prompts(body: CompletionBody, most: int) -> list[str]:
+    """The texts to answer: at least one, and not more replies to them than accepted."""
+    prompts = [body.prompt] if isinstance(body.prompt, str) else body.prompt
+    if not prompts:
+        raise ApiError(400, "prompt is empty; give at least one text.", param="prompt", code="empty")
+    if len(prompts) * (body.n or 1) > most:
+        said = f"prompt holds {len(prompts)} texts with n {body.n or 1}; accepted: at most {most} replies at once."
+        raise ApiError(400, said, param="prompt", code="invalid_value")
+    return prompts
 
 
 def _checked(body: CompletionBody, prompt: str, service: Service) -> Asked:
@@ -130,8 +132,8 @@ def _checked(body: CompletionBody, prompt: str, service: Service) -> Asked:
             body.top_p,
             body.max_tokens,
             body.seed,
-            [body.stop] if isinstance(body.stop, str) else body.stop or (),
-            sorted(name for name, value in given.items() if name not in _USED and value not in NOTHING),
+            stops_of(body.stop),
+            unused_of(given, _USED),
             {name: value for name, value in sent.items() if name not in ("empathy", "best_of", "suffix", "logprobs")},
             name="prompt",
         ),

@@ -46,12 +46,16 @@ class ChatMessage(Body):
     )
 
     @property
+    def parts(self) -> list[ContentPart]:
+        """Of its content; none where that is a text."""
+        return self.content if isinstance(self.content, list) else []
+
+    @property
     def text(self) -> str:
         """What is to be read of it; an assistant's words without thoughts and without tokens of templates."""
-        parts = self.content if isinstance(self.content, list) else []
         text = (
-            "\n\n".join(part.text for part in parts if part.type in _TEXTS and part.text)
-            if parts
+            "\n\n".join(part.text for part in self.parts if part.type in _TEXTS and part.text)
+            if self.parts
             else self.content or ""
         )
         assert isinstance(text, str)
@@ -105,11 +109,7 @@ def read_messages(messages: Sequence[ChatMessage], limits: Limits, name: str = "
     Raises:
         ApiError: It is none that can be answered.
     """
-    if not messages:
-        raise ApiError(400, f"{name} is empty; give at least one user message.", param=name, code="empty")
-    if len(messages) > limits.messages:
-        said = f"{name} holds {len(messages):,} messages; accepted: at most {limits.messages:,}."
-        raise ApiError(422, said, param=name, code="too_many_messages")
+    _check_number(messages, limits, name)
     _check_parts(messages, limits, name)
     last = max((place for place, one in enumerate(messages) if one.role == "user"), default=-1)
     turns: list[Turn] = []
@@ -118,9 +118,7 @@ def read_messages(messages: Sequence[ChatMessage], limits: Limits, name: str = "
     unread: list[str] = []
     for place, message in enumerate(messages):
         text, where = message.text, f"{name}[{place}]"
-        if isinstance(message.content, list):
-            kinds = [f"{where}.content[{n}]: {part.type[:40]}" for n, part in enumerate(message.content)]
-            unread += [kind for kind, part in zip(kinds, message.content, strict=True) if part.type not in _TEXTS]
+        unread += _unread_parts(message, where)
         if message.role in _GUIDING:
             guidance += [text] if text.strip() else []
         elif message.role in _TOOLS:
@@ -139,6 +137,22 @@ def read_messages(messages: Sequence[ChatMessage], limits: Limits, name: str = "
     return Conversation(Dialogue("", tuple(turns)), tuple(places), tuple(guidance), tuple(unread))
 
 
+def _unread_parts(message: ChatMessage, where: str) -> list[str]:
+    """Parts of a message that are no texts."""
+    return [
+        f"{where}.content[{n}]: {part.type[:40]}" for n, part in enumerate(message.parts) if part.type not in _TEXTS
+    ]
+
+
+def _check_number(messages: Sequence[ChatMessage], limits: Limits, name: str) -> None:
+    """At least one message, and no more than accepted."""
+    if not messages:
+        raise ApiError(400, f"{name} is empty; give at least one user message.", param=name, code="empty")
+    if len(messages) > limits.messages:
+        said = f"{name} holds {len(messages):,} messages; accepted: at most {limits.messages:,}."
+        raise ApiError(422, said, param=name, code="too_many_messages")
+
+
 def _check_parts(messages: Sequence[ChatMessage], limits: Limits, name: str) -> None:
     """Roles that there are, contents where they must be, texts within bounds."""
     n_characters = 0
@@ -149,7 +163,7 @@ def _check_parts(messages: Sequence[ChatMessage], limits: Limits, name: str) -> 
             raise ApiError(400, said, param=f"{where}.role", code="unsupported_role")
         if message.content is None and role != "assistant":
             raise ApiError(400, f"{where}.content is missing; give a text.", param=f"{where}.content", code="missing")
-        for number, part in enumerate(message.content if isinstance(message.content, list) else ()):
+        for number, part in enumerate(message.parts):
             if part.type in _TEXTS and part.text is None:
                 part_at = f"{where}.content[{number}].text"
                 raise ApiError(400, f"{part_at} is missing; give a text.", param=part_at, code="missing")
@@ -184,11 +198,10 @@ def sent_on(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
 
 def _content_sent(message: ChatMessage) -> str | list[dict[str, Any]] | None:
     """A text; parts where some are no texts; None of an assistant that says nothing."""
-    parts = message.content if isinstance(message.content, list) else []
-    if all(part.type in _TEXTS for part in parts):
+    if all(part.type in _TEXTS for part in message.parts):
         text = message.text if message.role == "assistant" else without_tokens(message.text)
         return text or (None if message.tool_calls else "")
-    return [_part_sent(part) for part in parts]
+    return [_part_sent(part) for part in message.parts]
 
 
 def _part_sent(part: ContentPart) -> dict[str, Any]:

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
 
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 from pydantic import Field
 
 from empatheia.dialogue import Reply
-from empatheia.serve.asking import FAULTS, STREAMED, Asked, Question, begun, checked, counted, service_of, told_of
+from empatheia.serve.asking import (
+    FAULTS,
+    STREAMED,
+    Asked,
+    Question,
+    begun,
+    checked,
+    counted,
+    service_of,
+    told_of,
+    with_empathy,
+)
 from empatheia.serve.empathy import Empathy
 from empatheia.serve.events import EventStream, event
 from empatheia.serve.faults import ApiError, api_error
@@ -67,6 +78,12 @@ class ResponsesBody(Body):
     seed: int | None = Field(None, description="Same request, same seed: same reply. Without it 0.")
     empathy: SteerBody | bool | None = Field(None, description="As of `/v1/chat/completions`.")
 
+    @property
+    def form(self) -> TextFormat | None:
+        """What the text is to be other than a text."""
+        format = self.text and self.text.format
+        return format if format is not None and format.type != "text" else None
+
 
 class ResponsesAnswer(Body):
     """An answer, not streamed; further fields are OpenAI's."""
@@ -107,22 +124,9 @@ def read_responses(body: ResponsesBody, service: Service) -> Asked:
     for name, reason in UNSUPPORTED.items():
         if extra.get(name) not in (None, [], False, 0):
             raise ApiError(400, f"{name}: {reason}; leave it out.", param=name, code="unsupported_parameter")
-    messages = [ChatMessage(role="user", content=body.input)] if isinstance(body.input, str) else []
-    for place, one in enumerate(body.input if isinstance(body.input, list) else ()):
-        if one.type == "message" and not one.role:
-            raise ApiError(400, f"input[{place}].role is missing.", param=f"input[{place}].role", code="missing")
-        messages.append(one if one.type == "message" else ChatMessage(role="tool", content=""))
-    format = body.text and body.text.format
-    has_form = format is not None and format.type != "text"
-    sent = body.model_dump(include={"temperature", "top_p", "seed"}, exclude_none=True)
-    if body.max_output_tokens is not None:
-        sent["max_tokens"] = body.max_output_tokens
-    if format is not None and has_form:
-        fields = format.model_dump(exclude_unset=True)
-        sent["response_format"] = {"type": fields.pop("type"), **({"json_schema": fields} if fields else {})}
     return checked(
         Question(
-            messages,
+            _messages(body.input),
             body.model,
             body.empathy,
             temperature=body.temperature,
@@ -131,15 +135,38 @@ def read_responses(body: ResponsesBody, service: Service) -> Asked:
             seed=body.seed,
             unused=[
                 *(name for name in body.unknown if extra[name]),
-                *(["text.format"] if has_form else []),
+                *(["text.format"] if body.form is not None else []),
                 *(["tools"] if body.tools else []),
             ],
-            sent_on=sent,
+            sent_on=_sent_on(body),
             name="input",
             guidance=(body.instructions,) if body.instructions else (),
         ),
         service,
     )
+
+
+def _messages(given: str | Sequence[InputMessage]) -> list[ChatMessage]:
+    """A text as what a user says; items that are no messages as what nobody reads."""
+    if isinstance(given, str):
+        return [ChatMessage(role="user", content=given)]
+    messages: list[ChatMessage] = []
+    for place, one in enumerate(given):
+        if one.type == "message" and not one.role:
+            raise ApiError(400, f"input[{place}].role is missing.", param=f"input[{place}].role", code="missing")
+        messages.append(one if one.type == "message" else ChatMessage(role="tool", content=""))
+    return messages
+
+
+def _sent_on(body: ResponsesBody) -> dict[str, Any]:
+    """The fields that a language model behind an endpoint gets, as the chat route of OpenAI names them."""
+    sent = body.model_dump(include={"temperature", "top_p", "seed"}, exclude_none=True)
+    if body.max_output_tokens is not None:
+        sent["max_tokens"] = body.max_output_tokens
+    if body.form is not None:
+        fields = body.form.model_dump(exclude_unset=True)
+        sent["response_format"] = {"type": fields.pop("type"), **({"json_schema": fields} if fields else {})}
+    return sent
 
 
 @router.post(
@@ -159,14 +186,8 @@ async def responses(body: ResponsesBody, request: Request) -> Response:
     (reply,) = await unless_left(request, service.replies(asked.entry, asked.conversation.dialogue, asked.wishes))
     count = await service.counter(asked.entry)
     said = said_of(reply, count, asked.stops, asked.most)
-    read, written = counted(service, asked, count, [said.text])
-    headers = dict(asked.headers)
-    answer = made.response(said, (read, written))
-    if asked.tells:
-        answer["empathy"] = told_of(asked, [reply])
-        if answer["empathy"]["emotion"]:
-            headers["x-empatheia-emotion"] = str(answer["empathy"]["emotion"])
-    return JSONResponse(answer, headers=headers)
+    usage = counted(service, asked, count, [said.text])
+    return with_empathy(made.response(said, usage), asked, [reply])
 
 
 class _Made:

@@ -58,8 +58,14 @@ def plain_answer(messages: Sequence[ChatMessage], is_safe: Callable[[str], bool]
             words = " ".join(users or [inner]).split()[:_MOST_SUMMARY]
             return f"The user wrote: {' '.join(words)}"
         return _answer(asked, newest, users[0] if users else _first_said(inner))
+    return None if users else _answer_to_system(messages)
+
+
+def _answer_to_system(messages: Sequence[ChatMessage]) -> str | None:
+    """The answer to a task that the system sets about the only message of a user; None where it sets none."""
+    newest = messages[-1].text
     for one in messages:
-        if one.role in ("system", "developer") and not users:
+        if one.role in ("system", "developer"):
             asked = _TITLING.match(one.text) or _ASKED.match(one.text)
             if asked is not None:
                 return _answer(asked, one.text, _first_said(newest) or newest)
