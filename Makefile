@@ -20,7 +20,7 @@ OFFLINE := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1 PYTHO
 MADE := $(VENV)/.made-
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test quick mutations smoke fuzz kills contract audit bounds wheel lint types check bench pages docs leaderboard clean
+.PHONY: help install demo test quick mutations smoke goldens fuzz kills contract audit bounds wheel lint types check bench pages docs leaderboard clean
 .DELETE_ON_ERROR:
 
 help: ## this list
@@ -45,6 +45,9 @@ smoke: $(MADE)dev ## a recipe of each family trained and measured on the self-wr
 	@ls recipes/*/*.yaml | grep -Ev '^recipes/(curation|studies)/' | awk -F/ '$(if $(ALL),1,!seen[$$2]++)' > build/smoke.txt
 	@$(OFFLINE) xargs -P $(WORKERS) -n $(if $(ALL),22,4) $(BIN)/empatheia train --size smoke --quiet --out build/smoke $(ARGS) < build/smoke.txt
 	@echo "$$(wc -l < build/smoke.txt) recipes trained at smoke size"
+
+goldens: $(MADE)dev ## what the package says, beside what it said when ARGS=--keep was given: before code moves
+	@$(OFFLINE) $(BIN)/python tests/goldens/goldens.py $(ARGS)
 
 fuzz: $(MADE)dev ## N damaged files and odd command lines; the table goes to results/robustness.md
 	@$(OFFLINE) $(BIN)/python tests/attacks/fuzz.py --cases $(or $(N),20000) $(ARGS)
