@@ -276,7 +276,7 @@ def _analyses(tiny_model):
 def _reflections(tiny_model):
     voice = ReflectionVoice()
     asked = [Asked(Dialogue.of("I feel alone."))] * 3
-    return lambda: voice.speak(asked, DecodingSettings(), None)
+    return lambda: voice.speak(asked, DecodingSettings.model_validate({}), None)
 
 
 def _replies(tiny_model):

@@ -172,12 +172,7 @@ class ModelText:
         if kind == "open":
             self._state, self._is_channel = "thinks", False
         elif kind == "close":
-            if self._state != "thinks":
-                self.began_in_thought = True
-                is_said = mark.startswith("</") and not self._begins_in_thought
-                self._closed = self._ready if is_said and not _MUSES.search(self._ready[: 2 * _BEGINNING]) else ""
-                self._forget()
-            self._state, self._doubted = "says", None
+            self._close(mark)
         elif kind in ("head", "channel"):
             self._state, self._head, self._is_channel = "is headed", "", kind == "channel"
         elif kind == "body" and self._state == "is headed":
@@ -186,6 +181,15 @@ class ModelText:
             self._state = "says"
         elif kind in ("end", "other") and self._state == "says" and self._n_said:
             self._state = "is over"
+
+    def _close(self, mark: str) -> None:
+        """Thoughts end, or what was said up to here were thoughts."""
+        if self._state != "thinks":
+            self.began_in_thought = True
+            is_said = mark.startswith("</") and not self._begins_in_thought
+            self._closed = self._ready if is_said and not _MUSES.search(self._ready[: 2 * _BEGINNING]) else ""
+            self._forget()
+        self._state, self._doubted = "says", None
 
     def _begin(self) -> None:
         """What a head names begins: a role's turn, or a channel of it."""
