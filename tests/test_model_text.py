@@ -52,6 +52,35 @@ def test_a_text_without_marks_stays(text):
     assert "".join([*map(heard.next, text), heard.end()]) == text
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("The <think> tag marks thoughts. Use it well.", None),
+        ("He said <analysis> is hard. I agree.<|im_end|>", "He said <analysis> is hard. I agree."),
+        ("Write <s>old</s> new.", None),
+        ("Write <s>old</s>", "Write <s>old"),
+        ("Oh no!</s>\n", "Oh no!"),
+        ("Oh no!</s><s>[INST] hi", "Oh no!"),
+        ("I love it</think>", "I love it"),
+        ("The user is sad, I should be kind.</think>", ""),
+        ("Oh no! <think>x</think>Where?", "Oh no! Where?"),
+    ],
+)
+def test_marks_that_people_write_are_said(text, said):
+    """Answers were cut at them."""
+    said = text if said is None else said
+    assert spoken(text) == said
+    heard = ModelText()
+    assert "".join([*map(heard.next, text), heard.end()]) == said
+
+
+@pytest.mark.parametrize("text", ["So sorry to hear that. Losing a friend", "Okay, I hear you. That is a lot to carry"])
+def test_common_beginnings_are_streamed(text):
+    """They were held back to the end of the answer."""
+    heard = ModelText()
+    assert heard.next(text + " in so short a time. Who") == text + " in so short a time. Who"
+
+
 def test_thoughts_that_never_end_are_no_reply():
     assert spoken("<think>The user is") == ""
 

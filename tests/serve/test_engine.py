@@ -6,9 +6,16 @@ import asyncio
 import threading
 
 import pytest
+import torch
 
+from empatheia.checkpoints.catalogue import perceiver
+from empatheia.dialogue import Dialogue
 from empatheia.errors import DataError
 from empatheia.giving_way import Abandoned, give_way
+from empatheia.listener import Listener
+from empatheia.listener.steps.responders import ReflectionVoice
+from empatheia.listener.steps.settings import DecodingSettings
+from empatheia.listener.steps.voices import Asked
 from empatheia.serve.engine import Engine
 from empatheia.serve.faults import ApiError
 from empatheia.serve.measures import Measures
@@ -259,3 +266,73 @@ def test_work_ends_when_all_who_asked_have_left(group):
 
     run(play)
     assert set(told) == {Abandoned}
+
+
+def _analyses(tiny_model):
+    listener = Listener.load(perceiver())
+    return lambda: listener.analyze([f"My {n} dogs ran away and I feel alone." for n in range(100)])
+
+
+def _reflections(tiny_model):
+    voice = ReflectionVoice()
+    asked = [Asked(Dialogue.of("I feel alone."))] * 3
+    return lambda: voice.speak(asked, DecodingSettings.model_validate({}), None)
+
+
+def _replies(tiny_model):
+    listener = Listener.load(tiny_model)
+    return lambda: listener.respond("I feel alone.", care=False, max_new_tokens=40)
+
+
+def _beams(tiny_model):
+    listener = Listener.load(tiny_model)
+    return lambda: listener.respond("I feel alone.", care=False, strategy="beam", num_beams=4, max_new_tokens=40)
+
+
+@pytest.mark.parametrize("long_work", [_analyses, _reflections, _replies, _beams])
+def test_the_models_let_others_pass_and_end_when_left(long_work, tiny_model, monkeypatch):
+    """The check of a short text took as long as whatever stood before it, though its client had left."""
+    monkeypatch.setattr("empatheia.serve.engine._PATIENCE", 0.0)
+    compute = long_work(tiny_model)
+    alone, told, gate = compute(), [], threading.Event()
+
+    def long(items):
+        gate.wait(10)
+        try:
+            found = compute()
+            told.append("long")
+            return [found]
+        except BaseException as error:
+            told.append(type(error))
+            raise
+
+    def short(items):
+        told.append("short")
+        torch.manual_seed(len(told))  # what passes leaves the draws of the one who waits alone
+        compute()
+        return items
+
+    async def play(engine):
+        first = asyncio.ensure_future(engine.ask(None, [0], long))
+        while not engine._busy:
+            await asyncio.sleep(0.001)
+        passing = asyncio.ensure_future(engine.ask(None, [1], short))
+        await asyncio.sleep(0.01)
+        gate.set()
+        (found,) = await first
+        await passing
+        gate.clear()
+        while not engine.is_idle:
+            await asyncio.sleep(0.001)
+        left = asyncio.ensure_future(engine.ask(None, [0], long))
+        while not engine._busy:
+            await asyncio.sleep(0.001)
+        left.cancel()
+        await asyncio.sleep(0.01)
+        gate.set()
+        await engine.ask(None, [1], Work())
+        return found
+
+    found = run(play)
+    assert told == ["short", "long", Abandoned]
+    assert found == alone

@@ -395,6 +395,12 @@ def test_tasks_and_old_clients_reach_the_model(plain, model):
     assert "prompt" not in model.requests[1] and model.requests[1]["max_tokens"] == 50
 
 
+def test_the_model_s_words_to_a_task_are_checked(plain, model):
+    model.plays = "claims"
+    task = [{"role": "user", "content": "Generate a title for this conversation.\nUSER: I lost my dog."}]
+    assert plain.post(CHAT, json={"messages": task}).json()["choices"][0]["message"]["content"] == "Oh no."
+
+
 def _content(streamed: str) -> str:
     return "".join(one["choices"][0]["delta"].get("content", "") for one in events_of(streamed)[:-1])
 

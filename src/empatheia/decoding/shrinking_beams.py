@@ -20,6 +20,7 @@ from transformers import GenerationConfig
 
 from empatheia.decoding.models import Processor, StepwiseModel, Stops
 from empatheia.errors import DecodingError
+from empatheia.giving_way import give_way
 from empatheia.layers.cache import CACHE
 
 BLOCKED = -1.0e20
@@ -99,6 +100,7 @@ def shrinking_beam_search(
     rows = torch.arange(batch * width, device=ids.device).view(batch, width)
     lengths = torch.zeros_like(rows)  # pieces behind the start, end mark included
     while True:
+        give_way()
         flat = ids.flatten(0, 1)
         new = 1 if model_kwargs.get("use_cache") and flat.shape[1] > input_ids.shape[1] else None
         inputs = model.prepare_inputs_for_generation(flat, next_sequence_length=new, **model_kwargs)

@@ -19,6 +19,7 @@ from empatheia.checkpoints.inputs import ReadyInput, unread
 from empatheia.checkpoints.manifest import Manifest, read_manifest
 from empatheia.decoding.strategies import Decoding, DecodingFields
 from empatheia.dialogue import Dialogue, Reply, Understanding
+from empatheia.giving_way import give_way
 from empatheia.listener.batch_listener import BatchListener, decoding_of
 from empatheia.listener.protocol import Input, whole_reply
 from empatheia.listener.steps.focused import FocusedListener
@@ -67,6 +68,7 @@ class _Reads:
         return [self._understanding(ready, one) for ready, one in zip(inputs, found, strict=True)]
 
     def _understanding(self, ready: ReadyInput, found: Affect) -> Understanding:
+        give_way()
         text = " ".join(turn.text for turn in ready.example.context)
         reasons = [*ready.doubts, *unread(ready.n_skipped + found.first_turn, ready.shift, ready.turns)]
         reasons += [_CUT] if found.is_cut else []

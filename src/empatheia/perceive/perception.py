@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from empatheia.dialogue import Turn
+from empatheia.giving_way import asking, give_way
 from empatheia.perceive.affect import Affect, scored_words
 from empatheia.perceive.model_file import DANGER, FEELINGS, PROBE, TOKENIZER, PerceptionFile
 from empatheia.perceive.phrases import cause_phrases
@@ -43,7 +44,8 @@ class Perception:
         """
         place = Path(folder)
         own = cls(PerceptionFile(place, threads), Pieces(place / TOKENIZER))
-        own.file.check_probe(own.probe())
+        with asking(None):  # nobody passes who would open it, too
+            own.file.check_probe(own.probe())
         return own
 
     def probe(self) -> np.ndarray:
@@ -64,6 +66,7 @@ class Perception:
         rows = self.pieces.rows(conversations, facts.most_pieces)
         found: list[Affect | None] = [None] * len(rows)
         for numbers in alike([len(row["input_ids"]) for row in rows], BATCH_PIECES, BATCH_ROWS):
+            give_way()
             batch = collate([rows[i] for i in numbers])
             emotion, side, words = self.file.run(batch, ("emotion", "side", "words"), FEELINGS)
             emotions = _softmax(emotion / facts.emotion_temperature)

@@ -33,6 +33,7 @@ from transformers import (
 )
 
 from empatheia.errors import CheckpointError, ConfigError, MissingDependencyError
+from empatheia.layers.stepping import giving_way
 from empatheia.registry import nearest
 from empatheia.resources import build_pretrained, load_pretrained, load_weights, quiet_loading, resolve_weights
 from empatheia.responders.seq2seq import IGNORED, ResponderOutput
@@ -368,6 +369,7 @@ class LanguageModel(PreTrainedModel):
         known = set(GenerationConfig().to_dict()) | {"max_new_tokens"}
         generation = self._generation(reader, {name: value for name, value in settings.items() if name in known})
         others = {name: value for name, value in settings.items() if name not in known}
+        others["stopping_criteria"] = giving_way(others.get("stopping_criteria"))
         made = self.network.generate(input_ids=ids, attention_mask=mask, generation_config=generation, **others)
         start = ids.shape[1] if self.config.form == "causal" else 1
         rows = made[:, start:].tolist()

@@ -29,6 +29,7 @@ from empatheia.layers.losses import total_of
 from empatheia.layers.positions import sinusoidal_positions
 from empatheia.layers.precision import wide
 from empatheia.layers.smoothing import smoothed_cross_entropy
+from empatheia.layers.stepping import giving_way
 from empatheia.layers.transformer import Decoder, Encoder
 from empatheia.text import auto_tokenizer as auto_tokenizer
 
@@ -624,6 +625,8 @@ class Seq2SeqResponder(AlignedModel, GenerationMixin):
         """
         settings = kwargs.get("generation_config", args[1] if len(args) > 1 else None) or self.generation_config
         self._check_asked({name: getattr(settings, name, None) for name in INNER_STATES} | kwargs)
+        if len(args) < 4:  # transformers takes them as the fourth, too
+            kwargs["stopping_criteria"] = giving_way(kwargs.get("stopping_criteria"))
         library: Any = super()  # its annotations ask for what a model has only once it is placed on devices
         return library.generate(*args, **kwargs)
 

@@ -19,6 +19,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+import torch
+
 from empatheia.giving_way import Abandoned, asking
 from empatheia.serve.faults import ApiError
 from empatheia.serve.measures import Measures
@@ -268,7 +270,9 @@ class Engine:
         if passing:
             self._depth += 1
             try:
-                self._compute(passing, loop)
+                # as if the model that waits were not at work: what it draws next and how it computes stay its own
+                with torch.random.fork_rng(devices=[]), torch.inference_mode(False):
+                    self._compute(passing, loop)
             finally:
                 self._depth -= 1
 

@@ -43,6 +43,7 @@ _IS_ID = re.compile(r"[A-Za-z0-9_-]{32}\Z")
 _PIECE = 32  # rows that are analysed together
 _POLL = 0.2  # seconds between two looks for further rows
 _PATIENCE = 600.0  # seconds to wait for further rows
+_EMPTY_STAYS = 60.0  # seconds in which a job without rows is not deleted for another
 _STALE = 900.0  # seconds without a sign of the process that works
 _N_CAUSES = 40
 _GONE = "there is no such analysis; it may have expired."
@@ -104,10 +105,14 @@ class Jobs:
 
     Args:
         service: Who computes, and the limits.
+
+    Attributes:
+        clock: Says the time by which a job without rows grows old.
     """
 
     def __init__(self, service: Service) -> None:
         self.service = service
+        self.clock = time.time
         self.limits = service.settings.limits
         self._tasks: set[asyncio.Task[None]] = set()
         self._own: PrivateFolder | None = None
@@ -338,12 +343,13 @@ class Jobs:
         return self._folder
 
     def _drop_empty(self) -> bool:
-        """Deletes the oldest job that nobody gave a row to; whether there was one."""
-        empty = []
+        """Deletes the oldest job that nobody gave a row to for long; whether there was one."""
+        empty, now = [], self.clock()
         for place in self._home().iterdir():
             with contextlib.suppress(OSError, ValueError):  # deleted just now, or not begun
-                if not read_record(place / "given.json")["rows"]:
-                    empty.append((place.stat().st_mtime, place))
+                changed = place.stat().st_mtime
+                if now - changed >= _EMPTY_STAYS and not read_record(place / "given.json")["rows"]:
+                    empty.append((changed, place))
         if empty:
             shutil.rmtree(min(empty)[1], ignore_errors=True)
         return bool(empty)

@@ -31,6 +31,8 @@ FROM_SIDE = "side"
 PLAIN = "plain"
 _THREADS = 32
 _END = object()
+_TASK = Dialogue.of("Write a title.")
+"""Stands for a task in the check of its answer: what the task holds was checked before it was taken for one."""
 
 
 class Proxy:
@@ -122,7 +124,7 @@ class Proxy:
         def speak() -> None:
             try:
                 with asking(ending):
-                    stream = speaker.stream(dialogue, care=self._care if speaker.wish.plain is None else False)
+                    stream = speaker.stream(dialogue if speaker.wish.plain is None else _TASK, care=self._care)
                     with closing(iter(stream)) as pieces:
                         for piece in pieces:
                             ending()

@@ -1,7 +1,8 @@
 """Tasks that chat pages give a model about a conversation: its title, tags, follow-ups, search queries, a summary.
 
 No person is answered there, so a listener of ours answers plainly, in the form that is asked for; a language model
-behind an endpoint gets the task as it is. A danger that somebody tells in such words is answered as any other.
+behind an endpoint gets the task as it is. A danger that somebody tells in such words is answered as any other: only
+what stands in the written-out history of a chat was answered before.
 """
 
 from __future__ import annotations
@@ -28,10 +29,22 @@ _ASKED = re.compile(
 )
 """Tasks in a sentence, as the last message or in the system's."""
 _TITLING = re.compile(
-    rf"\A\s*you(?: are|'re) (?:a|an|the)\b[^.\n]{{0,60}}\b(?P<title>titl(?:e|ing)|summari[sz]er)\b[^\n]{{0,60}}"
-    rf"(?:assistant|generator|writer|maker|{_CHAT})",
+    rf"\A\s*you(?: are|'re) (?:a|an|the)\b(?:(?!\b(?:and|who)\b)[^.\n]){{0,60}}"
+    rf"\b(?P<title>titl(?:e|ing)|summari[sz]er)\b[^\n]{{0,60}}(?:assistant|generator|writer|maker|{_CHAT})",
     re.IGNORECASE,
 )
+_ELSE = re.compile(
+    r"\b(?:every|each|all)\b|\b(?:and|then|but|also|please|always)\s+(?:\w+ly\s+)?(?:be|stay|act|speak|talk|listen|help"
+    r"|support|comfort|care|encourage|(?:answer|reply|respond)(?!\s+(?:only|just|with|in)\b))\b",
+    re.IGNORECASE,
+)
+"""What a system says to one who answers a person."""
+_OF_FORM = re.compile(
+    r"\b(?:titles?|names?|tags?|keywords|emojis?|summar\w+|words?|characters|quot\w+|punctuation|output|return|only|json"
+    r"|language|nothing|markdown|lines?|prefix|concise|short|brief|examples?)\b",
+    re.IGNORECASE,
+)
+_HISTORY = re.compile(r"<chat_history>.*?</chat_history>", re.IGNORECASE | re.DOTALL)
 _FORM = re.compile(r'\{\s*\\?"(\w+)\\?"\s*:\s*(\[|\\?")')
 """The key of the JSON that is asked for, and whether its value is a list."""
 _FIRST_USER = re.compile(r"^\W*(?:user|human)(?: message)?\W*:\s*(\S.*)", re.IGNORECASE | re.MULTILINE)
@@ -49,7 +62,7 @@ def plain_answer(messages: Sequence[ChatMessage], is_safe: Callable[[str], bool]
         is_safe: Whether the check finds no danger in a text.
     """
     newest = messages[-1].text
-    if headed := _HEADED.match(newest):
+    if (headed := _HEADED.match(newest)) and is_safe(_HISTORY.sub(" ", newest)):
         return _answer(headed, newest, _first_said(newest))
     users = [one.text for one in messages[:-1] if one.role == "user"]
     if len(newest) <= _LONGEST_ASKED and (asked := _ASKED.match(newest)) and is_safe(newest):
@@ -58,7 +71,8 @@ def plain_answer(messages: Sequence[ChatMessage], is_safe: Callable[[str], bool]
             words = " ".join(users or [inner]).split()[:_MOST_SUMMARY]
             return f"The user wrote: {' '.join(words)}"
         return _answer(asked, newest, users[0] if users else _first_said(inner))
-    return None if users else _answer_to_system(messages)
+    found = None if users else _answer_to_system(messages)
+    return found if found is not None and is_safe(newest) else None
 
 
 def _answer_to_system(messages: Sequence[ChatMessage]) -> str | None:
@@ -66,10 +80,26 @@ def _answer_to_system(messages: Sequence[ChatMessage]) -> str | None:
     newest = messages[-1].text
     for one in messages:
         if one.role in ("system", "developer"):
-            asked = _TITLING.match(one.text) or _ASKED.match(one.text)
+            asked = _system_task(one.text)
             if asked is not None:
                 return _answer(asked, one.text, _first_said(newest) or newest)
     return None
+
+
+def _system_task(text: str) -> re.Match[str] | None:
+    """The task that a system's message is; None where it says anything else, too: a person is answered then.
+
+    >>> _system_task("Please give every message a name and be warm in the conversation.")
+    >>> bool(_system_task("Write a title for this conversation. Use five words."))
+    True
+    """
+    if titling := _TITLING.match(text):
+        return None if _ELSE.search(titling[0]) else titling
+    asked = _ASKED.match(text)
+    if asked is None or _ELSE.search(text):
+        return None
+    further = _END_OF_SENTENCE.split(text[asked.end() :])[1:]
+    return asked if all(_OF_FORM.search(one) for one in further if one.strip()) else None
 
 
 def _answer(task: re.Match[str], prompt: str, said: str) -> str:

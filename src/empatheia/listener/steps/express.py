@@ -14,6 +14,7 @@ from empatheia.analysis import Inference
 from empatheia.decoding.distractors import Contrast
 from empatheia.dialogue import Candidate, Dialogue, Turn
 from empatheia.errors import ConfigError, DecodingError, EndpointError
+from empatheia.giving_way import give_way
 from empatheia.listener.steps import terms
 from empatheia.listener.steps.answering import each_alone
 from empatheia.listener.steps.contrast import Contrasts, moved, read_by_responders
@@ -237,6 +238,7 @@ class Expression:
         self._by_side(understood, rows, counted)
         self._by_information(asked, rows, counted)
         for i, draft in rows:
+            give_way()
             self._by_words(draft, understood[i])
         return [
             self._counting(one, weighed, own, said, reasons | _uncounted(one, own_asked, weighed, reasons))

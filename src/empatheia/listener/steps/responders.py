@@ -15,6 +15,7 @@ from empatheia.checkpoints.prompt_contexts import PromptContexts
 from empatheia.checkpoints.reader import EncodedInput
 from empatheia.decoding.strategies import Decoding
 from empatheia.dialogue import Example
+from empatheia.giving_way import give_way
 from empatheia.listener.language_models import DEFAULTS, LanguageListener
 from empatheia.listener.listener import Listener
 from empatheia.listener.protocol import AnyListener
@@ -206,6 +207,7 @@ class ReflectionVoice(Voice):
         """See :class:`Voice`; best first, :data:`REFLECTIONS` of each conversation."""
         out: list[list[Written]] = []
         for one in asked:
+            give_way()
             said = reflect(one.dialogue.turns, one.perceived or Perceived({}, {}, ()), REFLECTIONS, seed=way.seed)
             out.append(
                 [

@@ -42,6 +42,7 @@ from transformers import (
 
 from empatheia.dialogue import Turn
 from empatheia.errors import CheckpointError, ConfigError, MissingDependencyError, MissingResourceError
+from empatheia.giving_way import give_way
 from empatheia.layers.aligned import AlignedModel
 from empatheia.perceive.affect import Affect, mass_of_sides
 from empatheia.resources import (
@@ -299,6 +300,7 @@ class StatePieces:
         out = np.zeros((len(rows), self.config.n_states), np.float16)
         device = next(self.base.parameters()).device
         for indices in batches_of(row_lengths(rows), None, BATCH_PIECES):
+            give_way()
             lengths = [len(rows[i]["input_ids"]) for i in indices]
             ids = torch.zeros(len(indices), max(lengths), dtype=torch.long)
             for place, i in enumerate(indices):

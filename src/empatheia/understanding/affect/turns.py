@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from empatheia.analysis import TurnLabels
 from empatheia.dialogue import Dialogue, Turn
+from empatheia.giving_way import give_way
 from empatheia.perceive.affect import Affect, named, scored_words
 from empatheia.perceive.phrases import cause_phrases
 from empatheia.resources import resolve_model
@@ -70,6 +71,7 @@ class AffectOfTurns:
         rows = self.reader.encode(conversations)
         found: list[Affect | None] = [None] * len(rows)
         for indices in batches_of(row_lengths(rows), None, BATCH_PIECES):
+            give_way()
             batch = self.reader.collate([{**_inputs(rows[i]), "spans": spans} for i in indices])
             out = self.model(**{key: value.to(self.model.device) for key, value in batch.items()})
             emotions = _probabilities(out.logits)

@@ -21,6 +21,7 @@ from transformers.utils import ModelOutput
 
 from empatheia.dialogue import Dialogue, Turn
 from empatheia.errors import CheckpointError, ConfigError
+from empatheia.giving_way import give_way
 from empatheia.reading import read_record
 from empatheia.registry import nearest
 from empatheia.resources import check_finite, check_pieces, fitting_parts, load_pretrained, resolve_model
@@ -175,6 +176,7 @@ def classify_rows(
     model.eval()
     out = np.zeros((len(rows), len(label_names(model.config))), dtype=np.float32)
     for indices in batches_of(row_lengths(rows), batch_size, batch_tokens, model.device.type):
+        give_way()
         chosen = [{key: value for key, value in rows[i].items() if key != "label"} for i in indices]
         batch = {key: value.to(model.device) for key, value in reader.collate(chosen).items()}
         out[indices] = model(**batch).logits.float().softmax(-1).cpu().numpy()
