@@ -94,6 +94,7 @@ class Table:
             column = self._wordiest(column)
         if len(self.header) == 1 and column is None and _guess(self.header) is None:
             notes.said.append(f"read as texts: the only column, {self.header[0]!r}")
+            column = self.header[0]
         self.text = self.header.index(choose_column(self.header, column, where=f"{path} "))
 
     def __iter__(self) -> Iterator[tuple[list[str], str | None]]:
@@ -263,7 +264,7 @@ def choose_column(names: Sequence[str], column: str | None, where: str = "") -> 
 
     Args:
         names: Of all.
-        column: The one asked for; None = by its name, and if there is one only, that.
+        column: The one asked for; None = by its name.
         where: What has them, for messages, with a blank at its end.
 
     Raises:
@@ -279,6 +280,4 @@ def choose_column(names: Sequence[str], column: str | None, where: str = "") -> 
         raise DataError(f"{where}has no column {column!r}.{nearest(column, list(names))} Found: {found}.")
     if (guessed := _guess(names)) is not None:
         return guessed
-    if len(names) == 1:
-        return names[0]
     raise DataError(f"{where}has no text column. Found: {found}. Name the one to read with --column.")
