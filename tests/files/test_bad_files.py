@@ -16,6 +16,7 @@ from empatheia.errors import DataError
 from empatheia.files import conversations, transcripts
 from empatheia.files.conversations import read_conversations, read_stream
 from empatheia.files.forms import json_form
+from empatheia.files.json_forms import is_turn_array
 from empatheia.files.rows import read_rows
 from empatheia.files.tables import choose_column
 from empatheia.files.talks import dialogue_roles
@@ -229,3 +230,25 @@ def test_long_questions_of_a_form_are_a_header(tmp_path):
 )
 def test_roles_by_names(names, expected):
     assert dialogue_roles(names) == expected
+
+
+@pytest.mark.parametrize(
+    ("first", "expected", "told"),
+    [
+        ("Great!", ["Great!", "I lost my dog"], "no header line: each line is read as a text"),
+        ("notes", ["I lost my dog"], "read as texts: the only column, 'notes'"),
+    ],
+)
+def test_a_table_of_one_column(first, expected, told, tmp_path):
+    path = tmp_path / "one.csv"
+    path.write_text(f"{first}\nI lost my dog\n", encoding="utf-8")
+    said: list[str] = []
+    assert [row.item for row in read_conversations(path, say=said.append)] == expected and said == [told]
+
+
+def test_an_array_of_what_people_write_each_other_is_one_conversation():
+    def array(*people):
+        return [{"author": who, "content": "Hi"} for who in people]
+
+    assert is_turn_array(array("Ana", "Ben")) and is_turn_array(array("Ana", "Ben", "Cy", "Ana", "Cy", "Ben"))
+    assert not is_turn_array(array("Ana", "Ben", "Cy")) and not is_turn_array(array("Ana", "Ana"))

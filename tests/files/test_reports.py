@@ -131,8 +131,15 @@ def test_the_day_or_the_month_comes_first_as_dates_rise(name, days):
         ("drawing.ass", ["I lost my dog."], {"drawings": 2}),
         (
             "scanned.srt",
-            ["I lost my dog.", "I'm sad.", "It was WILD, I think.", "Drink 2 l of tea."],
-            {"l of a scanned subtitle read as I": 5},
+            [
+                "I lost my dog.",
+                "I'm sad.",
+                "It was WILD, I think.",
+                "Drink 2 l of tea.",
+                "We run ls now.",
+                "Is it good?",
+            ],
+            {"l of a scanned subtitle read as I": 6},
         ),
         ("names.srt", ["Ann Miller: I lost my dog.", "Ben Cole: Oh no."], {}),
     ],

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from empatheia.errors import DataError
+from empatheia.files.conversations import read_conversations
 from empatheia.files.talks import dialogue_roles
-from empatheia.files.transcripts import is_transcript, read_transcripts
+from empatheia.files.transcripts import is_transcript, read_talk_lines, read_transcripts
 
 
 def read(text, speaker=None):
@@ -119,3 +120,73 @@ def test_what_is_written_is_read(talk):
     (found,) = read_transcripts(f"{name}: {text}\n" for name, text in talk)
     assert [turn.text for turn in found.dialogue.turns] == [text for _, text in talk]
     assert [turn.role == "speaker" for turn in found.dialogue.turns] == [name == talk[0][0] for name, _ in talk]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "No answer. I called him ten times and I'm so scared",
+        "Video call, can we do it tomorrow?",
+        "Voice call at 5:30",
+        "Video call, 10 people",
+        "<sigh>",
+        "<note: why me>",
+    ],
+)
+def test_what_only_begins_like_a_notice_is_said(text):
+    (found,) = read(f"12/03/2024, 14:55 - Ana: {text}\n13/03/2024, 14:56 - Ben: Oh\n")
+    assert said(found) == [("speaker", text), ("listener", "Oh")] and not found.left
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("No answer", "calls"),
+        ("Voice call, 3 min", "calls"),
+        ("Video call, 1 hr 2 min", "calls"),
+        ("Video call, \u200eNo answer", "calls"),
+        ("Voice call. 0:35", "calls"),
+        ("Sprachanruf, 1 Std. 2 Min.", "calls"),
+        ("Missed voice call, Tap to call back", "calls"),
+        ("Missed voice call. \u200eTap to call back", "calls"),
+        ("Missed voice call at 12:31 PM", "calls"),
+        ("Пропущенный звонок, нажмите, чтобы перезвонить", "calls"),
+        ("<Media omitted>", "media"),
+        ("<attached: 00000012-PHOTO-2024-03-12.jpg>", "media"),
+    ],
+)
+def test_notices_of_calls_and_media_are_left_out(text, what):
+    (found,) = read(f"12/03/2024, 14:55 - Ana: Hi\n13/03/2024, 14:56 - Ben: {text}\n")
+    assert said(found) == [("speaker", "Hi")] and found.left == {what: 1}
+
+
+@pytest.mark.parametrize(
+    "stamp",
+    [
+        "12.3.2024 klo 14.55 - ",
+        "2024년 3월 12일 오후 2:55, ",
+        "2024年3月12日 14:55 - ",
+        "12.03.2024 г., 14:55 - ",
+        "12/3/24, 2:55 μ.μ. - ",
+    ],
+)
+def test_stamps_of_further_languages(stamp):
+    text = f"{stamp}Ana: Hei\n{stamp}Ben Smith: Moi\n"
+    assert is_transcript(text.splitlines())
+    (found,) = read(text)
+    assert found.roles == {"Ana": "speaker", "Ben Smith": "listener"}
+    (talk,) = read_talk_lines(text.splitlines())
+    assert {message.time for message in talk.messages} == {1710255300000}
+
+
+@pytest.mark.parametrize("stamp", ["12.3.2024 kello 14.55 - ", "2024i 3o 12u 14:55 ", "12 March 2024 um 14:55 - "])
+def test_dates_of_an_unknown_form_are_nobodys_names_and_said(stamp, tmp_path):
+    lines = [f"{stamp}Ana: Hi", f"{stamp}Ben: Oh"]
+    assert not is_transcript(lines)
+    path = tmp_path / "chat.txt"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    told: list[str] = []
+    assert [row.item for row in read_conversations(path, say=told.append)] == lines
+    assert told == [f"dates of an unknown form: {lines[0][:40]!r}; each line is read as a text"]
+    (found,) = read("\n".join(lines), "Ana")
+    assert found.left == {"lines with dates of an unknown form": 2}

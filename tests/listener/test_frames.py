@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import typing
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -13,7 +14,9 @@ from empatheia.decoding.strategies import Decoding, DecodingFields
 from empatheia.dialogue import Dialogue
 from empatheia.errors import DataError, DecodingError, EmpatheiaError
 from empatheia.listener import Analyzer, FocusedListener, Listener
+from empatheia.listener.frames import is_missing
 from empatheia.listener.steps.steering import SteeredFields, Steering
+from empatheia.listener.tables import as_text
 
 TEXTS = ["I lost my keys.", None, "I won!", "  ", "I lost my keys.", "I won!"]
 OWN = ["emotion", "probability", "side", "causes", "uncertain", "error"]
@@ -154,3 +157,20 @@ def test_a_dialogue_goes_to_json_and_back():
     for record, words in (({"id": "7"}, "needs turns"), ({"turns": [{"role": "speaker"}]}, "turn 1 has no text")):
         with pytest.raises(DataError, match=words):
             Dialogue.from_dict(record)
+
+
+def test_lists_in_cells_are_marked(model):
+    place, _ = model
+    with pytest.warns(UserWarning, match=r"2 of 3 rows .* row 2: a Series; accepted: a text"):
+        found = empatheia.analyze(pl.Series("body", ["I won!", pl.Series([1, 2]), [1]], dtype=pl.Object), place)
+    assert found["error"].is_null().to_list() == [True, False, False]
+
+
+def test_missing_cells():
+    cells = [None, float("nan"), np.float32("nan"), np.array([1.0, 2.0]), pl.Series([1, 2]), "", 0]
+    assert [is_missing(cell) for cell in cells] == [True, True, True, False, False, False, False]
+
+
+@pytest.mark.parametrize("start", ["\u200b=", "\ufeff+", " \u200b@", "\u2212", "\u2060 -", "\t"])
+def test_formulas_behind_what_nobody_sees_are_texts(start):
+    assert as_text(f"{start}A1") == f"'{start}A1" and as_text(f"a{start}") == f"a{start}"

@@ -75,3 +75,31 @@ def test_a_named_turn_is_the_last_one_read():
     assert [turn.text for turn in up_to(talk, 0).turns] == ["One."]
     with pytest.raises(DataError, match="target is 1; accepted: a speaker turn, one of 0, 2"):
         up_to(talk, 1)
+
+
+def said(who, text, first, second):
+    """The turns of CHAT in other words."""
+    return [{who: (second if one["role"] == "assistant" else first), text: one["content"]} for one in CHAT[1:]]
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        {"messages": CHAT},
+        said("role", "content", "human", "assistant"),
+        said("speaker", "text", "Ana", "Ben"),
+        said("author", "content", "Ana", "Ben"),
+        said("from", "value", "human", "gpt"),
+        [
+            {"role": "user", "content": [{"type": "text", "text": "I failed."}]},
+            {"role": "assistant", "content": None, "tool_calls": [{}]},
+            {"role": "assistant", "tool_calls": [{}]},
+            {"role": "function", "name": "find", "content": "{}"},
+            CHAT[2],
+            CHAT[3],
+        ],
+    ],
+)
+def test_conversations_are_read_as_those_of_files(item):
+    assert given(item).turns == given(CHAT).turns
+    assert given([item, "a text"]) == [given(item), "a text"]

@@ -80,6 +80,7 @@ def test_fleiss_merge_keeps_the_number_of_raters():
 
 def test_raw_agreement_with_varying_numbers_of_raters():
     assert score(RawAgreement(), [["a", "a"], ["a", "b", "a"]]).value == pytest.approx(100 * (1 + 1 / 3) / 2)
+    assert score(RawAgreement(), [[1, 1], [1, None], [1, 2]]).value == 50
 
 
 def printed_ab_rows():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -93,12 +92,6 @@ def _core(text: str) -> str:
     """The longest piece of a part without places to fill."""
     pieces = text.replace("{emergency}", "\0").replace("{short}", "\0").split("\0")
     return max(pieces, key=len).strip()
-
-
-@lru_cache(maxsize=1)
-def shipped_wording() -> Wording:
-    """The file of the package, read once."""
-    return Wording.read()
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,9 +40,10 @@ _LEAST_ROLLING = 0.2
 _VTT_BLOCKS = ("NOTE", "STYLE", "REGION")
 _TIME_TAG = re.compile(r"<\d[\d:.]{3,15}>")
 _SCANNED = re.compile(
-    r"(?<![\w'\u2019])(?<!\d )l(?=['\u2019](?:m|ll|ve|d)\b|[ ,.!?\u2026]|$)|\bl(?=[tfns]\b)|(?<=[A-Z])l(?=[A-Z])"
+    r"(?<![\w'\u2019])(?<!\d )l(?=['\u2019](?:m|ll|ve|d)\b|[ ,.!?\u2026]|$)|\bl(?=[tfn]\b)|(?<=[A-Z])l(?=[A-Z])"
+    r"|(?:^|(?<=[.!?\u2026:\"\u201d>-] )|(?<=[\"'\u201c(\[-]))l(?=s\b)"
 )
-"""``l`` where English has ``I`` only."""
+"""``l`` where English has ``I`` only; ``ls`` is ``Is`` where a sentence begins."""
 
 Cue = tuple[int | None, int | None, str]
 

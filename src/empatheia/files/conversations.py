@@ -17,7 +17,7 @@ from empatheia.files.forms import TEXT_FORMS, Form, text_form
 from empatheia.files.json_forms import CONVERSATION_COLUMNS
 from empatheia.files.rows import Row, Say, item_reader, json_rows, read_lines, read_rows, told
 from empatheia.files.talks import LEFT_OUT, ROLE_OF, Notes, dialogue_roles, mended
-from empatheia.files.transcripts import MAX_TURNS, PROBE_LINES, Transcript
+from empatheia.files.transcripts import MAX_TURNS, PROBE_LINES, Transcript, begins_with_unknown_date
 
 ROLE_COLUMNS = ("role", "speaker", "speaker_idx", "author", "sender", "name")
 
@@ -83,6 +83,9 @@ def _lines(rows: Iterator[Row], speaker: str | None, notes: Notes) -> Iterator[R
     everything = chain(first, rows)
     form = text_form(texts) or (TEXT_FORMS[-1] if speaker is not None else None)
     if form is None:
+        dated = [text for text in texts if begins_with_unknown_date(text)]
+        if len(dated) > 1 and 2 * len(dated) >= len(texts):
+            notes.said.append(f"dates of an unknown form: {dated[0][:40]!r}; each line is read as a text")
         yield from map(_mended, everything)
         return
     bad: list[Row] = []

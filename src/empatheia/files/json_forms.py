@@ -18,6 +18,8 @@ TURN_LISTS = ("turns", "messages", "conversations", "conversation", "dialog", "d
 PEOPLE = ("speaker", "author", "sender", "name", "sender_name", "senderName", "from", "user")
 TEXTS = ("text", "content", "value", "utterance", "message", "body")
 TIMES = ("time", "timestamp", "timestamp_ms", "date_unixtime", "ts", "date", "created_at", "create_time")
+_CALLS = ("tool_calls", "function_call")
+"""What an assistant's message may have in place of a text."""
 _MILLISECONDS_FROM = 10**11
 """A number of this size is one of milliseconds, not seconds, since 1970."""
 _TEXT_PARTS = frozenset({None, "text", "input_text", "output_text"})
@@ -99,6 +101,9 @@ def message_of(turn: Any, talk: Talk, place: int = 0) -> None:
         talk.messages.append(Message(None, mended(turn)))
         return
     key = next((name for name in TEXTS if name in turn), None) if isinstance(turn, Mapping) else None
+    if key is None and isinstance(turn, Mapping) and any(turn.get(name) for name in _CALLS):
+        talk.left["messages without a text"] += 1
+        return
     if key is None or not isinstance(turn, Mapping) or not isinstance(turn[key], str | list | dict | None):
         raise DataError(f"turn {place} is {turn!r:.60}; accepted: a string, or an object with role and text.")
     role = turn.get("role") if turn.get("role") is not None else turn.get("from") if key == "value" else None
@@ -160,12 +165,24 @@ def is_turn_array(value: Any) -> bool:
         and len(value) > 1
         and all(
             isinstance(one, Mapping)
-            and any(name in one for name in ("role", "speaker", "from"))
             and any(name in one for name in TEXTS)
             and not any(name in one for name in CONVERSATION_COLUMNS)
             for one in value
         )
+        and (all(is_said(one) for one in value) or _is_between_people(value))
     )
+
+
+def is_said(turn: Mapping[str, Any]) -> bool:
+    """Whether an object has a field that only what somebody says has."""
+    return any(name in turn for name in ("role", "speaker", "from"))
+
+
+def _is_between_people(turns: list[Mapping[str, Any]]) -> bool:
+    """Whether two people write them, or more who come again; as many people as texts rather review something."""
+    people = [_name(_first(turn, PEOPLE)) for turn in turns]
+    different = len(set(people))
+    return None not in people and (different == 2 or 2 < 2 * different <= len(people))
 
 
 # -- exports -------------------------------------------------------------------------------------------------

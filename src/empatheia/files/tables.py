@@ -32,6 +32,7 @@ _HEADER_LINES = 10
 _QUOTED = re.compile(r'"[^"]*(?:""[^"]*)*"')
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _NUMBER_OR_DATE = re.compile(r"[-+]?[\d.,:/\s-]*\d[\d.,:/\s-]*%?")
+_ENDED = re.compile(r"[.!?\u2026\u3002][\"'\u2019\u201d)]*$")
 _DATA_WORDS = 4
 """A cell of so many words is a text, not the name of a column."""
 _SEVERAL = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
@@ -91,6 +92,9 @@ class Table:
             self._without_header(first, bool(said))
             self._is_texts = len(self.header) == 1
             column = self._wordiest(column)
+        if len(self.header) == 1 and column is None and _guess(self.header) is None:
+            notes.said.append(f"read as texts: the only column, {self.header[0]!r}")
+            column = self.header[0]
         self.text = self.header.index(choose_column(self.header, column, where=f"{path} "))
 
     def __iter__(self) -> Iterator[tuple[list[str], str | None]]:
@@ -227,6 +231,8 @@ def _probed(lines: Iterator[str]) -> list[str]:
 def _is_data(header: Sequence[str], column: str | None, below: Sequence[Sequence[str]]) -> bool:
     """Whether the first line is a row: no column is called as expected, and a cell is a text or a number.
 
+    The only cell of a line is a text also if it ends as a sentence does.
+
     It is none where a column has numbers or dates below a cell that is neither, as questions of a form have.
     """
     if column in header or _guess(header) is not None:
@@ -234,7 +240,8 @@ def _is_data(header: Sequence[str], column: str | None, below: Sequence[Sequence
     for name, *cells in zip(header, *(row for row in below if len(row) == len(header)), strict=True):
         if cells and not _is_number(name) and all(map(_is_number, cells)):
             return False
-    return any(len(cell.split()) >= _DATA_WORDS or _is_number(cell) for cell in header)
+    is_said = len(header) == 1 and _ENDED.search(header[0]) is not None
+    return is_said or any(len(cell.split()) >= _DATA_WORDS or _is_number(cell) for cell in header)
 
 
 def _is_number(cell: str) -> bool:
@@ -257,7 +264,7 @@ def choose_column(names: Sequence[str], column: str | None, where: str = "") -> 
 
     Args:
         names: Of all.
-        column: The one asked for; None = by its name, and if there is one only, that.
+        column: The one asked for; None = by its name.
         where: What has them, for messages, with a blank at its end.
 
     Raises:

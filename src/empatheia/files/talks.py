@@ -169,7 +169,7 @@ def dialogue_roles(names: Iterable[str], speaker: str | None = None, are_roles: 
         what = f"unknown role {odd[0]!r}" if odd else f"roles of two kinds, {', '.join(map(repr, people))}"
         raise DataError(
             f"{what}; accepted: speaker and listener, or user and assistant, or other names together with"
-            " --speaker NAME."
+            f" --speaker NAME.{nearest(odd[0], list(ROLE_OF)) if odd else ''}"
         )
     if not odd and len(known) == len(set(known.values())):
         return known

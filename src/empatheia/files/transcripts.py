@@ -31,23 +31,31 @@ _HEAD = 160
 DIRECTION_MARKS = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
 """Characters nobody sees, which exports put in front of lines, names and dashes."""
 _LEFT_TO_RIGHT = "\u200e"
-_LATE = ("오후", "下午", "午後", "م", "p")
-_HALF = r"(?:[AaPp]\.?\s?[Mm]\.?|오전|오후|上午|下午|午前|午後|ص|م)"
+_LATE = ("오후", "下午", "午後", "م", "μ", "p")
+_HALF = r"(?:[AaPp]\.?\s?[Mm]\.?|오전|오후|上午|下午|午前|午後|ص|م|[πμ]\.?\s?μ\.?)"
 _CLOCK = rf"(?:{_HALF}\s?)?\d{{1,2}}[:.]\d{{2}}(?:[:.]\d{{2}}(?:[.,]\d+)?)?(?:\s?{_HALF}(?![^\W_]))?"
-_DATE = r"(?:\d{4}\s?[-./]\s?\d{1,2}\s?[-./]\s?\d{1,2}\.?|\d{1,2}\s?[-./]\s?\d{1,2}\s?[-./]\s?\d{2,4}\.?)"
-_STAMP_TEXT = rf"(?:{_DATE}(?:(?:[,،T]|\s(?:at|um|kl\.?|à)\s)?\s*{_CLOCK}Z?)?|{_CLOCK})"
+_DATE = (
+    r"(?:\d{4}\s?[-./년年]\s?\d{1,2}\s?[-./월月]\s?\d{1,2}[.일日]?"
+    r"|\d{1,2}\s?[-./]\s?\d{1,2}\s?[-./]\s?\d{2,4}\.?(?:\s?г\.?)?)"
+)
+_STAMP_TEXT = rf"(?:{_DATE}(?:(?:[,،T]|,?\s(?:at|um|klo?\.?|à|в|om)\s)?\s*{_CLOCK}Z?)?|{_CLOCK})"
 _STAMP = re.compile(rf"(?:\[\s*{_STAMP_TEXT}\s*\]|\(\s*{_STAMP_TEXT}\s*\)|{_STAMP_TEXT})\s*(?:[-–—|]\s*|[:,]\s+)?")
 _PARTS = re.compile(
-    rf"(\d{{1,4}})\s?[-./]\s?(\d{{1,2}})\s?[-./]\s?(\d{{1,4}}).*?({_HALF})?\s?(\d{{1,2}})[:.](\d{{2}})"
+    rf"(\d{{1,4}})\s?[-./년年]\s?(\d{{1,2}})\s?[-./월月]\s?(\d{{1,4}}).*?({_HALF})?\s?(\d{{1,2}})[:.](\d{{2}})"
     rf"(?:[:.](\d{{2}}))?(?:[.,]\d+)?\s?({_HALF})?"
 )
+_ANY_DATE = re.compile(
+    r"[\[(]?\s*(?:\d{1,4}\s?[-./]\s?\d{1,2}\s?[-./]\s?\d{1,4}(?!\d)"
+    r"|\d{4}\s?[^\W\d_]{1,3}\s?\d{1,2}\s?[^\W\d_]{1,3}\s?\d{1,2}(?!\d)"
+    r"|\d{1,2}\.?\s(?:de\s)?[^\W\d_]{3,12}\.?,?\s(?:de\s)?\d{4}\b)"
+)
+_TIME_BEHIND = re.compile(r".{0,20}?\b\d{1,2}[:.h]\d{2}\b")
 _NAME = re.compile(
     rf"([^\W_][\w.'’&-]*(?: [\w.'’&()-]+)*?)\s*(?:[\[(]\s*{_STAMP_TEXT}\s*[\])])?\s*[:：](?!//)(?:\s+|$|(?=\D))"
 )
 _ANY_NAME = re.compile(r"([^:\n]{1,100}?)\s*:(?:\s+|$)")
 _RULE = re.compile(r"\s*([-=*#_])\1{2,}\s*$")
-_BRACKETED = re.compile(r"<[^<>]{1,80}>")
-_ATTACHED = re.compile(r"\S.{0,120}\.\w{2,5} \(\w+(?: \w+){0,3}\)|<[^<>:]{1,40}:\s[^<>]{1,120}>")
+_ATTACHED = re.compile(r"\S.{0,120}\.\w{2,5} \(\w+(?: \w+){0,3}\)|<[^<>:]{1,40}:\s[^<>]{1,120}\.\w{2,5}>")
 _PARLAI = re.compile(r"text:.*?\t(?:labels|eval_labels|episode_done)\b")
 
 Stamp = tuple[int, int, int, int, int, int]
@@ -195,8 +203,8 @@ def _hear(heard: _Heard, line: str, number: int) -> None:
     plain = DIRECTION_MARKS.sub("", line)
     continues = plain[:1].isspace() and bool(heard.said)
     found = None if continues else _said(plain.lstrip())
-    stamped = not plain[:1].isspace() and _STAMP.match(plain[:_HEAD]) is not None
-    is_dated = stamped and _PARTS.match(plain[:_HEAD].lstrip("[( ")) is not None
+    stamp = None if plain[:1].isspace() else _STAMP.match(plain[:_HEAD])
+    stamped, is_dated = stamp is not None, _date_in(stamp) is not None
     if heard.n_dated > 1 and not heard.is_mixed and not is_dated:
         found, stamped = None, False  # only what has a date begins a message
     if found is not None and _words().notices.search(found[0].lower()):
@@ -210,12 +218,30 @@ def _hear(heard: _Heard, line: str, number: int) -> None:
         at = line.rfind(text) if text else -1
         own = f"{_LEFT_TO_RIGHT}{text}" if at > 0 and line[at - 1] == _LEFT_TO_RIGHT else text
         heard.said.append((name, [own] if text else [], stamp))
-    elif stamped:
-        heard.left["notices"] += 1
-    elif heard.said:
+    elif heard.said and not stamped:
         heard.said[-1][1].append(plain.strip())
+    elif not is_dated and begins_with_unknown_date(plain):
+        heard.left["lines with dates of an unknown form"] += 1
     else:
         heard.left["notices"] += 1
+
+
+def begins_with_unknown_date(line: str) -> bool:
+    """Whether a line begins with a date and a time that do not stand as any chat is known to write them.
+
+    >>> [begins_with_unknown_date(f"{date} - Ana: Hi") for date in ("12 March 2024 at 14:55", "12.3.2024, 14:55")]
+    [True, False]
+    """
+    head = DIRECTION_MARKS.sub("", line)[:_HEAD]
+    date = _ANY_DATE.match(head)
+    if date is None or _date_in(_STAMP.match(head)) is not None:
+        return False
+    return _TIME_BEHIND.match(head, date.end()) is not None
+
+
+def _date_in(stamp: re.Match[str] | None) -> re.Match[str] | None:
+    """Date and time of a stamp that has both."""
+    return None if stamp is None else _PARTS.match(stamp[0].lstrip(" [("))
 
 
 def _said(line: str) -> tuple[str, str, Stamp | None] | None:
@@ -223,10 +249,12 @@ def _said(line: str) -> tuple[str, str, Stamp | None] | None:
     head = line[:_HEAD]
     stamp = _STAMP.match(head)
     rest = line[stamp.end() if stamp else 0 :]
-    dated = _PARTS.match(stamp[0].lstrip(" [(")) if stamp else None
+    dated = _date_in(stamp)
     match = (_ANY_NAME if dated else _NAME).match(rest[:_HEAD])
     if match is None or (not dated and (len(match[1].split()) > MAX_NAME_WORDS or match.end() > _HEAD // 2)):
         return None
+    if not dated and _ANY_DATE.match(head) and (stamp is None or any(map(str.isdigit, match[1]))):
+        return None  # a date of a form that is not known is nobody's name
     return match[1].strip(), rest[match.end() :].strip(), _stamp_of(dated) if dated else None
 
 
@@ -276,13 +304,17 @@ def _words() -> _Words:
     for words in read_yaml(Path(__file__).with_name("whatsapp.yaml")).values():
         for kind, phrases in words.items():
             kinds.setdefault(kind, []).extend(phrases)
-    calls, notices = ("|".join(map(re.escape, kinds[kind])) for kind in ("calls", "notices"))
+    ways = {kind: "|".join(map(re.escape, phrases)) for kind, phrases in kinds.items()}
+    missed, calls, back = ways["missed"], ways["calls"], ways["call_back"]
+    length = rf"\d{{1,3}}(?::\d\d){{1,2}}|\d{{1,3}}\s?(?:{ways['durations']})(?![^\W\d])"
+    between = f"[\\s,.•(·{_LEFT_TO_RIGHT}]*"
+    behind = rf"(?:{between}(?:{calls}|{back}|{length})){{0,6}}[).\s]*"
     return _Words(
         frozenset(kinds["media"]),
         frozenset(kinds["deleted"]),
         frozenset(kinds["edited"]),
-        re.compile(rf"(?:{calls})(?:$|[,.(•]| \D{{0,5}}\d)"),
-        re.compile(notices),
+        re.compile(rf"(?:(?:{missed})(?: \D{{0,8}}{_CLOCK})?|{calls}){behind}", re.IGNORECASE),
+        re.compile(ways["notices"]),
     )
 
 
@@ -290,11 +322,11 @@ def _left_out(text: str) -> str | None:
     """What stands in place of a message, in words; None for a message."""
     words, plain = _words(), text.strip(_LEFT_TO_RIGHT + " ")
     low = plain.lower().rstrip(".")
-    if low.strip("<>") in words.media or _BRACKETED.fullmatch(plain) or _ATTACHED.fullmatch(plain):
+    if low.strip("<>") in words.media or _ATTACHED.fullmatch(plain):
         return "media"
     if low in words.deleted:
         return "deleted messages"
-    if words.calls.match(low):
+    if words.calls.fullmatch(low):
         return "calls"
     return "notices" if text.startswith(_LEFT_TO_RIGHT) or low == "null" else None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, TypeVar
 
 from empatheia.dialogue import Dialogue, Reply, Understanding
@@ -52,10 +53,8 @@ class Frame:
         asked: dict[str, Dialogue] = {}
         for place, cell in enumerate(self.cells):
             try:
-                if is_missing(cell):
-                    raise DataError("missing.")
                 if not isinstance(cell, str):
-                    raise DataError(f"{kind(cell)}; accepted: a text.")
+                    raise DataError("missing." if is_missing(cell) else f"{kind(cell)}; accepted: a text.")
                 if cell not in asked:
                     asked[cell] = read(cell)
             except DataError as error:
@@ -126,7 +125,8 @@ def row_of(found: Understanding | Reply) -> dict[str, object]:
 
 def is_missing(cell: object) -> bool:
     """Whether a cell is empty in the way of polars or pandas: None, NaN, NaT, NA."""
-    return cell is None or type(cell).__name__ in ("NAType", "NaTType") or cell != cell
+    is_none = cell is None or type(cell).__name__ in ("NAType", "NaTType")
+    return is_none or (isinstance(cell, Real) and cell != cell)  # an array has no one answer to the latter
 
 
 def kind(item: Any) -> str:

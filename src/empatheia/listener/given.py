@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from empatheia.dialogue import Dialogue, Role, Turn
-from empatheia.errors import DataError, InputTypeError
+from empatheia.dialogue import Dialogue
+from empatheia.errors import InputTypeError
+from empatheia.files.json_forms import is_said, is_turn_array, turn_talk, turns_in
 from empatheia.listener.frames import Frame, frame_of, kind
-from empatheia.registry import nearest
 
 ACCEPTED = (
     "a text, a Dialogue, chat messages ([{'role': 'user', 'content': '...'}]), a list of these, a Series of texts, or"
     " a polars or pandas frame with column='NAME'"
 )
-_ROLES: dict[str, Role] = {"user": "speaker", "speaker": "speaker", "assistant": "listener", "listener": "listener"}
-_UNSAID = ("system", "developer")
 
 Input = str | Dialogue
 
@@ -37,7 +35,7 @@ def given(item: object, column: str | None = None) -> Input | list[Input] | Fram
 
     Raises:
         InputTypeError: It is something else; says what was found and what is accepted.
-        DataError: The frame has no such column, or a chat message an unknown role.
+        DataError: The frame has no such column, or a conversation an unknown role or more than two people.
     """
     if is_one(item):
         return _one(item)
@@ -68,22 +66,18 @@ def refuse(items: object) -> None:
 def _one(item: Any) -> Input:
     if isinstance(item, str | Dialogue):
         return item
-    turns = []
-    for number, message in enumerate(item, 1):
-        role, text = message.get("role"), message.get("content")
-        if role in _UNSAID:
-            continue
-        if role not in _ROLES:
-            known = [*_ROLES, *_UNSAID]
-            raise DataError(
-                f"message {number} has the role {role!r}.{nearest(str(role), known)} Accepted: {', '.join(known)}."
-            )
-        if not isinstance(text, str):
+    item = list(item) if isinstance(item, tuple) else item
+    for number, message in enumerate(turns_in(item) or (), 1):
+        text = message.get("content") if isinstance(message, Mapping) else None
+        if not isinstance(text, str | list | Mapping | None):
             raise InputTypeError(f"message {number} has {kind(text)} as content; accepted: a text.")
-        turns.append(Turn(_ROLES[role], text))
-    return Dialogue("", tuple(turns))
+    return turn_talk(item).dialogue()
 
 
 def _is_chat(item: Any) -> bool:
-    is_list = isinstance(item, Sequence) and not isinstance(item, str | bytes)
-    return is_list and bool(item) and all(isinstance(one, Mapping) and "role" in one for one in item)
+    """Chat messages of any usual form, or an object that holds them; see :mod:`empatheia.files.json_forms`."""
+    if isinstance(item, Mapping):
+        return bool(turns_in(item))
+    if not isinstance(item, list | tuple) or not item:
+        return False
+    return all(isinstance(one, Mapping) and is_said(one) for one in item) or is_turn_array(list(item))

@@ -11,7 +11,9 @@ from typing import Any
 from empatheia.taxonomy import POSITIVE_EMOTIONS
 
 CSV_COLUMNS = ("row", "id", "text", "emotion", "probability", "side", "causes", "uncertain", "error")
-_FORMULA_STARTS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # the latter full-width
+_FORMULA_STARTS = ("=", "+", "-", "@", "\u2212", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # the last four full-width
+_UNSEEN = re.compile("[\\s\u200b-\u200f\u2060\ufeff]*")
+"""What a spreadsheet may skip in front of a formula."""
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
 _PIECE = 1 << 16  # characters of CSV that are handed on together
 
@@ -137,5 +139,5 @@ def as_text(cell: object) -> object:
     """
     if not isinstance(cell, str) or _NUMBER.fullmatch(cell):
         return cell
-    is_risky = cell.startswith(("\t", "\r", "\n")) or cell.lstrip().startswith(_FORMULA_STARTS)
+    is_risky = cell.startswith(("\t", "\r", "\n")) or _UNSEEN.sub("", cell, count=1).startswith(_FORMULA_STARTS)
     return f"'{cell}" if is_risky else cell

@@ -172,17 +172,20 @@ class RawAgreement(Metric):
     columns = ("agreement", "n_items")
 
     def update(self, ratings: Sequence[Sequence[Hashable]]) -> None:
-        """Adds items, each with the labels of two or more raters (the number may vary); None and NaN are no label.
+        """Adds items, each with the labels of two or more raters (the number may vary).
+
+        None and NaN are no label; an item with fewer than two labels is left out, as Krippendorff's alpha leaves it.
 
         Raises:
-            DataError: An item has fewer than two ratings.
+            DataError: An item was shown to fewer than two raters.
         """
         rows = []
         for i, given in enumerate(ratings):
             labels = [label for label in given if label is not None and label == label]  # NaN differs from itself
-            n = len(labels)
-            if n < 2:
-                raise DataError(f"{self.name}: item {i} has {n} rating(s); accepted: two or more.")
+            if len(given) < 2:
+                raise DataError(f"{self.name}: item {i} has {len(given)} rating(s); accepted: two or more.")
+            if (n := len(labels)) < 2:
+                continue
             agreeing = sum(a == b for j, a in enumerate(labels) for b in labels[j + 1 :])
             rows.append([agreeing / (n * (n - 1) / 2), 1])
         self._append(rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ from pydantic import Field
 from empatheia.decoding.strategies import MAX_NEW_TOKENS_LIMIT
 from empatheia.dialogue import Dialogue, Turn
 from empatheia.errors import DecodingError
+from empatheia.files.json_forms import text_of
 from empatheia.listener import Steering
 from empatheia.registry import nearest
 from empatheia.resources.model_text import spoken, without_tokens
@@ -54,7 +56,7 @@ class ChatMessage(Body):
     def text(self) -> str:
         """What is to be read of it; an assistant's words without thoughts and without tokens of templates."""
         text = (
-            "\n\n".join(part.text for part in self.parts if part.type in _TEXTS and part.text)
+            text_of([{"type": part.type, "text": part.text} for part in self.parts], Counter())
             if self.parts
             else self.content or ""
         )

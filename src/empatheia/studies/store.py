@@ -13,7 +13,7 @@ import secrets
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -393,9 +393,3 @@ def _item_of(row: Any) -> StudyItem:
         system: Candidate(system, c["text"], tuple(c["turns"]), c["label"]) for system, c in row.candidates.items()
     }
     return StudyItem(row.key, row.set, tuple(row.context), candidates, row.emotion, row.reference)
-
-
-def task_text(design: Design, key: str) -> Sequence[str]:
-    """Text and card of a check of attention."""
-    check = design.attention[int(key.removeprefix("check:"))]
-    return check.text, check.card

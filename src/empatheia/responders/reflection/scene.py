@@ -321,15 +321,6 @@ def _is_contradicted(seen: View, topics: Sequence[Topic]) -> bool:
     return seen.unpleasant >= seen.pleasant if "pleasant" in told else seen.pleasant >= seen.unpleasant
 
 
-def _doubts_gladness(turns: Sequence[Turn]) -> bool:
-    """Whether something speaks against gladness: "It's in Leeds though, and she doesn't want to move".
-
-    What was glad before may shine on a later turn, so that there a denial alone is doubt enough.
-    """
-    newest = clean(turns[-1].text[-1000:])
-    return bool(_DENIAL.search(newest)) and (len(turns) > 1 or bool(_CONTRAST.search(newest)))
-
-
 def _fits(topic: Topic, seen: View) -> bool:
     """Whether a topic may be answered to: nothing sad where gladness is likely, nor the reverse.
 
