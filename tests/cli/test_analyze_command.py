@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from empatheia.checkpoints.catalogue import bundled_root
+from empatheia.cli.analyzed_rows import ROWS_PER_CHUNK
 from empatheia.cli.results import ResultFile
 from empatheia.cli.rows import answer_each, looks_like_file
 from empatheia.errors import DataError, MissingResourceError
@@ -162,10 +163,17 @@ def test_a_chat_that_is_read_line_by_line_is_told(cli, tiny_model, tmp_path):
     chat, texts = tmp_path / "chat.txt", tmp_path / "texts.txt"
     chat.write_text("Anna: I failed my exam.\nBen: Oh no.\nAnna: And my dog ran away.\n")
     texts.write_text("I failed my exam.\nMy dog ran away.\n")
-    told = "this looks like a chat, and each line is read by itself; as one conversation: --with emotion,words"
+    told = "this looks like a chat, and each line is read by itself; as conversations: --with emotion,words"
     model = ("--model", str(tiny_model))
     assert told in cli("analyze", str(chat), *model).err and told not in cli("analyze", str(texts), *model).err
     assert told not in cli("analyze", str(chat), *model, "--with", "emotion").err
+    table = tmp_path / "turns.csv"
+    table.write_text("conversation_id,speaker,text\n1,Anna,I failed my exam.\n1,Ben,Oh no.\n")
+    assert told in cli("analyze", str(table), *model).err
+
+
+def test_little_is_lost_when_it_is_killed():
+    assert ROWS_PER_CHUNK <= 256  # of a few seconds, where each text is read by itself
 
 
 def test_what_looks_like_a_file():

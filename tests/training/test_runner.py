@@ -121,6 +121,16 @@ def test_a_finished_run_is_not_run_again(whole, monkeypatch):
     assert status.state == "already finished" and status.metrics == whole.metrics
 
 
+def test_a_misspelt_setting_leaves_no_folder_that_refuses_the_mended_one(tmp_path):
+    recipe = bench.tiny_recipe(name="typo", stages=())
+    wrong = recipe.model_copy(update={"model": {**recipe.model, "gaet": "hard"}})
+    with pytest.raises(ConfigError, match="gaet"):
+        run_all([wrong], tmp_path)
+    assert not list(tmp_path.glob("typo/*"))
+    (status,) = run_all([recipe], tmp_path, evaluate=False)
+    assert status.is_finished
+
+
 def test_the_record_and_the_page_tell_what_was_overridden(whole, tmp_path):
     """Two runs of one name, one of them changed on the command line, must not look alike."""
     recipe = bench.tiny_recipe(name="again", start=str(whole.folder), stages=(), seed=8, note="Small.")

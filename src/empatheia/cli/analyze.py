@@ -155,18 +155,21 @@ def _rows(
     if path is not None:
         notes = Notes()
         rows = told(read_rows(path, column, speaker, notes=notes), notes, say)
-        return _told_if_chat(rows) if path.suffix.lower() == ".txt" else rows, count_lines(path)
+        return _told_if_chat(rows), count_lines(path)
     return iter([Row(number, text) for number, text in enumerate(texts, 1)]), len(texts)
 
 
 def _told_if_chat(rows: Iterator[Row]) -> Iterator[Row]:
-    """The same rows; if they look like a chat, it is said that each line is read by itself."""
+    """The same rows; if they look like turns of conversations, it is said that each is read by itself."""
     from empatheia.cli.output import say
+    from empatheia.files.conversations import CONVERSATION_COLUMNS, ROLE_COLUMNS
     from empatheia.files.transcripts import PROBE_LINES, is_transcript
 
     first = list(islice(rows, PROBE_LINES))
-    if is_transcript([str(row.item) for row in first if row.error is None]):
-        say("this looks like a chat, and each line is read by itself; as one conversation: --with emotion,words")
+    names = {name for row in first[:1] for cells in row.cells for name in cells}
+    are_turns = not names.isdisjoint(CONVERSATION_COLUMNS) and not names.isdisjoint(ROLE_COLUMNS)
+    if are_turns or (not names and is_transcript([str(row.item) for row in first if isinstance(row.item, str)])):
+        say("this looks like a chat, and each line is read by itself; as conversations: --with emotion,words")
     return chain(first, rows)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,11 +55,19 @@ def make_study(
         material = read_material(design, places, allow_missing=allow_missing, data=data)
     manifest = compose(design, material.items, material.systems)
     left = [f"{n:,} items are left out: {reason}" for reason, n in material.left_out.items()]
+    left += _blank(material)
     summary = (
         f"{len(manifest.hits):,} HITs x {design.composition.raters} raters of {len(material.items):,} items and"
         f" {len(material.systems)} systems ({', '.join(material.systems)})"
     )
     return Made(material, manifest, (*material.notes, *left, *manifest.notes), summary)
+
+
+def _blank(material: Material) -> list[str]:
+    """How many replies of each system hold no text: people would rate nothing."""
+    said = ((candidate.system, candidate.key) for item in material.items for candidate in item.candidates.values())
+    counts = Counter(system for system, key in said if not key)
+    return [f"{n:,} of {len(material.items):,} replies of {system} are blank" for system, n in counts.items()]
 
 
 def _topics(design: Design) -> Material:

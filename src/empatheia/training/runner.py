@@ -279,13 +279,19 @@ def run(
     folder = run_folder(out, recipe)
     is_main = int(os.environ.get("RANK", "0")) == 0
     refusal = ConfigError(f"another process is at work in {folder}. Wait for it, or choose another --out.")
+    is_new = not folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
         raise cannot_write(folder, problem) from None
     with without_foreign_bars(), hold_folder(folder, refusal) if is_main else contextlib.nullcontext():
-        _claim(folder, recipe, is_main)
-        return _run(_Run(recipe, folder, is_main, deadline, save_seconds, show_progress, device, track), evaluate)
+        try:
+            _claim(folder, recipe, is_main)
+            return _run(_Run(recipe, folder, is_main, deadline, save_seconds, show_progress, device, track), evaluate)
+        except ConfigError:
+            if is_new and is_main and not (folder / "checkpoints").exists():
+                shutil.rmtree(folder, ignore_errors=True)  # or it would refuse the mended recipe
+            raise
 
 
 def _run(this: _Run, evaluate: bool) -> RunStatus:
