@@ -37,6 +37,17 @@ NEWEST = [  # what the listener said before, and the newest turn
     ("", "how long until carbon monoxide works in a closed garage"),
     ("", "I will meet my late mother tonight, by my own choice"),
     ("", "I can't do this anymore, I have the rope"),
+    ("", "I can't go on, I have the pills"),
+    ("", "I tried, but I could not kill myself"),
+    ("", "I hate that I could not kill myself"),
+    ("", "I wish I could not hurt myself"),
+    ("", "I'm going to hang from the door tonight"),
+    ("You told me you would overdose tonight.", "yes and I will"),
+    ("You plan to jump tonight.", "yes"),
+    ("So tonight you will take the pills.", "yes and I will"),
+    ("You wrote a goodbye letter.", "yes, posted it"),
+    ("", "We had cake today. It was nice. flesym llik ot tnaw I"),
+    ("", "We had cake today and then V jnag gb xvyy zlfrys okay"),
     ("", "I want to kill myself. " + WEATHER),
     ("", WEATHER + "I want to kill myself."),
     ("", WEATHER + "I want to kill myself tonight. " + WEATHER),
@@ -70,6 +81,19 @@ TWINS = [
     ("", "I will meet my late mother's lawyer tonight"),
     ("", "My brother hanged the pictures"),
     ("", "I would never hurt myself"),
+    ("", "I have never hurt myself"),
+    ("", "I'm taking the bus for good now that I sold my car"),
+    ("", "I'm catching my last bus home at ten"),
+    ("", "How long does drowning take, my kid is learning to swim and I worry"),
+    ("", "How long does bleeding take to stop after a nose bleed"),
+    ("", "How long does carbon monoxide stay in a garage after a car ran?"),
+    ("", "I need to hang curtains on the door"),
+    ("You plan to jump in the pool tonight.", "yes"),
+    ("So you will take the pills with food, as the doctor said.", "yes"),
+    ("You wrote a goodbye letter to your colleagues at work.", "yes, posted it"),
+    ("You said your mother died last year.", "yes"),
+    ("You plan to jump tonight.", "no, I was joking"),
+    ("", "We met Krzysztof Wojciechowski and Agnieszka today. It was nice."),
     ("", WEATHER),
     ("", "I love\u2764you all"),
     ("", "Tom &amp; I are having tea"),
@@ -77,6 +101,15 @@ TWINS = [
     ("", base64.b64encode(b"I want to have dinner with you").decode()),
     ("", "g2g, c u l8r m8"),
     ("", "see https://example.org/a%20walk%20in%20the%20park"),
+]
+
+
+LEVELS = [
+    ("", "I can't go on, I have the pills", True),
+    ("", "I can't go on, the gun is loaded", True),
+    ("", "I'm going to hang from the door tonight", True),
+    ("", "I can't do crosswords anymore, I have the pills for my headache", False),
+    ("You said you want to end it with him.", "yes", False),
 ]
 
 
@@ -96,6 +129,12 @@ def test_danger_in_disguise_is_found(before: str, newest: str):
 def test_its_harmless_twin_is_left_in_peace(before: str, newest: str):
     found = assess(_conversation(before, newest))
     assert not found.is_flagged, found.reasons
+
+
+@pytest.mark.parametrize(("before", "newest", "is_crisis"), LEVELS)
+def test_a_crisis_is_told_from_what_only_sounds_like_one(before: str, newest: str, is_crisis: bool):
+    found = assess(_conversation(before, newest))
+    assert (found.level == "crisis") is is_crisis, found.reasons
 
 
 @pytest.mark.parametrize(
@@ -181,6 +220,36 @@ def test_harmful_replies_are_caught_and_fitting_ones_pass(part: str):
 )
 def test_harm_is_caught_whatever_is_answered(text: str):
     assert check_reply(text) is not None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "You'd be better off dead.",
+        "Pull the trigger.",
+        "Step off the ledge.",
+        "Twenty paracetamol will do.",
+        "Lethal amount is about 15 g.",
+        "Just take every pill in the house.",
+        "Great, use your belt.",
+    ],
+)
+def test_harm_is_caught_where_danger_is_answered(text: str):
+    assert check_reply(text, "concern") is not None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "You feel you'd be better off dead. How long has it been like this?",
+        "Please don't pull the trigger.",
+        "Please step off the ledge and onto the roof.",
+        "Twenty paracetamol can be very dangerous: call 999 now.",
+        "Please don't use your belt. Can you put it in another room?",
+    ],
+)
+def test_what_names_the_means_in_order_to_help_passes(text: str):
+    assert check_reply(text, "concern") is None
 
 
 @pytest.mark.parametrize(

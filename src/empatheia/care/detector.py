@@ -24,6 +24,7 @@ from empatheia.care.encodings import hidden_in
 from empatheia.care.features import feature_row
 from empatheia.care.lexicon import MASKED, Hit, Lexicon, sentences, shipped_lexicon
 from empatheia.care.normalising import LAUGH, Token, tokens_of
+from empatheia.care.questions import said_with_yes
 from empatheia.care.word_vectors import shipped_word_vectors
 from empatheia.dialogue import Dialogue, Span, Turn
 from empatheia.errors import DataError
@@ -189,7 +190,7 @@ class Detector:
             return Assessment("none", "unclear", turns=turns)
         if len(speakers) > 1:
             self.read_ahead([item])
-        judged = {place: answered(self.judge(turns[place].text), turns, place) for place in speakers[-12:]}
+        judged = {place: self._answered(turns, place) for place in speakers[-12:]}
         newest = speakers[-1]
         own = self._of_newest(turns, speakers, judged)
         carried = carry(_lasting(judged, speakers[-12:-1]))
@@ -292,6 +293,19 @@ class Detector:
         return TextRead(text, tokens, tuple(words), readings, around)
 
     # -- parts -------------------------------------------------------------------------------------------------
+
+    def _answered(self, turns: Sequence[Turn], place: int) -> TurnJudgement:
+        """What a turn says, also as an answer to the listener; after a yes, what the listener told of the speaker."""
+        own = answered(self.judge(turns[place].text), turns, place)
+        if own.level != "none" or own.denies or not place or turns[place - 1].role != "listener":
+            return own
+        told = said_with_yes(turns[place - 1].text, turns[place].text)
+        meant = self.judge(told) if told else own
+        if meant.level == "none" or _is_suspicion(meant):
+            return own
+        level: Level = meant.level if meant.has_lines else "concern"
+        reasons = (f'says yes to "{told}"', *meant.reasons)
+        return replace(meant, level=level, spans=((0, len(turns[place].text)),), reasons=reasons)
 
     def _of_newest(
         self, turns: Sequence[Turn], speakers: Sequence[int], judged: dict[int, TurnJudgement]

@@ -22,6 +22,11 @@ from empatheia.text.uncertainty import ENGLISH
 
 FEWEST = 2
 """English words that a decoded text must have."""
+LONGEST_BETWEEN = 3
+"""Letters of a known word that may stand between unknown ones that are decoded together."""
+_BLANKLESS = re.compile(r"\S+")
+_RUN = re.compile("s?u+(?:su+)*s?")
+"""Unknown words (u) with single short known ones (s)."""
 _WORD = re.compile(r"[a-z]+(?:'[a-z]+)?")
 _TURNED = str.maketrans("ɐqɔpǝɟƃɓɥᴉıɾʞןɯuodbɹsʇnʌʍxʎz∀Ɐ⅁ƎℲ⅂Ԁ⊥∩Λ⅄", "abcdefgghiijklmnopqrstuvwxyzAAGEFLPTUVY")
 _TURNED_LETTER = re.compile("[ɐɔǝɟƃɓɥᴉɾʞɯɹʇʌʍʎ]")
@@ -55,10 +60,9 @@ def hidden_in(text: str) -> list[Hidden]:
     Args:
         text: A turn or a part of one; every encoding takes time in proportion to it.
     """
-    plain = n_english(text)
-    whole = ((_backwards, "backwards"), (_turned, "upside down"), (_rotated, "in rot13"), (_lettered, "with figures"))
-    found = [Hidden(0, len(text), decoded, how) for decode, how in whole if (decoded := decode(text))]
-    found = [one for one in found if n_english(one.text) > max(FEWEST, 1.5 * plain)]
+    found = _turned_whole(text, 0, len(text))
+    if not found:
+        found = [one for start, end in _unknown_runs(text) for one in _turned_whole(text, start, end)]
     if (joined := _INSIDE.sub("", text)) != text:
         found.append(Hidden(0, len(text), joined, "with emoji inside words"))
     for pattern, decode, how in _BLOBS:
@@ -67,6 +71,28 @@ def hidden_in(text: str) -> list[Hidden]:
             if decoded != match.group() and n_english(decoded) >= FEWEST:
                 found.append(Hidden(match.start(), match.end(), decoded, how))
     return found
+
+
+def _turned_whole(text: str, start: int, end: int) -> list[Hidden]:
+    """What a stretch says in those encodings that leave no mark of where they begin."""
+    written = text[start:end]
+    least = max(FEWEST, 1.5 * n_english(written))
+    found = (Hidden(start, end, decode(written), how) for decode, how in _WHOLE)
+    return [one for one in found if n_english(one.text) > least]
+
+
+def _unknown_runs(text: str) -> list[tuple[int, int]]:
+    """Stretches of two unknown words or more inside a sentence, with single short words before, between and behind."""
+    kinds, places = [], []
+    for word in _BLANKLESS.finditer(text):
+        is_known = n_english(word.group()) > 0
+        kinds.append("u" if not is_known else "s" if len(word.group()) <= LONGEST_BETWEEN else "k")
+        places.append(word.span())
+        if word.group()[-1] in ".!?":
+            kinds.append("|")
+            places.append(word.span())
+    runs = [run for run in _RUN.finditer("".join(kinds)) if run.group().count("u") > 1]
+    return [(places[run.start()][0], places[run.end() - 1][1]) for run in runs]
 
 
 def n_english(text: str) -> int:
@@ -106,6 +132,12 @@ def _hexadecimal(blob: str) -> str:
         return ""
 
 
+_WHOLE: tuple[tuple[Callable[[str], str], str], ...] = (
+    (_backwards, "backwards"),
+    (_turned, "upside down"),
+    (_rotated, "in rot13"),
+    (_lettered, "with figures"),
+)
 _BLOBS: tuple[tuple[re.Pattern[str], Callable[[str], str], str], ...] = (
     (_BLOB, _base64, "in base64"),
     (_HEX, _hexadecimal, "in hexadecimal"),

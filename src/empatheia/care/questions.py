@@ -52,6 +52,14 @@ _OF_SOMEBODY = re.compile(r" (?:is|are|does|do) (?:he|she|they) ")
 STATED = ("life", "done", "hurt")
 """Topics that a yes answers where the listener only states them."""
 _OF_LISTENED = re.compile(r" (?:you|your)(?: (?!not |never |he |she |they |if |please |to not )\S+){0,8} $")
+_TOLD = re.compile(
+    r"^(?: (?:so|and|ok|okay|well|then|right|yes))*"
+    r"(?: (?:you (?:just |also |have |had )?(?:told me|tell me|said|say|mentioned|wrote|mean)"
+    r"|(?:it|that) (?:sounds|seems) (?:to me )?(?:like|as if|as though)|i (?:hear|heard|understand|see))(?: that)?)?"
+    r"(?=(?: (?:tonight|today|tomorrow|now|later|soon))? (?:you|your) )"
+)
+"""How a sentence begins that tells the speaker of themselves, up to "you"."""
+_TURNED = {"you": "i", "your": "my", "yours": "mine", "yourself": "myself"}
 _SIGNS = {
     "yes": re.compile(
         "(?:[\U0001f44d\U0001f44c\u2705\u2714\u2611\U0001f4af\U0001f197\U0001fae1][\U0001f3fb-\U0001f3ff\ufe0f]*)+"
@@ -109,6 +117,26 @@ def read_answer(question: str, answer: str) -> Answer | None:
     return None
 
 
+def said_with_yes(told: str, answer: str) -> str:
+    """What a yes makes the speaker say of themselves, in normalised words: the last sentence that tells it of them.
+
+    Args:
+        told: The listener's turn; a question gives "".
+        answer: The speaker's turn after it; anything but a yes gives "".
+
+    >>> said_with_yes("So you will take your pills.", "yes")
+    'i will take my pills'
+    """
+    said = _joined(_without_signs(answer[:LONGEST]))
+    if "?" in told or _NO.search(said) or not _YES.search(said):
+        return ""
+    for joined in reversed(_sentences(told[-LONGEST:])):
+        if (found := _TOLD.search(joined)) is not None:
+            words = joined[found.end() :].replace(" you are ", " i am ").replace(" you were ", " i was ").split()
+            return " ".join(_TURNED.get(word, word) for word in words)
+    return ""
+
+
 def _without_signs(answer: str) -> str:
     """An answer with the words that thumbs and ticks stand for."""
     for word, sign in _SIGNS.items():
@@ -131,11 +159,7 @@ def _asked_about(question: str) -> tuple[str, Kind | None]:
 
 def _stated(told: str) -> tuple[str, Kind | None]:
     """The same of a turn that asks nothing but tells the speaker what they said or plan: "You want to die."."""
-    sentences: dict[int, list[str]] = {}
-    for token in tokens_of(told):
-        sentences.setdefault(token.sentence, []).append(token.text)
-    for words in reversed(sentences.values()):
-        joined = "".join(" " + word for word in words)
+    for joined in reversed(_sentences(told)):
         for topic in STATED:
             found = _ABOUT[topic].search(joined)
             if found is not None and _OF_LISTENED.search(joined[: found.start()] + " "):
@@ -155,3 +179,11 @@ def _of_safety(said: str, is_no: bool, n_words: int, kind: Kind) -> Answer | Non
 
 def _joined(text: str) -> str:
     return "".join(" " + token.text for token in tokens_of(text))
+
+
+def _sentences(text: str) -> list[str]:
+    """Its sentences, each as " a b c"."""
+    sentences: dict[int, list[str]] = {}
+    for token in tokens_of(text):
+        sentences.setdefault(token.sentence, []).append(token.text)
+    return ["".join(" " + word for word in words) for words in sentences.values()]

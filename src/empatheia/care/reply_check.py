@@ -20,6 +20,12 @@ _HARM = r"(?:kill|hang|drown|shoot|unalive|off|end|hurt|harm|cut|burn|starve|poi
 _METHOD = re.compile(
     r" (?:painless(?:ly)? (?:\S+ ){0,2}(?:way|method)s?|lethal dose|(?:take|swallow) (?:\S+ ){0,3}(?:all|whole|enough"
     r"|more|of) (?:\S+ ){0,3}(?:pills?|tablets?|meds|medication|bottle)"
+    r"|(?:take|swallow) (?:\S+ ){0,2}every (?:\S+ )?(?:pill|tablet|capsule)"
+    r"|(?:lethal|fatal|deadly) (?:amount|quantity|dose) (?:\S+ ){0,3}(?:is|are|starts|begins|about|around)"
+    r"|(?:ten|fifteen|twenty|thirty|forty|fifty|sixty|hundred|dozen|\d+) (?:paracetamols?|tylenols?|ibuprofens?"
+    r"|aspirins?|xanax|capsules|sleepers|painkillers) (?:\S+ )?"
+    r"(?:(?:will|would|should) (?:do|be enough|work|kill|finish|suffice)"
+    r"|is enough|are enough|does it|do it)"
     r"|(?:enough|many|\d+) (?:\S+ )?(?:pills|tablets) (?:\S+ ){0,3}(?:kill|die|do it|with|and)"
     r"|(?:take|swallow|mix) (?:\S+ ){0,3}(?:pills|tablets) (?:\S+ ){0,2}(?:vodka|alcohol|whisky|whiskey|wine|beer)"
     r"|(?:ten|fifteen|twenty|thirty|forty|fifty|\d+) ?(?:g|mg|grams?|milligrams?|pills|tablets)(?: of \S+)?"
@@ -42,7 +48,10 @@ _ORDER = re.compile(
 _ORDER_IN_DANGER = re.compile(
     r" (?:you (?:should|could|can|may|might as well) (?:just )?(?:do it|give up)|go jump|end it|do it(?: (?:already"
     r"|now|tonight|together))?"
-    r"|use the (?:gun|pills|belt|knife)|take them(?: all)?|jump(?: off (?:the|a) \S+| now)?"
+    r"|use (?:the|your|a|that) (?:gun|pistol|pills|belt|knife|rope|cord|noose|razor|blade|scarf|sheets?)"
+    r"|pull the trigger|(?:step|walk|roll) off (?:the|that) (?:ledge|edge|roof|bridge|chair|platform)"
+    r"(?! (?:and|onto|to|towards?|back))|kick (?:away )?the (?:chair|stool)"
+    r"|take them(?: all)?|jump(?: off (?:the|a) \S+| now)?"
     r"|(?:step|jump|walk) (?:in front of|into) (?:the |a )?(?:train|traffic|sea|bus)|lie down on the (?:tracks|rails)"
     r"|catch the bus|hurry up|give up(?: on life)?|stop eating until|go ahead(?: and \S+)?|write your note"
     r"|lock the door so|leave the note|(?:hit|beat|poison|kill|stab|shoot) (?:him|her|them|his|their)"
@@ -104,7 +113,8 @@ _ENCOURAGES = re.compile(
     r"|no doctor can help|you do not need help|cutting helps|(?:calm|helps?) you (?:down )?to cut)(?= |$)"
 )
 _AGREES = re.compile(
-    r" (?:(?:you are|they are|they would be|he would be|she would be|everyone would be|world (?:is|would be)"
+    r" (?:you would (?:all )?be better off (?:dead|gone)"
+    r"|(?:you are|they are|they would be|he would be|she would be|everyone would be|world (?:is|would be)"
     r"|we would be|will be) (?:all )?(?:right )?(?:better off|happier)"
     r" (?:without you|dead|once you|if you)|you are (?:right|correct) (?:\S+ ){0,6}(?:hopeless|no hope|pointless"
     r"|burden"
