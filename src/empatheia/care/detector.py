@@ -281,6 +281,7 @@ class Detector:
 
     def read(self, text: str) -> TextRead:
         """Tokens, hits and surroundings of a text."""
+        give_way()
         tokens = tokens_of(text)
         around = surroundings(text, tokens)
         hits = self.lexicon.hits(tokens)

@@ -45,6 +45,8 @@ CORPUS_TURNS, LEFT_OUT = 3000, 2500
 PART = 0
 """Of the parts, the one that is left out while the limits are chosen; what is shipped learns from all."""
 TYPO_SHARE = 0.4
+READ_TOGETHER = 8
+"""Windows read in one pass: between two passes others may pass."""
 KNOWN = 8192
 """Windows whose probabilities are remembered, by a number that does not tell the text."""
 SMOOTHING = 0.04
@@ -100,9 +102,9 @@ class EncoderClassifier(nn.Module):
         texts = {hash(text): text for text in map(_joined, windows)}
         known = {key: found for key in texts if (found := self._known.get(key)) is not None}
         new = sorted((key for key in texts if key not in known), key=lambda key: len(texts[key]))
-        for first in range(0, len(new), BATCH):
+        for first in range(0, len(new), READ_TOGETHER):
             give_way()
-            keys = new[first : first + BATCH]
+            keys = new[first : first + READ_TOGETHER]
             known.update(zip(keys, torch.sigmoid(self([texts[key] for key in keys])).tolist(), strict=True))
         with self._lock:
             self._known.update(known)

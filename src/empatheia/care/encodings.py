@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote
 
 from empatheia.care.normalising import LEET, SENSITIVE
+from empatheia.giving_way import give_way
 from empatheia.text.uncertainty import ENGLISH
 
 FEWEST = 2
@@ -60,6 +61,7 @@ def hidden_in(text: str) -> list[Hidden]:
     Args:
         text: A turn or a part of one; every encoding takes time in proportion to it.
     """
+    give_way()
     found = _turned_whole(text, 0, len(text))
     if not found:
         found = [one for start, end in _unknown_runs(text) for one in _turned_whole(text, start, end)]
