@@ -308,8 +308,10 @@ def test_missing_ratings_are_no_category(missing):
     raw = RawAgreement()
     raw.update([["a", "a", missing], ["a", "b", missing]])
     assert raw.compute().value == 50
+    raw.update([["a", missing]])  # one label agrees with nobody: left out, as alpha leaves it
+    assert raw.compute().value == 50
     with pytest.raises(DataError, match=r"item 0 has 1 rating\(s\)"):
-        raw.update([["a", missing]])
+        raw.update([["a"]])
     with pytest.raises(DataError, match="none negative"):
         FleissKappa(2).update([[np.nan, 2.0]])  # type: ignore[list-item]
 
