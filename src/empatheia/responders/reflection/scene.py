@@ -54,7 +54,7 @@ _NOT_SO_FAR = re.compile(
 )
 _LASTS = re.compile(
     r"\b(?:always|again|keeps?|every|each|since|still|lately|constantly|never|ever|days|weeks|months|years|anymore"
-    r"|for (?:a (?:week|month|year|while)|ages)|all the time|used to)\b|\w+(?<!th)(?<!morn)(?<!even)(?<!dur)ing me\b",
+    r"|for (?:a (?:week|month|year|while)|ages)|all the time|used to)\b|\w(?<!th)(?<!morn)(?<!even)(?<!dur)ing me\b",
     re.IGNORECASE,
 )
 _OWN = re.compile(r"(?:you|we)(?:'ve|'d)? (?!are\b|were\b)", re.IGNORECASE)
