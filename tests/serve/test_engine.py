@@ -237,6 +237,34 @@ def test_what_takes_long_lets_others_pass(monkeypatch):
     assert run(play) == ([[2], [4], [6]], False, [0])
 
 
+def test_a_short_text_waits_for_no_long_one(monkeypatch):
+    """A short one that had let the long one pass could go on only when that had ended."""
+    monkeypatch.setattr("empatheia.serve.engine._PATIENCE", 0.0)
+    gate, ended = threading.Event(), []
+    short, long = Dialogue.of("I lost my keys."), Dialogue.of("I want to die " * 20_000)
+
+    def work(name):
+        def compute(items):
+            while name == "short" and not gate.wait(0.002):
+                give_way()
+            ended.append(name)
+            return items
+
+        return compute
+
+    async def play(engine):
+        first = asyncio.ensure_future(engine.ask(None, [short], work("short")))
+        while not engine._busy:
+            await asyncio.sleep(0.001)
+        second = asyncio.ensure_future(engine.ask(None, [long], work("long")))
+        await engine.ask(None, [short], work("other"))
+        gate.set()
+        await asyncio.gather(first, second)
+
+    run(play)
+    assert ended == ["other", "short", "long"]
+
+
 def test_one_who_passes_may_fail_alone(monkeypatch):
     monkeypatch.setattr("empatheia.serve.engine._PATIENCE", 0.0)
     gate = threading.Event()

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import threading
 import time
 from collections import deque
@@ -21,6 +22,7 @@ from typing import Any, TypeVar
 
 import torch
 
+from empatheia.dialogue import Dialogue
 from empatheia.giving_way import Abandoned, asking
 from empatheia.serve.faults import ApiError
 from empatheia.serve.measures import Measures
@@ -59,9 +61,16 @@ class Job:
     left: Left = field(default_factory=Left)
     parts: asyncio.Queue[Any] | None = None
 
+    @property
+    def n_characters(self) -> int:
+        """Of the conversations that are asked about."""
+        return sum(len(turn.text) for item in self.items if isinstance(item, Dialogue) for turn in item.turns)
+
 
 _END = object()
-_PATIENCE = 0.1  # seconds that a batch computes before others may pass
+_PATIENCE = 0.02  # seconds that a batch computes before others may pass
+_SHARE = 0.5  # of the time that others took, what it computes before they may pass again
+_PASSING = 20_000  # characters, for each second of its own, of whom it lets pass: nobody who takes longer than itself
 _DEEPEST = 8  # batches of which each lets the next one pass
 
 
@@ -70,21 +79,23 @@ class _Steps:
 
     Args:
         batch: Its jobs.
-        let_pass: Computes those who wait.
+        let_pass: Computes those of at most so many characters who wait.
     """
 
-    def __init__(self, batch: Sequence[Job], let_pass: Callable[[], object]) -> None:
+    def __init__(self, batch: Sequence[Job], let_pass: Callable[[float], object]) -> None:
         self.batch, self.let_pass = batch, let_pass
-        self._goes_on_until = time.monotonic() + _PATIENCE
+        self._began = time.monotonic()  # but for the time that others took
+        self._goes_on_until = self._began + _PATIENCE
 
     def __call__(self) -> None:
         if all(job.left.is_set() for job in self.batch):
             raise Abandoned
         begun = time.monotonic()
         if begun >= self._goes_on_until:
-            self.let_pass()
+            self.let_pass(_PASSING * (begun - self._began))
             ended = time.monotonic()
-            self._goes_on_until = ended + max(_PATIENCE, ended - begun)  # it gets half of the time, too
+            self._began += ended - begun
+            self._goes_on_until = ended + max(_PATIENCE, _SHARE * (ended - begun))
 
 
 class Engine:
@@ -151,12 +162,15 @@ class Engine:
             for job in jobs:
                 self._forget(job)
 
-    async def stream(self, speak: Callable[[Callable[[Part], None], Left], None]) -> AsyncIterator[Part]:
+    async def stream(
+        self, speak: Callable[[Callable[[Part], None], Left], None], items: Sequence[object] = ()
+    ) -> AsyncIterator[Part]:
         """Parts of an answer while it is computed.
 
         Args:
             speak: Called in the engine's thread with a function that takes the parts, and an event that tells it to
                 stop.
+            items: What is answered.
 
         Raises:
             ApiError: The queue is full.
@@ -164,7 +178,7 @@ class Engine:
         self._check_room(1)
         loop = asyncio.get_running_loop()
         parts: asyncio.Queue[Any] = asyncio.Queue()
-        job = Job(None, (), loop.create_future(), speak=speak, parts=parts)
+        job = Job(None, items, loop.create_future(), speak=speak, parts=parts)
         self._put(job)
         try:
             while (part := await parts.get()) is not _END:
@@ -238,16 +252,19 @@ class Engine:
             self._last_was_bulk = turn_of_bulk
             return self._taken(self._bulk if turn_of_bulk else self._soon)
 
-    def _taken(self, waiting: deque[Job]) -> list[Job]:
+    def _taken(self, waiting: deque[Job], first: Job | None = None, most: float = math.inf) -> list[Job]:
+        """The first job, or that one, and others of its group of at most so many characters."""
         if not waiting:
             return []
-        first = waiting.popleft()
+        first = first or waiting[0]
+        waiting.remove(first)
         batch, n_items = [first], len(first.items)
         if first.group is not None:
             for job in list(waiting):
                 if n_items >= self.settings.size:
                     break
-                if job.group == first.group and n_items + len(job.items) <= self.settings.size:
+                fits = n_items + len(job.items) <= self.settings.size and job.n_characters <= most
+                if job.group == first.group and fits:
                     waiting.remove(job)
                     batch.append(job)
                     n_items += len(job.items)
@@ -258,15 +275,16 @@ class Engine:
 
     def _compute(self, batch: Sequence[Job], loop: asyncio.AbstractEventLoop) -> None:
         """In the engine's thread."""
-        with asking(_Steps(batch, lambda: self._let_pass(loop))):
+        with asking(_Steps(batch, lambda most: self._let_pass(loop, most))):
             self._work(batch, loop)
 
-    def _let_pass(self, loop: asyncio.AbstractEventLoop) -> None:
-        """In the engine's thread, between two steps of a long batch."""
+    def _let_pass(self, loop: asyncio.AbstractEventLoop, most: float) -> None:
+        """In the engine's thread, between two steps of a batch: those of at most so many characters."""
         if self._depth >= _DEEPEST:
             return
         with self._lock:
-            passing = self._taken(self._soon)
+            first = next((job for job in self._soon if job.n_characters <= most), None)
+            passing = [] if first is None else self._taken(self._soon, first, most)
         if passing:
             self._depth += 1
             try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import socket
@@ -248,6 +249,8 @@ class _Telling(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """See uvicorn."""
         await super().startup(sockets)
+        gc.collect()
+        gc.freeze()  # models stay to the end: walking them again and again stops everybody for a fifth of a second
         if self.started:
             self._told()
 

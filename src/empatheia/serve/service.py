@@ -114,7 +114,7 @@ class Service:
                     hand_out(Part(text=piece))
             hand_out(Part(reply=stream.reply))
 
-        async for part in self.engine.stream(speak):
+        async for part in self.engine.stream(speak, [dialogue]):
             yield part if part.reply is None else Part(reply=await self._perceived(part.reply, dialogue))
 
     async def analyses(
