@@ -221,10 +221,11 @@ def training(folder: Path) -> dict[str, Any]:
 def _run(run: Path | None) -> Any:
     if run is None or not (run / "metrics.json").is_file():
         return "not run"
-    curves = [json.loads(line) for line in (run / "curves.jsonl").read_text("utf-8").splitlines()]
+    curves = run / "curves.jsonl"  # what is only measured has none
+    rows = [json.loads(line) for line in curves.read_text("utf-8").splitlines()] if curves.is_file() else []
     weights = dict(_tensors(run / "checkpoint"))
     return {
-        "losses": [cut(row["loss"]) for row in curves if "loss" in row],
+        "losses": [cut(row["loss"]) for row in rows if "loss" in row],
         "metrics": cut(json.loads((run / "metrics.json").read_text("utf-8"))["metrics"]),
         "weights": _digest("".join(sorted(weights.values())).encode()),
         "names": _digest("".join(sorted(weights)).encode()),
