@@ -23,6 +23,8 @@ _SINGULAR = {
     "responders": "system",
     "side inputs": "side input",
     "targets": "kind of targets",
+    "voices": "voice",
+    "terms": "ranking term",
     "tasks": "task",
     "understanders": "model of the analysis",
 }

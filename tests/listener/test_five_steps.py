@@ -10,6 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from empatheia.listener.steps.responders import OwnVoice
+from empatheia.listener.steps.voices import Asked, Voice
 from fake_components import FakeEmotion, FakeInferences, FakeIntent, FakeMechanisms, FakeReaction, FakeWords
 from pydantic import BaseModel
 
@@ -18,7 +20,6 @@ from empatheia.checkpoints.inputs import prepare
 from empatheia.decoding.distractors import GivenDistractors, RandomDistractors
 from empatheia.decoding.focus import focused_generate
 from empatheia.decoding.given_replies import focused_score
-from empatheia.decoding.strategies import Decoding
 from empatheia.decoding.turn_pool import TurnPool
 from empatheia.decoding.world_inputs import worlds_of
 from empatheia.dialogue import Dialogue
@@ -26,7 +27,6 @@ from empatheia.errors import ConfigError, DataError, DecodingError
 from empatheia.listener import FocusedListener, Listener
 from empatheia.listener.reply_schema import SCHEMA, ReplyRecord, schema
 from empatheia.listener.steps.perceive import carried
-from empatheia.listener.steps.responders import OwnVoice
 from empatheia.listener.steps.settings import (
     DecodingSettings,
     FocusSettings,
@@ -36,8 +36,8 @@ from empatheia.listener.steps.settings import (
     read_settings,
 )
 from empatheia.listener.steps.steering import Steering
-from empatheia.listener.steps.voices import Asked, Voice
 from empatheia.taxonomy import EMOTIONS, LABELS_41, RELATIONS
+from empatheia.voices.decoding import Decoding
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "decoding"))
 import tiny_focus

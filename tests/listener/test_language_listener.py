@@ -136,6 +136,7 @@ def test_a_local_model_answers_alike_alone_in_a_list_and_streamed(tmp_path, kind
 
 def test_a_local_model_does_not_go_round_in_circles_unless_it_is_let(server, local):
     from empatheia.listener.steps.responders import voice_of
+
     from empatheia.listener.steps.settings import DecodingSettings
 
     asked = LanguageListener.of_model(local, wording=SHORT)

@@ -12,7 +12,6 @@ import pytest
 from fake_components import FakeEmotion, FakeIntent, FakeMechanisms, FakeReaction, distribution
 
 from empatheia.decoding.distractors import GivenDistractors
-from empatheia.decoding.strategies import Decoding
 from empatheia.dialogue import Dialogue
 from empatheia.errors import ConfigError, DataError, EndpointError
 from empatheia.listener import FocusedListener, LanguageListener, Listener
@@ -23,6 +22,7 @@ from empatheia.listener.steps.answering import MOST_FAILURES, each_alone
 from empatheia.listener.steps.served import SERVED
 from empatheia.resources.chat_endpoint import ChatEndpoint
 from empatheia.taxonomy import EMOTIONS
+from empatheia.voices.decoding import Decoding
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "judging"))
 from chat_server import ChatServer

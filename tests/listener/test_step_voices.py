@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from empatheia.listener.steps.contrast import read_by_responders
 from fake_components import Fake, FakeIntent, FakeReaction, FakeWords
 from transformers import GenerationConfig
 
@@ -19,14 +20,12 @@ from empatheia.decoding.focus import focused_generate
 from empatheia.decoding.masked_distractors import MaskedDistractors
 from empatheia.decoding.reply_index import ReplyIndex
 from empatheia.decoding.retrieving import PairReader
-from empatheia.decoding.strategies import Decoding
 from empatheia.decoding.world_inputs import worlds_of
 from empatheia.dialogue import CauseAnnotation, Dialogue, Span
 from empatheia.errors import ConfigError, DecodingError
 from empatheia.listener import FocusedListener, Listener
 from empatheia.listener.reply_schema import ReplyRecord
 from empatheia.listener.retriever import Retriever
-from empatheia.listener.steps.contrast import read_by_responders
 from empatheia.listener.steps.settings import FocusSettings, MemorySettings
 from empatheia.listener.steps.steering import Steering
 from empatheia.responders.meed2 import MEED2, MEED2Config
@@ -34,6 +33,7 @@ from empatheia.responders.rashkin_retrieval import RashkinRetrieval, RetrievalCo
 from empatheia.side_inputs.external_vectors import ExternalVectors
 from empatheia.side_inputs.prepended_labels import PrependedLabels
 from empatheia.taxonomy import LABELS_41
+from empatheia.voices.decoding import Decoding
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "decoding"))
 import tiny_focus

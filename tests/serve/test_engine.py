@@ -7,15 +7,15 @@ import threading
 
 import pytest
 import torch
+from empatheia.listener.steps.responders import ReflectionVoice
+from empatheia.listener.steps.voices import Asked
 
 from empatheia.checkpoints.catalogue import perceiver
 from empatheia.dialogue import Dialogue
 from empatheia.errors import DataError
 from empatheia.giving_way import Abandoned, give_way
 from empatheia.listener import Listener
-from empatheia.listener.steps.responders import ReflectionVoice
 from empatheia.listener.steps.settings import DecodingSettings
-from empatheia.listener.steps.voices import Asked
 from empatheia.serve.engine import Engine
 from empatheia.serve.faults import ApiError
 from empatheia.serve.measures import Measures

@@ -12,11 +12,11 @@ from typing import Any
 from empatheia.checkpoints.manifest import MANIFEST, read_json, read_manifest
 from empatheia.errors import CheckpointError, MissingResourceError
 from empatheia.reading import Json
+from empatheia.registry import Registry
 from empatheia.resources import cache_dir, installed_model, is_at_hand, resolve_model, resolve_weights
-from empatheia.responders import RESPONDERS
 
 DEFAULT = "empatheia"
-"""The listener that answers where nobody is named; what it perceives comes from :func:`perceiver`."""
+"""The listener that answers where nobody is named; it perceives by :data:`LISTENER`."""
 SMALL = "gao2021-small"
 """The small bundled responder, which needs nothing else."""
 _WAS_SMALL = "default"
@@ -24,6 +24,15 @@ LISTENER = "listener"
 """The bundled perception, which needs its base encoder."""
 SECOND_LOOK = "second_look"
 """The bundled second look at what is felt, which needs its language model."""
+SYSTEMS = Registry(
+    "systems",
+    {
+        "known": "empatheia.responders:RESPONDERS",
+        "find": "empatheia.listener.systems:find_system",
+        "how_to_get": "empatheia.checkpoints.system_recipes:how_to_get",
+    },
+)
+"""What is asked about published systems: their names, the best checkpoint of one, how to get one."""
 INDEX = "inference_index"
 """``kind`` of a folder in which inferences are looked up; it has no network."""
 
@@ -35,7 +44,7 @@ class ModelEntry:
     Attributes:
         name: By which ``Listener.load`` finds it.
         title: What the model calls itself.
-        system: Name in ``RESPONDERS`` or ``UNDERSTANDERS``, ``inference_index``, or ``?``.
+        system: Which kind of model it is, e.g. ``affect_reader``, ``inference_index``, or ``?``.
         licence: Of the weights.
         megabytes: Of the folder, in 10^6 bytes.
         folder: Where it is.
@@ -92,21 +101,8 @@ def find_model(name: str | Path) -> Path:
     path = Path(name).expanduser()
     if path.is_file():
         raise CheckpointError(f"{name} is a file; give the model folder that holds it: {path.absolute().parent}.")
-    if str(name) == SMALL and not path.is_dir() and not (bundled_root() / SMALL / MANIFEST).is_file():
-        mirror = os.environ.get("EMPATHEIA_MODELS", "").strip()
-        if not mirror or not (Path(mirror).expanduser() / SMALL).is_dir():
-            raise MissingResourceError(
-                "this installation has no bundled model. Reinstall the package, or name a model folder"
-                " with --model (in Python: Listener.load(folder))."
-            )
-    if not path.is_dir() and str(name) in RESPONDERS and installed_model(str(name)) is None:
-        from empatheia.checkpoints.system_recipes import command_to_make
-
-        raise MissingResourceError(
-            f"{str(name)!r} is a system, and no model of this name is on this machine. Its best checkpoint answers with"
-            f" --system {name} (in Python: respond(text, system={str(name)!r})); this makes one:"
-            f" {command_to_make(str(name)) or 'a recipe of your own'}."
-        )
+    if not path.is_dir() and not is_here(str(name)) and (told := SYSTEMS.get("how_to_get")(str(name))):
+        raise MissingResourceError(told)
     folder = _by_title(str(name)) or resolve_model(name)
     is_run = not (folder / MANIFEST).is_file() and (folder / "checkpoint" / MANIFEST).is_file()
     return folder / "checkpoint" if is_run else folder
@@ -134,18 +130,9 @@ def _by_title(name: str) -> Path | None:
     return next((Path(entry.folder) for entry in known_models() if entry.title == name), None)
 
 
-def perceiver() -> str:
-    """The model that perceives by default: ``listener`` where its base is at hand, else the small bundled one."""
-    folder = installed_model(LISTENER)
-    if folder is None:
-        return SMALL
-    try:
-        base = read_json(folder / "config.json").get("base")
-        if base:
-            resolve_model(base)
-    except (MissingResourceError, CheckpointError):
-        return SMALL
-    return LISTENER
+def is_here(name: str) -> bool:
+    """Whether a model of that name is on this machine."""
+    return installed_model(name) is not None
 
 
 def second_look_lacks() -> str:

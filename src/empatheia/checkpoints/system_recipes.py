@@ -71,6 +71,17 @@ def recipes_of_systems() -> Mapping[str, tuple[RecipeEntry, ...]]:
     return {system: tuple(rows) for system, rows in found.items()}
 
 
+def how_to_get(name: str) -> str:
+    """What is told where a system is named in the place of a model; empty for other names."""
+    if name not in RESPONDERS:
+        return ""
+    return (
+        f"{name!r} is a system, and no model of this name is on this machine. Its best checkpoint answers with"
+        f" --system {name} (in Python: respond(text, system={name!r})); this makes one:"
+        f" {command_to_make(name) or 'a recipe of your own'}."
+    )
+
+
 def command_to_make(name: str) -> str:
     """The command that trains a system for who has nothing yet; empty if no recipe is here."""
     return command_of(first_to_make(name))

@@ -352,7 +352,7 @@ def _check_made(file: ResultFile, analyzer: Analyzer) -> None:
 
 def _marks(analyzer: Analyzer) -> dict[str, str]:
     """Model name to its mark, of the models that answer and of those whose answers they read."""
-    from empatheia.checkpoints.catalogue import perceiver
+    from empatheia.checkpoints.catalogue import LISTENER
     from empatheia.cli.results import model_mark
 
     asked = dict.fromkeys(analyzer.names)
@@ -360,7 +360,7 @@ def _marks(analyzer: Analyzer) -> dict[str, str]:
     places: dict[str, str | Path] = {}
     for part in {**asked, **helping}:
         places |= places_of(part, analyzer.models) or (
-            {part: analyzer.listener or perceiver()} if part in BY_LISTENER else {}
+            {part: analyzer.listener or LISTENER} if part in BY_LISTENER else {}
         )
     marks = {place: model_mark(place) for place in dict.fromkeys(map(str, places.values()))}
     return {name: marks[str(place)] for name, place in places.items()}

@@ -61,10 +61,10 @@ def demo(
 
 def about(listener: Listener, model: str | None) -> str:
     """Which models answered, and under which licence."""
-    from empatheia.checkpoints.catalogue import find_model, perceiver
+    from empatheia.checkpoints.catalogue import LISTENER, find_model
     from empatheia.checkpoints.manifest import read_manifest
 
-    manifest = read_manifest(find_model(perceiver() if model is None else model))
+    manifest = read_manifest(find_model(LISTENER if model is None else model))
     what = "perceived by" if model is None else "model"
     how = ", answered by reflection" if model is None else ""
     return f"{what} {manifest.name} ({manifest.system}){how}; weights: {manifest.licence or 'no licence stated'}"

@@ -153,22 +153,21 @@ def _bundled() -> Check:
 
 
 def _listener() -> Check:
-    from empatheia.checkpoints.catalogue import SMALL, bundled_root, describe_model, perceiver
+    from empatheia.checkpoints.catalogue import LISTENER, bundled_root, describe_model
 
-    name = perceiver()
-    if name == SMALL:
-        text = "the small bundled model perceives: the base encoder of the better one is not here"
-        return Check("listener", "optional", text, "empatheia models get listener")
-    entry = describe_model(bundled_root() / name, name)
+    entry = describe_model(bundled_root() / LISTENER, LISTENER)
     if entry.fault:
         return Check("listener", "missing", entry.fault, REINSTALL)
+    if entry.lacks:
+        text = "nothing is perceived: its base encoder is not here"
+        return Check("listener", "missing", text, "empatheia models get listener")
     return Check("listener", "ok", f"{entry.title} perceives ({entry.system}), a reflection answers")
 
 
 def _second_look() -> Check:
-    from empatheia.checkpoints.catalogue import LISTENER, perceiver, second_look_lacks
+    from empatheia.checkpoints.catalogue import LISTENER, bundled_root, describe_model, second_look_lacks
 
-    if perceiver() != LISTENER:
+    if describe_model(bundled_root() / LISTENER, LISTENER).lacks:
         text = "it goes with the better perception, which is not here"
         return Check("second look", "optional", text, "empatheia models get listener")
     lacks = second_look_lacks()

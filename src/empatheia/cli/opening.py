@@ -103,11 +103,10 @@ def analyst(model: str | None) -> str:
     Raises:
         MissingResourceError: The named model is not on this machine.
     """
-    from empatheia.checkpoints.catalogue import perceiver
+    from empatheia.checkpoints.catalogue import LISTENER
 
     if model is None:
-        tell_perceiver()
-        return perceiver()
+        return LISTENER
     check_who(model)
     return model
 
@@ -155,14 +154,13 @@ def open_listener(
 
         return _told(LanguageListener.of_endpoint(llm, endpoint, prices=prices, key_variable=key_env, **options))
     if folder is not None:
-        from empatheia.listener import LanguageListener
+        from empatheia.listener.listener import LISTENERS
 
-        return LanguageListener.of_model(folder, **options)
+        return LISTENERS.get("language_model").of_model(folder, **options)
     options |= {} if prices is None else {"prices": prices}
     if model in (None, DEFAULT) and system is None and not options:
         from empatheia.listener import FocusedListener
 
-        tell_perceiver()
         return FocusedListener(check_overrides(overrides))
     place = _place(model, system, runs or Path("runs"))
     if overrides and Path(place).suffix in LISTENER_FILES:
@@ -260,15 +258,6 @@ def _told(listener: AnyListener) -> AnyListener:
     """The same, after it was said where it sends a conversation."""
     tell_host(listener)
     return listener
-
-
-def tell_perceiver() -> None:
-    """Says that the small model perceives, where the base of the better one is not here."""
-    from empatheia.checkpoints.catalogue import SMALL, perceiver
-    from empatheia.cli.output import say
-
-    if perceiver() == SMALL:
-        say("The small bundled model perceives. The better one: empatheia models get listener")
 
 
 def tell_host(listener: Any) -> None:

@@ -78,8 +78,7 @@ def in_five_steps(
     Raises:
         ConfigError: ``condition`` names something else, or ``overrides`` name other responders.
     """
-    from empatheia.listener import FocusedListener, LanguageListener, Listener
-    from empatheia.listener.steps.responders import voice_of
+    from empatheia.listener import FocusedListener, LanguageListener
     from empatheia.text.prompts import SHOWN, parse_shown
 
     own = listener if overrides else getattr(listener, "in_steps", listener)
@@ -93,9 +92,8 @@ def in_five_steps(
     if isinstance(listener, LanguageListener):
         shown = (listener.shown or SHOWN) if condition is None else parse_shown(condition)
         reasoner = listener.analyst if listener.has_own_analyst and "reasoner" not in settings else None
-        return FocusedListener(settings, voices=[voice_of(listener, shown)], reasoner=reasoner)
-    analyzes = isinstance(listener, Listener) and listener.reader.analyzes
-    reasoner = listener if analyzes and "reasoner" not in settings else None
+        return FocusedListener(settings, voices=[listener.as_voice(shown)], reasoner=reasoner)
+    reasoner = listener if listener.reasons and "reasoner" not in settings else None
     return FocusedListener(settings, voices=[listener], reasoner=reasoner)
 
 

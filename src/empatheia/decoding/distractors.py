@@ -18,12 +18,10 @@ import numpy as np
 
 from empatheia.decoding.targets import Targets
 from empatheia.decoding.turn_pool import TurnPool, turn_pool, wording
-from empatheia.dialogue import Dialogue, Turn
+from empatheia.dialogue import Dialogue, Span, Turn
 from empatheia.errors import ConfigError, DecodingError
 from empatheia.registry import Registry
-
-N_WORLDS = 3
-"""The true text and two others, as in Kim et al.'s released code."""
+from empatheia.voices.decoding import N_WORLDS
 
 DISTRACTORS = Registry(
     "distractors",
@@ -71,6 +69,13 @@ class Contrast:
             for text in self.texts[1:]
         ]
         return [dialogue, *others]
+
+    def at(self, turn: int) -> Contrast:
+        """The same where the turn stands at another index."""
+        if self.targets.turn == turn:
+            return self
+        spans = tuple(Span(turn, s.start, s.end, s.score) for s in self.targets.spans)
+        return replace(self, targets=replace(self.targets, spans=spans, turn=turn))
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,11 +20,11 @@ from transformers import LogitsProcessor, LogitsProcessorList
 
 from empatheia.decoding import pragmatics
 from empatheia.decoding.models import GeneratingModel, Made
-from empatheia.decoding.pragmatics import Prior, listener_loss, log_sums
+from empatheia.decoding.pragmatics import listener_loss, log_sums
 from empatheia.decoding.worlds import MOST_SCORES, WorldReader, Worlds, check_readable, limits_told, parents_of
 from empatheia.errors import DecodingError
+from empatheia.voices.decoding import ALPHA, BETA, Prior, check_rationality
 
-ALPHA, BETA = 6.0, 0.9
 _IN_CACHE = 2**19  # numbers worked on at once by a processor: 2 MiB stay in its cache
 _TWO_AT_ONCE = ("assistant_model", "prompt_lookup_num_tokens", "assistant_early_exit", "guidance_scale")
 
@@ -59,7 +59,7 @@ class FocusProcessor(LogitsProcessor):
         use_cache: bool = True,
         eos_token_id: int | list[int] | None = None,
     ) -> None:
-        pragmatics.check_rationality(alpha, beta, prior, worlds.n_worlds)
+        check_rationality(alpha, beta, prior, worlds.n_worlds)
         check_readable(model, worlds)
         self.model = model
         self.worlds = worlds
@@ -187,7 +187,7 @@ def focused_generate(
         DecodingError: A value is out of range; there is no distractor; the way of decoding writes several pieces at
             once.
     """
-    pragmatics.check_rationality(alpha, beta, prior, worlds.n_worlds)
+    check_rationality(alpha, beta, prior, worlds.n_worlds)
     for name in _TWO_AT_ONCE:
         if _setting(model, options, name) not in (None, False, 1):
             raise DecodingError(

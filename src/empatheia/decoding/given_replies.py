@@ -13,11 +13,10 @@ import torch
 from torch import Tensor
 
 from empatheia.decoding import pragmatics
-from empatheia.decoding.focus import ALPHA, BETA
 from empatheia.decoding.models import GeneratingModel
-from empatheia.decoding.pragmatics import Prior
 from empatheia.decoding.worlds import MOST_SCORES, Worlds, check_readable, limits_told, takes, trimmed
 from empatheia.errors import DecodingError
+from empatheia.voices.decoding import ALPHA, BETA, Prior, check_rationality
 
 _IGNORED = -100
 
@@ -77,7 +76,7 @@ def focused_score(
     Raises:
         DecodingError: A value is out of range, a reply has no piece, or the numbers of replies and contexts differ.
     """
-    pragmatics.check_rationality(alpha, beta, prior, worlds.n_worlds)
+    check_rationality(alpha, beta, prior, worlds.n_worlds)
     check_readable(model, worlds)
     if len(labels) != worlds.n_examples:
         raise DecodingError(f"{len(labels)} replies for {worlds.n_examples} contexts; one reply each.")

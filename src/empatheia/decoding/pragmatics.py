@@ -13,43 +13,13 @@ Everything is computed in 32 bits or more, over the whole vocabulary.
 
 from __future__ import annotations
 
-from typing import Literal, get_args
-
 import torch
 from torch import Tensor
 
 from empatheia.errors import DecodingError
-from empatheia.registry import nearest
+from empatheia.voices.decoding import Prior
 
-Prior = Literal["L0", "uniform", "L1"]
-PRIORS: tuple[str, ...] = get_args(Prior)
 _MOST_ODDS = 80.0  # nats; the exponentials of a few of them still have a finite sum in 32 bits
-
-
-def check_rationality(alpha: float, beta: float, prior: str, n_worlds: int) -> None:
-    """Whether a speaker can be made of these.
-
-    Args:
-        alpha: How rational the speaker is; 0 = the model itself.
-        beta: How rational the listener is; 0 = it never learns.
-        prior: One of ``PRIORS``.
-        n_worlds: The true context and its distractors.
-
-    Raises:
-        DecodingError: A value is out of range; says which, and what is accepted.
-    """
-    for name, value in (("alpha", alpha), ("beta", beta)):
-        if not 0.0 <= value < float("inf"):
-            hint = "0 is the model itself" if name == "alpha" else "0 is a listener who never learns"
-            published = "6.0" if name == "alpha" else "0.9"
-            raise DecodingError(f"{name} is {value}; accepted: 0 or more ({hint}; published: {published}).")
-    if prior not in PRIORS:
-        raise DecodingError(f"prior {prior!r} is unknown.{nearest(prior, list(PRIORS))} Accepted: {', '.join(PRIORS)}.")
-    if n_worlds < 2:
-        raise DecodingError(
-            f"{n_worlds} world(s): the true context alone has nothing to be told from. Give at least one distractor, or"
-            " answer without focus."
-        )
 
 
 def log_listener(log_s0: Tensor, log_prior: Tensor, beta: float) -> Tensor:

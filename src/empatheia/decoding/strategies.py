@@ -1,4 +1,4 @@
-"""Decoding settings of a reply and what they mean for transformers' ``generate()``.
+"""What the decoding settings of a reply mean for transformers' ``generate()``.
 
 Sampling draws its noise from one generator for each context (seeded by the seed and the context's text), so a
 reply is the same alone or in any batch: ``argmax(logits + Gumbel noise)`` is a draw from ``softmax(logits)``
@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, TypedDict, get_args
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -24,143 +23,36 @@ from transformers import (
     TopPLogitsWarper,
 )
 
-from empatheia.errors import DataError, DecodingError
-from empatheia.reading import Json
-from empatheia.registry import nearest
-from empatheia.taxonomy import canonical_emotion
-
-Strategy = Literal["greedy", "beam", "sample"]
-MAX_NEW_TOKENS_LIMIT = 1024
-NO_REPEAT = 4
-"""What ``no_repeat_ngram_size`` is for a language model where nothing was said: small ones go round in circles."""
+from empatheia.voices.decoding import Decoding
 
 
-_WHOLE = {
-    "num_beams": (1, 64),
-    "top_k": (0, 10**6),
-    "max_new_tokens": (1, MAX_NEW_TOKENS_LIMIT),
-    "seed": (0, 2**63 - 1),
-    "no_repeat_ngram_size": (0, 64),
-}
-"""Settings that are whole numbers, and the least and most of each."""
-
-
-def _check_whole(name: str, value: object, lowest: int, highest: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or not lowest <= value <= highest:
-        raise DecodingError(f"{name} is {value!r}; accepted: a whole number from {lowest} to {highest}.")
-
-
-def _check_share(name: str, value: object, highest: int) -> None:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value <= highest:
-        raise DecodingError(f"{name} is {value!r}; accepted: above 0 up to {highest}; 1 leaves it out.")
-
-
-class DecodingFields(TypedDict, total=False):
-    """Fields of :class:`Decoding` as keywords, in its place."""
-
-    strategy: Strategy
-    num_beams: int
-    top_k: int
-    temperature: float
-    max_new_tokens: int
-    seed: int
-    top_p: float
-    no_repeat_ngram_size: int | None
-    repetition_penalty: float
-    label: str | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Decoding:
-    """How a reply is chosen.
+def generate_settings(decoding: Decoding, contexts: Sequence[str]) -> dict[str, Any]:
+    """Keyword arguments for ``generate()``.
 
     Args:
-        strategy: ``greedy`` (the most probable piece at each step), ``beam`` or ``sample``.
-        num_beams: Width of the beam; only ``beam`` reads it.
-        top_k: Only the k most probable pieces are drawn from, 0 = all; only ``sample`` reads it.
-        top_p: Only the most probable pieces that have this share of the probability together are drawn from, above 0 up
-            to 1 = all; only ``sample`` reads it.
-        temperature: Above 0; below 1 is more cautious; only ``sample`` reads it.
-        max_new_tokens: Longest reply, in pieces.
-        no_repeat_ngram_size: No run of so many pieces stands twice in a reply; 0 = no limit, None = :data:`NO_REPEAT`
-            for language models in this process and no limit for others. What was said before does not count.
-        repetition_penalty: Above 1, pieces that the reply already has become less probable; 1 = no penalty.
-        seed: Of the noise; only ``sample`` reads it.
-        label: One of the 41 emotions and intents the reply is to express, in place of the predicted one; None = the
-            predicted. Only systems that take a label of the reply accept it (MEED2).
-
-    Raises:
-        DecodingError: A value is out of its range.
+        decoding: How replies are chosen.
+        contexts: The text of each row's context; seeds the row's noise.
     """
-
-    strategy: Strategy = "greedy"
-    num_beams: int = 4
-    top_k: int = 20
-    temperature: float = 0.9
-    max_new_tokens: int = 60
-    seed: int = 0
-    top_p: float = 1.0
-    no_repeat_ngram_size: int | None = None
-    repetition_penalty: float = 1.0
-    label: str | None = None
-
-    def __post_init__(self) -> None:
-        names = list(get_args(Strategy))
-        if self.strategy not in names:
-            hint = nearest(str(self.strategy), names)
-            raise DecodingError(f"unknown strategy {self.strategy!r}.{hint} Accepted: {', '.join(names)}.")
-        for name, (lowest, highest) in _WHOLE.items():
-            value = getattr(self, name)
-            if not (name == "no_repeat_ngram_size" and value is None):
-                _check_whole(name, value, lowest, highest)
-        if self.label is not None:
-            try:
-                object.__setattr__(self, "label", canonical_emotion(str(self.label)))
-            except DataError as problem:
-                raise DecodingError(f"label: {problem}") from None
-        if not isinstance(self.temperature, int | float) or not 0 < self.temperature <= 100:
-            raise DecodingError(
-                f"temperature is {self.temperature!r}; accepted: above 0 up to 100; no randomness: greedy."
-            )
-        _check_share("top_p", self.top_p, 1)
-        _check_share("repetition_penalty", self.repetition_penalty, 10)
-
-    def to_dict(self) -> dict[str, Json]:
-        """The settings that had a say in the reply."""
-        read = {"greedy": (), "beam": ("num_beams",), "sample": ("top_k", "temperature", "seed")}[self.strategy]
-        settings = asdict(self)
-        neutral = {"top_p": 1.0, "no_repeat_ngram_size": 0, "repetition_penalty": 1.0}
-        chosen = [name for name in (*neutral, "label") if settings[name] not in (None, neutral.get(name))]
-        if self.strategy != "sample" and "top_p" in chosen:
-            chosen.remove("top_p")
-        return {name: settings[name] for name in ("strategy", *read, "max_new_tokens", *chosen)}
-
-    def generate_settings(self, contexts: Sequence[str]) -> dict[str, Any]:
-        """Keyword arguments for ``generate()``.
-
-        Args:
-            contexts: The text of each row's context; seeds the row's noise.
-        """
-        settings: dict[str, Any] = {
-            "do_sample": False,
-            "num_beams": self.num_beams if self.strategy == "beam" else 1,
-            "max_new_tokens": self.max_new_tokens,
-        }
-        processors: list[LogitsProcessor] = []
-        if self.repetition_penalty != 1:
-            processors.append(OfReply(RepetitionPenaltyLogitsProcessor(float(self.repetition_penalty))))
-        if self.no_repeat_ngram_size:
-            processors.append(OfReply(NoRepeatNGramLogitsProcessor(self.no_repeat_ngram_size)))
-        if self.strategy == "sample":
-            processors.append(TemperatureLogitsWarper(float(self.temperature)))
-            if self.top_k:
-                processors.append(TopKLogitsWarper(self.top_k))
-            if self.top_p < 1:
-                processors.append(TopPLogitsWarper(float(self.top_p)))
-            processors.append(RowNoise([self.seed ^ zlib.crc32(text.encode("utf-8", "replace")) for text in contexts]))
-        if processors:
-            settings["logits_processor"] = LogitsProcessorList(processors)
-        return settings
+    settings: dict[str, Any] = {
+        "do_sample": False,
+        "num_beams": decoding.num_beams if decoding.strategy == "beam" else 1,
+        "max_new_tokens": decoding.max_new_tokens,
+    }
+    processors: list[LogitsProcessor] = []
+    if decoding.repetition_penalty != 1:
+        processors.append(OfReply(RepetitionPenaltyLogitsProcessor(float(decoding.repetition_penalty))))
+    if decoding.no_repeat_ngram_size:
+        processors.append(OfReply(NoRepeatNGramLogitsProcessor(decoding.no_repeat_ngram_size)))
+    if decoding.strategy == "sample":
+        processors.append(TemperatureLogitsWarper(float(decoding.temperature)))
+        if decoding.top_k:
+            processors.append(TopKLogitsWarper(decoding.top_k))
+        if decoding.top_p < 1:
+            processors.append(TopPLogitsWarper(float(decoding.top_p)))
+        processors.append(RowNoise([decoding.seed ^ zlib.crc32(text.encode("utf-8", "replace")) for text in contexts]))
+    if processors:
+        settings["logits_processor"] = LogitsProcessorList(processors)
+    return settings
 
 
 class OfReply(LogitsProcessor):

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from empatheia.checkpoints.inputs import as_dialogue
-    from empatheia.decoding.strategies import Decoding
     from empatheia.files.transcripts import read_transcripts
     from empatheia.listener.analyzer import Analyzer
     from empatheia.listener.conversation import Conversation
@@ -17,11 +16,12 @@ if TYPE_CHECKING:
     from empatheia.listener.steps.focused import FocusedListener
     from empatheia.listener.steps.steering import Steering
     from empatheia.listener.streaming import ReplyStream
+    from empatheia.voices.decoding import Decoding
 
 _HOMES = {
     "Analyzer": "empatheia.listener.analyzer",
     "Conversation": "empatheia.listener.conversation",
-    "Decoding": "empatheia.decoding.strategies",
+    "Decoding": "empatheia.voices.decoding",
     "FocusedListener": "empatheia.listener.steps.focused",
     "LanguageListener": "empatheia.listener.language_models",
     "Listener": "empatheia.listener.listener",

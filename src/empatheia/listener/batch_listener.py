@@ -10,21 +10,21 @@ from empatheia.care.checking import Care
 from empatheia.care.guard import guarded
 from empatheia.checkpoints.inputs import ReadyInput, prepare
 from empatheia.checkpoints.manifest import Manifest
-from empatheia.checkpoints.reader import ANSWERING
-from empatheia.decoding.strategies import Decoding, DecodingFields
 from empatheia.dialogue import Dialogue, Reply, Turn, Understanding
 from empatheia.errors import CheckpointError, DataError, DecodingError
 from empatheia.listener.conversation import Conversation
 from empatheia.listener.given import refuse
+from empatheia.listener.listener import Listener
 from empatheia.listener.protocol import Input, Inputs
 from empatheia.listener.streaming import ReplyStream
 from empatheia.registry import nearest
+from empatheia.voices.decoding import Decoding, DecodingFields
 
 INPUTS_PER_CHUNK = 4096
 REPLIES_PER_BATCH = 64
 
 
-class BatchListener(ABC):
+class BatchListener(Listener, ABC):
     """Analyses and answers batches of conversations, as a reader cuts them.
 
     Attributes:
@@ -156,8 +156,8 @@ class BatchListener(ABC):
 
     @property
     def _batch_cost(self) -> int:
-        """Of a batch of replies by itself, in pieces; see :mod:`empatheia.checkpoints.reader`."""
-        return ANSWERING
+        """Of a batch of replies by itself, in pieces; for readers that cut batches by their pieces."""
+        return 0
 
     def _understood(
         self, inputs: Sequence[ReadyInput], batch_size: int, progress: Callable[[int], None] | None

@@ -7,8 +7,8 @@ from typing import Protocol
 
 from empatheia.care.checking import Care
 from empatheia.care.guard import ReplyPieces
-from empatheia.decoding.strategies import Decoding
 from empatheia.dialogue import Dialogue, Reply, Turn, Understanding
+from empatheia.voices.decoding import Decoding
 
 
 class Answers(Protocol):

@@ -1,4 +1,4 @@
-"""The :class:`Listener`: loads a model folder, analyses and answers.
+"""The :class:`Listener`: what every listener is, and how one is loaded; :func:`analyze` and :func:`respond`.
 
 >>> listener = Listener.load()  # doctest: +SKIP
 >>> listener.analyze("I lost my grandmother last week.").emotion  # doctest: +SKIP
@@ -10,70 +10,57 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, Unpack, overload
-
-import torch
-from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
-from transformers import LogitsProcessorList
+from typing import Any, ClassVar, Unpack, overload
 
 from empatheia.care.checking import Care
-from empatheia.care.guard import guarded_stream
-from empatheia.checkpoints.catalogue import DEFAULT, find_model, perceiver
-from empatheia.checkpoints.inputs import as_dialogue, prepare, up_to
+from empatheia.checkpoints.catalogue import DEFAULT, LISTENER, SYSTEMS, find_model
+from empatheia.checkpoints.inputs import as_dialogue, up_to
 from empatheia.checkpoints.manifest import read_manifest
-from empatheia.checkpoints.open import open_folder
-from empatheia.checkpoints.reader import ANSWERING, ANSWERING_ALONE, EncodedInput, Reader
-from empatheia.decoding.strategies import Decoding, DecodingFields
 from empatheia.dialogue import Reply, Understanding
-from empatheia.errors import ConfigError, DecodingError
-from empatheia.listener.batch_listener import BatchListener, decoding_of
+from empatheia.errors import ConfigError
 from empatheia.listener.frames import ANSWERED, Frame
 from empatheia.listener.given import given
 from empatheia.listener.progress import Told, told
-from empatheia.listener.protocol import Input
+from empatheia.listener.protocol import AnyListener, Input
 from empatheia.listener.steps.steering import NAMES, SteeredFields, Steering
-from empatheia.listener.streaming import Cancelled, PieceQueue, ReplyStream
 from empatheia.registry import Registry
+from empatheia.text.words import tokenize_words
+from empatheia.voices.decoding import Decoding
+from empatheia.voices.voice import VOICES, Voice
 
+RESPONDER = "responder"
 LISTENERS = Registry(
     "listeners",
     {
         "five_steps": "empatheia.listener.steps.focused:FocusedListener",
         "affect_reader": "empatheia.listener.perceiving:PerceivingListener",
-        "language_model": "empatheia.listener.language_models:LanguageListener",
+        "language_model": "empatheia.research_voices.language_models:LocalLanguageListener",
         "rashkin_retrieval": "empatheia.listener.retriever:Retriever",
+        RESPONDER: "empatheia.research_voices.responder_listener:ResponderListener",
     },
 )
-"""Systems that answer otherwise than by a decoder of ours, and who answers with them."""
+"""System of a folder to who answers with it; all that are not named: ``responder``."""
 
 
-class Listener(BatchListener):
+class Listener(AnyListener):
     """Understands what is felt and why, and answers.
 
-    Args:
-        reader: An opened model: its network, its tokenizer and how they read.
-
-    Usually made by :meth:`load`.
+    Attributes:
+        kind: Of the voice it is for a listener of five steps, a name in :data:`~empatheia.voices.voice.VOICES`.
+        reasons: Whether it can perceive for the listener of five steps whose voice it is.
     """
 
-    def __init__(self, reader: Reader) -> None:
-        self.network = reader.network
-        self.tokenizer = reader.tokenizer
-        self.manifest = reader.manifest
-        self.reader = reader
+    kind: ClassVar[str] = "listener"
 
     @classmethod
-    def load(cls, name_or_path: str | Path = DEFAULT, device: str = "cpu") -> Listener:
+    def load(cls, name_or_path: str | Path = DEFAULT, device: str = "cpu", **options: Any) -> Listener:
         """Loads a model.
 
         Args:
             name_or_path: A folder, a name from ``empatheia models list``, or the YAML file of a listener of five steps.
                 Without it: the default listener, which :func:`respond` asks, too.
-            device: A torch device, e.g. ``cpu`` or ``cuda``.
-
-        Returns:
-            This class for a responder with a decoder; for what :data:`LISTENERS` names the listener of that kind.
+            device: A torch device, e.g. ``cpu`` or ``cuda``, for models that torch computes.
+            **options: Of the listener that its kind in :data:`LISTENERS` names.
 
         Raises:
             ConfigError: The YAML file has an unknown key or a bad value.
@@ -81,141 +68,30 @@ class Listener(BatchListener):
             CheckpointError: The folder is incomplete, truncated, foreign, or its parts do not fit.
         """
         if name_or_path == DEFAULT:
-            return LISTENERS.get("five_steps")(device=device)
+            return LISTENERS.get("five_steps")(device=device, **options)
         if Path(name_or_path).suffix in (".yaml", ".yml"):
-            return LISTENERS.get("five_steps").load(name_or_path, device)
+            return LISTENERS.get("five_steps").load(name_or_path, device, **options)
         folder = find_model(name_or_path)
-        manifest = read_manifest(folder)
-        if manifest.system in LISTENERS:
-            return LISTENERS.get(manifest.system).load(folder, device)
-        return cls(open_folder(folder, manifest, device).reader)
+        system = read_manifest(folder).system
+        return LISTENERS.get(system if system in LISTENERS else RESPONDER).load(folder, device, **options)
 
-    @guarded_stream
-    def stream(
-        self,
-        item: Input,
-        *,
-        decoding: Decoding | None = None,
-        care: Care | bool = True,
-        **settings: Unpack[DecodingFields],
-    ) -> ReplyStream:
-        """Answers piece by piece: iterate over the result for pieces of text; ``reply`` is there at the end.
+    @property
+    def reasons(self) -> bool:
+        """See the class."""
+        return False
 
-        A piece is a sentence, which has passed the check; without it, a word. Beams are compared only at their end,
-        so ``beam`` gives the reply as one piece.
+    def count(self, text: str) -> int:
+        """Tokens of a text: pieces where the model has a tokeniser of ours, else words."""
+        return len(tokenize_words(text))
+
+    def as_voice(self, shown: Sequence[str] | None = None) -> Voice:
+        """The listener as a writer of candidates.
 
         Args:
-            item: A text or a conversation.
-            decoding: How the reply is chosen.
-            care: As for :meth:`respond`.
-            **settings: Fields of :class:`Decoding` in its place.
-
-        Raises:
-            DataError: As for :meth:`analyze`.
-            DecodingError: A setting is unknown or out of range.
+            shown: What of the steps before a language model is shown; None = what it was tuned with, else everything
+                but the side.
         """
-        decoding = decoding_of(decoding, settings)
-        encoded = self.reader.encode([prepare(item)])
-        tensors = self.reader.tensors(encoded)
-        found = self.reader.reason(tensors)
-        (understanding,) = self.reader.records(encoded, found)
-        known = self._known(found)
-
-        def start(source: PieceQueue, cancelled: Cancelled) -> None:
-            if decoding.strategy == "beam":
-                source.put(self._generate(encoded, tensors, decoding, stopping_criteria=[cancelled], **known))
-            else:
-                self._generate(encoded, tensors, decoding, streamer=source, stopping_criteria=[cancelled], **known)
-
-        def finish(text: str) -> Reply:
-            return Reply(text, understanding, self.name, decoding.to_dict())
-
-        return ReplyStream(understanding, start, self.tokenizer.decode, finish, is_whole=decoding.strategy == "beam")
-
-    def _respond_batch(self, inputs: Sequence[EncodedInput], decoding: Decoding) -> list[Reply]:
-        if self._reads_in_parts:
-            understandings, tensors, known = self._read_in_parts(inputs)
-        else:
-            tensors = self.reader.tensors(inputs)
-            found = self.reader.reason(tensors)
-            understandings, known = self.reader.records(inputs, found), {}
-        rows = self._generate(inputs, tensors, decoding, **known).tolist()
-        settings = decoding.to_dict()
-        return [
-            Reply(self.tokenizer.decode(row), understanding, self.name, settings)
-            for row, understanding in zip(rows, understandings, strict=True)
-        ]
-
-    @property
-    def _batch_cost(self) -> int:
-        return ANSWERING_ALONE if self._reads_in_parts else ANSWERING
-
-    @property
-    def _reads_in_parts(self) -> bool:
-        """Whether contexts of like length can be read together, and then all be answered at once."""
-        return bool(getattr(self.network, "takes_reasoning", False))
-
-    @torch.inference_mode()
-    def _read_in_parts(
-        self, inputs: Sequence[EncodedInput]
-    ) -> tuple[list[Understanding], dict[str, Tensor], dict[str, Any]]:
-        """What is understood, in the inputs' order, and what ``generate()`` goes on from.
-
-        Reading padding is dear, so contexts of like length are read together; answering is dear step by step, so all
-        are answered at once.
-        """
-        order: list[int] = []
-        understandings, encodings, masks = [], [], []
-        for part in self.reader.batches(inputs, len(inputs)):
-            chosen = [inputs[i] for i in part]
-            tensors = self.reader.tensors(chosen)
-            found = self.reader.reason(tensors)
-            assert found is not None  # systems that take their reasoning reason
-            understandings += self.reader.records(chosen, found)
-            encodings.append(self.network.encode_reasoned(found, **tensors))
-            masks += tensors["attention_mask"]
-            order += part
-        places = sorted(range(len(order)), key=order.__getitem__)
-        mask = pad_sequence([masks[place] for place in places], batch_first=True)
-        known = {"encoder_outputs": type(encodings[0]).joined(encodings, places)}
-        return [understandings[place] for place in places], {"attention_mask": mask}, known
-
-    def _known(self, found: Any) -> dict[str, Any]:
-        """What the network has reasoned, where it can go on from there."""
-        return {"reasoning": found} if getattr(self.network, "takes_reasoning", False) else {}
-
-    @torch.inference_mode()
-    def _generate(
-        self,
-        inputs: Sequence[EncodedInput],
-        tensors: dict[str, Tensor],
-        decoding: Decoding,
-        processors: Sequence[Any] = (),
-        **extra: Any,
-    ) -> Tensor:
-        """Reply pieces, BOS first; ``processors`` see the scores before sampling. Shape: ``(batch, pieces)``."""
-        tokenizer = self.tokenizer
-        if decoding.label is not None:
-            if not getattr(self.network, "takes_label", False):
-                raise DecodingError(
-                    f"the model {self.name!r} ({self.manifest.system}) takes no label of the reply; leave label out."
-                )
-            extra["label"] = decoding.label
-        silent = {tokenizer.unk_id, tokenizer.pad_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.bos_id}
-        contexts = ["\n".join(turn.text for turn in item.ready.example.context) for item in inputs]
-        settings = decoding.generate_settings(contexts)
-        if processors:
-            settings["logits_processor"] = LogitsProcessorList([*processors, *settings.get("logits_processor", ())])
-        with torch.random.fork_rng(devices=[]):  # systems that draw gates when they answer stay reproducible
-            torch.manual_seed(decoding.seed)
-            made = self.network.generate(
-                **tensors,
-                **settings,
-                suppress_tokens=sorted(silent - {tokenizer.eos_id}),
-                begin_suppress_tokens=[tokenizer.eos_id],
-                **extra,
-            )
-        return made if isinstance(made, Tensor) else made.sequences
+        return VOICES.get(self.kind)(self, shown)
 
 
 @overload
@@ -282,7 +158,7 @@ def analyze(
             column, or no text in it.
     """
     read = given(item, column)
-    listener = _shared(str(model or perceiver()))
+    listener = _shared(str(model or LISTENER))
     if isinstance(read, Frame):
         return read.answered(
             as_dialogue if target is None else lambda text: up_to(text, target),
@@ -383,12 +259,9 @@ def respond(
     """
     read = given(item, column)
     if system is not None:
-        from empatheia.listener.systems import check_system, find_system
-
         if model is not None:
             raise ConfigError(f"model={model!r} and system={system!r} are both given; give one of them.")
-        check_system(system)
-        model = find_system(system, Path("runs"))
+        model = SYSTEMS.get("find")(system, Path("runs"))
     is_steered = bool(steering or explain or set(settings) & set(NAMES))
     listener: Any = five_steps() if model is None else _in_steps(str(model)) if is_steered else _shared(str(model))
     steered = {name: value for name, value in (("steering", steering), ("explain", explain)) if value}
@@ -415,7 +288,10 @@ def _in_steps(model: str) -> Listener:
     """A model as the voice of a listener of five steps; one of those as itself."""
     listener, five_steps_of = _shared(model), LISTENERS.get("five_steps")
     own = getattr(listener, "in_steps", listener)
-    if isinstance(own, five_steps_of):
-        return own
-    reasoner = listener if isinstance(listener, Listener) and listener.reader.analyzes else None
-    return five_steps_of({"name": listener.name}, voices=[listener], reasoner=reasoner)
+    return own if isinstance(own, five_steps_of) else in_steps(listener)
+
+
+def in_steps(listener: Listener) -> Listener:
+    """A listener as the voice of a listener of five steps, for which it perceives, too, where it can."""
+    reasoner = listener if listener.reasons else None
+    return LISTENERS.get("five_steps")({"name": listener.name}, voices=[listener], reasoner=reasoner)

@@ -17,13 +17,12 @@ from empatheia.care.guard import guarded_stream
 from empatheia.checkpoints.catalogue import LISTENER, find_model
 from empatheia.checkpoints.inputs import ReadyInput, unread
 from empatheia.checkpoints.manifest import Manifest, read_manifest
-from empatheia.decoding.strategies import Decoding, DecodingFields
 from empatheia.dialogue import Dialogue, Reply, Understanding
 from empatheia.giving_way import give_way
 from empatheia.listener.batch_listener import BatchListener, decoding_of
-from empatheia.listener.protocol import Input, whole_reply
+from empatheia.listener.protocol import Input
 from empatheia.listener.steps.focused import FocusedListener
-from empatheia.listener.streaming import ReplyStream
+from empatheia.listener.streaming import ReplyStream, whole_reply
 from empatheia.perceive.affect import Affect, named
 from empatheia.perceive.model_file import is_perception
 from empatheia.perceive.perception import Perception
@@ -32,6 +31,7 @@ from empatheia.taxonomy import SIDES
 from empatheia.text.uncertainty import doubts
 from empatheia.understanding.affect.states import JoinedAffect
 from empatheia.understanding.affect.turns import AffectOfTurns
+from empatheia.voices.decoding import Decoding, DecodingFields
 
 _CUT = "long text: of the newest turn only the beginning and the end were read"
 

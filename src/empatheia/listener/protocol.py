@@ -8,27 +8,27 @@ from typing import Any, Protocol, overload
 from empatheia.care.checking import Care
 from empatheia.care.guard import ReplyPieces
 from empatheia.checkpoints.manifest import Manifest
-from empatheia.decoding.strategies import Decoding
 from empatheia.dialogue import Dialogue, Reply, Understanding
 from empatheia.listener.conversation import Conversation
 from empatheia.listener.progress import Told
-from empatheia.listener.streaming import ReplyStream
+from empatheia.voices.decoding import Decoding
 
 Input = str | Dialogue
 Inputs = Sequence[Input]
 
 
 class AnyListener(Protocol):
-    """A responder of ours (:class:`~empatheia.listener.Listener`), a language model, ready replies, or five steps."""
+    """What is asked of any listener: a responder, a language model, ready replies, or five steps.
+
+    Attributes:
+        manifest: System, licence, and what else its folder says.
+    """
+
+    manifest: Manifest
 
     @property
     def name(self) -> str:
         """For records."""
-        ...
-
-    @property
-    def manifest(self) -> Manifest:
-        """System, licence, and what else its folder says."""
         ...
 
     @overload
@@ -89,8 +89,3 @@ class AnyListener(Protocol):
     ) -> Conversation:
         """Begins a conversation that remembers its turns."""
         ...
-
-
-def whole_reply(reply: Reply) -> ReplyStream:
-    """A reply that is there already, as a stream of one piece."""
-    return ReplyStream(reply.understanding, lambda *_: None, lambda _: reply.text, lambda _: reply, is_whole=True)

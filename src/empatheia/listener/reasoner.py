@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Generic, Protocol
 
 from empatheia.analysis import TurnLabels, WordScores
-from empatheia.checkpoints.catalogue import perceiver
+from empatheia.checkpoints.catalogue import LISTENER
 from empatheia.checkpoints.manifest import Manifest
 from empatheia.dialogue import CauseAnnotation, Dialogue, Turn, Understanding
 from empatheia.listener.listener import Listener
@@ -58,7 +58,7 @@ class ReasonerReading:
     @classmethod
     def load(cls, folder: str | Path | None = None, device: str = "cpu") -> ReasonerReading:
         """From a listener's folder or name, None = what perceives by default; see :meth:`Listener.load` for errors."""
-        return cls(Listener.load(folder or perceiver(), device=device))
+        return cls(Listener.load(folder or LISTENER, device=device))
 
     def forget(self) -> None:
         """Drops what was read."""

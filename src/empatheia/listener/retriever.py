@@ -18,18 +18,18 @@ from empatheia.checkpoints.manifest import MANIFEST, Manifest, read_json, read_m
 from empatheia.checkpoints.weights import load_network
 from empatheia.decoding.reply_index import ReplyIndex
 from empatheia.decoding.retrieving import PairReader, vectors_of
-from empatheia.decoding.strategies import Decoding, DecodingFields
 from empatheia.dialogue import Reply, Understanding
 from empatheia.errors import DataError
 from empatheia.listener.batch_listener import BatchListener, decoding_of
-from empatheia.listener.protocol import Input, whole_reply
-from empatheia.listener.streaming import ReplyStream
+from empatheia.listener.protocol import Input
+from empatheia.listener.streaming import ReplyStream, whole_reply
 from empatheia.responders.rashkin_retrieval import RashkinRetrieval
 from empatheia.side_inputs.external_vectors import ExternalVectors
 from empatheia.side_inputs.prepended_labels import PrependedLabels
 from empatheia.taxonomy import EMOTIONS
 from empatheia.text.tokenizer import DialogueTokenizer
 from empatheia.text.uncertainty import doubts
+from empatheia.voices.decoding import Decoding, DecodingFields
 
 _CHUNK = 1024
 

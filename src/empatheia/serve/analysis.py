@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, Field
 
-from empatheia.checkpoints.catalogue import perceiver
+from empatheia.checkpoints.catalogue import LISTENER
 from empatheia.checkpoints.inputs import as_dialogue
 from empatheia.dialogue import Dialogue
 from empatheia.errors import DataError
@@ -75,7 +75,7 @@ EXAMPLES = {
 async def analyze(body: AnalyzeBody, request: Request) -> Response:
     """The same as ``empatheia.analyze`` in Python; of a list, each item that cannot be read has its own error."""
     service = service_of(request)
-    entry = service.shelf.entry(body.model or perceiver())
+    entry = service.shelf.entry(body.model or LISTENER)
     read = _read(body, service.settings.limits)
     is_list = isinstance(body.input, list) and not (body.input and isinstance(body.input[0], ChatMessage))
     good = [one for one in read if isinstance(one, Dialogue)]

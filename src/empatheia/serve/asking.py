@@ -13,7 +13,6 @@ from fastapi import Request
 from fastapi.responses import JSONResponse
 
 from empatheia.care.checking import care_of
-from empatheia.decoding.strategies import MAX_NEW_TOKENS_LIMIT
 from empatheia.dialogue import Reply, Understanding
 from empatheia.reading import parse_json
 from empatheia.serve.empathy import empathy_of
@@ -24,6 +23,7 @@ from empatheia.serve.requests import unless_left
 from empatheia.serve.service import Count, Service
 from empatheia.serve.shelf import Entry
 from empatheia.serve.tasks import plain_answer
+from empatheia.voices.decoding import MAX_NEW_TOKENS_LIMIT
 
 _LOG = logging.getLogger(__name__)
 FAULTS: dict[int | str, dict[str, Any]] = {

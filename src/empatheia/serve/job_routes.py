@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 from pydantic import BaseModel, Field
 
-from empatheia.checkpoints.catalogue import perceiver
+from empatheia.checkpoints.catalogue import LISTENER
 from empatheia.serve.asking import FAULTS, service_of
 from empatheia.serve.faults import FaultAnswer
 from empatheia.serve.jobs import Jobs
@@ -103,7 +103,7 @@ EXAMPLES = {
 )
 async def create(body: JobBody, request: Request) -> JSONResponse:
     """Rows beyond one request's size follow with `POST /v1/jobs/{id}`. All is deleted an hour after the end."""
-    entry = service_of(request).shelf.entry(body.model or perceiver())
+    entry = service_of(request).shelf.entry(body.model or LISTENER)
     jobs = _jobs(request)
     id = jobs.create(body.name, body.columns, entry)
     try:

@@ -9,7 +9,6 @@ from typing import Any
 
 from pydantic import Field
 
-from empatheia.decoding.strategies import MAX_NEW_TOKENS_LIMIT
 from empatheia.dialogue import Dialogue, Turn
 from empatheia.errors import DecodingError
 from empatheia.files.json_forms import text_of
@@ -21,6 +20,7 @@ from empatheia.serve.replies import Wish
 from empatheia.serve.requests import Body
 from empatheia.serve.settings import Limits
 from empatheia.text.readable import readable
+from empatheia.voices.decoding import MAX_NEW_TOKENS_LIMIT
 
 ROLES = ("user", "assistant", "system", "developer", "tool", "function")
 _GUIDING = ("system", "developer")

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import cast
 
 from empatheia.care import Care
-from empatheia.checkpoints.catalogue import perceiver
+from empatheia.checkpoints.catalogue import LISTENER
 from empatheia.dialogue import Dialogue, Reply, Understanding
 from empatheia.resources.chat_endpoint import ChatEndpoint
 from empatheia.serve.engine import Engine, Left
@@ -121,7 +121,7 @@ class Service:
         self, items: Sequence[Dialogue], entry: Entry | None = None, is_bulk: bool = False
     ) -> list[Understanding]:
         """What is felt and why in each conversation; None = by the default perception."""
-        by = entry or self.shelf.entry(perceiver())
+        by = entry or self.shelf.entry(LISTENER)
         return await self.engine.ask(
             ("analyze", by.id), list(items), lambda some: self.shelf.open(by).analyze(some), is_bulk
         )

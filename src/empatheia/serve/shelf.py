@@ -10,20 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from empatheia.care import Care
-from empatheia.checkpoints.catalogue import DEFAULT, describe_model, find_model, known_models, renamed
+from empatheia.checkpoints.catalogue import DEFAULT, SYSTEMS, describe_model, find_model, known_models, renamed
 from empatheia.dialogue import Dialogue, Reply, Understanding
 from empatheia.errors import ConfigError, EmpatheiaError
 from empatheia.listener import Decoding, FocusedListener, Listener
-from empatheia.listener.listener import LISTENERS, five_steps
+from empatheia.listener.listener import LISTENERS, five_steps, in_steps
 from empatheia.listener.steps.ranking import Ranker
 from empatheia.listener.streaming import ReplyStream
-from empatheia.listener.systems import find_system
 from empatheia.registry import nearest
-from empatheia.responders import RESPONDERS
 from empatheia.serve.faults import ApiError
 from empatheia.serve.replies import Wish
 from empatheia.serve.settings import ServerSettings
-from empatheia.text.words import tokenize_words
 
 BESIDE_UPSTREAM = "empatheia-listener"
 """What the default listener is called where a language model behind an endpoint has its name."""
@@ -78,7 +75,7 @@ class Served:
         self.entry = entry
         self.listener = listener
         self.care = care
-        self._steps = listener if isinstance(listener, FocusedListener) else None
+        self._steps: Any = listener if self.has_steps else None
 
     @property
     def has_steps(self) -> bool:
@@ -101,11 +98,7 @@ class Served:
 
     def count(self, text: str) -> int:
         """Tokens: pieces of the model where it has a tokeniser of ours, else words."""
-        tokenizer = getattr(self.listener, "tokenizer", None) if type(self.listener) is Listener else None
-        if tokenizer is None:
-            return len(tokenize_words(text))
-        (pieces,) = tokenizer.encode_batch([text])
-        return len(pieces.ids)
+        return self.listener.count(text)
 
     def _asked(self, wish: Wish) -> tuple[Any, dict[str, Any]]:
         writing = dict(wish.writing)
@@ -114,11 +107,9 @@ class Served:
             return steps, {**steps.used(writing), "steering": wish.steering, "explain": True}
         return self.listener, {"decoding": Decoding(**writing)}
 
-    def _in_steps(self) -> FocusedListener:
+    def _in_steps(self) -> Any:
         if self._steps is None:
-            own = self.listener
-            reasoner = own if type(own) is Listener and own.reader.analyzes else None
-            self._steps = FocusedListener({"name": own.name}, voices=[own], reasoner=reasoner)
+            self._steps = in_steps(self.listener)
         return self._steps
 
 
@@ -151,7 +142,7 @@ class Shelf:
         self.analyst = Entry(name, name, "five_steps", "that of its models", "")
         self._add(self.analyst)
         for model in known_models():
-            if not model.fault and not model.lacks and (model.system in RESPONDERS or model.system in LISTENERS):
+            if not model.fault and not model.lacks and _answers(model.system):
                 self._add(Entry(model.name, model.title, model.system, model.licence, model.folder))
         named = [self._named(place) for place in settings.models]
         for entry in named:
@@ -214,7 +205,7 @@ class Shelf:
         """What weighs given replies; loaded when first needed."""
         with self._lock:
             if self._ranker is None:
-                self._ranker = Ranker()
+                self._ranker = Ranker.load()
             return self._ranker
 
     @property
@@ -233,13 +224,18 @@ class Shelf:
         if path.suffix in (".yaml", ".yml"):
             listener = Listener.load(path)  # tells what is wrong with it; models come later
             return Entry(path.stem, listener.name, "five_steps", "that of its models", str(path))
-        if not path.is_dir() and place in RESPONDERS:
-            folder = find_system(place, self.settings.runs)
+        if not path.is_dir() and place in SYSTEMS.get("known"):
+            folder = SYSTEMS.get("find")(place, self.settings.runs)
             return _entry_of(folder, place)
         folder = find_model(place)
         named = folder.parent if folder.name == "checkpoint" else folder
         name = f"{named.parent.name}/{named.name}" if folder.name == "checkpoint" else named.name
         return _entry_of(folder, name)
+
+
+def _answers(system: str) -> bool:
+    """Whether models of a system answer."""
+    return system in LISTENERS or system in SYSTEMS.get("known")
 
 
 def _entry_of(folder: Path, name: str) -> Entry:

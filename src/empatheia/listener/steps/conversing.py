@@ -7,10 +7,10 @@ from typing import Protocol, Unpack
 
 from empatheia.care.checking import Care
 from empatheia.care.guard import ReplyPieces
-from empatheia.decoding.strategies import Decoding, DecodingFields
 from empatheia.dialogue import Dialogue, Reply
 from empatheia.listener.conversation import Conversation, ConversationStream
 from empatheia.listener.steps.steering import SteeredFields, Steering
+from empatheia.voices.decoding import Decoding, DecodingFields
 
 
 class Steered(Protocol):

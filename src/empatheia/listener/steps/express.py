@@ -2,39 +2,30 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from empatheia.analysis import Inference
-from empatheia.decoding.distractors import Contrast
-from empatheia.dialogue import Candidate, Dialogue, Turn
+from empatheia.dialogue import Candidate
 from empatheia.errors import ConfigError, DecodingError, EndpointError
-from empatheia.giving_way import give_way
-from empatheia.listener.steps import terms
 from empatheia.listener.steps.answering import each_alone
-from empatheia.listener.steps.contrast import Contrasts, moved, read_by_responders
-from empatheia.listener.steps.settings import DecodingSettings, ExpressSettings, FocusSettings, MemorySettings
+from empatheia.listener.steps.history import read_by_responders
+from empatheia.listener.steps.settings import ExpressSettings, MemorySettings
 from empatheia.listener.steps.understand import Steps
 from empatheia.listener.steps.understood import GIVEN, Understood
-from empatheia.listener.steps.voices import Asked, Heard, Voice
+from empatheia.listener.terms.term import Case, Row, Tools, all_terms, rounded, total
 from empatheia.registry import nearest
 from empatheia.taxonomy import RELATION_TITLES
 from empatheia.text.prompts import Hints, cause_texts
+from empatheia.voices.decoding import DecodingSettings, FocusSettings
+from empatheia.voices.voice import Contrast, Kit, Likelihood, Request, Scorer, Voice
 
 REPLIES_OF = "replies of "
 """Begins the entries of ``missing`` that say why a responder gave none."""
-_GREETED = Asked(Dialogue("", (Turn("speaker", "Hello."),)))
-"""What says nothing: the term ``information`` compares with it."""
 _BLANKS = re.compile(r"\s+")
-_UNFOCUSED = {
-    False: "it gives no probabilities, so it answers without focus.",
-    True: "it gives no probabilities; it says back what holds the words in place of that.",
-}
 
 
 @dataclass(slots=True)
@@ -57,48 +48,48 @@ class Expressed:
 
 
 @dataclass(slots=True)
-class _Draft:
-    """A text on its way to a candidate."""
+class _Candidate:
+    """A draft on its way to a candidate: every text once, with all who wrote it."""
 
     text: str
-    responder: str
-    decoding: dict[str, Any]
+    voice: str
+    way: dict[str, Any]
     also: list[str] = field(default_factory=list)
+    scored: Likelihood | None = None
     terms: dict[str, float | None] = field(default_factory=dict)
-    heard: Heard | None = None
 
 
 class _Writing:
     """Collects what the voices write of several conversations.
 
     Args:
-        asked: The conversations as voices read them.
+        requests: The conversations as voices read them.
         focus: Whether and how to focus.
         missing: Of each conversation: what could not be done, to the reason; filled.
     """
 
-    def __init__(self, asked: Sequence[Asked], focus: FocusSettings, missing: Sequence[dict[str, str]]) -> None:
-        self.asked, self.focus, self.missing = asked, focus, missing
-        self.drafts: list[dict[str, _Draft]] = [{} for _ in asked]
+    def __init__(self, requests: Sequence[Request], focus: FocusSettings, missing: Sequence[dict[str, str]]) -> None:
+        self.requests, self.focus, self.missing = requests, focus, missing
+        self.candidates: list[dict[str, _Candidate]] = [{} for _ in requests]
 
     def write(self, voice: Voice, way: DecodingSettings, is_focused: bool) -> None:
         """Has a voice write in one way, of those conversations where that is wanted."""
-        chosen = [i for i, one in enumerate(self.asked) if self._wants(voice, one, is_focused)]
+        chosen = [i for i, one in enumerate(self.requests) if self._wants(voice, one, is_focused)]
         if not chosen:
             return
-        speak = partial(voice.speak, way=way, focus=self.focus if is_focused else None)
-        found = each_alone(speak, [self.asked[i] for i in chosen])
+        propose = partial(voice.propose, way=way, focus=self.focus if is_focused else None)
+        found = each_alone(propose, [self.requests[i] for i in chosen])
         for i, (replies, reason) in zip(chosen, found, strict=True):
             if reason:
                 self.missing[i][REPLIES_OF + voice.name] = reason
-            contrast = self.asked[i].contrast if is_focused else None
-            for rank, (text, decoding) in enumerate(replies or ()):
-                _keep(self.drafts[i], text, voice.name, _told(decoding, rank, way, self.focus, contrast))
+            contrast = self.requests[i].contrast if is_focused else None
+            for rank, draft in enumerate(replies or ()):
+                _keep(self.candidates[i], draft.text, voice.name, _used(draft.way, rank, way, self.focus, contrast))
 
-    def _wants(self, voice: Voice, one: Asked, is_focused: bool) -> bool:
-        if voice.takes_up_targets:
+    def _wants(self, voice: Voice, one: Request, is_focused: bool) -> bool:
+        if voice.traits.takes_targets:
             return not is_focused
-        can = voice.can_focus and one.contrast is not None
+        can = voice.traits.focusable and one.contrast is not None
         if is_focused:
             return can and self.focus.use != "off"
         return not can or self.focus.use != "on"
@@ -112,7 +103,7 @@ class Expression:
         memory: What responders read.
         voices: Who writes, in the order of the settings.
         steps: Whose intent and mechanism models rank.
-        contrasts: Makes distractors.
+        kit: What voices are lent.
 
     Raises:
         ConfigError: ``settings.scorer`` is no voice.
@@ -124,11 +115,12 @@ class Expression:
         memory: MemorySettings,
         voices: Sequence[Voice],
         steps: Steps,
-        contrasts: Contrasts,
+        kit: Kit,
     ) -> None:
         self.settings, self.memory, self.voices = settings, memory, list(voices)
-        self.steps, self.contrasts = steps, contrasts
+        self.steps, self.kit = steps, kit
         self.scorer = self._scorer()
+        self.terms = all_terms()
 
     def express(
         self, understood: Sequence[Understood], ways: Sequence[DecodingSettings], focus: FocusSettings
@@ -148,17 +140,17 @@ class Expression:
         self._check_focus(focus)
         missing: list[dict[str, str]] = [dict(one.missing) for one in understood]
         contrasts = self._contrasts(understood, focus, missing)
-        asked = [self._asked(*pair) for pair in zip(understood, contrasts, strict=True)]
-        drafts = self._written(asked, ways, focus, missing)
-        weights = self._measured(understood, asked, drafts, focus, missing)
+        requests = [self._request(*pair) for pair in zip(understood, contrasts, strict=True)]
+        candidates = self._written(requests, ways, focus, missing)
+        weights = self._measured(understood, requests, candidates, focus, missing)
         return [
             _ranked(rows, counted, one.contrast, said)
-            for one, rows, counted, said in zip(asked, drafts, weights, missing, strict=True)
+            for one, rows, counted, said in zip(requests, candidates, weights, missing, strict=True)
         ]
 
     def _check_focus(self, focus: FocusSettings) -> None:
         """Raises DecodingError where focus is demanded and no voice can give it."""
-        if focus.use == "on" and not any(voice.can_focus or voice.takes_up_targets for voice in self.voices):
+        if focus.use == "on" and not any(voice.traits.focusable or voice.traits.takes_targets for voice in self.voices):
             names = ", ".join(repr(voice.name) for voice in self.voices)
             raise DecodingError(
                 f"focus needs probabilities, and {names} gives none. Answer without focus, or by a local model."
@@ -168,20 +160,21 @@ class Expression:
         self, understood: Sequence[Understood], focus: FocusSettings, missing: Sequence[dict[str, str]]
     ) -> Sequence[Contrast | None]:
         """What each conversation is told from; None where there is no focus, with the reason in ``missing``."""
-        if focus.use == "off" or not any(voice.can_focus for voice in self.voices):
+        able = scorers(self.voices)
+        if focus.use == "off" or not able:
             return [None] * len(understood)
-        contrasts, reasons = self.contrasts.make(understood, focus)
+        contrasts, reasons = able[0].contrasts(understood, focus, self.kit)
         for own, reason in zip(missing, reasons, strict=True):
             own |= {"focus": reason} if reason else {}
         return contrasts
 
     # -- writing -----------------------------------------------------------------------------------------------
 
-    def _asked(self, one: Understood, contrast: Contrast | None) -> Asked:
+    def _request(self, one: Understood, contrast: Contrast | None) -> Request:
         dialogue = read_by_responders(one.dialogue, self.memory)
-        return Asked(
+        return Request(
             dialogue,
-            moved(contrast, len(dialogue.turns) - 1),
+            None if contrast is None else contrast.at(len(dialogue.turns) - 1),
             hints_of(one),
             one.intent,
             one.perceived(len(one.dialogue.turns) - len(dialogue.turns)),
@@ -189,13 +182,13 @@ class Expression:
 
     def _written(
         self,
-        asked: Sequence[Asked],
+        requests: Sequence[Request],
         ways: Sequence[DecodingSettings],
         focus: FocusSettings,
         missing: Sequence[dict[str, str]],
-    ) -> list[list[_Draft]]:
+    ) -> list[list[_Candidate]]:
         """Different texts of each conversation, in the order of voices, ways, plain before focused."""
-        writing = _Writing(asked, focus, missing)
+        writing = _Writing(requests, focus, missing)
         for voice in self.voices:
             usable = voice.ways(ways)
             if len(usable) < len(ways):
@@ -204,148 +197,64 @@ class Expression:
             for way in usable:
                 for is_focused in (False, True):
                     writing.write(voice, way, is_focused)
-            if not voice.can_focus and focus.use != "off":
+            if not voice.traits.focusable and focus.use != "off":
                 for own in missing:
-                    own.setdefault(f"focus of {voice.name}", _UNFOCUSED[voice.takes_up_targets])
-        return [list(own.values()) for own in writing.drafts]
+                    own.setdefault(f"focus of {voice.name}", voice.traits.unfocused)
+        return [list(own.values()) for own in writing.candidates]
 
     # -- ranking -----------------------------------------------------------------------------------------------
 
     def _measured(
         self,
         understood: Sequence[Understood],
-        asked: Sequence[Asked],
-        drafts: Sequence[Sequence[_Draft]],
+        requests: Sequence[Request],
+        candidates: Sequence[Sequence[_Candidate]],
         focus: FocusSettings,
         missing: Sequence[dict[str, str]],
     ) -> list[dict[str, float]]:
-        """Computes the terms of every draft; the weights that count in each conversation."""
-        rows = [(i, draft) for i, own in enumerate(drafts) for draft in own]
-        reasons: dict[str, str] = {}
-        weights = self.settings.weights.model_dump()
-        predicted = {"intent": weights.pop("predicted_intent")}
-        counted = [weights | ({} if one.intent_from == GIVEN else predicted) for one in understood]
-        if self.scorer is None:
-            reasons |= dict.fromkeys(
-                ("likelihood", "listener", "information"), "no responder in this process gives probabilities."
-            )
-        else:
-            heard = self.scorer.score([asked[i] for i, _ in rows], [draft.text for _, draft in rows], focus)
-            for (_, draft), own in zip(rows, heard, strict=True):
-                draft.heard = own
-        self._by_mechanism(understood, rows, counted, reasons)
-        self._by_intent(understood, rows, counted, reasons)
-        self._by_side(understood, rows, counted)
-        self._by_information(asked, rows, counted)
-        for i, draft in rows:
-            give_way()
-            self._by_words(draft, understood[i])
+        """Computes the terms of every candidate; the weights that count in each conversation."""
+        cases = [
+            Case(one, self._weights(one), request.contrast is not None, len(own))
+            for one, request, own in zip(understood, requests, candidates, strict=True)
+        ]
+        places = [(i, candidate) for i, own in enumerate(candidates) for candidate in own]
+        if self.scorer is not None:
+            texts = [candidate.text for _, candidate in places]
+            scored = self.scorer.score([requests[i] for i, _ in places], texts, focus)
+            for (_, candidate), own in zip(places, scored, strict=True):
+                candidate.scored = own
+        rows = [Row(cases[i], candidate.text, candidate.scored) for i, candidate in places]
+        tools = Tools(self.steps, self.scorer, self.settings.min_words, self.settings.max_words)
+        for term in self.terms:
+            for (_, candidate), value in zip(places, term.values(rows, tools), strict=True):
+                candidate.terms[term.name] = rounded(value)
         return [
-            self._counting(one, weighed, own, said, reasons | _uncounted(one, own_asked, weighed, reasons))
-            for one, own_asked, own, said, weighed in zip(understood, asked, drafts, missing, counted, strict=True)
+            self._counting(case, own, reasons, tools)
+            for case, own, reasons in zip(cases, candidates, missing, strict=True)
         ]
 
-    def _by_words(self, draft: _Draft, one: Understood) -> None:
-        """The terms that need no model, and those of what was heard; then all of them, rounded."""
-        words = one.targets.words if one.targets else ()
-        earlier = [turn.text for turn in one.dialogue.turns if turn.role == "listener"]
-        draft.terms["coverage"] = terms.coverage(draft.text, words)
-        draft.terms["knowledge"] = terms.knowledge(draft.text, one.inferences)
-        draft.terms["contradiction"] = terms.contradiction(draft.text, one.dialogue.turns)
-        draft.terms["diversity"] = terms.diversity(draft.text, earlier)
-        draft.terms["length"] = terms.length(draft.text, self.settings.min_words, self.settings.max_words)
-        if draft.heard is not None:
-            draft.terms["likelihood"] = draft.heard.likelihood
-            if draft.heard.belief:
-                draft.terms["listener"] = _log(draft.heard.belief[-1])
-        draft.terms = {name: terms.rounded(draft.terms.get(name)) for name in terms.TERMS}
+    def _weights(self, one: Understood) -> dict[str, float]:
+        """What each term counts; the intent by whether it was given or predicted."""
+        weights = self.settings.weights.model_dump()
+        predicted = weights.pop("predicted_intent")
+        own = {term.name: float(weights.get(term.name, term.default)) for term in self.terms}
+        return own if one.intent_from == GIVEN else own | {"intent": float(predicted)}
 
     def _counting(
-        self,
-        one: Understood,
-        weights: Mapping[str, float],
-        drafts: Sequence[_Draft],
-        missing: dict[str, str],
-        why: Mapping[str, str],
+        self, case: Case, candidates: Sequence[_Candidate], missing: dict[str, str], tools: Tools
     ) -> dict[str, float]:
-        """The weights in one conversation: 0 where no draft has the term, with the reason in ``missing``."""
-        for name in terms.TERMS:
-            if all(draft.terms[name] is None for draft in drafts):
-                missing[f"term {name}"] = f"{why.get(name, 'no candidate has a word.')} It counts 0."
-        wants = one.intent if one.intent_from == GIVEN else ""
-        if wants and "term intent" in missing and not any(voice.reads_intent for voice in self.voices):
-            missing["intent"] = f"{wants!r} changes nothing: no responder is told, and term `intent` counts 0."
-        return {name: 0.0 if f"term {name}" in missing else float(weights[name]) for name in terms.TERMS}
+        """The weights in one conversation: 0 where no candidate has the term, with the reason in ``missing``."""
+        for term in self.terms:
+            if all(candidate.terms[term.name] is None for candidate in candidates):
+                why = term.missing(case, tools) or "no candidate has a word."
+                missing[f"term {term.name}"] = f"{why} It counts 0."
+        wanted = case.understood.intent if case.is_intent_given else ""
+        if wanted and "term intent" in missing and not any(voice.traits.reads_intent for voice in self.voices):
+            missing["intent"] = f"{wanted!r} changes nothing: no responder is told, and term `intent` counts 0."
+        return {term.name: 0.0 if f"term {term.name}" in missing else case.weights[term.name] for term in self.terms}
 
-    def _by_mechanism(
-        self,
-        understood: Sequence[Understood],
-        rows: Sequence[tuple[int, _Draft]],
-        weights: Sequence[Mapping[str, float]],
-        reasons: dict[str, str],
-    ) -> None:
-        """The term ``mechanism`` of replies that have a word; no model is loaded for a weight of 0."""
-        spoken = [(understood[i], draft) for i, draft in rows if draft.text.strip() and weights[i]["mechanism"]]
-        levels = self._by_component("mechanism", "mechanisms", spoken, reasons)
-        if levels is None:
-            return
-        found = terms.mechanisms(levels, [o.dialogue.turns[-1] for o, _ in spoken], [d.text for _, d in spoken])
-        for (_, draft), value in zip(spoken, found, strict=True):
-            draft.terms["mechanism"] = value
-
-    def _by_intent(
-        self,
-        understood: Sequence[Understood],
-        rows: Sequence[tuple[int, _Draft]],
-        weights: Sequence[Mapping[str, float]],
-        reasons: dict[str, str],
-    ) -> None:
-        """The term ``intent`` of replies that have a word, where one is wanted; as :meth:`_by_mechanism`."""
-        wanting = [(i, draft) for i, draft in rows if understood[i].intent and weights[i]["intent"]]
-        spoken = [(understood[i], draft) for i, draft in wanting if draft.text.strip()]
-        labels = self._by_component("intent", "intent", spoken, reasons)
-        if labels is None:
-            return
-        turns, wanted = [one.dialogue.turns[-1] for one, _ in spoken], [one.intent for one, _ in spoken]
-        found = terms.intents(labels, turns, [draft.text for _, draft in spoken], wanted)
-        for (_, draft), value in zip(spoken, found, strict=True):
-            draft.terms["intent"] = value
-
-    def _by_side(
-        self,
-        understood: Sequence[Understood],
-        rows: Sequence[tuple[int, _Draft]],
-        weights: Sequence[Mapping[str, float]],
-    ) -> None:
-        """The term ``side``: whether a reply is glad or grave where the speaker is; one that is alone needs none."""
-        several = {i for i, n in Counter(i for i, _ in rows).items() if n > 1}
-        chosen = [(i, d) for i, d in rows if i in several and d.text.strip() and weights[i]["side"]]
-        said = self.steps.sides_of([draft.text for _, draft in chosen]) if chosen else []
-        for (i, draft), sides in zip(chosen, said or (), strict=said is not None):
-            draft.terms["side"] = terms.side(understood[i].sides, sides)
-
-    def _by_information(
-        self, asked: Sequence[Asked], rows: Sequence[tuple[int, _Draft]], weights: Sequence[Mapping[str, float]]
-    ) -> None:
-        """The term ``information``: the likelihood that was heard, less that of the same reply to a mere greeting."""
-        chosen = [(i, d) for i, d in rows if weights[i]["information"] and d.text.strip() and d.heard is not None]
-        if not chosen or self.scorer is None:
-            return
-        alone = self.scorer.likelihoods([_GREETED] * len(chosen), [draft.text for _, draft in chosen])
-        for (_, draft), value in zip(chosen, alone, strict=True):
-            draft.terms["information"] = terms.information(draft.heard.likelihood, value) if draft.heard else None
-
-    def _by_component(self, term: str, part: str, measured: Sequence[Any], reasons: dict[str, str]) -> Any:
-        """The model a term needs; None where nothing is measured by it or it is not here."""
-        if not measured:
-            return None
-        component = self.steps.component(part)
-        if component is None:
-            reasons[term] = self.steps.reason(part)
-        return component
-
-    def _scorer(self) -> Voice | None:
-        able = [voice for voice in self.voices if voice.can_focus]
+    def _scorer(self) -> Scorer | None:
+        able = scorers(self.voices)
         name = self.settings.scorer
         if name is None:
             return able[0] if able else None
@@ -359,49 +268,32 @@ class Expression:
         )
 
 
+def scorers(voices: Sequence[Voice]) -> list[Scorer]:
+    """The voices that can be focused and score replies."""
+    return [voice for voice in voices if voice.traits.focusable and isinstance(voice, Scorer)]
+
+
 def _ranked(
-    drafts: Sequence[_Draft], weights: Mapping[str, float], contrast: Contrast | None, missing: Mapping[str, str]
+    candidates: Sequence[_Candidate],
+    weights: Mapping[str, float],
+    contrast: Contrast | None,
+    missing: Mapping[str, str],
 ) -> Expressed:
-    """The drafts of one conversation in order, empty ones last; raises where there is none."""
-    if not drafts:
+    """The candidates of one conversation in order, empty ones last; raises where there is none."""
+    if not candidates:
         reasons = [reason for what, reason in missing.items() if what.startswith(REPLIES_OF)]
         if reasons:
             raise EndpointError(f"there is no reply: {' '.join(reasons)}")
         raise DecodingError("no responder can write in any of the ways; a served model accepts greedy and sample.")
-    places = range(len(drafts))
-    order = sorted(places, key=lambda i: (not drafts[i].text.strip(), -terms.total(drafts[i].terms, weights), i))
+    places = range(len(candidates))
+    order = sorted(places, key=lambda i: (not candidates[i].text.strip(), -total(candidates[i].terms, weights), i))
     return Expressed(
-        candidates=tuple(_candidate(drafts[i], weights) for i in order),
+        candidates=tuple(_candidate(candidates[i], weights) for i in order),
         weights=weights,
         contrast=contrast,
-        belief=_belief(drafts[order[0]].heard),
+        belief=_belief(candidates[order[0]].scored),
         missing=missing,
     )
-
-
-def _uncounted(one: Understood, asked: Asked, weights: Mapping[str, float], known: Mapping[str, str]) -> dict[str, str]:
-    """Term to the reason why it counts nothing in this conversation; what is ``known`` of all comes first."""
-    why = {}
-    if asked.contrast is None:
-        why["listener"] = known.get("listener", "there are no distractors to tell the true context from.")
-    if not (one.targets and one.targets.words):
-        why["coverage"] = "there is no target word."
-    if not any(inference.tails for inference in one.inferences):
-        why["knowledge"] = "nothing was inferred."
-    if not weights["mechanism"]:
-        why["mechanism"] = "its weight is 0."
-    if not one.sides:
-        why["side"] = "no perception says how pleasant it is (empatheia models get listener)."
-    else:
-        why["side"] = "there is one candidate." if weights["side"] else "its weight is 0."
-    if not weights["information"]:
-        why["information"] = known.get("information", "its weight is 0.")
-    if not one.intent:
-        why["intent"] = "no intent is wanted of the reply."
-    elif not weights["intent"]:
-        is_given = one.intent_from == GIVEN
-        why["intent"] = "its weight is 0." if is_given else "`predicted_intent`, its weight for a predicted one, is 0."
-    return why
 
 
 def hints_of(one: Understood) -> Hints:
@@ -427,41 +319,36 @@ def reply_key(text: str) -> str:
     return _BLANKS.sub(" ", text).strip().lower()
 
 
-def _keep(drafts: dict[str, _Draft], text: str, responder: str, decoding: dict[str, Any]) -> None:
+def _keep(candidates: dict[str, _Candidate], text: str, voice: str, way: dict[str, Any]) -> None:
     """A text that is there already keeps its first writer; upper case and blanks make no difference."""
     key = reply_key(text)
-    if key not in drafts:
-        drafts[key] = _Draft(text, responder, decoding)
+    if key not in candidates:
+        candidates[key] = _Candidate(text, voice, way)
         return
-    how = ", ".join(f"{name} {value}" for name, value in decoding.items() if name != "focus")
-    drafts[key].also.append(f"{responder}: {how}" + (", focused" if "focus" in decoding else ""))
+    how = ", ".join(f"{name} {value}" for name, value in way.items() if name != "focus")
+    candidates[key].also.append(f"{voice}: {how}" + (", focused" if "focus" in way else ""))
 
 
-def _told(
-    decoding: Mapping[str, Any], rank: int, way: DecodingSettings, focus: FocusSettings, contrast: Contrast | None
+def _used(
+    draft_way: Mapping[str, Any], rank: int, way: DecodingSettings, focus: FocusSettings, contrast: Contrast | None
 ) -> dict[str, Any]:
-    told = {**decoding, **({"rank": rank + 1} if way.strategy == "beam" and way.n > 1 else {})}
+    used = {**draft_way, **({"rank": rank + 1} if way.strategy == "beam" and way.n > 1 else {})}
     if contrast is not None:
-        told["focus"] = {
+        used["focus"] = {
             "alpha": focus.alpha,
             "beta": focus.beta,
             "prior": focus.prior,
             "worlds": len(contrast.texts),
             "distractors": contrast.kind,
         }
-    return told
+    return used
 
 
-def _candidate(draft: _Draft, weights: Mapping[str, float]) -> Candidate:
-    score = terms.total(draft.terms, weights)
-    return Candidate(draft.text, draft.responder, draft.decoding, draft.terms, score, tuple(draft.also))
+def _candidate(one: _Candidate, weights: Mapping[str, float]) -> Candidate:
+    return Candidate(one.text, one.voice, one.way, one.terms, total(one.terms, weights), tuple(one.also))
 
 
-def _belief(heard: Heard | None) -> tuple[tuple[str, float], ...]:
-    if heard is None or not heard.belief:
+def _belief(scored: Likelihood | None) -> tuple[tuple[str, float], ...]:
+    if scored is None or not scored.belief:
         return ()
-    return tuple(zip(("", *heard.pieces), (round(value, 6) for value in heard.belief), strict=True))
-
-
-def _log(value: float) -> float:
-    return math.log(max(value, 1e-12))
+    return tuple(zip(("", *scored.pieces), (round(value, 6) for value in scored.belief), strict=True))

@@ -14,30 +14,25 @@ from dataclasses import asdict, replace
 from functools import reduce
 from operator import add
 from pathlib import Path
-from threading import RLock
+from threading import Event, RLock
 from typing import Any, Unpack, overload
 
 from empatheia.care.checking import Care
 from empatheia.care.guard import guarded, guarded_stream
-from empatheia.checkpoints.catalogue import perceiver
+from empatheia.checkpoints.catalogue import LISTENER
 from empatheia.checkpoints.inputs import ReadyInput, prepare
 from empatheia.checkpoints.manifest import FORMAT, Manifest
-from empatheia.decoding.distractors import Distractors
-from empatheia.decoding.strategies import Decoding
 from empatheia.dialogue import Dialogue, Explanation, Reply, Understanding
 from empatheia.errors import ConfigError, DecodingError
 from empatheia.listener.batch_listener import chunks, each_once
-from empatheia.listener.listener import Listener
-from empatheia.listener.protocol import AnyListener, Input, Inputs
+from empatheia.listener.listener import LISTENERS, Listener
+from empatheia.listener.protocol import Input, Inputs
 from empatheia.listener.reasoner import Reasoner
-from empatheia.listener.steps.contrast import Contrasts
 from empatheia.listener.steps.conversing import SteeredConversation
 from empatheia.listener.steps.express import REPLIES_OF, Expressed, Expression
-from empatheia.listener.steps.responders import ReflectionVoice, voice_of
 from empatheia.listener.steps.settings import (
     AUTO,
     REFLECTION,
-    DecodingSettings,
     ListenerSettings,
     ResponderSettings,
     check_settings,
@@ -46,11 +41,12 @@ from empatheia.listener.steps.settings import (
 from empatheia.listener.steps.steering import NAMES, SteeredFields, Steering
 from empatheia.listener.steps.understand import Steps
 from empatheia.listener.steps.understood import Understood
-from empatheia.listener.steps.voices import Voice
-from empatheia.listener.streaming import Cancelled, PieceQueue, ReplyStream
+from empatheia.listener.streaming import ReplyStream
 from empatheia.registry import nearest
 from empatheia.resources.chat_endpoint import Usage
 from empatheia.understanding import Component, Record
+from empatheia.voices.decoding import Decoding, DecodingSettings
+from empatheia.voices.voice import VOICES, Kit, Voice
 
 SYSTEM = "five_steps"
 FILE = "listener.yaml"
@@ -60,7 +56,7 @@ _GENERATED = tuple(name for name in _DECODING if name != "seed")
 _PLACES = ("model", "folder", "reasoner", "scorer", "intent_model", "mechanism_model")
 
 
-class FocusedListener:
+class FocusedListener(Listener):
     """Perceives, explains, projects, reacts, expresses; every step has a model of its own, or is left out and says so.
 
     Args:
@@ -69,7 +65,7 @@ class FocusedListener:
             ``reaction``, ``intent``, ``mechanisms``.
         voices: Who writes, in place of ``express.responders``: listeners or :class:`Voice` objects.
         reasoner: A loaded listener in place of the one the settings name.
-        distractors: Kind to distractors, in place of those the settings name.
+        distractors: Kind to distractors (``empatheia.decoding.distractors``), in place of those the settings name.
         folder: Where relative places of the settings begin; None = the working folder.
         device: A torch device.
 
@@ -82,9 +78,9 @@ class FocusedListener:
         settings: ListenerSettings | Mapping[str, object] | None = None,
         *,
         components: Mapping[str, Component[Record]] | None = None,
-        voices: Sequence[AnyListener | Voice] | None = None,
+        voices: Sequence[Listener | Voice] | None = None,
         reasoner: Reasoner | None = None,
-        distractors: Mapping[str, Distractors] | None = None,
+        distractors: Mapping[str, Any] | None = None,
         folder: str | Path | None = None,
         device: str = "cpu",
     ) -> None:
@@ -93,14 +89,13 @@ class FocusedListener:
         self.settings = settings if folder is None else _placed(settings, Path(folder))
         self.manifest = Manifest(format=FORMAT, system=SYSTEM, name=self.settings.name, weights="")
         self.device = device
-        self.network: Any = None
         self._loaded: dict[str, Listener] = {}
         self._own_reasoner = reasoner
         self._own_voices = voices
         self._expression: Expression | None = None
         self._loading = RLock()
         self.steps = Steps(self.settings, self._reasoner, components, device)
-        self.contrasts = Contrasts(self.steps, dict(distractors or {}))
+        self.kit = Kit(self.steps.component, dict(distractors or {}))
 
     @classmethod
     def load(
@@ -151,24 +146,22 @@ class FocusedListener:
                 voices = (
                     [self._opened(one) for one in self.settings.express.responders]
                     if own is None
-                    else [voice if isinstance(voice, Voice) else voice_of(voice) for voice in own]
+                    else [voice.as_voice() if isinstance(voice, Listener) else voice for voice in own]
                 )
-                self._expression = Expression(
-                    self.settings.express, self.settings.memory, voices, self.steps, self.contrasts
-                )
+                self._expression = Expression(self.settings.express, self.settings.memory, voices, self.steps, self.kit)
             return self._expression
 
     @property
     def host(self) -> str:
         """Where conversations are sent; empty if nowhere."""
-        served = [getattr(getattr(voice, "listener", None), "host", "") for voice in self.voices]
+        served = [voice.host for voice in self.voices]
         served += [getattr(one, "host", "") for one in self.steps.given]
         return ", ".join(dict.fromkeys(filter(None, served)))
 
     @property
     def usage(self) -> Usage | None:
         """Tokens and cost of all that was answered behind endpoints, by steps and responders; None where nothing is."""
-        asked = [*(getattr(voice, "listener", None) for voice in self.voices), *self.steps.given]
+        asked = [*self.voices, *self.steps.given]
         found = [used for one in asked if (used := getattr(one, "usage", None)) is not None]
         return reduce(add, found) if found else None
 
@@ -281,12 +274,11 @@ class FocusedListener:
         found = self.steps.understand([prepare(item)], steering)
         made: list[Reply] = []
 
-        def start(source: PieceQueue, cancelled: Cancelled) -> None:
+        def write(stop: Event) -> Iterator[str]:
             made.extend(self._expressed(found, ways, steering, explain))
+            yield made[-1].text
 
-        return ReplyStream(
-            found[0].understanding(self.name), start, lambda _: made[0].text, lambda _: made[0], is_whole=True
-        )
+        return ReplyStream(found[0].understanding(self.name), write, lambda _: made[-1])
 
     def converse(
         self,
@@ -369,7 +361,7 @@ class FocusedListener:
         ]
 
     def _reasoner(self) -> Reasoner:
-        place = perceiver() if self.settings.reasoner == AUTO else self.settings.reasoner
+        place = LISTENER if self.settings.reasoner == AUTO else self.settings.reasoner
         return self._own_reasoner or self._listener(place)
 
     def _listener(self, place: str) -> Listener:
@@ -380,21 +372,21 @@ class FocusedListener:
             return self._loaded[place]
 
     def _opened(self, one: ResponderSettings) -> Voice:
-        from empatheia.listener.language_models import LanguageListener
-
         if one.llm is not None:
-            listener: AnyListener = LanguageListener.of_endpoint(
+            from empatheia.listener.language_models import LanguageListener
+
+            listener: Listener = LanguageListener.of_endpoint(
                 one.llm, one.endpoint, key_variable=one.key_env, timeout=one.timeout, retries=one.retries
             )
         elif one.folder is not None:
-            listener = LanguageListener.of_model(one.folder, device=self.device)
+            listener = LISTENERS.get("language_model").of_model(one.folder, device=self.device)
         elif one.model == REFLECTION:
-            return ReflectionVoice()
+            return VOICES.get(REFLECTION)()
         else:
             listener = self._listener(str(one.model))
         if isinstance(listener, FocusedListener):
             raise ConfigError("express.responders: a listener of five steps cannot be a responder of another one.")
-        voice = voice_of(listener, one.shown)
+        voice = listener.as_voice(one.shown)
         voice.place = one.llm or one.folder or str(one.model)
         return voice
 

@@ -5,35 +5,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from empatheia.checkpoints.catalogue import SMALL
+from empatheia.checkpoints.catalogue import SMALL, is_here
+from empatheia.checkpoints.inputs import as_dialogue
 from empatheia.dialogue import Candidate, Explanation
 from empatheia.errors import DataError
 from empatheia.listener.listener import Listener
 from empatheia.listener.protocol import Input
 from empatheia.listener.steps.express import reply_key
 from empatheia.listener.steps.focused import FocusedListener
-from empatheia.listener.steps.responders import OwnVoice
-from empatheia.listener.steps.settings import DecodingSettings, FocusSettings
 from empatheia.listener.steps.steering import Steering
-from empatheia.listener.steps.voices import Asked, Voice, Written
-
-NAME = "given"
+from empatheia.voices.given import GivenVoice
+from empatheia.voices.voice import VOICES
 
 
 class Ranker:
     """Weighs given replies by every term that can be computed; see docs/howto/listener.md.
 
     Args:
-        scorer: Whose probabilities are the terms ``likelihood`` and ``listener``; None = the small bundled responder.
+        scorer: A responder whose probabilities are the terms ``likelihood`` and ``listener``, e.g.
+            ``Listener.load("gao2021-small")``; None = without one, these are None and ``missing`` says why.
+
+    Usually made by :meth:`load`.
     """
 
     def __init__(self, scorer: Listener | None = None) -> None:
-        self._voice = _GivenVoice(scorer or Listener.load(SMALL))
+        self._voice: Any = GivenVoice() if scorer is None else VOICES.get("scored")(scorer)
         self._listener = FocusedListener(voices=[self._voice])
+
+    @classmethod
+    def load(cls) -> Ranker:
+        """With the small responder as its scorer where that is on this machine, else without one."""
+        return cls(Listener.load(SMALL) if is_here(SMALL) else None)
 
     def rank(self, item: Input, replies: Sequence[str], steering: Steering | None = None) -> Explanation:
         """What is felt, what a reply should be about, and the replies with their terms, best first.
@@ -53,51 +59,13 @@ class Ranker:
         for number, text in enumerate(replies, 1):
             if not text.strip():
                 raise DataError(f"reply {number} of {len(replies)} is blank; give a text.")
-        self._voice.replies = tuple(replies)
-        why = self._listener.respond(item, steering=steering or Steering(), explain=True).explanation
+        dialogue = as_dialogue(item)
+        self._voice.replies = {dialogue.id: tuple(replies)}
+        why = self._listener.respond(dialogue, steering=steering or Steering(), explain=True).explanation
         assert why is not None  # it was asked for
         found = {reply_key(one.text): one for one in why.candidates}
         ranked = [replace(found[reply_key(text)], text=text, also=()) for text in replies]
         return replace(why, candidates=tuple(sorted(ranked, key=_minus_score)))
-
-
-class _GivenVoice(OwnVoice):
-    """Says what it is given, and weighs it by its own probabilities."""
-
-    def __init__(self, listener: Listener) -> None:
-        super().__init__(listener)
-        self.name = self.place = NAME
-        self.replies: tuple[str, ...] = ()
-
-    def ways(self, ways: Sequence[DecodingSettings]) -> list[DecodingSettings]:
-        """One: nothing is written."""
-        return list(ways[:1])
-
-    def speak(self, asked: Sequence[Asked], way: DecodingSettings, focus: FocusSettings | None) -> list[list[Written]]:
-        """The replies, whatever is asked."""
-        facts: dict[str, Any] = {"strategy": NAME}
-        return [[(text, facts) for text in self.replies] for _ in asked]
-
-
-class GivenReplies(Voice):
-    """Says the replies of each conversation, whatever is asked, and weighs nothing.
-
-    Attributes:
-        replies: Id of a conversation to its replies.
-    """
-
-    name = place = NAME
-
-    def __init__(self) -> None:
-        self.replies: Mapping[str, Sequence[str]] = {}
-
-    def ways(self, ways: Sequence[DecodingSettings]) -> list[DecodingSettings]:
-        """One: nothing is written."""
-        return list(ways[:1])
-
-    def speak(self, asked: Sequence[Asked], way: DecodingSettings, focus: FocusSettings | None) -> list[list[Written]]:
-        """See :class:`Voice`."""
-        return [[(text, {"strategy": NAME}) for text in self.replies[one.dialogue.id]] for one in asked]
 
 
 def _minus_score(one: Candidate) -> float:

@@ -13,18 +13,15 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from empatheia.config import Strict, apply_override, explain_invalid, read_yaml
-from empatheia.decoding.distractors import N_WORLDS
-from empatheia.decoding.focus import ALPHA, BETA
-from empatheia.decoding.strategies import Decoding
 from empatheia.decoding.targets import N_WORDS
 from empatheia.errors import ConfigError, DataError
 from empatheia.registry import nearest
 from empatheia.resources.chat_endpoint import API_KEY
 from empatheia.taxonomy import EMOTIONS, LABELS_41, RELATIONS, canonical_emotion
+from empatheia.voices.decoding import DecodingSettings, FocusSettings, on_or_off
+from empatheia.voices.reflection_voice import REFLECTION
 
 AUTO = "auto"
-REFLECTION = "reflection"
-"""The responder that says back what it perceived; it needs no weights."""
 
 
 def label_of(name: str, known: tuple[str, ...], what: str) -> str:
@@ -48,11 +45,6 @@ def one_of(name: str, known: tuple[str, ...], what: str) -> str:
     if name not in known:
         raise ValueError(f"no {what} {name!r}.{nearest(name, list(known))} Accepted: {', '.join(known)}")
     return name
-
-
-def _switch(value: Any) -> Any:
-    """YAML reads ``on`` and ``off`` as truth values."""
-    return {True: "on", False: "off"}[value] if isinstance(value, bool) else value
 
 
 def _is_list(value: Any) -> bool:
@@ -103,7 +95,7 @@ class ExplainSettings(Answered):
     @field_validator("targets", mode="before")
     @classmethod
     def _off(cls, value: Any) -> Any:
-        return _switch(value)
+        return on_or_off(value)
 
     @model_validator(mode="after")
     def _words_for_given(self) -> ExplainSettings:
@@ -155,83 +147,8 @@ class ResponderSettings(Answered):
         return self
 
 
-class DecodingSettings(Strict):
-    """One way of writing; fields of :class:`empatheia.decoding.strategies.Decoding` and how many replies."""
-
-    strategy: Literal["greedy", "beam", "sample"] = Field("greedy", description="How pieces are chosen.")
-    num_beams: int = Field(4, ge=1, le=64, description="Width of `beam`.")
-    top_k: int = Field(20, ge=0, description="`sample`: of the k most probable pieces; 0 = all.")
-    temperature: float = Field(0.9, gt=0, le=100, description="Of `sample`.")
-    top_p: float = Field(1.0, gt=0, le=1, description="`sample`: of the most probable pieces with this share; 1 = all.")
-    max_new_tokens: int = Field(60, ge=1, le=1024, description="Longest reply, in pieces.")
-    no_repeat_ngram_size: int | None = Field(
-        None,
-        ge=0,
-        le=64,
-        description="No n-gram of so many pieces twice in a reply; 0 = no limit, None = 4 for language models in this"
-        " process, else no limit.",
-    )
-    repetition_penalty: float = Field(
-        1.0, gt=0, le=10, description="Above 1, pieces the reply already has become less probable."
-    )
-    seed: int = Field(0, ge=0, description="Of the first reply of `sample`; the next ones count on.")
-    n: int = Field(1, ge=1, le=64, description="Replies: best beams, or samples; `greedy` has one.")
-
-    @model_validator(mode="after")
-    def _as_many_as_the_strategy_returns(self) -> DecodingSettings:
-        if self.strategy == "greedy" and self.n > 1:
-            raise ValueError(f"n is {self.n}, but greedy search returns one reply; use beam or sample")
-        if self.strategy == "beam" and self.n > self.num_beams:
-            raise ValueError(f"n is {self.n}, but beam search returns at most num_beams = {self.num_beams} replies")
-        return self
-
-    def decoding(self, number: int = 0) -> Decoding:
-        """The ``number``-th reply's settings."""
-        fields = self.model_dump(exclude={"n"})
-        return Decoding(**{**fields, "seed": self.seed + number})
-
-
-class FocusSettings(Strict):
-    """The rational speaker of Kim et al. (2021); see :mod:`empatheia.decoding.focus`."""
-
-    use: Literal["both", "on", "off"] = Field(
-        "both", description="Focused and plain candidates, only focused ones, or none."
-    )
-    alpha: float = Field(ALPHA, ge=0, description="How rational the speaker is; 0 = the responder itself.")
-    beta: float = Field(BETA, ge=0, description="How rational the imagined listener is; 0 = it never learns.")
-    prior: Literal["L0", "uniform", "L1"] = Field("L0", description="How the imagined listener's belief goes on.")
-    worlds: int = Field(N_WORLDS, ge=2, description="The true context and its distractors.")
-    distractors: Literal["auto", "gee", "masked", "random", "given"] = Field(
-        "auto", description="Of which kind; `auto` = `gee` if the model `words` is installed, else `random`."
-    )
-    model: str | None = Field(None, description="`masked`: masked language model; `gee`: another estimator.")
-    texts: tuple[str, ...] = Field((), description="`given`: other texts for the newest speaker turn.")
-    pool: Literal["auto", "empathetic_dialogues", "sample"] = Field(
-        "auto", description="`random`: whose turns; `auto` = EmpatheticDialogues where it is here, else the sample."
-    )
-    seed: int = Field(0, ge=0, description="Of the distractors.")
-    strict: bool = Field(
-        False, description="If no distractor is possible, raise an error instead of answering without focus."
-    )
-
-    @field_validator("use", mode="before")
-    @classmethod
-    def _on_or_off(cls, value: Any) -> Any:
-        return _switch(value)
-
-    @model_validator(mode="after")
-    def _has_what_it_needs(self) -> FocusSettings:
-        if (self.distractors == "given") != bool(self.texts):
-            raise ValueError(f"distractors is {self.distractors!r} with {len(self.texts)} texts; texts go with `given`")
-        if self.model is not None and self.distractors not in ("gee", "masked"):
-            raise ValueError(f"distractors is {self.distractors!r} with a model; model goes with `gee` and `masked`")
-        if self.distractors == "masked" and self.model is None:
-            raise ValueError("distractors `masked` need model, a masked language model by folder or name")
-        return self
-
-
 class WeightSettings(Strict):
-    """What each term of the ranking counts; see :mod:`empatheia.listener.steps.terms`."""
+    """What each term of the ranking counts; see :mod:`empatheia.listener.terms.term`."""
 
     likelihood: float = Field(1.0, description="Mean log-probability of a piece of the reply (nats, at most 0).")
     listener: float = Field(1.0, description="Log belief in the true context after the reply (nats, at most 0).")

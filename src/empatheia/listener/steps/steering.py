@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypedDict
 
-from empatheia.decoding.pragmatics import check_rationality
-from empatheia.decoding.strategies import DecodingFields
 from empatheia.errors import DataError, DecodingError
-from empatheia.listener.steps.settings import FocusSettings
 from empatheia.registry import nearest
 from empatheia.taxonomy import EMOTIONS, LABELS_41, canonical_emotion
+from empatheia.voices.decoding import DecodingFields, FocusSettings, check_rationality
 
 AUTO, OFF = "auto", "off"
 KINDS = ("auto", "gee", "masked", "random", "given")

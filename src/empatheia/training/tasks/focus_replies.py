@@ -17,12 +17,12 @@ from empatheia.decoding.distractors import Contrast
 from empatheia.decoding.focus import focused_generate
 from empatheia.decoding.focus_scores import Judged
 from empatheia.decoding.given_replies import focused_score
-from empatheia.decoding.pragmatics import Prior
 from empatheia.decoding.world_inputs import worlds_of
 from empatheia.decoding.worlds import Worlds
 from empatheia.dialogue import Dialogue
 from empatheia.training.tasks.focus_contexts import FocusContexts
 from empatheia.training.tasks.focus_speakers import Speaker
+from empatheia.voices.decoding import Prior
 
 S0 = "S0"
 ROWS = 32

@@ -30,15 +30,15 @@ from empatheia.errors import ConfigError
 from empatheia.listener.listener import Listener
 from empatheia.listener.steps.express import reply_key
 from empatheia.listener.steps.focused import FocusedListener
-from empatheia.listener.steps.ranking import GivenReplies
-from empatheia.listener.steps.responders import voice_of
 from empatheia.listener.steps.settings import FocusSettings, WeightSettings, check_settings
-from empatheia.listener.steps.terms import TERMS
-from empatheia.listener.steps.voices import LocalVoice, Voice
+from empatheia.listener.terms.term import TERMS
 from empatheia.metrics.classification import Accuracy
+from empatheia.research_voices.local import LocalVoice
 from empatheia.resources import load_arrays
 from empatheia.training.evaluation import N_RESAMPLES
 from empatheia.training.tasks.reply_judges import Measurement
+from empatheia.voices.given import GivenVoice
+from empatheia.voices.voice import Voice
 
 KINDS = ("avoid", "stray")
 """What a fitting reply is compared with."""
@@ -85,17 +85,16 @@ class RankTask(Measurement):
                 f"data.corpus is {self.data.corpus!r}; accepted: {everyday.NAME}, the only corpus with replies that"
                 " must not be said (or sample: the same, for a trial)."
             )
-        if unknown := sorted(set(self.data.terms) - set(TERMS)):
-            raise ConfigError(f"data.terms: no term {unknown[0]!r}; accepted: {', '.join(TERMS)}.")
+        if unknown := sorted(set(self.data.terms) - set(TERMS.names())):
+            raise ConfigError(f"data.terms: no term {unknown[0]!r}; accepted: {', '.join(TERMS.names())}.")
         if not self.data.scorer and {"likelihood", "information"} & set(self.data.terms):
             raise ConfigError(
                 "data.terms: likelihood and information need data.scorer: a model that gives probabilities."
             )
-        self.given = GivenReplies()
+        self.given = GivenVoice()
         voices: list[Voice] = [self.given]
         if self.data.scorer:
-            listener: Any = Listener.load(self.data.scorer)
-            scorer = voice_of(listener)
+            scorer = Listener.load(self.data.scorer).as_voice()
             if not isinstance(scorer, LocalVoice):
                 raise ConfigError(f"data.scorer: {self.data.scorer} gives no probabilities.")
             scorer.ways = lambda ways: []  # it weighs and writes nothing

@@ -1,36 +1,32 @@
-"""What the newest speaker turn is to be told from, and what responders read of a conversation."""
+"""What the newest speaker turn is to be told from."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from empatheia.decoding.distractors import Contrast, Distractors, GivenDistractors, RandomDistractors
 from empatheia.decoding.targets import Targets
 from empatheia.decoding.turn_pool import turn_pool
-from empatheia.dialogue import Dialogue, Span
 from empatheia.errors import DecodingError, MissingResourceError
-from empatheia.listener.steps.settings import FocusSettings, MemorySettings
-from empatheia.listener.steps.understand import Steps
-from empatheia.listener.steps.understood import Understood
+from empatheia.voices.decoding import FocusSettings
+from empatheia.voices.voice import HasTargets, Kit
 
 
 class Contrasts:
-    """Makes distractors; models are loaded when first needed.
+    """Makes the distractors of a voice; models are loaded when first needed.
 
     Args:
-        steps: Whose estimator serves for distractors too.
-        kinds: Name of a kind to distractors the caller hands in.
+        kit: Of the listener: its estimator serves for distractors too, and those it was handed go first.
     """
 
-    def __init__(self, steps: Steps, kinds: dict[str, Distractors] | None = None) -> None:
-        self.steps = steps
-        self._given = dict(kinds or {})
+    def __init__(self, kit: Kit) -> None:
+        self.kit = kit
+        self._given: dict[str, Distractors] = dict(kit.distractors)
         self._made: dict[Any, Distractors] = {}
 
     def make(
-        self, understood: Sequence[Understood], focus: FocusSettings, batch_size: int = 32
+        self, understood: Sequence[HasTargets], focus: FocusSettings, batch_size: int = 32
     ) -> tuple[list[Contrast | None], list[str]]:
         """The contrast of each conversation, or None and the reason why there is none.
 
@@ -96,35 +92,10 @@ class Contrasts:
         """The estimator that finds target words, if it is one."""
         from empatheia.understanding.words.turns import EstimatorWords
 
-        scorer = getattr(self.steps.component("words"), "scorer", None)
+        scorer = getattr(self.kit.component("words"), "scorer", None)
         return scorer if isinstance(scorer, EstimatorWords) else None
 
 
-def read_by_responders(dialogue: Dialogue, memory: MemorySettings) -> Dialogue:
-    """The turns that responders read; the newest speaker turn is always the last.
-
-    >>> talk = Dialogue.of("One.", "Two.", "Three.", "Four.", "Five.")
-    >>> cut = read_by_responders(talk, MemorySettings(history="speaker_turns", newest=2))
-    >>> [turn.text for turn in cut.turns]
-    ['Three.', 'Five.']
-    """
-    turns = dialogue.turns
-    if memory.history == "speaker_turns":
-        turns = tuple(turn for turn in turns if turn.role == "speaker")
-    if memory.history != "all":
-        turns = turns[-memory.newest :]
-    whole = len(turns) == len(dialogue.turns)
-    return Dialogue(dialogue.id if whole else "", turns)  # what is filed under an id is of the whole conversation
-
-
-def moved(contrast: Contrast | None, turn: int) -> Contrast | None:
-    """A contrast whose turn stands at another index."""
-    if contrast is None or contrast.targets.turn == turn:
-        return contrast
-    spans = tuple(Span(turn, s.start, s.end, s.score) for s in contrast.targets.spans)
-    return replace(contrast, targets=replace(contrast.targets, spans=spans, turn=turn))
-
-
-def _targets(one: Understood) -> Targets:
+def _targets(one: HasTargets) -> Targets:
     turn = len(one.dialogue.turns) - 1
     return one.targets or Targets(one.dialogue.turns[turn].text, (), turn)
