@@ -6,6 +6,8 @@ import re
 import sys
 from pathlib import Path
 
+from empatheia.documents.document import Content, Table, element, link
+from empatheia.documents.markdown import table_lines
 from empatheia.listener.systems import ALWAYS, TOLD, SystemEntry, known_systems
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -54,30 +56,25 @@ def paper(system: SystemEntry) -> tuple[str, str]:
     return re.sub(r",.* (\d{4})$", r" \1", system.paper) or "any model", page
 
 
-def short_row(system: SystemEntry) -> str:
-    """A line of README's table."""
+def short_row(system: SystemEntry) -> tuple[Content, ...]:
+    """A row of README's table."""
     who, page = paper(system)
-    return f"| [`{system.name}`](src/{system.file}) | [{who}](docs/{page}) |"
+    return link(element("code", system.name), f"src/{system.file}"), link(who, f"docs/{page}")
 
 
-def row(system: SystemEntry) -> str:
-    """A line of the page's table."""
+def row(system: SystemEntry) -> tuple[Content, ...]:
+    """A row of the page's table."""
     who, page = paper(system)
-    cells = [
-        f"[`{system.name}`]({SOURCE}/src/{system.file})",
-        f"[{who}]({page})",
-        f"[`{system.recipe}`]({SOURCE}/recipes/{system.recipe}.yaml)",
-        pairs(system),
-    ]
-    return f"| {' | '.join(cells)} |"
+    recipe = link(element("code", system.recipe), f"{SOURCE}/recipes/{system.recipe}.yaml")
+    return link(element("code", system.name), f"{SOURCE}/src/{system.file}"), link(who, page), recipe, pairs(system)
 
 
 def tables() -> dict[Path, list[str]]:
     """Lines of each file's table."""
     systems = known_systems(ROOT / "results", ROOT / "no runs")
     return {
-        README: ["| `--system` | after |", "|---|---|", *map(short_row, systems)],
-        PAGE: ["| `--system` | after | recipe | ours / published |", "|---|---|---|---|", *map(row, systems)],
+        README: [*table_lines(Table(("`--system`", "after"), [*map(short_row, systems)]))],
+        PAGE: [*table_lines(Table(("`--system`", "after", "recipe", "ours / published"), [*map(row, systems)]))],
     }
 
 

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from empatheia.config.queue import read_queue
+from empatheia.documents.document import Column, Table
+from empatheia.documents.markdown import table_lines
 from empatheia.metrics.mechanisms import EPITOME_PAPER, EPITOME_PUBLISHED
 from empatheia.metrics.published import shown_tolerance
 from empatheia.metrics.records import measured_of
@@ -35,12 +37,10 @@ HEADLINES = (
 """Pairs of rows on which a paper's claim rests: each metric on a line of its own."""
 
 
-def markdown(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
+def markdown(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
     """A table; heads that begin with ``#`` are set to the right."""
-    lines = [" | ".join(head.removeprefix("#") for head in heads)]
-    lines.append("|".join("---:" if head.startswith("#") else "---" for head in heads))
-    lines += [" | ".join(str(cell).replace("|", "\\|") for cell in row) for row in rows]
-    return [f"| {lines[0]} |", f"|{lines[1]}|", *(f"| {line} |" for line in lines[2:])]
+    columns = [Column(head.removeprefix("#"), is_number=head.startswith("#")) for head in heads]
+    return table_lines(Table(columns, [[*map(str, row)] for row in rows]))
 
 
 def totals(reports: Sequence[TableReport], _: Sequence[QueuedRun]) -> Iterator[str]:

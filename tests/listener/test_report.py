@@ -10,6 +10,7 @@ import pytest
 from fake_components import DIALOGUE, fake_components
 
 from empatheia.dialogue import Dialogue, Turn
+from empatheia.documents.html import line_html
 from empatheia.errors import DataError
 from empatheia.listener.analyzer import Analyzer
 from empatheia.reports.analysis_page import Report, write_report
@@ -65,6 +66,10 @@ class Page(HTMLParser):
         return " ".join(" ".join(self.words).split())
 
 
+def shown(content):
+    return Page(line_html(content))
+
+
 def page_of(*inputs, report=None, parts="all", components=None):
     report = report or Report(source="chats.jsonl")
     for analysis in Analyzer(parts, components=components or fake_components()).analyze(list(inputs)):
@@ -94,18 +99,18 @@ def test_relations_without_an_answer_say_why():
         {"turn": 0, "relation": "xReact", "tails": ["sad"], "scores": [], "head": None},
         {"turn": 0, "relation": "Causes", "tails": [], "scores": [], "head": None, "absent": "the <table> has none"},
     ]
-    page = Page(_inferences(records, is_open=True))
+    page = shown(_inferences(records, is_open=True))
     assert "affect feels : sad" in page.text and "no answer for “ causes ”: the <table> has none" in page.text
     assert "no answer for “ because they wanted ”, “ needed before" in page.text and "events" not in page.text
     assert ("open", None) in page.attributes
-    assert ("open", None) not in Page(_inferences(records, is_open=False)).attributes
+    assert ("open", None) not in shown(_inferences(records, is_open=False)).attributes
 
 
 def test_why_an_inference_is_missing_is_plain_english():
     from empatheia.understanding.inferences.provider import NO_HEAD, REASONS
 
     assert set(IN_WORDS) == set(REASONS)
-    page = Page(_inferences([{"turn": 0, "relation": "xReact", "tails": [], "absent": NO_HEAD}], is_open=False))
+    page = shown(_inferences([{"turn": 0, "relation": "xReact", "tails": [], "absent": NO_HEAD}], is_open=False))
     assert "the source knows no event like this one" in page.text and NO_HEAD not in page.text
 
 
@@ -211,12 +216,12 @@ def test_written_whole_or_not_at_all(tmp_path, monkeypatch):
 def test_marks_lie_on_the_words():
     text = "I lost <my> job"
     words = [{"start": 2, "end": 6, "score": 0.8}, {"start": 12, "end": 15, "score": 0.4}]
-    html = marked(text, words, [(2, 15, 4), (7, 11, 2)], [{"start": 0, "end": 1}], "c1")
+    html = line_html(marked(text, words, [(2, 15, 4), (7, 11, 2)], [{"start": 0, "end": 1}], "c1"))
     assert Page(f"<p>{html}</p>").text.replace("5 ", "").replace("3 ", "").startswith("I lost <my>")
     assert '<span class="cause"><mark class="w4">lost</mark></span>' in html
     assert html.index("#c1-t3") < html.index('<mark class="w2">job</mark>') < html.index("#c1-t5")
     assert '<span class="ground">I</span>' in html
-    assert "first 4,000 of 5,000" in marked("x" * 5000, [], [(3990, 5000, 0)], [], "c1")
+    assert "first 4,000 of 5,000" in line_html(marked("x" * 5000, [], [(3990, 5000, 0)], [], "c1"))
 
 
 def test_shades():
@@ -230,8 +235,8 @@ def test_timeline_in_words():
         for i in (0, 2, 4)
     ]
     assert described(chances) == "sad in turns 1 to 3; joyful in turn 5."
-    svg = emotion_timeline(chances, "c9")
+    svg = line_html(emotion_timeline(chances, "c9"))
     Page(svg)
     assert svg.count("<circle") == 3 and "turn 5: joyful 80%" in svg and "turn 5: 80% pleasant" in svg
     assert 'class="neg top"' in svg and 'class="pos top"' in svg
-    assert emotion_timeline([], "c1") == ""
+    assert emotion_timeline([], "c1") is None

@@ -8,12 +8,13 @@ import pytest
 import yaml
 
 from empatheia.config import recipes_root
+from empatheia.documents.markdown import to_markdown
 from empatheia.metrics.published import published
 from empatheia.metrics.score import Score
 from empatheia.reports import claims as module
 from empatheia.reports.claims import OUTCOMES, Claim, claims_of, compare_at, compared, together
 from empatheia.reports.reproduction import read_runs, report_table
-from empatheia.reports.reproduction_pages import to_html, to_markdown, to_text
+from empatheia.reports.reproduction_pages import reproduction_document, reproduction_page, short_text
 from empatheia.reports.targets import read_targets, tables
 from empatheia.reports.totals import line_that_counts, state_of, totals_of
 
@@ -176,14 +177,14 @@ def test_runs_of_size_row_have_a_view_of_their_own(targets, tmp_path):
     assert all(line.verdict.verdict.startswith("not comparable: made small") for line in report.row_lines)
     assert (report.n_rows_with_run, report.n_rows_at_row_size) == (1, 3)  # without causes is printed twice
     assert any(SOFT in run.command for run in report.missing)  # at size cpu it is still to be made
-    text = to_text(report)
+    text = short_text(report)
     assert "at size row: 3 rows; empatheia reproduce gao2021/4 --size row" in text and "+4.00" not in text
     at_row = report_table("gao2021/4", targets, records, size="row")
-    text = to_text(at_row)
+    text = short_text(at_row)
     assert "+3.9 (± 0.6)" in text and "+4.00" in text and "held" in text and "gao2021/soft_without_el cpu" not in text
     assert not any(run.target.recipe in (SOFT, NONE) for run in at_row.missing)
     assert all("--size row" in run.command for run in at_row.missing)
-    for page in (to_markdown(report), " ".join(Tables(to_html(report)).cells)):
+    for page in (to_markdown(reproduction_document(report)), " ".join(Tables(reproduction_page(report)).cells)):
         assert "At size row" in page and "What the paper claims, at size row" in page and "+3.9 (± 0.6)" in page
     (told,) = [
         c for c in report.to_dict()["claims"] if c["against"] == "Ours(Soft) w/o ec" and c["metric"] == "Accuracy"

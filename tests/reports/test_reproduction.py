@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 
 from empatheia.config import recipes_root
+from empatheia.documents.document import Figure
+from empatheia.documents.markdown import to_markdown
 from empatheia.errors import DataError
 from empatheia.metrics.published import compare, published
 from empatheia.metrics.score import Score
 from empatheia.reports.reproduction import read_runs, report_table, scores_for
-from empatheia.reports.reproduction_pages import overview_text, to_html, to_markdown, to_text
+from empatheia.reports.reproduction_pages import overview_text, reproduction_document, reproduction_page, short_text
 from empatheia.reports.targets import read_targets, tables
 
 RESULTS = Path(__file__).parents[2] / "results"
@@ -84,7 +86,7 @@ def test_several_seeds_are_a_mean_with_their_deviation(tmp_path, targets):
     assert bleu.verdict.ours == pytest.approx(1.7) and bleu.deviation == pytest.approx(0.1)
     assert bleu.seeds == (1024, 2048, 3170) and bleu.verdict.interval is None
     assert bleu.verdict.verdict == "met" and not bleu.verdict.is_reached  # 0.074 under the mean, its deviation is 0.063
-    assert "± 0.100 over 3 seeds" in to_text(report)
+    assert "± 0.100 over 3 seeds" in short_text(report)
     (left,) = [run for run in report.as_published if run.target.recipe == "gao2021/soft"]
     assert left.seeds == (1024, 2048, 3170, 4096, 5120) and left.size == "full"
 
@@ -115,7 +117,7 @@ def test_a_long_list_of_commands_is_cut_in_the_terminal_and_whole_in_the_report(
     report = report_table("rashkin2018/2", targets, [])
     n = len(report.missing)
     assert n > 20
-    text, page = to_text(report), to_markdown(report)
+    text, page = short_text(report), to_markdown(reproduction_document(report))
     assert sum(run.command in text for run in report.missing) == 7
     assert f"  and {n - 7} more, in the report" in text
     assert all(run.command in page for run in report.missing)
@@ -186,14 +188,14 @@ def test_smoke_runs_are_never_compared(tmp_path, targets):
     keep(tmp_path, "gao2021/soft", soft(99.0, 99.0), size="smoke")
     left = report_table("gao2021/2", targets, read_runs(tmp_path))
     assert left.n_rows_with_run == 0 and left.left_out == ("gao2021/soft smoke, seed 1024",)
-    for page in (to_text(left), to_markdown(left), to_html(left)):
+    for page in (short_text(left), to_markdown(reproduction_document(left)), reproduction_page(left)):
         assert "smoke runs, left out" in page and "gao2021/soft smoke, seed 1024" in page
     assert report_table("rashkin2018/9", targets, read_runs(tmp_path)).left_out == ()
     report = report_table("gao2021/2", targets, read_runs(tmp_path), size="smoke")
     (bleu,) = lines_of(report, "gao2021/soft", "BLEU")
     assert bleu.verdict.verdict == "not comparable: measured on the self-written sample"
     assert report.left_out == ()
-    for page in (to_text(report), to_markdown(report), to_html(report)):
+    for page in (short_text(report), to_markdown(reproduction_document(report)), reproduction_page(report)):
         assert "none of their values compares with print" in page
 
 
@@ -226,9 +228,9 @@ def test_commands_can_be_pasted(targets, tmp_path):
 def test_every_table_makes_all_pages(targets):
     reports = [report_table(key, targets, []) for key in tables()]
     for report in reports:
-        Page(to_html(report))
-        assert to_markdown(report).startswith(f"# {report.paper}, {report.table}\n")
-        assert to_text(report).startswith(f"{report.key}: ")
+        Page(reproduction_page(report))
+        assert to_markdown(reproduction_document(report)).startswith(f"# {report.paper}, {report.table}\n")
+        assert short_text(report).startswith(f"{report.key}: ")
         json.dumps(report.to_dict())
         assert all(line.recipe or line.reason for line in report.lines)
         assert {run.target.recipe for run in report.missing} >= {line.recipe for line in report.lines} - {""}
@@ -269,7 +271,7 @@ class Page(HTMLParser):
 def test_the_page_says_it_all_and_escapes(tmp_path, targets):
     keep(tmp_path, "gao2021/soft", soft(1.9, 41.6), note="</table><script>alert(1)</script> | a")
     report = report_table("gao2021/2", targets, read_runs(tmp_path))
-    page = Page(to_html(report, {"Training": b"<svg xmlns='http://www.w3.org/2000/svg'/>"}))
+    page = Page(reproduction_page(report, [Figure("Training", b"<svg xmlns='http://www.w3.org/2000/svg'/>")]))
     words = " ".join(page.words)
     for part in (
         "1.900",
@@ -283,7 +285,7 @@ def test_the_page_says_it_all_and_escapes(tmp_path, targets):
         assert part in words, part
     assert "gao2021/moel.yaml" in words and "alert(1)" in words and "img" in page.tags
     assert "prefers-color-scheme: dark" in words
-    plain = to_markdown(report, {"Training": "curves.svg"})
+    plain = to_markdown(reproduction_document(report, [Figure("Training", address="curves.svg")]))
     table = [line for line in plain.splitlines() if line.startswith("| ")]
     assert len({len(re.findall(r"(?<!\\)\|", line)) for line in table if "Ours(" in line}) == 1
     assert "![Training](curves.svg)" in plain and "\\| a" in plain
@@ -292,7 +294,7 @@ def test_the_page_says_it_all_and_escapes(tmp_path, targets):
 def test_a_page_fits_a_narrow_screen(targets):
     """Wide tables scroll by themselves."""
     records = read_runs(RESULTS)
-    page = to_html(report_table("gao2021/2", targets, records))
+    page = reproduction_page(report_table("gao2021/2", targets, records))
     assert (
         page.count("<table") == page.count("><table") == page.count('<div class="chart"') > 3
     )  # in boxes of their own

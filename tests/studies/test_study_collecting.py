@@ -39,11 +39,11 @@ def rooms(opened) -> Collection:
 
 
 def come(rooms: Collection, name: str, situation: str = SITUATION) -> int:
-    worker = rooms.desk.session(rooms.desk.enter(name))[0]
-    rooms.desk.consent(worker)
-    rooms.join(worker)
+    worker = rooms.desk.sessions.session(rooms.desk.sessions.enter(name))[0]
+    rooms.desk.sessions.consent(worker)
+    rooms.rounds.join(worker)
     if situation:
-        rooms.write(worker, rooms.snapshot(worker)["offered"][0], situation)
+        rooms.rounds.write(worker, rooms.snapshot(worker)["offered"][0], situation)
     return worker
 
 
@@ -101,15 +101,15 @@ def test_situations_and_labels_are_checked(rooms):
         ("furious!", SITUATION, "was not offered"),
     ):
         with pytest.raises(Refused, match=told):
-            rooms.write(worker, label, situation)
-    rooms.write(worker, offered[1], "Call me at 0171 555 1234 or me@example.org please.")
+            rooms.rounds.write(worker, label, situation)
+    rooms.rounds.write(worker, offered[1], "Call me at 0171 555 1234 or me@example.org please.")
     assert rooms.snapshot(worker)["label"] == offered[1]
 
 
 def test_nobody_meets_themselves(rooms):
     one = come(rooms, "one")
     assert come(rooms, "one", "") == one and rooms.snapshot(one)["state"] == "waiting"
-    rooms.join(one)
+    rooms.rounds.join(one)
     assert rooms.snapshot(one)["state"] == "waiting"
 
 
@@ -127,7 +127,7 @@ def test_who_leaves_sends_the_partner_back_with_what_they_wrote(rooms):
 def test_silence_slowness_and_waiting_in_vain(rooms, clock):
     one, two = come(rooms, "one"), come(rooms, "two")
     clock.now += 80
-    rooms.beat(one)
+    rooms.rounds.beat(one)
     clock.now += 20
     assert rooms.tick().touched == {one, two}
     assert (rooms.snapshot(two)["state"], rooms.snapshot(one)["state"]) == ("left", "waiting")
@@ -137,7 +137,7 @@ def test_silence_slowness_and_waiting_in_vain(rooms, clock):
     three, four = come(rooms, "three"), come(rooms, "four")
     for _ in range(3):
         clock.now += 61
-        rooms.beat(three), rooms.beat(four)
+        rooms.rounds.beat(three), rooms.rounds.beat(four)
     rooms.tick()
     assert rooms.snapshot(three)["state"] == "left" and rooms.snapshot(four)["state"] == "waiting"
 
@@ -154,7 +154,7 @@ def test_labels_stay_even_while_people_drop_out(tmp_path, clock):
     dice = random.Random(3)
     for number in range(60):
         worker = come(rooms, f"w{number}", "")
-        rooms.write(worker, dice.choice(rooms.snapshot(worker)["offered"]), SITUATION)
+        rooms.rounds.write(worker, dice.choice(rooms.snapshot(worker)["offered"]), SITUATION)
         if dice.random() < 0.3:
             rooms.leave(worker)
             continue
@@ -177,7 +177,7 @@ def test_returning_workers_are_offered_what_they_have_not_had(tmp_path):
         assert len(offered) == 3
         if round_ < 5:
             assert not set(offered) & set(had)  # 7 labels: after four rounds three are left
-        rooms.write(worker, offered[0], SITUATION)
+        rooms.rounds.write(worker, offered[0], SITUATION)
         had.append(offered[0])
         talk(rooms, worker, come(rooms, f"other{round_}"), n=1)
     with pytest.raises(Refused, match=r"you have had 12 conversations, the most for one person \(12\)"):
@@ -271,7 +271,7 @@ def test_new_people_are_offered_the_labels_least_chosen(tmp_path):
         one = come(rooms, f"n{number}", "")
         offered = rooms.snapshot(one)["offered"]
         assert sorted(chosen[label] for label in offered) == sorted(chosen.values())[:3]
-        rooms.write(one, offered[0], SITUATION)
+        rooms.rounds.write(one, offered[0], SITUATION)
         chosen[offered[0]] += 1
     assert max(chosen.values()) - min(chosen.values()) <= 1
 
@@ -285,7 +285,7 @@ def test_nothing_to_export_is_told(rooms, tmp_path):
 def test_who_withdraws_is_in_no_export(rooms, tmp_path):
     one, two = come(rooms, "one"), come(rooms, "two")
     talk(rooms, one, two)
-    rooms.desk.withdraw(two)
+    rooms.desk.sessions.withdraw(two)
     assert read_collected(rooms.store) == []
 
 

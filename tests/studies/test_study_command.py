@@ -122,7 +122,7 @@ def test_plans_and_invitations(cli, tmp_path):
     links = cli("study", "invite", str(tmp_path / "s.db"), "-n", "3", "--base", "https://x.example").out.split()
     assert len(set(links)) == 3 and all(link.startswith("https://x.example/?invitation=") for link in links)
     desk = Desk(Store(str(tmp_path / "s.db")))
-    assert desk.session(desk.enter_invited(links[0].partition("=")[2]))[0] == 1
+    assert desk.sessions.session(desk.sessions.enter_invited(links[0].partition("=")[2]))[0] == 1
 
 
 class Prefers:
@@ -144,16 +144,18 @@ def test_a_judge_is_beside_people_and_never_among_them(tmp_path, protocol):
     store = Store(str(tmp_path / "s.db"))
     desk = fill(store, design, made_items(5))
     for name in ("w1", "w2"):
-        worker = desk.session(desk.enter(name))[0]
-        seat = desk.take(worker)
-        for screen in desk.screens(seat.hit, seat.seat):
+        worker = desk.sessions.session(desk.sessions.enter(name))[0]
+        seat = desk.seats.take(worker)
+        for screen in desk.seats.screens(seat.hit, seat.seat):
             for asked in questions(design, screen):
                 if protocol == "ab":
                     card, value = -1, "first" if screen.order[0] == 0 else "second"
                 else:
                     card, value = screen.order.index(asked.card), "good" if asked.card == 0 else "bad"
-                desk.rate(worker, seat.assignment, screen.place, card, "quality", value, f"{screen.place}{card}")
-        desk.submit(worker, seat.assignment)
+                desk.ratings.rate(
+                    worker, seat.assignment, screen.place, card, "quality", value, f"{screen.place}{card}"
+                )
+        desk.submissions.submit(worker, seat.assignment)
     before = study_results(store, 50).to_dict()
     verdicts = ask_judge(design, store.items().values(), ("A", "B"), Prefers(), tmp_path / "judged")
     assert {verdict.outcome for verdict in verdicts} == {"win"} and len(verdicts) == 5
@@ -215,7 +217,7 @@ def test_a_killed_server_has_every_answer_it_acknowledged(tmp_path):
         assert process.stdout is not None
         process.stdout.close()
     desk = Desk(Store(db))
-    kept = {f"{answer['task']}/{answer['card']}": answer["value"] for answer in desk.answers(1, assignment)}
+    kept = {f"{answer['task']}/{answer['card']}": answer["value"] for answer in desk.ratings.answers(1, assignment)}
     different = {place for place, value in acknowledged.items() if kept.get(place) != value}
     assert acknowledged and len(different) <= 1
 
@@ -230,10 +232,10 @@ def test_bonuses_as_the_platform_takes_them(cli, tmp_path):
     assert done.out.strip() == "no bonus is owed; nothing was written" and not out.exists()
     for name, platform, n, kind in (("a", "s-a", 1, "okay"), ("b", "=s+b", 2, "okay"), ("c", "", 1, "okay")):
         (rater,) = crowd_of({kind: 1}, Opinion({}, {}))
-        worker = desk.session(desk.enter(name))[0]
-        desk.consent(worker)
+        worker = desk.sessions.session(desk.sessions.enter(name))[0]
+        desk.sessions.consent(worker)
         for _ in range(n):
-            seat = desk.take(worker, platform)
+            seat = desk.seats.take(worker, platform)
             assert seat.is_new
             work_through(desk, rater, name)
     done = cli("study", "bonuses", db, "-o", str(out))
@@ -312,9 +314,11 @@ def test_what_a_study_costs_is_told_with_what_it_rests_on(cli, tmp_path, files):
 
 def test_the_axis_of_the_means_is_the_whole_scale(tmp_path):
     """Two means of nearly the same height stand at nearly the same place."""
+    from empatheia.documents.document import Document
+    from empatheia.documents.html import to_html
     from empatheia.studies.report import _points
 
-    drawn = _points([("a", 3.0, (2.9, 3.1)), ("b", 3.1, (3.0, 3.2))], 1.0, 5.0)
+    drawn = to_html(Document("", blocks=_points([("a", 3.0, (2.9, 3.1)), ("b", 3.1, (3.0, 3.2))], 1.0, 5.0)))
     first, second = (float(x) for x in re.findall(r'circle cx="([\d.]+)"', drawn))
     assert first == 470 and second - first == pytest.approx(0.1 / 4 * 420, abs=0.1)
     assert re.findall(r">(\d)</text>", drawn) == ["1", "3", "5"]

@@ -20,16 +20,18 @@ SMALL = ("composition.hits=2", "composition.raters=2")
 
 
 def enter(desk: Desk, name: str = "w1") -> int:
-    worker = desk.session(desk.enter(name))[0]
-    desk.consent(worker)
+    worker = desk.sessions.session(desk.sessions.enter(name))[0]
+    desk.sessions.consent(worker)
     return worker
 
 
 def answer_all(desk: Desk, worker: int, seat, value: str = "good") -> None:
-    for screen in desk.screens(seat.hit, seat.seat):
+    for screen in desk.seats.screens(seat.hit, seat.seat):
         for asked in questions(desk.design, screen):
             card = screen.order.index(asked.card)
-            desk.rate(worker, seat.assignment, screen.place, card, asked.criterion, value, f"{screen.place}-{card}")
+            desk.ratings.rate(
+                worker, seat.assignment, screen.place, card, asked.criterion, value, f"{screen.place}-{card}"
+            )
 
 
 @pytest.fixture()
@@ -39,28 +41,28 @@ def desk(opened) -> Desk:
 
 def test_a_hit_from_door_to_code(desk, opened):
     worker = enter(desk)
-    seat = desk.take(worker, "P1")
-    assert desk.take(worker) == seat.__class__(seat.assignment, seat.hit, seat.seat, False)  # reload
+    seat = desk.seats.take(worker, "P1")
+    assert desk.seats.take(worker) == seat.__class__(seat.assignment, seat.hit, seat.seat, False)  # reload
     with pytest.raises(Refused, match="task 1 is not finished"):
-        desk.submit(worker, seat.assignment)
+        desk.submissions.submit(worker, seat.assignment)
     answer_all(desk, worker, seat)
-    sent = desk.submit(worker, seat.assignment)
+    sent = desk.submissions.submit(worker, seat.assignment)
     assert sent["points"] == 3 and sent["paid_bonus"] and len(sent["code"]) == 10
-    assert desk.submit(worker, seat.assignment) == sent  # sent twice
+    assert desk.submissions.submit(worker, seat.assignment) == sent  # sent twice
     with pytest.raises(Refused, match="can no longer be changed") as caught:
-        desk.rate(worker, seat.assignment, 0, 0, "quality", "bad", "late")
+        desk.ratings.rate(worker, seat.assignment, 0, 0, "quality", "bad", "late")
     assert caught.value.status == 409
     (sheet,) = read_sheets(desk.store, desk.design)
     assert (sheet.n_tasks, sheet.points, len(sheet.answers)) == (10, 3, 23)
-    other = desk.take(worker)
+    other = desk.seats.take(worker)
     assert other.hit != seat.hit and other.is_new
     again = Desk(opened())  # another process
-    assert again.answers(worker, seat.assignment)[0]["value"] == "good"
+    assert again.ratings.answers(worker, seat.assignment)[0]["value"] == "good"
 
 
 def test_pages_show_neither_systems_nor_gold(desk):
     worker = enter(desk)
-    page = desk.page(worker, desk.take(worker))
+    page = desk.ratings.page(worker, desk.seats.take(worker))
     told = repr(page)
     assert "gold'" not in told and "system" not in told and "right" not in told
     assert sum(len(task["cards"]) == 3 for task in page["tasks"]) == 3 == sum(task["bonus"] for task in page["tasks"])
@@ -68,21 +70,24 @@ def test_pages_show_neither_systems_nor_gold(desk):
 
 
 def test_order_differs_between_seats_and_stays_for_one(desk):
-    seats = [desk.take(enter(desk, name)) for name in ("w1", "w2", "w3")]
+    seats = [desk.seats.take(enter(desk, name)) for name in ("w1", "w2", "w3")]
     assert [seat.hit for seat in seats] == [1, 2, 1]
-    first, third = (desk.screens(seat.hit, seat.seat) for seat in (seats[0], seats[2]))
+    first, third = (desk.seats.screens(seat.hit, seat.seat) for seat in (seats[0], seats[2]))
     assert [s.order for s in first] != [s.order for s in third] and [s.key for s in first] == [s.key for s in third]
 
 
 def test_double_answers_and_two_tabs(desk):
     worker = enter(desk)
-    seat = desk.take(worker)
-    rate = lambda value, client, seen=None: desk.rate(worker, seat.assignment, 0, 0, "quality", value, client, seen)  # noqa: E731
+    seat = desk.seats.take(worker)
+
+    def rate(value, client, seen=None):
+        return desk.ratings.rate(worker, seat.assignment, 0, 0, "quality", value, client, seen)
+
     assert rate("good", "a") == {"version": 1, "other": False}
     assert rate("good", "a") == {"version": 1, "other": False}  # the page sent it again
     assert rate("bad", "b", 1) == {"version": 2, "other": False}
     assert rate("okay", "c", 1) == {"version": 3, "other": True}  # another tab knew version 1 only
-    (answer,) = desk.answers(worker, seat.assignment)
+    (answer,) = desk.ratings.answers(worker, seat.assignment)
     assert (answer["value"], answer["version"]) == ("okay", 3)
 
 
@@ -100,21 +105,21 @@ def test_double_answers_and_two_tabs(desk):
 )
 def test_forged_answers_are_refused(desk, task, card, criterion, value, status):
     worker = enter(desk)
-    seat = desk.take(worker)
+    seat = desk.seats.take(worker)
     with pytest.raises(Refused) as caught:
-        desk.rate(worker, seat.assignment, task, card, criterion, value, "c")
+        desk.ratings.rate(worker, seat.assignment, task, card, criterion, value, "c")
     assert caught.value.status == status and len(str(caught.value)) < 300
 
 
 def test_another_workers_hit_is_not_found(desk):
-    seat = desk.take(enter(desk, "w1"))
+    seat = desk.seats.take(enter(desk, "w1"))
     other = enter(desk, "w2")
     for act in (
-        lambda: desk.rate(other, seat.assignment, 0, 0, "quality", "good", "c"),
-        lambda: desk.submit(other, seat.assignment),
-        lambda: desk.validate_bonus(other, seat.assignment, 0),
-        lambda: desk.answers(other, seat.assignment),
-        lambda: desk.submit(other, 10**6),
+        lambda: desk.ratings.rate(other, seat.assignment, 0, 0, "quality", "good", "c"),
+        lambda: desk.submissions.submit(other, seat.assignment),
+        lambda: desk.ratings.validate_bonus(other, seat.assignment, 0),
+        lambda: desk.ratings.answers(other, seat.assignment),
+        lambda: desk.submissions.submit(other, 10**6),
     ):
         with pytest.raises(Refused, match="not yours"):
             act()
@@ -123,99 +128,101 @@ def test_another_workers_hit_is_not_found(desk):
 @pytest.mark.parametrize("name", ["", "   ", "x" * 10_000])
 def test_worker_ids_that_are_none(desk, name):
     with pytest.raises(Refused, match="accepted: 1 to 200"):
-        desk.enter(name)
+        desk.sessions.enter(name)
 
 
 def test_worker_ids_are_kept_as_digests_only(tmp_path):
     desk = fill(Store(str(tmp_path / "s.db")), meed2(*SMALL), made_items(20))
     for name in ("A1B2-SECRET/1", "<script>alert(1)</script>", "O'Brien; DROP TABLE worker", "nul\0byte", "名前"):
-        assert desk.session(desk.enter(name)) == desk.session(desk.enter(name))
+        assert desk.sessions.session(desk.sessions.enter(name)) == desk.sessions.session(desk.sessions.enter(name))
     raw = b"".join(path.read_bytes() for path in tmp_path.iterdir())
     assert b"SECRET" not in raw and b"alert(1)" not in raw
 
 
 def test_words_that_were_changed_or_are_old(desk, clock):
-    token = desk.enter("w1")
+    token = desk.sessions.enter("w1")
     body, _, _ = token.partition(".")
     changed = token[:-1] + ("A" if token[-1] != "A" else "B")
     for forged in ("", "x", changed, body, f"{body}.", sign("0" * 64, {"kind": "session", "worker": 1})):
         with pytest.raises(Refused, match="was not made by this study") as caught:
-            desk.session(forged)
+            desk.sessions.session(forged)
         assert caught.value.status == 403
     with pytest.raises(Refused, match="for something else"):
-        desk.enter_invited(token)
-    invitation = desk.invite(7, days=1)
-    assert desk.session(desk.enter_invited(invitation)) == desk.session(desk.enter_invited(invitation))
+        desk.sessions.enter_invited(token)
+    invitation = desk.sessions.invite(7, days=1)
+    assert desk.sessions.session(desk.sessions.enter_invited(invitation)) == desk.sessions.session(
+        desk.sessions.enter_invited(invitation)
+    )
     clock.now += 90_000
     with pytest.raises(Refused, match="has expired"):
-        desk.enter_invited(invitation)
-    assert opened(desk.secret, token, clock.now, "session")["worker"] == desk.session(token)[0]
+        desk.sessions.enter_invited(invitation)
+    assert opened(desk.sessions.secret, token, clock.now, "session")["worker"] == desk.sessions.session(token)[0]
 
 
 def test_abandoned_seats_come_back_and_late_work_is_kept(desk, clock):
     slow = enter(desk, "slow")
-    seat = desk.take(slow)
+    seat = desk.seats.take(slow)
     answer_all(desk, slow, seat)
     clock.now += 46 * 60
-    other = desk.take(enter(desk, "quick"))
+    other = desk.seats.take(enter(desk, "quick"))
     assert (other.hit, other.seat) == (seat.hit, seat.seat)
-    sent = desk.submit(slow, seat.assignment)
+    sent = desk.submissions.submit(slow, seat.assignment)
     assert sent["is_extra"] and sent["code"]
     assert [sheet.is_extra for sheet in read_sheets(desk.store, desk.design)] == [True]
 
 
 def test_late_work_counts_where_the_seat_is_free(desk, clock):
     worker = enter(desk)
-    seat = desk.take(worker)
+    seat = desk.seats.take(worker)
     clock.now += 46 * 60
     answer_all(desk, worker, seat)
-    assert not desk.submit(worker, seat.assignment)["is_extra"]
+    assert not desk.submissions.submit(worker, seat.assignment)["is_extra"]
 
 
 def test_answers_hold_the_seat(desk, clock):
     worker = enter(desk)
-    seat = desk.take(worker)
+    seat = desk.seats.take(worker)
     for minute in range(5):
         clock.now += 40 * 60
-        desk.rate(worker, seat.assignment, 0, 0, "quality", "good", f"c{minute}")
-    assert desk.take(enter(desk, "w2")).hit != seat.hit  # the least filled one
+        desk.ratings.rate(worker, seat.assignment, 0, 0, "quality", "good", f"c{minute}")
+    assert desk.seats.take(enter(desk, "w2")).hit != seat.hit  # the least filled one
 
 
 def test_a_clock_that_jumps_back_frees_nothing_and_makes_no_negative_times(desk, clock):
     worker = enter(desk)
-    seat = desk.take(worker)
+    seat = desk.seats.take(worker)
     clock.now -= 7 * 86_400
     answer_all(desk, worker, seat)
-    desk.submit(worker, seat.assignment)
+    desk.submissions.submit(worker, seat.assignment)
     assert read_sheets(desk.store, desk.design)[0].minutes == 0
 
 
 def test_all_seats_are_given_once(desk):
     workers = [enter(desk, f"w{i}") for i in range(3)]
-    held = [(seat.hit, seat.seat) for worker in workers[:2] for seat in [desk.take(worker)]]
+    held = [(seat.hit, seat.seat) for worker in workers[:2] for seat in [desk.seats.take(worker)]]
     assert len(set(held)) == 2
-    third = desk.take(workers[2])
-    desk.give_back(workers[2], third.assignment)
-    fourth = desk.take(enter(desk, "w4"))
+    third = desk.seats.take(workers[2])
+    desk.seats.give_back(workers[2], third.assignment)
+    fourth = desk.seats.take(enter(desk, "w4"))
     assert (fourth.hit, fourth.seat) == (third.hit, third.seat)
 
 
 def test_full_closed_and_capped(opened):
     desk = fill(opened(), meed2(*SMALL, "worker.cap=1"), made_items(20))
     first = enter(desk, "first")
-    seat = desk.take(first)
+    seat = desk.seats.take(first)
     answer_all(desk, first, seat)
-    desk.submit(first, seat.assignment)
+    desk.submissions.submit(first, seat.assignment)
     with pytest.raises(Refused, match=r"you have done 1 tasks of this study, which is the most for one person \(1\)"):
-        desk.take(first)
+        desk.seats.take(first)
     for name in ("b", "c", "d"):
-        desk.take(enter(desk, name))
+        desk.seats.take(enter(desk, name))
     with pytest.raises(Refused, match="all seats are taken"):
-        desk.take(enter(desk, "e"))
+        desk.seats.take(enter(desk, "e"))
     desk.store.finish()
     desk.store.finish()
     with pytest.raises(Refused, match="is closed") as caught:
-        desk.take(enter(desk, "f"))
+        desk.seats.take(enter(desk, "f"))
     assert caught.value.status == 410
 
 
@@ -230,52 +237,52 @@ def test_a_worker_sees_an_item_once(opened):
     design = simple("likert", composition={"cards": "one", "items_per_hit": 5, "raters": 1})
     desk = fill(opened(), design, made_items(5))
     worker = enter(desk)
-    seat = desk.take(worker)
-    seen = {screen.key for screen in desk.screens(seat.hit, seat.seat)}
+    seat = desk.seats.take(worker)
+    seen = {screen.key for screen in desk.seats.screens(seat.hit, seat.seat)}
     assert len(seen) == 5
     with pytest.raises(Refused, match="you have seen what is open"):
-        work = [asked for screen in desk.screens(seat.hit, seat.seat) for asked in questions(design, screen)]
+        work = [asked for screen in desk.seats.screens(seat.hit, seat.seat) for asked in questions(design, screen)]
         assert len(work) == 5
         answer_all(desk, worker, seat, "3")
-        desk.submit(worker, seat.assignment)
-        desk.take(worker)
+        desk.submissions.submit(worker, seat.assignment)
+        desk.seats.take(worker)
 
 
 def test_consent_and_questions_come_first(opened):
     onboarding = {"questions": [{"question": "Where do good ones go?", "answers": ["up", "Good"], "right": 1}]}
     design = simple("drag", onboarding=onboarding, texts={"consent": "Do you agree?"}, composition={"items_per_hit": 5})
     desk = fill(opened(), design, made_items(5))
-    worker = desk.session(desk.enter("w"))[0]
+    worker = desk.sessions.session(desk.sessions.enter("w"))[0]
     with pytest.raises(Refused, match="consent and questions come before"):
-        desk.take(worker)
-    desk.consent(worker)
-    assert desk.comprehension(worker, [0]) == {"passed": False, "left": 1, "code": "", "url": ""}
-    assert desk.comprehension(worker, [1]) == {"passed": True, "left": 0, "code": "", "url": ""}
-    assert desk.take(worker).is_new
-    other = desk.session(desk.enter("other"))[0]
-    desk.comprehension(other, [0])
-    desk.comprehension(other, [])
+        desk.seats.take(worker)
+    desk.sessions.consent(worker)
+    assert desk.sessions.comprehension(worker, [0]) == {"passed": False, "left": 1, "code": "", "url": ""}
+    assert desk.sessions.comprehension(worker, [1]) == {"passed": True, "left": 0, "code": "", "url": ""}
+    assert desk.seats.take(worker).is_new
+    other = desk.sessions.session(desk.sessions.enter("other"))[0]
+    desk.sessions.comprehension(other, [0])
+    desk.sessions.comprehension(other, [])
     with pytest.raises(Refused, match="in 2 attempts"):
-        desk.comprehension(other, [1])
+        desk.sessions.comprehension(other, [1])
 
 
 def test_bonus_is_told_only_when_all_is_placed_and_first_try_counts_if_asked(opened):
     desk = fill(opened(), meed2(*SMALL, "composition.bonus.first_try=true"), made_items(20))
     worker = enter(desk)
-    seat = desk.take(worker)
-    screen = next(s for s in desk.screens(seat.hit, seat.seat) if s.is_bonus)
+    seat = desk.seats.take(worker)
+    screen = next(s for s in desk.seats.screens(seat.hit, seat.seat) if s.is_bonus)
     gold = screen.order.index(2)
     with pytest.raises(Refused, match="place every reply first"):
-        desk.validate_bonus(worker, seat.assignment, screen.place)
+        desk.ratings.validate_bonus(worker, seat.assignment, screen.place)
     answer_all(desk, worker, seat)
-    desk.rate(worker, seat.assignment, screen.place, gold, "quality", "bad", "first")
-    assert desk.validate_bonus(worker, seat.assignment, screen.place) is False
-    desk.rate(worker, seat.assignment, screen.place, gold, "quality", "good", "second")
-    assert desk.validate_bonus(worker, seat.assignment, screen.place) is True
-    assert desk.submit(worker, seat.assignment)["points"] == 2
-    plain = next(s for s in desk.screens(seat.hit, seat.seat) if not s.is_bonus)
+    desk.ratings.rate(worker, seat.assignment, screen.place, gold, "quality", "bad", "first")
+    assert desk.ratings.validate_bonus(worker, seat.assignment, screen.place) is False
+    desk.ratings.rate(worker, seat.assignment, screen.place, gold, "quality", "good", "second")
+    assert desk.ratings.validate_bonus(worker, seat.assignment, screen.place) is True
+    assert desk.submissions.submit(worker, seat.assignment)["points"] == 2
+    plain = next(s for s in desk.seats.screens(seat.hit, seat.seat) if not s.is_bonus)
     with pytest.raises(Refused):
-        desk.validate_bonus(worker, seat.assignment, plain.place)
+        desk.ratings.validate_bonus(worker, seat.assignment, plain.place)
 
 
 def test_sides_of_pairs_become_systems(opened):
@@ -283,39 +290,39 @@ def test_sides_of_pairs_become_systems(opened):
     desk = fill(opened(), design, made_items(4))
     for name in ("w1", "w2"):
         worker = enter(desk, name)
-        seat = desk.take(worker)
-        for screen in desk.screens(seat.hit, seat.seat):
+        seat = desk.seats.take(worker)
+        for screen in desk.seats.screens(seat.hit, seat.seat):
             side = "first" if screen.order[0] == 0 else "second"  # always A
-            desk.rate(worker, seat.assignment, screen.place, -1, "quality", side, f"c{screen.place}")
-        shown = {answer["task"]: answer["value"] for answer in desk.answers(worker, seat.assignment)}
+            desk.ratings.rate(worker, seat.assignment, screen.place, -1, "quality", side, f"c{screen.place}")
+        shown = {answer["task"]: answer["value"] for answer in desk.ratings.answers(worker, seat.assignment)}
         assert set(shown.values()) == {"first", "second"} or len(shown) == 4
-        desk.submit(worker, seat.assignment)
+        desk.submissions.submit(worker, seat.assignment)
     answers = [answer for sheet in read_sheets(desk.store, design) for answer in sheet.answers]
     assert {(answer.systems, answer.value) for answer in answers} == {(("A", "B"), "first")}
 
 
 def test_withdrawal_deletes_and_frees(desk):
     worker = enter(desk)
-    seat = desk.take(worker)
+    seat = desk.seats.take(worker)
     answer_all(desk, worker, seat)
-    desk.submit(worker, seat.assignment)
-    desk.withdraw(worker)
+    desk.submissions.submit(worker, seat.assignment)
+    desk.sessions.withdraw(worker)
     assert read_sheets(desk.store, desk.design) == []
     with pytest.raises(Refused, match="you withdrew"):
-        desk.enter("w1")
-    again = desk.take(enter(desk, "w2"))
+        desk.sessions.enter("w1")
+    again = desk.seats.take(enter(desk, "w2"))
     assert (again.hit, again.seat) == (seat.hit, seat.seat)
 
 
 def test_people_of_another_study_are_kept_out(tmp_path):
     first = fill(Store(str(tmp_path / "one.db")), meed2(*SMALL), made_items(20))
-    first.enter("known")
+    first.sessions.enter("known")
     second = fill(
         Store(str(tmp_path / "two.db")), meed2(*SMALL, f"worker.excluded_from=[{tmp_path}/one.db]"), made_items(20)
     )
     with pytest.raises(Refused, match="did not take part in an earlier one"):
-        second.enter("known")
-    assert second.enter("new")
+        second.sessions.enter("known")
+    assert second.sessions.enter("new")
 
 
 def test_many_at_once_lose_and_double_nothing(place, clock):
@@ -382,7 +389,7 @@ def test_a_study_is_not_written_over(desk):
 def test_backup_while_running(tmp_path):
     desk = fill(Store(str(tmp_path / "s.db")), meed2(*SMALL), made_items(20))
     worker = enter(desk)
-    answer_all(desk, worker, desk.take(worker))
+    answer_all(desk, worker, desk.seats.take(worker))
     desk.store.backup(tmp_path / "copy.db")
     with sqlite3.connect(tmp_path / "copy.db") as copy:
         assert copy.execute("SELECT COUNT(*) FROM rating").fetchone() == (23,)
@@ -394,6 +401,6 @@ def test_a_locked_store_says_so(tmp_path, monkeypatch):
     with sqlite3.connect(tmp_path / "s.db", isolation_level=None) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(StoreError, match="database is locked"):
-            desk.enter("w1")
+            desk.sessions.enter("w1")
         other.execute("ROLLBACK")
-    assert desk.enter("w1")
+    assert desk.sessions.enter("w1")

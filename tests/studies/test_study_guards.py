@@ -50,8 +50,8 @@ def test_a_head_that_drips_in_is_cut_off_and_a_conversation_is_not(collection, m
 
     monkeypatch.setattr(PatientProtocol, "HEAD_SECONDS", 0.3)
     desk = Desk(collection)
-    token = desk.enter("w")
-    desk.consent(desk.session(token)[0])
+    token = desk.sessions.enter("w")
+    desk.sessions.consent(desk.sessions.session(token)[0])
     with served(collection) as url, connect(url.replace("http", "ws") + "/api/room") as room:
         room.send(json.dumps({"token": token}))
         port = int(url.rpartition(":")[2])
@@ -140,8 +140,8 @@ def test_numbers_and_characters_that_no_store_holds_are_told(store, method, path
 
 def test_half_a_character_in_a_conversation_is_told_and_the_conversation_goes_on(collection):
     desk = Desk(collection)
-    token = desk.enter("w")
-    desk.consent(desk.session(token)[0])
+    token = desk.sessions.enter("w")
+    desk.sessions.consent(desk.sessions.session(token)[0])
     with TestClient(study_app(collection)) as client, client.websocket_connect("/api/room") as room:
         room.send_text(json.dumps({"token": token}))
         room.send_text(json.dumps({"do": "write", "label": "sad", "situation": f"a b c {HALF}", "client": "1"}))
@@ -173,14 +173,14 @@ def test_codes_for_who_fails_the_questions_or_a_check(tmp_path):
         'onboarding.questions=[{"question": "?", "answers": ["a", "b"], "right": 0}]',
     )
     desk = fill(Store(str(tmp_path / "s.db")), design, made_items(6))
-    worker = desk.session(desk.enter("w"))[0]
-    desk.consent(worker)
-    assert desk.standing(worker)["code"] == "" and desk.comprehension(worker, [1])["code"] == ""
-    out = desk.comprehension(worker, [1])
+    worker = desk.sessions.session(desk.sessions.enter("w"))[0]
+    desk.sessions.consent(worker)
+    assert desk.sessions.standing(worker)["code"] == "" and desk.sessions.comprehension(worker, [1])["code"] == ""
+    out = desk.sessions.comprehension(worker, [1])
     assert (out["left"], out["code"], out["url"]) == (0, "OUT 1", "https://app.example.org/complete?cc=OUT%201")
-    assert desk.standing(worker)["code"] == "OUT 1"
-    passed = desk.session(desk.enter("w2"))[0]
-    assert desk.comprehension(passed, [0]) == {"passed": True, "left": 1, "code": "", "url": ""}
+    assert desk.sessions.standing(worker)["code"] == "OUT 1"
+    passed = desk.sessions.session(desk.sessions.enter("w2"))[0]
+    assert desk.sessions.comprehension(passed, [0]) == {"passed": True, "left": 1, "code": "", "url": ""}
 
 
 @pytest.mark.parametrize(("value", "code"), [("2", "DONE"), ("1", "CARELESS")])
@@ -193,11 +193,11 @@ def test_a_failed_check_of_attention_has_a_code_of_its_own(tmp_path, value, code
         worker={"completion_code": "DONE", "attention_code": "CARELESS"},
     )
     desk = fill(Store(str(tmp_path / "s.db")), design, made_items(1))
-    worker = desk.session(desk.enter("w"))[0]
-    seat = desk.take(worker)
-    for screen in desk.screens(seat.hit, seat.seat):
-        desk.rate(worker, seat.assignment, screen.place, 0, "quality", value, f"c{screen.place}")
-    assert desk.submit(worker, seat.assignment)["code"] == code
+    worker = desk.sessions.session(desk.sessions.enter("w"))[0]
+    seat = desk.seats.take(worker)
+    for screen in desk.seats.screens(seat.hit, seat.seat):
+        desk.ratings.rate(worker, seat.assignment, screen.place, 0, "quality", value, f"c{screen.place}")
+    assert desk.submissions.submit(worker, seat.assignment)["code"] == code
 
 
 # copies

@@ -156,8 +156,8 @@ def test_invitations_only(tmp_path):
     store = Store(str(tmp_path / "s.db"))
     desk = fill(store, meed2(*SMALL, "worker.entry=invited"), made_items(6))
     with TestClient(study_app(store)) as client:
-        assert enter(client, invitation=desk.invite(1))
-        for word in ("", "forged", desk.invite(1)[:-1] + "."):
+        assert enter(client, invitation=desk.sessions.invite(1))
+        for word in ("", "forged", desk.sessions.invite(1)[:-1] + "."):
             answer = client.post("/api/enter", json={"query": {"invitation": word, "worker": "w"}})
             assert answer.status_code == 403
 
@@ -474,4 +474,4 @@ def test_turns_are_annotated_and_words_marked(tmp_path, browser, said):
     found = {answer.criterion: answer.value for answer in sheet.answers}
     (span,) = json.loads(found["causes"])
     assert found["emotion"] == "sad" and said[slice(*span)].strip(",") == "ran away"
-    assert Desk(Store(store.url)).answers(1, sheet.assignment)
+    assert Desk(Store(store.url)).ratings.answers(1, sheet.assignment)

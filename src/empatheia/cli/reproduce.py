@@ -105,9 +105,9 @@ def _check_results(results: Path, has_runs: bool, train: bool) -> None:
 
 def _told(reports: Sequence[TableReport], out: Path | None, plots: bool) -> str:
     """The tables in short, and the files where they are written in full."""
-    from empatheia.reports.reproduction_pages import to_text
+    from empatheia.reports.reproduction_pages import short_text
 
-    text = "\n\n".join(map(to_text, reports))
+    text = "\n\n".join(map(short_text, reports))
     if out is None:
         return text
     written = [path for report in reports for path in _write(report, out, plots)]
@@ -153,12 +153,14 @@ def _reports(
 
 
 def _write(report: TableReport, out: Path, plots: bool) -> list[Path]:
+    from empatheia.documents.document import Figure
+    from empatheia.documents.markdown import to_markdown
     from empatheia.reports.page import write_whole
-    from empatheia.reports.reproduction_pages import to_html, to_markdown
+    from empatheia.reports.reproduction_pages import reproduction_document, reproduction_page
 
     out.mkdir(parents=True, exist_ok=True)
     name = report.key.replace("/", "-")
-    pictures: dict[str, Path] = {}
+    figures: list[Figure] = []
     if plots:
         from empatheia.reports.charts import save
         from empatheia.reports.curves import curves_chart, curves_of, read_curves
@@ -168,10 +170,11 @@ def _write(report: TableReport, out: Path, plots: bool) -> list[Path]:
                 run = f"{record['recipe']} {record['size']}, seed {record['seed']}"
                 stem = f"{name}-curves-{record['recipe'].replace('/', '-')}-{record['size']}-{record['seed']}"
                 chart = curves_chart({run: read_curves(file)})
-                pictures[f"Training of {run}"] = save(chart, out / stem)[1]
+                drawn = save(chart, out / stem)[1]
+                figures.append(Figure(f"Training of {run}", drawn.read_bytes(), drawn.name))
     page, plain = out / f"{name}.html", out / f"{name}.md"
-    write_whole(plain, to_markdown(report, {caption: file.name for caption, file in pictures.items()}))
-    write_whole(page, to_html(report, {caption: file.read_bytes() for caption, file in pictures.items()}))
+    write_whole(plain, to_markdown(reproduction_document(report, figures)))
+    write_whole(page, reproduction_page(report, figures))
     return [plain, page]
 
 

@@ -26,6 +26,15 @@ app = typer.Typer(
 StoreArgument = Annotated[str, typer.Argument(help="Store: a file such as s.db, or postgresql://HOST/NAME.")]
 
 
+@app.callback()
+def check_extra(context: typer.Context) -> None:
+    """Says how to get what a store needs, before a command asks for it."""
+    from empatheia.studies.extra import need
+
+    if context.invoked_subcommand != "plan":
+        need("sqlalchemy", "alembic")
+
+
 @app.command("init")
 def init(
     design: Annotated[str, typer.Argument(help="Study file, or the name of one that is shipped: studies/meed2.")],
@@ -278,7 +287,7 @@ def invite(
         )
     desk = Desk(_open(store))
     for number in range(first, first + n):
-        show(f"{base.rstrip('/')}/?invitation={desk.invite(number, days)}")
+        show(f"{base.rstrip('/')}/?invitation={desk.sessions.invite(number, days)}")
 
 
 @app.command("judge")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from math import log10
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,25 @@ from empatheia.curation.run import RESULT_FILE, settings_of
 from empatheia.curation.samples import SampledDialogue, corpus_files, sampled
 from empatheia.curation.shards import rows_of
 from empatheia.curation.stages import ALL, EMOTIONAL, REST
+from empatheia.documents.document import (
+    Block,
+    Cell,
+    Code,
+    Content,
+    Document,
+    Figure,
+    Heading,
+    Items,
+    Marked,
+    Table,
+    Text,
+    element,
+)
+from empatheia.documents.html import to_html
+from empatheia.documents.svg import drawing, label, rect
 from empatheia.errors import DataError
 from empatheia.reading import read_record
-from empatheia.reports.page import check_place, html_page, safe, write_whole
+from empatheia.reports.page import check_place, write_whole
 
 PAPER = {
     "sentences": 441_000_000,
@@ -31,11 +48,7 @@ PAPER_PARTS = {
 }
 """Dialogues, turns and tokens of tables 1 and 2; those of OS are their difference."""
 _N_SAMPLES, _N_LINES, _MOST_TURNS = 10, 10, 20
-_STYLE = """
-svg { max-width: 46rem; width: 100%; height: auto; } svg text { font: 13px system-ui, sans-serif; fill: currentColor; }
-svg rect { fill: #3b7dd8; } svg rect.paper { fill: none; stroke: currentColor; stroke-dasharray: 3 3; }
-td.n { text-align: right; font-variant-numeric: tabular-nums; } dl.dialogue dd { margin: 0 0 .2rem 1rem; }
-"""
+_STYLE = Path(__file__).with_suffix(".css")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,18 +104,21 @@ def write_page(folder: Path, path: Path) -> Path:
         min(len(row["turns"]), _MOST_TURNS) for _, _, file in corpus_files(folder) for row in rows_of(file, ["turns"])
     )
     steps = funnel(record)
-    body = (
-        f"<h2>From files to dialogues</h2>{_picture(steps)}{_funnel_table(steps)}"
-        f"<h2>Size</h2>{_sizes(record['corpus'])}"
-        f"<h2>Turns of a dialogue</h2>{_bars([(_named(k), turns[k]) for k in sorted(turns)])}"
-        f"{_labels(record)}<h2>What cleaning dropped</h2>{_dropped(record)}"
-        f"<h2>Files that could not be read</h2>{_problems(record)}"
-        f"<h2>Time</h2>{_times(record)}"
-        f"<h2>Samples</h2>{_samples(folder)}"
-        f"<h2>Settings</h2><pre>{safe(settings.to_yaml())}</pre>"
+    blocks = [
+        *(Heading("From files to dialogues"), *_picture(steps), _funnel_table(steps)),
+        *(Heading("Size"), _sizes(record["corpus"])),
+        *(Heading("Turns of a dialogue"), _bars([(_named(k), turns[k]) for k in sorted(turns)])),
+        *_labels(record),
+        *(Heading("What cleaning dropped"), *_dropped(record)),
+        *(Heading("Files that could not be read"), *_problems(record)),
+        *(Heading("Time"), *_times(record)),
+        *(Heading("Samples"), *_samples(folder)),
+        *(Heading("Settings"), Code(settings.to_yaml().split("\n"))),
+    ]
+    digest = (f"{_what(record)} Digest of the corpus: ", element("code", record["digest"][:16]), ".")
+    write_whole(
+        path, to_html(Document(f"Curation {settings.name}", [Text(digest)], blocks), _STYLE.read_text(encoding="utf-8"))
     )
-    head = f"<p>{safe(_what(record))} Digest of the corpus: <code>{safe(record['digest'][:16])}</code>.</p>"
-    write_whole(path, html_page(f"Curation {settings.name}", head, body, style=_STYLE))
     return path
 
 
@@ -121,44 +137,35 @@ def _what(record: dict[str, Any]) -> str:
     )
 
 
-def _picture(steps: Sequence[Step]) -> str:
+def _picture(steps: Sequence[Step]) -> list[Block]:
     """Bars on a logarithmic scale, the paper's count as a dashed outline."""
-    from math import log10
-
     most = max([step.n for step in steps] + [PAPER.get(step.name, 1) for step in steps] + [10])
-    height, parts = 26, []
+    height, shapes = 26, list[Marked]()
 
     def width(n: int) -> float:
         return 420 * log10(max(1, n) * 1.3) / log10(most * 1.3)
 
     for i, step in enumerate(steps):
         y = i * height
-        parts.append(f'<text x="150" y="{y + 16}" text-anchor="end">{safe(step.name)}</text>')
-        parts.append(f'<rect x="160" y="{y + 3}" width="{width(step.n):.1f}" height="18"></rect>')
+        shapes += [label(150, y + 16, step.name, "end"), rect(160, y + 3, width(step.n), 18)]
         if step.name in PAPER:
-            paper = width(PAPER[step.name])
-            parts.append(f'<rect class="paper" x="160" y="{y + 1}" width="{paper:.1f}" height="22"></rect>')
-        parts.append(f'<text x="{168 + width(step.n):.1f}" y="{y + 16}">{step.n:,}</text>')
+            shapes.append(rect(160, y + 1, width(PAPER[step.name]), 22, class_="paper"))
+        shapes.append(label(168 + width(step.n), y + 16, f"{step.n:,}"))
     title = "Counts of each step on a logarithmic scale; dashed: the paper's"
-    return (
-        f'<svg viewBox="0 0 720 {len(steps) * height}" role="img" aria-label="{safe(title)}">{"".join(parts)}</svg>'
-        f"<p>{safe(title)}.</p>"
-    )
+    return [Figure(svg=drawing(720, len(steps) * height, title, shapes)), Text(f"{title}.")]
 
 
-def _table(header: Iterable[str], rows: Iterable[Sequence[str]]) -> str:
-    """The first column is text, the others are numbers if they look like one."""
-    head = "".join(f"<th>{safe(name)}</th>" for name in header)
-    body = "".join(f"<tr>{''.join(_cell(cell) for cell in row)}</tr>" for row in rows)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    """Cells that look like a number stand to the right."""
+    return Table(header, [[_cell(cell) for cell in row] for row in rows])
 
 
-def _cell(text: str) -> str:
+def _cell(text: str) -> Cell:
     is_number = text.replace(",", "").replace(".", "").replace("%", "").strip().isdecimal()
-    return f'<td class="n">{safe(text)}</td>' if is_number else f"<td>{safe(text)}</td>"
+    return Cell(text, {"class": "n" if is_number else ""})
 
 
-def _funnel_table(steps: Sequence[Step]) -> str:
+def _funnel_table(steps: Sequence[Step]) -> Table:
     rows = []
     for step in steps:
         paper = PAPER.get(step.name)
@@ -166,7 +173,7 @@ def _funnel_table(steps: Sequence[Step]) -> str:
     return _table(("step", "here", "paper", "the others"), rows)
 
 
-def _sizes(corpus: dict[str, dict[str, int]]) -> str:
+def _sizes(corpus: dict[str, dict[str, int]]) -> Table:
     rows = []
     total: Counter[str] = Counter()
     for own in corpus.values():
@@ -177,19 +184,8 @@ def _sizes(corpus: dict[str, dict[str, int]]) -> str:
         rows.append((name, *_ratios(n, turns, tokens), *(f"{own.get(k, 0):,}" for k in ("train", "valid", "test"))))
         if name in PAPER_PARTS:
             rows.append((f"{name}, paper", *_ratios(*PAPER_PARTS[name]), "", "", ""))
-    header = (
-        "part",
-        "dialogues",
-        "turns",
-        "tokens",
-        "turns a dialogue",
-        "tokens a turn",
-        "tokens a dialogue",
-        "train",
-        "valid",
-        "test",
-    )
-    return _table(header, rows)
+    header = ("part", "dialogues", "turns", "tokens", "turns a dialogue", "tokens a turn", "tokens a dialogue")
+    return _table((*header, "train", "valid", "test"), rows)
 
 
 def _ratios(n: int, turns: int, tokens: int) -> tuple[str, ...]:
@@ -197,26 +193,23 @@ def _ratios(n: int, turns: int, tokens: int) -> tuple[str, ...]:
     return *counts, *(f"{a / max(1, b):.2f}" for a, b in ((turns, n), (tokens, turns), (tokens, n)))
 
 
-def _bars(rows: Sequence[tuple[str, int]]) -> str:
+def _bars(rows: Sequence[tuple[str, int]], title: str = "") -> Figure:
     most, total, height = max([n for _, n in rows], default=1), sum(n for _, n in rows), 20
-    parts = [
-        f'<text x="110" y="{i * height + 14}" text-anchor="end">{safe(name)}</text>'
-        f'<rect x="120" y="{i * height + 3}" width="{400 * n / most:.1f}" height="13"></rect>'
-        f'<text x="{126 + 400 * n / most:.1f}" y="{i * height + 14}">{n:,} ({n / max(1, total):.1%})</text>'
-        for i, (name, n) in enumerate(rows)
-    ]
-    return f'<svg viewBox="0 0 640 {max(1, len(rows)) * height}" role="img">{"".join(parts)}</svg>'
+    shapes = list[Marked]()
+    for i, (name, n) in enumerate(rows):
+        y, width = i * height, 400 * n / most
+        shapes += [label(110, y + 14, name, "end"), rect(120, y + 3, width, 13)]
+        shapes.append(label(126 + width, y + 14, f"{n:,} ({n / max(1, total):.1%})"))
+    return Figure(svg=drawing(640, max(1, len(rows)) * height, title, shapes))
 
 
-def _labels(record: dict[str, Any]) -> str:
-    out = ""
+def _labels(record: dict[str, Any]) -> Iterator[Block]:
     for part, own in record["labels"].items():
-        rows = sorted(own.items(), key=lambda item: (-item[1], item[0]))
-        out += f"<h2>Labels of last utterances: {safe(part)}</h2>{_bars(rows)}"
-    return out
+        yield Heading(f"Labels of last utterances: {part}")
+        yield _bars(sorted(own.items(), key=lambda item: (-item[1], item[0])))
 
 
-def _times(record: dict[str, Any]) -> str:
+def _times(record: dict[str, Any]) -> list[Block]:
     """Wall seconds of the last run that made something, and the rate where it is known."""
     counts, corpus = record["dialogues"], record["corpus"].values()
     items = {
@@ -228,11 +221,11 @@ def _times(record: dict[str, Any]) -> str:
     for stage, seconds in record["seconds"].items():
         name, n = items.get(stage, ("", 0))
         rows.append((stage, f"{seconds:,.1f}", f"{n / seconds:,.0f} {name} a second" if n and seconds >= 1 else ""))
-    return f"{_table(('stage', 'seconds', 'rate'), rows)}<p>Of the last call; what was there already took no time.</p>"
+    return [_table(("stage", "seconds", "rate"), rows), Text("Of the last call; what was there already took no time.")]
 
 
-def _dropped(record: dict[str, Any]) -> str:
-    out = _table(
+def _dropped(record: dict[str, Any]) -> Iterator[Block]:
+    yield _table(
         ("step", "utterances dropped", "changed"),
         [
             (name, f"{record['dropped'].get(name, 0):,}", f"{record['changed'].get(name, 0):,}")
@@ -245,26 +238,26 @@ def _dropped(record: dict[str, Any]) -> str:
         shown[step] += 1
         if shown[step] <= _N_LINES:
             rows.append((step, f"{n:,}", text))
-    return f"{out}<p>The most frequent lines of each step:</p>{_table(('step', 'times', 'line'), rows)}"
+    yield from (Text("The most frequent lines of each step:"), _table(("step", "times", "line"), rows))
 
 
-def _problems(record: dict[str, Any]) -> str:
+def _problems(record: dict[str, Any]) -> list[Block]:
     if not record["problems"]:
-        return "<p>None.</p>"
-    rows = [(place, reason) for place, reason in record["problems"][:100]]
-    return f"<p>{record['unreadable']:,} in all.</p>{_table(('file', 'why'), rows)}"
+        return [Text("None.")]
+    return [Text(f"{record['unreadable']:,} in all."), _table(("file", "why"), record["problems"][:100])]
 
 
-def _samples(folder: Path) -> str:
+def _samples(folder: Path) -> Iterator[Block]:
     if not corpus_files(folder):
-        return "<p>No dialogue is left.</p>"
-    out = ""
+        yield Text("No dialogue is left.")
+        return
     for row in sampled(folder, _N_SAMPLES):
         score = "" if row["emotionality"] is None else f", emotionality {row['emotionality']:.3f}"
-        said = "".join(f"<dd>{safe(text)}{_label_of(row, i)}</dd>" for i, text in enumerate(row["turns"]))
-        out += f'<dl class="dialogue"><dt>{safe(row["key"])} ({safe(row["part"])}{score})</dt>{said}</dl>'
-    return out
+        yield Text(f"{row['key']} ({row['part']}{score})")
+        yield Items(
+            [(text, _label_of(row, i)) for i, text in enumerate(row["turns"])], attributes={"class": "dialogue"}
+        )
 
 
-def _label_of(row: SampledDialogue, i: int) -> str:
-    return f" <em>({safe(row['labels'][i])})</em>" if row["labels"] else ""
+def _label_of(row: SampledDialogue, i: int) -> Content:
+    return (" ", element("em", f"({row['labels'][i]})")) if row["labels"] else ""

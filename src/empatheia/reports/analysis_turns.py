@@ -1,4 +1,4 @@
-"""One turn of a report as HTML: its text with what was found marked in it, and all of that again in words."""
+"""One turn of a report: its text with what was found marked in it, and all of that again in words."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from itertools import pairwise
 from math import ceil
 from typing import Any, TypeVar
 
+from empatheia.documents.document import Content, Marked, element, link
 from empatheia.reports.emotion_timeline import polarity_class
-from empatheia.reports.page import safe
 from empatheia.taxonomy import RELATION_GROUPS, RELATION_TITLES
 from empatheia.text.readable import readable
-from empatheia.understanding.inferences.provider import BLOCKED, EMPTY, NO_HEAD, NOT_CACHED, NOT_COVERED, ONLY_NONE
 
 TOP_LABELS = 3
 TOP_WORDS = 6
@@ -23,6 +22,7 @@ _WORD_STEPS = 4
 _LEAST_SHARE = 0.25
 
 Record = Mapping[str, Any]
+Fact = tuple[str, Content]
 _Span = TypeVar("_Span", bound=tuple[int, ...])
 
 
@@ -54,14 +54,14 @@ def effects_of(causes: Iterable[Record]) -> dict[int, tuple[list[tuple[int, int,
     return found
 
 
-def turn_html(
+def turn_item(
     turn: Record,
     index: int,
     key: str,
     found: Mapping[str, Sequence[Record]],
     effects: tuple[list[tuple[int, int, int]], list[int]],
     is_open: bool = True,
-) -> str:
+) -> Marked:
     """A list item with the turn and everything said about it.
 
     Args:
@@ -84,14 +84,16 @@ def turn_html(
         *_mechanisms(found.get("mechanisms", ())),
         *_labels("fitting reply", found.get("reaction", ())),
     ]
-    listed = "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in facts)
-    whole = _whole(effects[1], key)
-    return (
-        f'<li class="turn {safe(turn["role"])}" id="{key}-t{index + 1}">'
-        f'<p class="who"><span class="number">{index + 1}</span> {safe(turn["role"])}</p>'
-        f'<div class="body"><p class="said">{marked(text, words, effects[0], rationales, key)}</p>{whole}'
-        f"{f'<dl>{listed}</dl>' if listed else ''}{_inferences(found.get('inferences', ()), is_open)}</div></li>"
-    )
+    listed = [element("div", element("dt", name), element("dd", value)) for name, value in facts]
+    who = element("p", element("span", str(index + 1), class_="number"), f" {turn['role']}", class_="who")
+    body = [
+        element("p", *marked(text, words, effects[0], rationales, key), class_="said"),
+        *_whole(effects[1], key),
+        *([element("dl", *listed)] if listed else []),
+        *_inferences(found.get("inferences", ()), is_open),
+    ]
+    body_box = element("div", *body, class_="body")
+    return element("li", who, body_box, class_=f"turn {turn['role']}", id=f"{key}-t{index + 1}")
 
 
 def marked(
@@ -100,8 +102,8 @@ def marked(
     causes: Sequence[tuple[int, int, int]],
     rationales: Sequence[Record],
     key: str,
-) -> str:
-    """A turn's text, escaped, with word scores as shades, causal spans underlined, rationales dotted.
+) -> list[Content]:
+    """A turn's text with word scores as shades, causal spans underlined, rationales dotted.
 
     Args:
         text: As written; control characters become blanks.
@@ -118,20 +120,22 @@ def marked(
         edges.update(edge for edge in span[:2] if 0 < edge < end)
     places = sorted(edges)
     shown = readable(text)
-    parts: list[str] = []
+    parts: list[Content] = []
     for start, stop in pairwise(places):
-        piece = safe(shown[start:stop])
+        piece: Content = shown[start:stop]
         if step := max((shade for _, _, shade in _around(start, steps)), default=0):
-            piece = f'<mark class="w{step}">{piece}</mark>'
+            piece = element("mark", piece, class_=f"w{step}")
         if _around(start, grounds):
-            piece = f'<span class="ground">{piece}</span>'
+            piece = element("span", piece, class_="ground")
         if explained := _around(start, causes):
             ending = sorted({target for _, last, target in explained if min(last, end) == stop})
-            piece = f'<span class="cause">{piece}</span>{_sup(ending, key)}'
-        parts.append(piece)
+            parts += [element("span", piece, class_="cause"), *_sup(ending, key)]
+        else:
+            parts.append(piece)
     if end < len(text):
-        parts.append(f' <em class="note">… the first {end:,} of {len(text):,} characters</em>')
-    return "".join(parts)
+        cut = f"… the first {end:,} of {len(text):,} characters"
+        parts += [" ", element("em", cut, class_="note")]
+    return parts
 
 
 def _around(place: int, spans: Sequence[_Span]) -> list[_Span]:
@@ -154,130 +158,127 @@ def word_steps(words: Sequence[Record]) -> list[int]:
     return [min(_WORD_STEPS, ceil(_WORD_STEPS * score / best)) if i in chosen else 0 for i, score in enumerate(scores)]
 
 
-def label_bars(chances: Mapping[str, float], top: int = TOP_LABELS) -> str:
+def label_bars(chances: Mapping[str, float], top: int = TOP_LABELS) -> Marked:
     """The strongest labels as bars with their probabilities in words."""
     ranked = sorted(chances.items(), key=lambda item: -float(item[1]))[:top]
-    items = "".join(
-        f'<li><span class="name">{safe(name)}</span><span class="bar" aria-hidden="true">'
-        f'<i class="{polarity_class(str(name))}" style="width:{max(0.0, min(1.0, float(p))):.0%}"></i></span>'
-        f'<span class="value">{float(p):.0%}</span></li>'
-        for name, p in ranked
+    return element("ul", *(_bar(str(name), float(p)) for name, p in ranked), class_="bars")
+
+
+def _bar(name: str, chance: float) -> Marked:
+    filled = element("i", class_=polarity_class(name), style=f"width:{max(0.0, min(1.0, chance)):.0%}")
+    return element(
+        "li",
+        element("span", name, class_="name"),
+        element("span", filled, class_="bar", aria_hidden="true"),
+        element("span", f"{chance:.0%}", class_="value"),
     )
-    return f'<ul class="bars">{items}</ul>'
 
 
-def _labels(title: str, records: Sequence[Record]) -> list[tuple[str, str]]:
+def _labels(title: str, records: Sequence[Record]) -> list[Fact]:
     return [(title, label_bars(record["probabilities"])) for record in records]
 
 
-def _sides(records: Sequence[Record]) -> list[tuple[str, str]]:
+def _sides(records: Sequence[Record]) -> list[Fact]:
     """The likeliest side, where the model says one."""
     told = [max(record["sides"].items(), key=lambda side: side[1]) for record in records if record.get("sides")]
-    return [("side", f"{safe(name)} {float(p):.0%}") for name, p in told]
+    return [("side", f"{name} {float(p):.0%}") for name, p in told]
 
 
-def _causes(records: Sequence[Record], key: str) -> list[tuple[str, str]]:
-    facts = []
+def _causes(records: Sequence[Record], key: str) -> list[Fact]:
+    facts: list[Fact] = []
     for note in records:
-        word = f" (read as {safe(note['emotion'])})" if note.get("emotion") not in (None, "", "neutral") else ""
+        word = f" (read as {note['emotion']})" if note.get("emotion") not in (None, "", "neutral") else ""
         items = []
         chances: list[float] = list(note.get("probabilities") or ())
         strongest = sorted(note["turns"], key=lambda turn: -float(chances[turn]) if turn < len(chances) else 0.0)
         for turn in sorted(strongest[:MAX_CAUSES]):
             chance = f" {float(chances[turn]):.0%}" if turn < len(chances) else ""
-            quotes = [f"“{safe(span['text'])}”" for span in note["spans"] if span["turn"] == turn]
-            quoted = f": {', '.join(quotes)}" if quotes else ""
-            items.append(f'<li><a href="#{key}-t{turn + 1}">turn {turn + 1}</a>{chance}{quoted}</li>')
+            quotes = ", ".join(f"“{span['text']}”" for span in note["spans"] if span["turn"] == turn)
+            place = link(f"turn {turn + 1}", f"#{key}-t{turn + 1}")
+            items.append(element("li", place, chance, f": {quotes}" if quotes else ""))
         if len(note["turns"]) > MAX_CAUSES:
-            items.append(f"<li>and {len(note['turns']) - MAX_CAUSES} weaker ones</li>")
-        facts.append((f"caused by{word}", f"<ul>{''.join(items)}</ul>" if items else "no cause found up to here"))
+            items.append(element("li", f"and {len(note['turns']) - MAX_CAUSES} weaker ones"))
+        facts.append((f"caused by{word}", element("ul", *items) if items else "no cause found up to here"))
     return facts
 
 
-def _words(words: Sequence[Record]) -> list[tuple[str, str]]:
+def _words(words: Sequence[Record]) -> list[Fact]:
     chosen = [word for word, step in zip(words, word_steps(words), strict=True) if step]
     chosen.sort(key=lambda word: -float(word.get("score") or 0.0))
-    if not chosen:
-        return []
-    told = ", ".join(f"{safe(w['text'])} {float(w.get('score') or 0.0):.2f}" for w in chosen)
-    return [("words", told)]
+    told = ", ".join(f"{w['text']} {float(w.get('score') or 0.0):.2f}" for w in chosen)
+    return [("words", told)] if told else []
 
 
-def _mechanisms(records: Sequence[Record]) -> list[tuple[str, str]]:
-    if not records:
-        return []
+def _mechanisms(records: Sequence[Record]) -> list[Fact]:
     items = []
     for record in records:
         level = int(record["level"])
-        quotes = "".join(f", “{safe(span['text'])}”" for span in record["rationales"])
-        chance = float(record["probabilities"][level])
-        name = safe(record["mechanism"])
-        items.append(f'<li class="level{level}">{name}: <strong>{LEVELS[level]}</strong> {chance:.0%}{quotes}</li>')
-    return [("empathy shown", f"<ul>{''.join(items)}</ul>")]
+        quotes = "".join(f", “{span['text']}”" for span in record["rationales"])
+        strength = element("strong", LEVELS[level])
+        chance = f" {float(record['probabilities'][level]):.0%}{quotes}"
+        items.append(element("li", f"{record['mechanism']}: ", strength, chance, class_=f"level{level}"))
+    return [("empathy shown", element("ul", *items))] if items else []
 
 
 IN_WORDS = {
-    NOT_COVERED: "the source does not have these relations",
-    NO_HEAD: "the source knows no event like this one",
-    ONLY_NONE: "the source says that there is nothing",
-    NOT_CACHED: "this was not asked beforehand",
-    BLOCKED: "what it answers is left out by the list of words that are not shown",
-    EMPTY: "the turn has nothing to ask about",
+    "relation not covered": "the source does not have these relations",
+    "no near head": "the source knows no event like this one",
+    "nothing but 'none'": "the source says that there is nothing",
+    "not in the cache": "this was not asked beforehand",
+    "blocked": "what it answers is left out by the list of words that are not shown",
+    "nothing to ask about": "the turn has nothing to ask about",
 }
 """Why an inference is missing, for a reader of the page."""
 
 
-def _inferences(records: Sequence[Record], is_open: bool) -> str:
+def _inferences(records: Sequence[Record], is_open: bool) -> list[Marked]:
     if not records:
-        return ""
+        return []
     by_relation = {record["relation"]: record for record in records if record["tails"]}
-    rows = "".join(_group(group, by_relation) for group in RELATION_GROUPS)
+    groups = [part for group in RELATION_GROUPS for part in _group(group, by_relation)]
     heads = dict.fromkeys(str(record["head"]) for record in by_relation.values() if record.get("head"))
-    notes = [f"looked up: {'; '.join(map(safe, heads))}"] if heads else []
-    told = "".join(f'<p class="note">{note}</p>' for note in [*notes, *_unanswered(records, by_relation)])
-    summary = "<summary>probably true besides</summary>"
-    return (
-        f'<details class="likely"{" open" if is_open else ""}>{summary}<dl class="groups">{rows}</dl>{told}</details>'
-    )
+    notes: list[Content] = [f"looked up: {'; '.join(heads)}"] if heads else []
+    told = [element("p", note, class_="note") for note in [*notes, *_unanswered(records, by_relation)]]
+    summary, rows = element("summary", "probably true besides"), element("dl", *groups, class_="groups")
+    return [element("details", summary, rows, *told, class_="likely", open=is_open)]
 
 
-def _group(group: str, by_relation: Mapping[str, Record]) -> str:
-    """The tails of a group of relations; empty where none has any."""
-    lines = []
-    for relation in RELATION_GROUPS[group]:
-        if record := by_relation.get(relation):
-            tails = "; ".join(safe(tail) for tail in record["tails"])
-            lines.append(f"<li>{_relation(relation)}: {tails}</li>")
-    return f"<div><dt>{group}</dt><dd><ul>{''.join(lines)}</ul></dd></div>" if lines else ""
+def _group(group: str, by_relation: Mapping[str, Record]) -> list[Marked]:
+    """The tails of a group of relations; nothing where none has any."""
+    lines = [
+        element("li", _relation(relation), f": {'; '.join(record['tails'])}")
+        for relation in RELATION_GROUPS[group]
+        if (record := by_relation.get(relation))
+    ]
+    return [element("div", element("dt", group), element("dd", element("ul", *lines)))] if lines else []
 
 
-def _unanswered(records: Sequence[Record], by_relation: Mapping[str, Record]) -> Iterator[str]:
+def _unanswered(records: Sequence[Record], by_relation: Mapping[str, Record]) -> Iterator[Content]:
     """The relations without tails, those of the same reason together."""
     without = {name: "" for names in RELATION_GROUPS.values() for name in names if name not in by_relation}
     without |= {str(record["relation"]): str(record.get("absent") or "") for record in records if not record["tails"]}
     for reason in dict.fromkeys(without.values()):
-        names = ", ".join(f"“{_relation(name)}”" for name, own in without.items() if own == reason)
+        names = [("“", _relation(name), "”") for name, own in without.items() if own == reason]
         told = IN_WORDS.get(reason, reason)
-        yield f"no answer for {names}{f': {safe(told)}' if told else ''}"
+        yield ("no answer for ", *_joined(names), f": {told}" if told else "")
 
 
-def _relation(name: str) -> str:
-    return f'<abbr title="{safe(name)}">{safe(RELATION_TITLES.get(name, name))}</abbr>'
+def _relation(name: str) -> Marked:
+    return element("abbr", RELATION_TITLES.get(name, name), title=name)
 
 
-def _sup(targets: Sequence[int], key: str) -> str:
-    if not targets:
-        return ""
-    shown = ",".join(
-        f'<a href="#{key}-t{target + 1}" aria-label="cause in turn {target + 1}">{target + 1}</a>'
-        for target in targets[:6]
-    )
-    return f"<sup>{shown}{',…' if len(targets) > 6 else ''}</sup>"
+def _sup(targets: Sequence[int], key: str) -> list[Marked]:
+    links = [
+        element("a", str(t + 1), href=f"#{key}-t{t + 1}", aria_label=f"cause in turn {t + 1}") for t in targets[:6]
+    ]
+    return [element("sup", *_joined(links, ","), ",…" if len(targets) > 6 else "")] if targets else []
 
 
-def _whole(targets: Sequence[int], key: str) -> str:
-    if not targets:
-        return ""
-    links = ", ".join(f'<a href="#{key}-t{t + 1}">{t + 1}</a>' for t in targets[:12])
-    more = " …" if len(targets) > 12 else ""
-    return f'<p class="note">this turn is a cause in turn{"s" if len(targets) > 1 else ""} {links}{more}</p>'
+def _whole(targets: Sequence[int], key: str) -> list[Marked]:
+    links = _joined([link(str(t + 1), f"#{key}-t{t + 1}") for t in targets[:12]])
+    told = f"this turn is a cause in turn{'s' if len(targets) > 1 else ''} "
+    return [element("p", told, *links, " …" if len(targets) > 12 else "", class_="note")] if targets else []
+
+
+def _joined(parts: Sequence[Content], between: str = ", ") -> list[Content]:
+    return [each for part in parts for each in (between, part)][1:]

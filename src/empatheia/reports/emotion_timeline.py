@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
-from empatheia.reports.page import safe
+from empatheia.documents.document import Marked, element
 from empatheia.taxonomy import EMOTIONS, POSITIVE_EMOTIONS
 
 MAX_ROWS = 8
@@ -32,8 +32,8 @@ def polarity_class(emotion: str) -> str:
     return "pos" if emotion in POSITIVE_EMOTIONS else "neg" if emotion in EMOTIONS else "neu"
 
 
-def emotion_timeline(records: Sequence[EmotionsOfTurn], key: str) -> str:
-    """An SVG with a column for each turn that has a distribution; empty without one.
+def emotion_timeline(records: Sequence[EmotionsOfTurn], key: str) -> Marked | None:
+    """An SVG with a column for each turn that has a distribution; None without one.
 
     Above: the probability of the 13 pleasant emotions together, 0 to 1. Below: the emotions with the largest sums, the
     stronger the colour the more probable, each turn's strongest framed. Columns link to their turns.
@@ -43,7 +43,7 @@ def emotion_timeline(records: Sequence[EmotionsOfTurn], key: str) -> str:
         key: Prefix of the ids on the page; a turn is ``<key>-t<number from 1>``.
     """
     if not records:
-        return ""
+        return None
     sums = {name: sum(float(r["probabilities"].get(name, 0.0)) for r in records) for name in _labels(records)}
     tops = list(dict.fromkeys(_top(r) for r in records))
     ranked = sorted(sums, key=lambda name: (name not in tops, -sums[name]))
@@ -52,17 +52,20 @@ def emotion_timeline(records: Sequence[EmotionsOfTurn], key: str) -> str:
     top = LINE_HEIGHT + 22
     height = top + ROW_HEIGHT * len(rows) + 24
     width = max(MIN_WIDTH, round(LEFT + column * len(records) + 10))
-    box = f'viewBox="0 0 {width} {height}" style="max-width:{width * 1.15:.0f}px;min-width:{min(width, 640)}px"'
     parts = [
-        f'<svg class="timeline" {box} role="img" aria-labelledby="{key}-tl-t {key}-tl-d">',
-        f'<title id="{key}-tl-t">Emotions over the turns</title>',
-        f'<desc id="{key}-tl-d">{safe(described(records))}</desc>',
+        element("title", "Emotions over the turns", id=f"{key}-tl-t"),
+        element("desc", described(records), id=f"{key}-tl-d"),
         *_line(records, column),
         *_strip(records, rows, column, top, key),
         *_ticks(records, column, height - 8),
-        "</svg>",
     ]
-    return "".join(parts)
+    look = f"max-width:{width * 1.15:.0f}px;min-width:{min(width, 640)}px"
+    box = {"class": "timeline", "viewBox": f"0 0 {width} {height}", "style": look, "role": "img"}
+    return Marked(parts, "svg", {**box, "aria-labelledby": f"{key}-tl-t {key}-tl-d"})
+
+
+def _axis(x: str | int, y: float, text: str, anchor: str = "end") -> Marked:
+    return element("text", text, class_="axis", x=x, y=f"{y:g}", text_anchor=anchor)
 
 
 def described(records: Sequence[EmotionsOfTurn]) -> str:
@@ -95,66 +98,56 @@ def _top(record: EmotionsOfTurn) -> str:
     return max(chances, key=lambda name: chances[name])
 
 
-def _line(records: Sequence[EmotionsOfTurn], column: float) -> list[str]:
+def _line(records: Sequence[EmotionsOfTurn], column: float) -> list[Marked]:
     def y(share: float) -> float:
         return round(6 + (LINE_HEIGHT - 6) * (1 - share), 1)
 
     right = LEFT + column * len(records)
-    parts = [
-        f'<text class="axis" x="{LEFT - 8}" y="{y(1) + 8:g}" text-anchor="end">pleasant</text>',
-        f'<text class="axis" x="{LEFT - 8}" y="{y(0):g}" text-anchor="end">unpleasant</text>',
-    ]
+    parts = [_axis(LEFT - 8, y(1) + 8, "pleasant"), _axis(LEFT - 8, y(0), "unpleasant")]
     for share in (0.0, 0.5, 1.0):
         kind = "mid" if share == 0.5 else "rule"
-        parts.append(f'<line class="{kind}" x1="{LEFT}" x2="{right:.1f}" y1="{y(share)}" y2="{y(share)}"/>')
+        parts.append(element("line", class_=kind, x1=LEFT, x2=f"{right:.1f}", y1=y(share), y2=y(share)))
     points = []
     for place, record in enumerate(records):
         share = sum(float(p) for name, p in record["probabilities"].items() if name in POSITIVE_EMOTIONS)
         points.append((round(LEFT + column * (place + 0.5), 1), y(min(1.0, share)), share, int(record["turn"]) + 1))
     if len(points) > 1:
-        parts.append('<polyline class="curve" points="' + " ".join(f"{a},{b}" for a, b, _, _ in points) + '"/>')
+        parts.append(element("polyline", class_="curve", points=" ".join(f"{a},{b}" for a, b, _, _ in points)))
     radius = 3.5 if column > 9 else 1.2
-    parts += [
-        f'<circle class="dot" cx="{a}" cy="{b}" r="{radius}"><title>turn {turn}: {share:.0%} pleasant</title></circle>'
-        for a, b, share, turn in points
-    ]
+    for a, b, share, turn in points:
+        told = element("title", f"turn {turn}: {share:.0%} pleasant")
+        parts.append(element("circle", told, class_="dot", cx=a, cy=b, r=radius))
     return parts
 
 
-def _strip(records: Sequence[EmotionsOfTurn], rows: Sequence[str], column: float, top: float, key: str) -> list[str]:
-    gap = 1 if column > 6 else 0
-    parts = []
+def _strip(records: Sequence[EmotionsOfTurn], rows: Sequence[str], column: float, top: float, key: str) -> list[Marked]:
+    parts, height = [], ROW_HEIGHT - 2
     for place, name in enumerate(rows):
-        y = top + ROW_HEIGHT * place
-        parts.append(f'<text class="axis" x="{LEFT - 8}" y="{y + 13:g}" text-anchor="end">{safe(name)}</text>')
-        parts.append(
-            f'<rect class="ground" x="{LEFT}" y="{y}" width="{column * len(records):.1f}" height="{ROW_HEIGHT - 2}"/>'
-        )
+        y, width = top + ROW_HEIGHT * place, f"{column * len(records):.1f}"
+        parts.append(_axis(LEFT - 8, y + 13, name))
+        parts.append(element("rect", class_="ground", x=LEFT, y=y, width=width, height=height))
     for i, record in enumerate(records):
         strongest, turn, cells = _top(record), int(record["turn"]) + 1, []
+        box = {"x": f"{LEFT + column * i:.1f}", "width": f"{max(0.8, column - (1 if column > 6 else 0)):.1f}"}
         for place, name in enumerate(rows):
             chance = float(record["probabilities"].get(name, 0.0))
             if chance < _FAINT and name != strongest:
                 continue
             is_framed = name == strongest and column >= FRAMED
-            kind = polarity_class(name) + (" top" if is_framed else "")
-            x, y, width = LEFT + column * i, top + ROW_HEIGHT * place, max(0.8, column - gap)
-            cells.append(
-                f'<rect class="{kind}" x="{x:.1f}" y="{y}" width="{width:.1f}" height="{ROW_HEIGHT - 2}"'
-                f' fill-opacity="{chance:.2f}"><title>turn {turn}: {safe(name)} {chance:.0%}</title></rect>'
-            )
+            kind, y = polarity_class(name) + (" top" if is_framed else ""), top + ROW_HEIGHT * place
+            told = element("title", f"turn {turn}: {name} {chance:.0%}")
+            more = {"height": height, "fill_opacity": f"{chance:.2f}"}
+            cells.append(element("rect", told, class_=kind, x=box["x"], y=y, width=box["width"], **more))
             if name == strongest and not is_framed:
-                cells.append(
-                    f'<rect class="foot" x="{x:.1f}" y="{y + ROW_HEIGHT - 5}" width="{width:.1f}" height="3"/>'
-                )
-        parts.append(f'<a href="#{key}-t{turn}" tabindex="-1">{"".join(cells)}</a>')
+                foot = {"x": box["x"], "y": y + ROW_HEIGHT - 5, "width": box["width"]}
+                cells.append(element("rect", class_="foot", **foot, height=3))
+        parts.append(element("a", *cells, href=f"#{key}-t{turn}", tabindex=-1))
     return parts
 
 
-def _ticks(records: Sequence[EmotionsOfTurn], column: float, y: float) -> list[str]:
+def _ticks(records: Sequence[EmotionsOfTurn], column: float, y: float) -> list[Marked]:
     step = max(1, -(-30 // max(1, int(column))))
     return [
-        f'<text class="axis" x="{LEFT + column * (i + 0.5):.1f}" y="{y:g}" text-anchor="middle">'
-        f"{int(records[i]['turn']) + 1}</text>"
+        _axis(f"{LEFT + column * (i + 0.5):.1f}", y, str(int(records[i]["turn"]) + 1), "middle")
         for i in range(0, len(records), step)
     ]

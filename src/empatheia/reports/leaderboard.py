@@ -12,11 +12,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from markupsafe import Markup
+
 from empatheia.corpora.loading import sample_root
+from empatheia.documents.html import render
 from empatheia.errors import DataError
 from empatheia.metrics.records import RunRecord, measured_of
-from empatheia.reports.page import check_place, html_page, safe, write_whole
-from empatheia.reports.record_tables import Column, Row, Table, Value, run_name, tables
+from empatheia.reports.page import check_place, write_whole
+from empatheia.reports.record_tables import Row, run_name, tables
 from empatheia.reports.reproduction import read_runs
 from empatheia.side_by_side import Answer, AnswerFile, Item, align, find_runs, read_answers
 from empatheia.text.readable import readable
@@ -33,6 +36,16 @@ _SAMPLE_NOTE = (
     "These replies and dialogues are self-written samples: they show how this part works, and are no system's."
     " Replies of your own runs: empatheia leaderboard --runs runs."
 )
+_FACTS = {
+    "size": "text",
+    "seed": "number",
+    "items": "number",
+    "minutes": "number",
+    "parameters, M": "number",
+    "commit": "text",
+    "hardware": "text",
+}
+"""Columns of every table, and how they are sorted."""
 _ENVIRONMENT = ("device", "processor", "threads", "processes", "python")
 
 
@@ -102,25 +115,22 @@ def leaderboard_html(
         notes: About the replies.
         about_replies: What they are.
     """
-    found = tables(records)
     here = Path(__file__)
-    links = [(table.key, table.title) for table in found] + [("compare", "Replies side by side"), ("records", "Runs")]
-    listed = "".join(f'<li><a href="#{safe(key)}">{safe(title)}</a></li>' for key, title in links)
-    body = (
-        f'<nav aria-label="Sections"><ul>{listed}</ul></nav>\n{_filters(records)}<div id="tables">'
-        + "".join(_table(table) for table in found)
-        + ("" if found else "<p>There is no run record yet.</p>")
-        + f"</div>\n{_compare(items, notes, about_replies)}{_records(records)}"
-        + f'<script type="application/json" id="replies">{reply_data(items)}</script>\n'
-    )
-    count = f"{len(records):,} run{'' if len(records) == 1 else 's'}"
-    return html_page(
+    return render(
+        here.with_suffix(".html"),
         TITLE,
-        f'<p class="source">{count}.</p><p class="note">{safe(_ABOUT)}</p>',
-        body,
-        style=here.with_suffix(".css").read_text(encoding="utf-8"),
+        here.with_suffix(".css").read_text(encoding="utf-8"),
         skip=("tables", "Skip to the tables"),
         script=here.with_suffix(".js").read_text(encoding="utf-8"),
+        about=_ABOUT,
+        records=records,
+        tables=tables(records),
+        sizes=sorted({str(record["size"]) for record in records}),
+        notes=(about_replies, *notes),
+        n_items=len(items),
+        replies=Markup(reply_data(items)),
+        facts=_FACTS,
+        **_SHOWN_BY,
     )
 
 
@@ -163,199 +173,52 @@ def _with_own_titles(files: Sequence[AnswerFile]) -> list[AnswerFile]:
     return out
 
 
-def _filters(records: Sequence[RunRecord]) -> str:
-    sizes = sorted({str(record["size"]) for record in records})
-    options = "".join(f'<option value="{safe(size)}">{safe(size)}</option>' for size in sizes)
-    return (
-        '<form id="filters" role="search" aria-label="Filter the tables">'
-        '<label class="field">show rows with'
-        ' <input type="search" id="query" placeholder="recipe, note, commit ..."></label>'
-        f'<label class="field">size <select id="size"><option value="">all</option>{options}</select></label>'
-        '<label><input type="checkbox" id="printed" checked> published rows</label></form>\n'
-    )
-
-
-def _table(table: Table) -> str:
-    facts = ("size", "seed", "items", "minutes", "parameters, M", "commit", "hardware")
-    heads = [_head("system", "text", "asc"), *(_head(label, "text", "asc") for label in table.labels)]
-    heads += [_head(c.title, "number", "desc" if c.higher_is_better else "asc") for c in table.columns]
-    kinds = ("text", "number", "number", "number", "number", "text", "text")
-    heads += [_head(name, kind, "asc") for name, kind in zip(facts, kinds, strict=True)]
-    rows = "".join(_run(row, table, order, len(heads)) for order, row in enumerate(table.rows))
-    key = safe(table.key)
-    return (
-        f'<section aria-labelledby="{key}"><h2 id="{key}">{safe(table.title)}</h2><p class="note">{safe(table.lead)}'
-        f' <span id="{key}-count" role="status"></span></p>'
-        f'<div class="scroll" tabindex="0" role="region" aria-labelledby="{key}">'
-        f'<table class="runs" data-table="{key}"><thead><tr>{"".join(heads)}</tr></thead>{rows}</table>'
-        "</div></section>\n"
-    )
-
-
-def _head(title: str, kind: str, first: str) -> str:
-    return f'<th scope="col" data-kind="{kind}" data-first="{first}">{safe(title)}</th>'
-
-
-def _run(row: Row, table: Table, order: int, width: int) -> str:
-    record = row.record
-    cells = [
-        _name(record),
-        *(_cell(row.labels.get(label, ""), row.labels.get(label, "")) for label in table.labels),
-        *(_value_cell(row.values.get(column.key), column) for column in table.columns),
-        *_fact_cells(row),
-    ]
-    printed = _printed_row(row, table, width)
-    text = " ".join([row.run, *row.labels.values(), *_texts(record), row.printed.source if row.printed else ""])
-    return (
-        f'<tbody class="run" data-run="{safe(row.run)}" data-size="{safe(record["size"])}" data-order="{order}"'
-        f' data-text="{safe(" ".join(text.lower().split()))}"><tr class="ours">{"".join(cells)}</tr>{printed}'
-        f'<tr class="more"><td colspan="{width}"><details><summary>signatures</summary>{_signatures(row, table)}'
-        f'<p><a href="#run={safe(row.run)}">all scores and settings of this run</a></p></details></td></tr></tbody>'
-    )
-
-
-def _name(record: RunRecord) -> str:
-    """The recipe; under it what tells the run from others of the same weights or another data set."""
-    start, changes = record.get("start") or {}, record.get("overrides") or ()
-    told = (
-        [f"measures the weights of {start['recipe']}"]
-        if start.get("recipe") and not record.get("training_seconds")
-        else []
-    )
-    shown = safe(record["recipe"]).replace("_", "_<wbr>")  # a long name may break there
-    small = "".join(f"<small>{safe(text)}</small>" for text in (*told, *changes))
-    return f'<th scope="row" data-value="{safe(record["recipe"])}">{shown}{small}</th>'
-
-
-def _texts(record: RunRecord) -> list[str]:
-    environment = record.get("environment") or {}
-    return [str(record.get("note", "")), str(environment.get("device", "")), str(environment.get("commit", ""))]
-
-
-def _cell(shown: object, value: object, number: bool = False) -> str:
-    return f'<td{" class=number" if number else ""} data-value="{safe(value)}">{safe(shown)}</td>'
-
-
-def _value_cell(value: Value | None, column: Column) -> str:
-    if value is None:
-        return '<td class="number" data-value="">–</td>'
-    between = ""
-    if value.interval is not None:
-        low, high = (f"{end:.{column.decimals}f}" for end in value.interval)
-        between = f"<small>{low} to {high}</small>"
-    return f'<td class="number" data-value="{value.value:.6g}">{value.value:.{column.decimals}f}{between}</td>'
-
-
-def _training_seconds(record: RunRecord) -> float | None:
-    """Of the run; where it trained nothing itself, of the one that it starts from."""
+def _told_apart(record: RunRecord) -> list[str]:
+    """What tells a run from others of the same weights or another data set."""
     start = record.get("start") or {}
-    return record.get("training_seconds") or start.get("training_seconds")
+    is_measured_only = start.get("recipe") and not record.get("training_seconds")
+    told = [f"measures the weights of {start['recipe']}"] if is_measured_only else []
+    return [*told, *(record.get("overrides") or ())]
 
 
-def _number_cell(value: float | None, digits: int) -> str:
+def _search_text(row: Row) -> str:
+    """All words by which a row is found."""
+    record, environment = row.record, row.record.get("environment") or {}
+    told = [str(record.get("note", "")), str(environment.get("device", "")), str(environment.get("commit", ""))]
+    text = " ".join([row.run, *row.labels.values(), *told, row.printed.source if row.printed else ""])
+    return " ".join(text.lower().split())
+
+
+def _number(value: float | None, digits: int) -> tuple[str, str, str]:
     """A number with one decimal, sorted by so many digits; a dash where there is none."""
     if value is None:
-        return _cell("–", "", number=True)
-    return _cell("< 0.1" if 0 < value < 0.05 else f"{value:,.1f}", f"{value:.{digits}g}", number=True)
+        return "–", "", "number"
+    return "< 0.1" if 0 < value < 0.05 else f"{value:,.1f}", f"{value:.{digits}g}", "number"
 
 
-def _fact_cells(row: Row) -> list[str]:
+def _facts_of(row: Row) -> list[tuple[object, object, str]]:
+    """What is shown under :data:`_FACTS`, by what it is sorted, and the kind of cell."""
     record, environment = row.record, row.record.get("environment") or {}
     n = max((value.n for value in row.values.values()), default=0)
-    seconds, parameters = _training_seconds(record), record.get("parameters")
-    commit, device = str(environment.get("commit") or ""), safe(environment.get("device") or "")
+    seconds = record.get("training_seconds") or (record.get("start") or {}).get("training_seconds")
+    parameters = record.get("parameters")
+    commit, device = str(environment.get("commit") or ""), environment.get("device") or ""
     return [
-        _cell(record["size"], record["size"]),
-        _cell(record["seed"], record["seed"], number=True),
-        _cell(f"{n:,}" if n else "–", n or "", number=True),
-        _number_cell(seconds / 60 if seconds else None, digits=4),
-        _number_cell(None if parameters is None else parameters / 1e6, digits=6),
-        _cell(commit[:8] or "–", commit),
-        f'<td class="wide" data-value="{device}">{device or "–"}</td>',
+        (record["size"], record["size"], ""),
+        (record["seed"], record["seed"], "number"),
+        (f"{n:,}" if n else "–", n or "", "number"),
+        _number(seconds / 60 if seconds else None, digits=4),
+        _number(None if parameters is None else parameters / 1e6, digits=6),
+        (commit[:8] or "–", commit, ""),
+        (device or "–", device, "wide"),
     ]
 
 
-def _printed_row(row: Row, table: Table, width: int) -> str:
-    if row.printed is None:
-        return ""
-    cells = []
-    for column in table.columns:
-        shown, _, verdict = row.printed.values.get(column.key, ("", 0.0, ""))
-        small = f"<small>{safe(verdict)}</small>" if verdict else ""
-        cells.append(f'<td class="number">{safe(shown)}{small}</td>')
-    head = f'<th scope="row" colspan="{1 + len(table.labels)}">published: {safe(row.printed.source)}</th>'
-    rest = width - 1 - len(table.labels) - len(table.columns)
-    return f'<tr class="printed">{head}{"".join(cells)}<td colspan="{rest}"></td></tr>'
-
-
-def _signatures(row: Row, table: Table) -> str:
-    lines = "".join(
-        f'<tr><th scope="row">{safe(column.title)}</th><td>{safe(column.key)}</td>'
-        f'<td class="number">{value.n or "–"}</td>'
-        f'<td class="signature">{safe(value.signature or "not recorded")}</td></tr>'
-        for column in table.columns
-        if (value := row.values.get(column.key)) is not None
-    )
-    if not lines:
-        return ""
-    head = "".join(f'<th scope="col">{name}</th>' for name in ("column", "score", "items", "signature"))
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"
-
-
-def _compare(items: Sequence[Item], notes: Sequence[str], about: str) -> str:
-    told = "".join(f'<p class="note">{safe(note)}</p>' for note in (about, *notes) if note)
-    n = len(items)
-    empty = "" if n else "<p>There are no replies to show.</p>"
-    return (
-        f'<section id="compare" aria-labelledby="compare-h"><h2 id="compare-h">Replies side by side</h2>{told}{empty}'
-        "<noscript><p>Choosing a dialogue needs the script of this page.</p></noscript>"
-        '<div id="chooser" hidden>'
-        '<label class="field">find contexts with <input type="search" id="find" placeholder="word or emotion"></label>'
-        '<span class="note" id="found" role="status"></span>'
-        '<label class="field list">context <select id="item" size="6"></select></label>'
-        '<button type="button" id="previous">previous</button><button type="button" id="next">next</button>'
-        '<fieldset id="systems"><legend>systems</legend></fieldset>'
-        '<label class="field" id="causes-of">causes marked as found by <select id="causes"></select></label>'
-        '<a id="here" href="#compare">link to this view</a></div>'
-        '<div id="shown" aria-live="polite"></div></section>\n'
-    )
-
-
-def _records(records: Sequence[RunRecord]) -> str:
-    return (
-        '<section aria-labelledby="records"><h2 id="records">Runs</h2>'
-        '<p class="note">Every score of each run, as its record has it.</p>'
-        + "".join(map(_record, records))
-        + "</section>\n"
-    )
-
-
-def _record(record: RunRecord) -> str:
-    name, environment = run_name(record), record.get("environment") or {}
+def _environment_of(record: RunRecord) -> dict[str, object]:
+    environment = record.get("environment") or {}
+    packages = ", ".join(f"{name} {version}" for name, version in environment.get("packages", {}).items())
     facts = {key: environment[key] for key in _ENVIRONMENT if key in environment}
-    facts |= {"commit": environment.get("commit", ""), "packages": _joined(environment.get("packages", {}))}
-    told = "".join(f"<div><dt>{safe(key)}</dt><dd>{safe(value)}</dd></div>" for key, value in facts.items() if value)
-    note = f"<p>{safe(said)}</p>" if (said := record.get("note")) else ""
-    rows = "".join(
-        f'<tr><th scope="row">{safe(row.name)}</th><td class="number">{_plain(row.score.value)}</td>'
-        f'<td class="number">{_between(row.score.interval)}</td><td>{safe(row.score.unit)}</td>'
-        f'<td class="number">{row.score.n or "–"}</td>'
-        f'<td class="signature">{safe(row.score.signature)}</td></tr>'
-        for row in measured_of(record).rows
-    )
-    names = ("score", "value", "95 % interval", "unit", "items", "signature")
-    head = "".join(f'<th scope="col">{title}</th>' for title in names)
-    table = (
-        f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>' if rows else ""
-    )
-    return (
-        f'<details class="record" id="run:{safe(name)}"><summary>{safe(name)}</summary>{note}<dl>{told}</dl>{table}'
-        "</details>\n"
-    )
-
-
-def _joined(packages: Mapping[str, object]) -> str:
-    return ", ".join(f"{name} {version}" for name, version in packages.items())
+    return facts | {"commit": environment.get("commit", ""), "packages": packages}
 
 
 def _plain(value: float) -> str:
@@ -364,3 +227,16 @@ def _plain(value: float) -> str:
 
 def _between(interval: tuple[float, float] | None) -> str:
     return f"{_plain(interval[0])} to {_plain(interval[1])}" if interval else "–"
+
+
+_SHOWN_BY = {
+    "told_apart": _told_apart,
+    "search_text": _search_text,
+    "facts_of": _facts_of,
+    "environment_of": _environment_of,
+    "measured_of": measured_of,
+    "run_name": run_name,
+    "plain": _plain,
+    "between": _between,
+}
+"""What the template asks."""

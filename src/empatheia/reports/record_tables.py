@@ -9,9 +9,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
-from empatheia.config import PublishedRow, load_recipe, recipes_root
+import yaml
+
+from empatheia.config import YAML_LOADER, PublishedRow, load_recipe, recipes_root
 from empatheia.errors import EmpatheiaError
 from empatheia.metrics.mechanisms import EPITOME_PAPER
 from empatheia.metrics.mechanisms import EPITOME_PUBLISHED as EPITOME
@@ -126,7 +130,7 @@ class _Task:
     lead: str
     columns: tuple[Column, ...]
     rows: Callable[[RunRecord, _Task], Iterator[Row]]
-    labels: tuple[str, ...] = field(default=())
+    labels: tuple[str, ...]
 
 
 def run_name(record: RunRecord) -> str:
@@ -140,7 +144,7 @@ def tables(records: Sequence[RunRecord]) -> list[Table]:
     Records that fit none stand in a last one, ``other``, with no scores but the link to all of theirs.
     """
     found, seen = [], set()
-    for task in TASKS:
+    for task in _tasks():
         rows = [row for record in records for row in task.rows(record, task)]
         if not rows:
             continue
@@ -324,155 +328,36 @@ def _p_value(key: str, test: ComparisonRecord) -> Score:
     return Score(key, test["p_value"], "p", test["n"], None, signature=signature)
 
 
-TASKS: tuple[_Task, ...] = (
-    _Task(
-        "responders",
-        "Responders",
-        "Replies to EmpatheticDialogues. Perplexities of different vocabularies are not comparable, Distinct and BLEU"
-        " only under one decoding; the signatures tell.",
-        (
-            Column("accuracy", "emotion accuracy %"),
-            Column("ppl_word", "PPL, word", "perplexity", higher_is_better=False),
-            Column("ppl_token", "PPL, piece", "perplexity", higher_is_better=False),
-            Column("ppl_item", "PPL, item", "perplexity", higher_is_better=False),
-            Column("bleu_nltk_4", "BLEU-4 % (NLTK)", decimals=3),
-            Column("bleu_corpus_2", "BLEU-2 % (corpus)"),
-            Column("bleu_avg", "mean BLEU-1 to -4 %"),
-            Column("bertscore_f_rescaled", "BERTScore F", "fraction", 3),
-            Column("dist_corpus_1", "Distinct-1 %", decimals=3),
-            Column("dist_corpus_2", "Distinct-2 %", decimals=3),
-            Column("p_at_1_100", "P@1,100 %"),
-            Column("cause_f1_turn", "cause F1 % (turns)"),
-        ),
-        _responder_rows,
-    ),
-    _Task(
-        "perceive",
-        "Perceive: emotion or intent of a text",
-        "Expected calibration error before and after temperature scaling on valid.",
-        (
-            Column("accuracy", "accuracy %"),
-            Column("accuracy_top5", "top 5 %"),
-            Column("f1_weighted", "weighted F1 %"),
-            Column("f1_macro", "macro F1 %"),
-            Column("calibration_error_before", "ECE before %", higher_is_better=False),
-            Column("calibration_error", "ECE after %", higher_is_better=False),
-        ),
-        _classifier_rows,
-    ),
-    _Task(
-        "turns",
-        "Explain: causal turns of RECCON",
-        "Each row is a test fold at one threshold, or by a rule that reads no word: the baseline of every model here.",
-        (
-            Column("entailment_f1_positive", "positive F1 %"),
-            Column("entailment_f1_negative", "negative F1 %"),
-            Column("entailment_f1_macro", "macro F1 %"),
-        ),
-        _fold_rows("pairs"),
-        ("fold", "threshold or rule"),
-    ),
-    _Task(
-        "spans",
-        "Explain: causal spans of RECCON",
-        "The printed F1_pos and F1 are the nested ones: the released script gives 0 to an answer that neither lies"
-        " inside the gold span nor holds it.",
-        (
-            Column("span_em_pos", "EM_pos %"),
-            Column("span_f1_pos", "F1_pos %"),
-            Column("span_f1_pos_nested", "F1_pos % (nested)"),
-            Column("span_f1_neg", "F1_neg %"),
-            Column("span_f1", "F1 %"),
-            Column("span_f1_nested", "F1 % (nested)"),
-        ),
-        _fold_rows("spans"),
-        ("fold", "threshold"),
-    ),
-    _Task(
-        "words",
-        "Explain: cause words without word labels",
-        "Recall among the best 1, 3 and 5 words. Methods get the emotion they recognise unless the gold one is named;"
-        " nothing is published on the set from RECCON's spans, which is ours.",
-        (
-            Column("cause_recall_top1", "recall@1 %"),
-            Column("cause_recall_top3", "recall@3 %"),
-            Column("cause_recall_top5", "recall@5 %"),
-        ),
-        _word_rows,
-        ("set", "method"),
-    ),
-    _Task(
-        "mechanisms",
-        "React: mechanisms of empathy, EPITOME",
-        "The paper's split is not released; ours has its sizes and keeps near-duplicates together.",
-        (
-            Column("accuracy", "accuracy %"),
-            Column("f1_macro", "macro F1 %"),
-            Column("rationale_f1", "rationale F1 %"),
-            Column("rationale_iou_f1", "IOU F1 %"),
-        ),
-        _mechanism_rows,
-        ("mechanism",),
-    ),
-    _Task(
-        "reactions",
-        "React: emotion or intent of the reply to come",
-        "41 classes, before the reply is seen.",
-        (
-            Column("precision_weighted", "weighted P", "fraction", 4),
-            Column("recall_weighted", "weighted R", "fraction", 4),
-            Column("f1_weighted", "weighted F1", "fraction", 4),
-        ),
-        _reaction_rows,
-        ("test turns",),
-    ),
-    _Task(
-        "focus",
-        "Focus: one responder as it is (S0) and focused on the words that caused the emotion",
-        "Perplexity is that of the gold replies under the same speaker, focused as its replies are. p: two-sided paired"
-        " permutation test of coverage, against S0 and against random distractors at the same alpha and beta; not"
-        " corrected for several tests (the records have Holm's too). Listener: another model, asked about distractors"
-        " the speaker was not focused with.",
-        (
-            Column("coverage", "coverage %"),
-            Column("p_plain", "p, S0", "p", 4, None),
-            Column("p_random", "p, random", "p", 4, None),
-            Column("coverage_near", "near coverage %"),
-            Column("listener_accuracy", "listener %", decimals=1),
-            *(Column(name, name, "level") for name in MECHANISMS),
-            Column("ppl_token", "PPL, piece", "perplexity", 1, False),
-            Column("ppl_word", "PPL, word", "perplexity", 1, False),
-            Column("bleu_nltk_4", "BLEU-4 % (NLTK)", decimals=3),
-            Column("bleu_avg", "mean BLEU-1 to -4 %"),
-            Column("dist_corpus_1", "Distinct-1 %"),
-            Column("dist_corpus_2", "Distinct-2 %"),
-        ),
-        _focus_rows,
-        ("system",),
-    ),
-    _Task(
-        "listener",
-        "The listener of five steps, whole and without each of its parts",
-        "Candidates are ranked by coverage, mechanisms and the wanted intent, among others: there the whole listener is"
-        " favoured by construction. The fresh listener, near coverage, BLEU and Distinct have no part in the choice."
-        " p: two-sided paired permutation test against the whole (p, baseline: against the variant that the recipe"
-        " calls so, the responder alone), not corrected for several tests (the records have Holm's too).",
-        (
-            Column("coverage", "coverage %"),
-            Column("p_coverage", "p", "p", 4, None),
-            Column("p_coverage against baseline", "p, baseline", "p", 4, None),
-            Column("coverage_near", "near coverage %"),
-            Column("p_coverage_near against baseline", "p, baseline", "p", 4, None),
-            Column("listener_accuracy", "listener %", decimals=1),
-            Column("p_listener_accuracy", "p", "p", 4, None),
-            Column("p_listener_accuracy against baseline", "p, baseline", "p", 4, None),
-            *(Column(name, name, "level") for name in MECHANISMS),
-            Column("bleu_nltk_4", "BLEU-4 % (NLTK)", decimals=3),
-            Column("bleu_avg", "mean BLEU-1 to -4 %"),
-            Column("dist_corpus_1", "Distinct-1 %"),
-            Column("dist_corpus_2", "Distinct-2 %"),
-        ),
-        _listener_rows,
-        ("variant",),
-    ),
-)
+_ROWS: Mapping[str, Callable[[RunRecord, _Task], Iterator[Row]]] = {
+    "responders": _responder_rows,
+    "perceive": _classifier_rows,
+    "turns": _fold_rows("pairs"),
+    "spans": _fold_rows("spans"),
+    "words": _word_rows,
+    "mechanisms": _mechanism_rows,
+    "reactions": _reaction_rows,
+    "focus": _focus_rows,
+    "listener": _listener_rows,
+}
+"""By task: how rows are made of a record."""
+
+
+@cache
+def _tasks() -> tuple[_Task, ...]:
+    """The tasks of ``record_tables.yaml``."""
+    entries = yaml.load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"), YAML_LOADER)
+    return tuple(
+        _Task(
+            entry["key"],
+            entry["title"],
+            entry["lead"],
+            tuple(
+                Column(key, **({"title": facts} if isinstance(facts, str) else facts))
+                for column in entry["columns"]
+                for key, facts in column.items()
+            ),
+            _ROWS[entry["key"]],
+            tuple(entry["labels"]),
+        )
+        for entry in entries
+    )

@@ -5,11 +5,16 @@ from __future__ import annotations
 import importlib.util
 import logging
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
+from empatheia.documents.document import Block, Column, Content, Document, Heading, Text, element, link
+from empatheia.documents.document import Table as Lines
+from empatheia.documents.markdown import to_markdown
 from empatheia.metrics.records import RunRecord, measured_of, read_records
 from empatheia.reading import read_record
+from empatheia.reports.charts import save
+from empatheia.reports.curves import curves_chart, read_curves
+from empatheia.reports.focus_chart import focus_chart, is_focus_record
 from empatheia.reports.record_tables import Printed, Row, Table, run_name, tables
 from empatheia.training.records import keep_record
 from empatheia.training.saving import write_atomically
@@ -17,6 +22,13 @@ from empatheia.training.saving import write_atomically
 PAGE = "README.md"
 logger = logging.getLogger("empatheia.records")
 CURVES = ".curves.jsonl"
+_LEAD = """\
+Made by `empatheia train --record results` from the run records in this folder; not edited by hand. Each
+record holds its recipe, seed, commit, hardware, duration, curves and scores with signatures and 95 %
+intervals; `empatheia leaderboard` shows all of it. The size says how much was trained: `cpu` runs are small
+and short, `row` runs smaller still and equal for all rows of a table (compare them with each other:
+`empatheia reproduce TABLE --size row`), `full` as published.
+*Rows in italics* are what the paper printed for the row above."""
 
 
 def keep(run: Path, results: Path) -> Path:
@@ -45,59 +57,37 @@ def draw_curves(file: Path) -> Path | None:
     """The picture beside a file of curves; None without the file or without matplotlib."""
     if not file.is_file() or importlib.util.find_spec("matplotlib") is None:
         return None
-    from empatheia.reports.charts import save
-    from empatheia.reports.curves import curves_chart, read_curves
-
     name = file.name.removesuffix(CURVES)
-    return save(curves_chart({f"{file.parent.name} {name}": read_curves(file)}), file.with_name(f"{name}.curves.png"))[
-        0
-    ]
+    drawn = curves_chart({f"{file.parent.name} {name}": read_curves(file)})
+    return save(drawn, file.with_name(f"{name}.curves.png"))[0]
 
 
 def draw_focus(file: Path) -> Path | None:
     """The picture beside a kept record of task ``focus``; None for another task or without matplotlib."""
-    from empatheia.reports.focus_chart import focus_chart, is_focus_record
-
     record = read_record(file)
     if not is_focus_record(record) or importlib.util.find_spec("matplotlib") is None:
         return None
-    from empatheia.reports.charts import save
-
     return save(focus_chart({f"{file.parent.name} {file.stem}": record}), file.with_name(f"{file.stem}.focus.png"))[0]
 
 
 def results_page(results: Path) -> str:
     """The page as Markdown; values as measured, intervals and signatures in the records beside it."""
-    lines = [
-        "# Results",
-        "",
-        "Made by `empatheia train --record results` from the run records in this folder; not edited by hand. Each",
-        "record holds its recipe, seed, commit, hardware, duration, curves and scores with signatures and 95 %",
-        "intervals; `empatheia leaderboard` shows all of it. The size says how much was trained: `cpu` runs are small",
-        "and short, `row` runs smaller still and equal for all rows of a table (compare them with each other:",
-        "`empatheia reproduce TABLE --size row`), `full` as published.",
-        "*Rows in italics* are what the paper printed for the row above.",
-        "",
-    ]
+    blocks: list[Block] = []
     records = [record for record in read_records(results) if _is_tabulable(record)]
     for table in tables(records):
-        lines += [f"## {table.title}", "", table.lead, "", *_table(table), ""]
+        blocks += [Heading(table.title), Text(table.lead), _table(table)]
     charts = [chart for chart in sorted(results.rglob("*")) if chart.suffix in (".svg", ".png")]
     if charts:
-        lines += [
-            "## Pictures",
-            "",
-            *(f"[{_name(chart, results)}]({_place(chart, results)})  " for chart in charts),
-            "",
-        ]
-    return "\n".join(lines)
+        pictures = [("\n", link(_name(chart, results), _place(chart, results)), "  ") for chart in charts]
+        blocks += [Heading("Pictures"), Text([pictures[0][1:], *pictures[1:]])]
+    return to_markdown(Document("Results", [Text(_LEAD)], blocks))
 
 
 def _is_tabulable(record: RunRecord) -> bool:
     """Whether a record fits a table; one that does not is told, and hides no other."""
     try:
         for table in tables([record]):
-            list(_table(table))
+            _table(table)
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as problem:
         name, fault = run_name(record), f"{type(problem).__name__}: {problem!s:.100}"
         logger.warning("the record of %s fits no table (%s) and is left out; make the run again", name, fault)
@@ -105,29 +95,35 @@ def _is_tabulable(record: RunRecord) -> bool:
     return True
 
 
-def _table(table: Table) -> Iterator[str]:
-    is_decoded = any(_rate(row.record) for row in table.rows)
-    heads = ["run", "minutes", "parameters", *table.labels, *(column.title for column in table.columns)]
-    heads += ["replies/s"] if is_decoded else []
-    yield f"| {' | '.join(heads)} |"
-    yield "|---" * (3 + len(table.labels)) + "|---:" * (len(heads) - 3 - len(table.labels)) + "|"
+def _table(table: Table) -> Lines:
+    rates = [_rate(row.record) for row in table.rows]
+    more = [[rate or "-"] for rate in rates] if any(rates) else [[] for _ in rates]
+    numbers = [column.title for column in table.columns] + (["replies/s"] if any(rates) else [])
+    heads = ["run", "minutes", "parameters", *table.labels, *(Column(title, is_number=True) for title in numbers)]
+    lines: list[list[Content]] = []
     for i, row in enumerate(table.rows):
-        changes = "".join(f" `{change}`" for change in row.record.get("overrides") or ())
-        cells = [f"[`{row.run}`]({row.run}.json){changes}", _minutes(row.record)]
-        cells += [f"{(row.record.get('parameters') or 0) / 1e6:.1f}M", *row.labels.values()]
-        cells += [_cell(row, column.key, column.decimals) for column in table.columns]
-        cells += [_rate(row.record) or "-"] if is_decoded else []
-        yield f"| {' | '.join(cells)} |"
+        changes = [part for change in row.record.get("overrides") or () for part in (" ", element("code", change))]
+        lines.append(
+            [
+                (link(element("code", row.run), f"{row.run}.json"), *changes),
+                _minutes(row.record),
+                f"{(row.record.get('parameters') or 0) / 1e6:.1f}M",
+                *row.labels.values(),
+                *(_cell(row, column.key, column.decimals) for column in table.columns),
+                *more[i],
+            ]
+        )
         following = table.rows[i + 1 : i + 2]
         if row.printed is not None and not any(_prints_the_same(row, other) for other in following):
-            cells = _printed_cells(row.printed, table) + ([""] if is_decoded else [])
-            yield f"| {' | '.join(cells)} |"
+            lines.append([*_printed_cells(row.printed, table), *([""] if any(rates) else [])])
+    return Lines(heads, lines)
 
 
-def _printed_cells(printed: Printed, table: Table) -> list[str]:
+def _printed_cells(printed: Printed, table: Table) -> list[Content]:
     """A published row: where it is from, then its values below ours."""
-    shown = [f"*{printed.values[c.key][0]}*" if c.key in printed.values else "" for c in table.columns]
-    return [f"*{printed.source}*", *[""] * (2 + len(table.labels)), *shown]
+    values = printed.values
+    shown = [element("em", values[c.key][0]) if c.key in values else "" for c in table.columns]
+    return [element("em", printed.source), *[""] * (2 + len(table.labels)), *shown]
 
 
 def _prints_the_same(row: Row, other: Row) -> bool:

@@ -11,12 +11,16 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
+from sqlalchemy import select
+
 from empatheia.corpora.empathetic_dialogues import FOLDER, HEADER
+from empatheia.documents.document import Block, Document, Heading, Table, Text, note
+from empatheia.documents.html import to_html
 from empatheia.errors import DataError
-from empatheia.reports.page import html_page, safe
 from empatheia.studies.collecting import room_of
 from empatheia.studies.design import Design
 from empatheia.studies.store import Store, whole_file
+from empatheia.studies.tables import Message, Pair, Participant
 
 SPLITS = ("train", "valid", "test")
 
@@ -46,10 +50,6 @@ class Collected:
 
 def read_collected(store: Store) -> list[Collected]:
     """All conversations with a message, of pairs finished or not, in order; those of who withdrew are not there."""
-    from sqlalchemy import select
-
-    from empatheia.studies.tables import Message, Pair, Participant
-
     found = []
     with store.read() as session:
         rounds = {row.id: row for row in session.scalars(select(Participant))}
@@ -188,16 +188,15 @@ def _mean(counts: Collection[int]) -> float | None:
 
 def collection_page(design: Design, record: Mapping[str, object]) -> str:
     """The record as a page."""
-    parts = []
+    blocks: list[Block] = []
     for name, value in record.items():
-        title = safe(name.replace("_", " "))
+        title = name.replace("_", " ")
         if isinstance(value, dict):
-            rows = "".join(f"<tr><td>{safe(k)}</td><td>{safe(_shown(v))}</td></tr>" for k, v in value.items())
-            parts.append(f"<h2>{title}</h2><table><tbody>{rows}</tbody></table>")
+            blocks += [Heading(title), Table((), [(str(key), _shown(own)) for key, own in value.items()])]
         else:
-            parts.append(f"<p>{title}: {safe(_shown(value))}</p>")
-    note = "Rashkin et al. (2019): 4.31 utterances and 19.8 words of situation on average, a median of 8 conversations."
-    return html_page(f"Collection {design.name}", f'<p class="note">{safe(note)}</p>', "".join(parts))
+            blocks.append(Text(f"{title}: {_shown(value)}"))
+    told = "Rashkin et al. (2019): 4.31 utterances and 19.8 words of situation on average, a median of 8 conversations."
+    return to_html(Document(f"Collection {design.name}", [note(told)], blocks))
 
 
 def _shown(value: object) -> str:

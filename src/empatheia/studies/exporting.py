@@ -9,15 +9,16 @@ import csv
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Any, Literal
+
+import polars as pl
+from sqlalchemy import select
 
 from empatheia.errors import ConfigError, DataError
 from empatheia.listener.tables import as_text, csv_pieces
 from empatheia.studies.answers import PAIR
 from empatheia.studies.store import Store, whole_file
-
-if TYPE_CHECKING:
-    import polars as pl
+from empatheia.studies.tables import Assignment, Event, HitRow, Message, Participant, Rating, TaskRow
 
 Format = Literal["csv", "jsonl", "parquet"]
 FORMATS: tuple[Format, ...] = ("csv", "jsonl", "parquet")
@@ -49,10 +50,6 @@ def rating_rows(store: Store) -> list[dict[str, object]]:
     ``second``, ``both`` or ``neither`` of these two. ``place`` is where the card stood on the screen, from 0;
     of a pair, where its first system stood. Times are seconds since 1970.
     """
-    from sqlalchemy import select
-
-    from empatheia.studies.tables import Assignment, HitRow, Rating, TaskRow
-
     name, items = store.study().name, store.items()
     rows = []
     with store.read() as session:
@@ -70,14 +67,8 @@ def rating_rows(store: Store) -> list[dict[str, object]]:
             for system in behind or [""]:
                 values = (
                     *(EXPORT_VERSION, name, assignment.id, assignment.state, assignment.worker, task.hit),
-                    *(
-                        assignment.seat,
-                        task.place,
-                        task.key,
-                        "" if item is None else item.set,
-                        task.is_bonus,
-                        item is None,
-                    ),
+                    *(assignment.seat, task.place, task.key, "" if item is None else item.set, task.is_bonus),
+                    item is None,
                     *(system, other, rating.card, place, rating.criterion, rating.value, rating.first),
                     *(rating.version - 1, rating.at, assignment.points),
                 )
@@ -92,82 +83,38 @@ def _rated_systems(cards: Sequence[Sequence[str]], card: int) -> tuple[Sequence[
     return (cards[card] if 0 <= card < len(cards) else cards[0]), ""
 
 
-def event_rows(store: Store) -> list[dict[str, object]]:
-    """What happened, in order."""
-    from sqlalchemy import select
-
-    from empatheia.studies.tables import Event
-
+def _rows_of(store: Store, table: type[Event | Message], names: str, *order: Any) -> list[dict[str, object]]:
+    """The named columns of a table, and the data as JSON."""
     with store.read() as session:
         return [
-            {
-                "version": EXPORT_VERSION,
-                "id": event.id,
-                "at": event.at,
-                "worker": event.worker,
-                "assignment": event.assignment,
-                "kind": event.kind,
-                "data": json.dumps(event.data, ensure_ascii=False),
-            }
-            for event in session.scalars(select(Event).order_by(Event.id))
+            {"version": EXPORT_VERSION}
+            | {name: getattr(row, name) for name in names.split()}
+            | {"data": json.dumps(row.data, ensure_ascii=False)}
+            for row in session.scalars(select(table).order_by(*order))
         ]
+
+
+def event_rows(store: Store) -> list[dict[str, object]]:
+    """What happened, in order."""
+    return _rows_of(store, Event, "id at worker assignment kind", Event.id)
 
 
 def message_rows(store: Store) -> list[dict[str, object]]:
     """Messages of live conversations and of collections."""
-    from sqlalchemy import select
-
-    from empatheia.studies.tables import Message
-
-    with store.read() as session:
-        return [
-            {
-                "version": EXPORT_VERSION,
-                "room": message.room,
-                "place": message.place,
-                "worker": message.worker,
-                "text": message.text,
-                "at": message.at,
-                "data": json.dumps(message.data, ensure_ascii=False),
-            }
-            for message in session.scalars(select(Message).order_by(Message.room, Message.place))
-        ]
+    return _rows_of(store, Message, "room place worker text at", Message.room, Message.place)
 
 
 def payment_rows(store: Store) -> list[dict[str, object]]:
     """What to pay for which code of the platform; the platform knows whose it is."""
-    from sqlalchemy import select
-
-    from empatheia.studies.tables import Assignment, Participant
-
-    design = store.design()
-    bonus = design.composition.bonus
-    rows = []
+    design, rows = store.design(), []
+    bonus, payment = design.composition.bonus, design.payment
+    sent = select(Assignment).where(Assignment.state.in_(("submitted", "extra"))).order_by(Assignment.id)
+    talked = select(Participant).where(Participant.code.is_not(None)).order_by(Participant.id)
     with store.read() as session:
-        done = select(Assignment).where(Assignment.state.in_(("submitted", "extra"))).order_by(Assignment.id)
-        for row in session.scalars(done):
-            is_won = bonus is not None and (row.points or 0) >= bonus.needed
-            rows.append(
-                {
-                    "code": row.code,
-                    "platform": row.platform,
-                    "state": row.state,
-                    "base": design.payment.base,
-                    "bonus": design.payment.bonus if is_won else 0.0,
-                    "currency": design.payment.currency,
-                }
-            )
-        for row in session.scalars(select(Participant).where(Participant.code.is_not(None)).order_by(Participant.id)):
-            rows.append(
-                {
-                    "code": row.code,
-                    "platform": row.platform,
-                    "state": row.state,
-                    "base": design.payment.base,
-                    "bonus": 0.0,
-                    "currency": design.payment.currency,
-                }
-            )
+        for row in (*session.scalars(sent), *session.scalars(talked)):
+            is_won = isinstance(row, Assignment) and bonus is not None and (row.points or 0) >= bonus.needed
+            owed = {"base": payment.base, "bonus": payment.bonus if is_won else 0.0, "currency": payment.currency}
+            rows.append({"code": row.code, "platform": row.platform, "state": row.state, **owed})
     return rows
 
 
@@ -234,8 +181,6 @@ def export(store: Store, folder: Path, form: str = "csv") -> list[Path]:
 
 
 def _write(rows: list[dict[str, object]], path: Path, form: str) -> Path:
-    import polars as pl
-
     frame: pl.DataFrame = pl.DataFrame(rows, infer_schema_length=None)
     with whole_file(path) as part:
         try:

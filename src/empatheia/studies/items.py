@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from empatheia.config import read_yaml
 from empatheia.corpora.replies import numbered
 from empatheia.corpora.reply_files import read_text
 from empatheia.errors import DataError
@@ -143,8 +144,6 @@ def _set_of(design: Design, file: AnswerFile) -> str:
         return design.composition.default_set
     recipe = file.place / "recipe.yaml"
     if file.place.is_dir() and recipe.is_file():
-        from empatheia.config import read_yaml
-
         found = read_yaml(recipe).get("data")
         corpus = str(found.get("corpus", "empathetic_dialogues")) if isinstance(found, dict) else "empathetic_dialogues"
         return _SET_OF.get(corpus, corpus)

@@ -10,15 +10,20 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import select
+
+from empatheia.corpora.loading import numbered_lines
 from empatheia.errors import DataError
 from empatheia.judging.judge import Endpoint, Pair, judge
 from empatheia.judging.prompts import CRITERIA
-from empatheia.judging.verdicts import MARK, Agreement, HumanRating, Outcome, Verdict, agreement
+from empatheia.judging.verdicts import MARK, Agreement, HumanRating, Outcome, Verdict, agreement, verdict_of
+from empatheia.reading import parse_json
 from empatheia.studies.answers import PAIR
 from empatheia.studies.design import GOLD, Design
 from empatheia.studies.items import StudyItem
 from empatheia.studies.sheets import Sheet
 from empatheia.studies.store import Store
+from empatheia.studies.tables import Event
 
 __all__ = ["MARK", "JudgedPair", "ask_judge", "judge_agreement", "keep_verdicts", "read_verdicts"]
 
@@ -90,10 +95,6 @@ def read_verdicts(
     path: Path, pairs: Iterable[Pair], a: str, b: str, design: Design, model: str = ""
 ) -> list[JudgedPair]:
     """Verdicts out of a file of ``empatheia judge``; identical replies are ties."""
-    from empatheia.corpora.loading import numbered_lines
-    from empatheia.judging.verdicts import verdict_of
-    from empatheia.reading import parse_json
-
     rows: dict[tuple[str, str], Mapping[str, Any]] = {}
     for number, line in numbered_lines(path):
         try:
@@ -128,10 +129,6 @@ def keep_verdicts(store: Store, verdicts: Sequence[JudgedPair]) -> None:
 
 def kept_verdicts(store: Store) -> list[JudgedPair]:
     """The verdicts in a store."""
-    from sqlalchemy import select
-
-    from empatheia.studies.tables import Event
-
     with store.read() as session:
         rows = session.scalars(select(Event).where(Event.kind == "judged").order_by(Event.id))
         return [JudgedPair(**row.data) for row in rows]

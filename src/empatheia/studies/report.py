@@ -4,44 +4,36 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
+from empatheia.documents.document import Block, Document, Figure, Heading, Items, Marked, Table, note
+from empatheia.documents.html import to_html
+from empatheia.documents.svg import circle, drawing, label, line, rect
 from empatheia.judging.verdicts import MARK
 from empatheia.metrics.published import Published
-from empatheia.reports.page import html_page, safe
 from empatheia.studies.design import PAIRED
 from empatheia.studies.results import Results
 from empatheia.studies.statistics import AgreementRow, ShareRow
 
 _COLOURS = ("#0072b2", "#e69f00", "#d55e00", "#cc79a7", "#009e73", "#56b4e9", "#7f7f7f")
 _MOST_WORKERS = 500
-_STYLE = """
-figure { margin: .5rem 0 1rem; }
-figure svg { max-width: 100%; height: auto; font: 12px system-ui, sans-serif; }
-figure text { fill: currentColor; }
-.wide { overflow-x: auto; }
-.wide td, .wide th { white-space: nowrap; }
-"""
+_STYLE = Path(__file__).with_suffix(".css")
 
 
 def report_page(results: Results) -> str:
     """The page as HTML."""
-    design = results.design
-    head = "".join(f'<p class="note">{safe(line)}</p>' for line in _lead(results))
-    parts = [
-        _filters(results),
-        _shares(results),
-        _means(results),
-        _pairs(results),
-        _differences(results),
-        _labels(results),
-        _agreement(results),
-        _judge(results),
-        _printed(results),
-        _crowd(results),
-        _reading(results),
-    ]
-    return html_page(f"Study {design.name}", head, "".join(parts), style=_STYLE)
+    return to_html(results_document(results), _STYLE.read_text(encoding="utf-8"))
+
+
+def results_document(results: Results) -> Document:
+    """All results that there are, each under a heading."""
+    sections = (
+        *(_filters, _shares, _means, _pairs, _differences, _labels, _agreement, _judge),
+        *(_printed, _crowd, _reading),
+    )
+    blocks = [block for section in sections for block in section(results)]
+    return Document(f"Study {results.design.name}", [note(text) for text in _lead(results)], blocks)
 
 
 def _lead(results: Results) -> Iterable[str]:
@@ -59,16 +51,16 @@ def _lead(results: Results) -> Iterable[str]:
         yield "Nothing has been handed in yet."
 
 
-def _filters(results: Results) -> str:
+def _filters(results: Results) -> Iterator[Block]:
     if not results.removed:
-        return ""
+        return
     rows = [(r.name, r.workers, r.assignments, r.answers) for r in results.removed]
     total = ("kept", results.workers[1], results.sheets[1], results.answers[1])
-    return "<h2>Filters</h2>" + _table(("filter, in order", "workers", "assignments", "answers"), [*rows, total])
+    yield Heading("Filters")
+    yield _table(("filter, in order", "workers", "assignments", "answers"), [*rows, total])
 
 
-def _shares(results: Results) -> str:
-    out = []
+def _shares(results: Results) -> Iterator[Block]:
     by_set: dict[str, list[ShareRow]] = defaultdict(list)
     for row in results.shares:
         by_set[row.set].append(row)
@@ -83,13 +75,12 @@ def _shares(results: Results) -> str:
             cells.append("" if before is None else " / ".join(f"{before.percent[a]:.1f}" for a in before.percent))
             body.append(cells)
         heads = ("system", "ratings", "dialogues", *(f"{a}, %" for a in answers), "without filters")
-        out.append(f"<h2>Shares on {safe(name)}</h2>" + _stacked(rows, answers) + _table(heads, body))
-    return "".join(out)
+        yield from (Heading(f"Shares on {name}"), _stacked(rows, answers), _table(heads, body))
 
 
-def _means(results: Results) -> str:
+def _means(results: Results) -> Iterator[Block]:
     if not results.means:
-        return ""
+        return
     body = [
         (
             *(row.set, row.system, row.criterion, row.n),
@@ -106,12 +97,13 @@ def _means(results: Results) -> str:
     design = results.design
     choices = [criterion for criterion in design.criteria if criterion.kind == "choice"]
     scale = [design.score_of(criterion, answer) for criterion in choices for answer in design.answers_of(criterion)]
-    return "<h2>Mean ratings</h2>" + _points(points, min(scale), max(scale)) + _table(heads, body)
+    yield Heading("Mean ratings")
+    yield from (*_points(points, min(scale), max(scale)), _table(heads, body))
 
 
-def _pairs(results: Results) -> str:
+def _pairs(results: Results) -> Iterator[Block]:
     if not results.pairs:
-        return ""
+        return
     body = []
     for p in results.pairs:
         win, loss, tie = p.percent()
@@ -128,20 +120,20 @@ def _pairs(results: Results) -> str:
         )
     heads = ("question", "A", "B", "n", "A", "B", "both", "neither", "win / loss / tie, %", "A of choices, %")
     heads += ("p (sign)", "p (Holm)", "A:B (with 0.5)", "rank-biserial r")
-    out = "<h2>Comparisons</h2>" + _table(heads, body)
+    yield from (Heading("Comparisons"), _table(heads, body))
     for name, rows in results.strengths.items():
         points = [(row.system, row.log_strength, row.interval) for row in rows]
         table = [(r.system, _number(r.log_strength), _range(r.interval), f"{r.chance:.1f}") for r in rows]
         heads = ("system", "log strength", "95 %, by dialogue", "preferred to the others, %")
         ends = [abs(end) for _, value, interval in points for end in (value, *(interval or ()))]
         most = max(2.0, *ends)  # e ** 2, about 7 to 1
-        out += f"<h3>Bradley-Terry strengths, {safe(name)}</h3>" + _points(points, -most, most) + _table(heads, table)
-    return out
+        yield Heading(f"Bradley-Terry strengths, {name}", 3)
+        yield from (*_points(points, -most, most), _table(heads, table))
 
 
-def _differences(results: Results) -> str:
+def _differences(results: Results) -> Iterator[Block]:
     if not results.differences:
-        return ""
+        return
     is_share = results.design.protocol == "drag"
     body = []
     for d in results.differences:
@@ -151,26 +143,24 @@ def _differences(results: Results) -> str:
         body.append((d.set, d.criterion, d.a, d.b, shown, _p(d.p_value), _p(d.p_adjusted), *sizes, d.items))
     heads = ("set", "what", "A", "B", f"A - B, {'percent' if is_share else 'points'}", "p (permutation)", "p (Holm)")
     heads += ("Cliff's delta", *(() if is_share else ("Cohen's d",)), "dialogues")
-    return "<h2>Differences</h2>" + _table(heads, body)
+    yield from (Heading("Differences"), _table(heads, body))
 
 
-def _labels(results: Results) -> str:
-    out = []
+def _labels(results: Results) -> Iterator[Block]:
     best = results.design.answers_of(results.design.criteria[0])[0] if results.design.criteria else ""
-    for system, (answers, replies) in results.labels.items():
-        if not answers:
-            continue
+    found = {system: counts for system, counts in results.labels.items() if counts[0]}
+    if found:
+        yield Heading(f"Labels of replies rated {best}")
+    for system, (answers, replies) in found.items():
         total, n_replies = sum(answers.values()), sum(replies.values())
-        rows = [(label, n, f"{100 * n / total:.1f}", replies[label], f"{100 * replies[label] / n_replies:.1f}")
-                for label, n in answers.most_common()]  # fmt: skip
-        heads = ("label", "answers", "%", "replies", "%")
-        out.append(f"<h3>{safe(system)}</h3>" + _bars(answers) + _table(heads, rows))
-    return f"<h2>Labels of replies rated {safe(best)}</h2>{''.join(out)}" if out else ""
+        rows = [(name, n, f"{100 * n / total:.1f}", replies[name], f"{100 * replies[name] / n_replies:.1f}")
+                for name, n in answers.most_common()]  # fmt: skip
+        yield from (Heading(system, 3), _bars(answers), _table(("label", "answers", "%", "replies", "%"), rows))
 
 
-def _agreement(results: Results) -> str:
+def _agreement(results: Results) -> Iterator[Block]:
     if not results.agreement:
-        return ""
+        return
     body = [
         (
             *(row.criterion, row.units, f"{row.raters[0]} to {row.raters[1]}"),
@@ -183,7 +173,7 @@ def _agreement(results: Results) -> str:
     ]
     heads = ("question", "rated by two or more", "raters", "pairs that agree, %", "Fleiss kappa", "Krippendorff alpha")
     heads += ("ICC of one rating", "ICC of the mean")
-    return "<h2>Agreement of the raters</h2>" + _table(heads, body)
+    yield from (Heading("Agreement of the raters"), _table(heads, body))
 
 
 def _icc(row: AgreementRow) -> tuple[str, str]:
@@ -192,21 +182,20 @@ def _icc(row: AgreementRow) -> tuple[str, str]:
     return f"{_sized(row.icc, row.icc_interval)}, {of_one}", f"{_number(row.icc_mean)}, {of_mean}"
 
 
-def _judge(results: Results) -> str:
+def _judge(results: Results) -> Iterator[Block]:
     if not results.judge:
-        return ""
+        return
     body = [(j.criterion, j.n, f"{j.percent:.1f}", _defined(j.kappa), _range(j.interval)) for j in results.judge]
     heads = ("question", "pairs", "agrees with most people, %", "Cohen kappa", "95 %")
-    return f'<h2>A language model beside people</h2><p class="note">{safe(MARK)}. In no number above.</p>' + _table(
-        heads, body
-    )
+    yield from (Heading("A language model beside people"), note(f"{MARK}. In no number above."), _table(heads, body))
 
 
-def _printed(results: Results) -> str:
+def _printed(results: Results) -> Iterator[Block]:
     tables: dict[tuple[str, str], list[Published]] = defaultdict(list)
     for number in results.printed:
         tables[number.paper, number.table].append(number)
-    out = []
+    if tables:
+        yield Heading("Beside the published table")
     for (paper, table), numbers in tables.items():
         metrics = list(dict.fromkeys(number.metric for number in numbers))
         rows: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
@@ -214,13 +203,12 @@ def _printed(results: Results) -> str:
             rows[number.dataset, number.row][number.metric] = str(number)
         body = [(*key, *(cells.get(metric, "-") for metric in metrics)) for key, cells in rows.items()]
         heads = ("test set", "system", *metrics)
-        out.append(f"<h3>{safe(paper)}, {safe(table)}, as printed</h3>" + _table(heads, body))
-    return f"<h2>Beside the published table</h2>{''.join(out)}" if out else ""
+        yield from (Heading(f"{paper}, {table}, as printed", 3), _table(heads, body))
 
 
-def _crowd(results: Results) -> str:
+def _crowd(results: Results) -> Iterator[Block]:
     if not results.crowd:
-        return ""
+        return
     body = [
         (
             f"W{w.worker:04d}",
@@ -234,11 +222,12 @@ def _crowd(results: Results) -> str:
     ]
     heads = ("worker", "HITs", "median minutes", "mean points", "agrees with others, %", "most frequent answer, %")
     more = len(results.crowd) - _MOST_WORKERS
-    note = f'<p class="note">{more:,} more workers are in the JSON record.</p>' if more > 0 else ""
-    return "<h2>Workers, before filters</h2>" + _table(heads, body) + note
+    yield from (Heading("Workers, before filters"), _table(heads, body))
+    if more > 0:
+        yield note(f"{more:,} more workers are in the JSON record.")
 
 
-def _reading(results: Results) -> str:
+def _reading(results: Results) -> Iterator[Block]:
     lines = [
         "Intervals are 95 % of bootstrap samples in which all ratings of a dialogue are drawn together.",
         "SEM is the deviation over the root of the number of ratings, as papers print it; it takes ratings as"
@@ -259,18 +248,12 @@ def _reading(results: Results) -> str:
             "The sign test leaves ties out, and so does the rank-biserial r, wins minus losses as a share of both;"
             " Bradley-Terry counts a tie as half a win of each."
         )
-    items = "".join(f"<li>{safe(line)}</li>" for line in lines)
-    return f'<h2>How to read this</h2><ul class="note">{items}</ul>'
+    yield from (Heading("How to read this"), Items(lines, attributes={"class": "note"}))
 
 
-def _table(heads: Sequence[object], rows: Iterable[Sequence[object]]) -> str:
-    head = "".join(f'<th scope="col">{safe(each)}</th>' for each in heads)
-    body = "".join(f"<tr>{''.join(f'<td>{_cell(each)}</td>' for each in row)}</tr>" for row in rows)
-    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
-
-
-def _cell(value: object) -> str:
-    return f"{value:,}" if isinstance(value, int) else safe(value)
+def _table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
+    shown = [[f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row] for row in rows]
+    return Table(heads, shown, around={"class": "wide"})
 
 
 def _number(value: float) -> str:
@@ -302,66 +285,61 @@ def _p(value: float) -> str:
     return "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
-def _figure(width: int, height: int, label: str, body: str) -> str:
-    return (
-        f'<figure><svg viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img"'
-        f' aria-label="{safe(label)}">{body}</svg></figure>'
-    )
+def _figure(width: int, height: int, title: str, shapes: Sequence[Marked]) -> Figure:
+    return Figure(svg=drawing(width, height, title, shapes, is_fixed=True))
 
 
-def _stacked(rows: Sequence[ShareRow], answers: Sequence[str]) -> str:
+def _stacked(rows: Sequence[ShareRow], answers: Sequence[str]) -> Figure:
     """One bar a system, cut by its shares."""
-    parts, height = [], 24 * len(rows) + 26
+    shapes = []
     for place, answer in enumerate(answers[:7]):
         x = 230 + 90 * place
-        parts.append(f'<rect x="{x}" y="4" width="10" height="10" fill="{_COLOURS[place]}"/>')
-        parts.append(f'<text x="{x + 14}" y="13">{safe(answer)}</text>')
-    for line, row in enumerate(rows):
-        y, x = 24 + 24 * line, 230.0
-        parts.append(f'<text x="222" y="{y + 13}" text-anchor="end">{safe(row.system[:34])}</text>')
+        shapes.append(rect(x, 4, 10, 10, fill=_COLOURS[place]))
+        shapes.append(label(x + 14, 13, answer))
+    for number, row in enumerate(rows):
+        y, x = 24 + 24 * number, 230.0
+        shapes.append(label(222, y + 13, row.system[:34], "end"))
         for place, answer in enumerate(answers):
             width = 4.6 * row.percent.get(answer, 0.0)
-            colour = _COLOURS[place % len(_COLOURS)]
-            parts.append(f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="18" fill="{colour}"/>')
+            shapes.append(rect(x, y, width, 18, fill=_COLOURS[place % len(_COLOURS)]))
             x += width
-    return _figure(700, height, "Shares of answers by system", "".join(parts))
+    return _figure(700, 24 * len(rows) + 26, "Shares of answers by system", shapes)
 
 
-def _points(points: Sequence[tuple[str, float, tuple[float, float] | None]], low: float, high: float) -> str:
+def _points(points: Sequence[tuple[str, float, tuple[float, float] | None]], low: float, high: float) -> list[Figure]:
     """A point with its interval on each line; the axis is the whole scale, so that noise does not look like an effect.
 
     Args:
         points: Name, value and interval.
         low: Smallest value that there can be.
         high: Largest.
+
+    Returns:
+        One picture; none without a finite value.
     """
     points = [point for point in points if math.isfinite(point[1])]
     if not points:
-        return ""
-    scale = 420 / ((high - low) or 1)
-    parts = []
-    for line, (name, mean, interval) in enumerate(points):
-        y = 14 + 20 * line
-        parts.append(f'<text x="240" y="{y + 4}" text-anchor="end">{safe(name[:38])}</text>')
+        return []
+    scale, shapes = 420 / ((high - low) or 1), []
+    for number, (name, mean, interval) in enumerate(points):
+        y = 14 + 20 * number
+        shapes.append(label(240, y + 4, name[:38], "end"))
         if interval is not None:
             one, other = (260 + (end - low) * scale for end in interval)
-            parts.append(f'<line x1="{one:.1f}" x2="{other:.1f}" y1="{y}" y2="{y}" stroke="#0072b2" stroke-width="2"/>')
-        parts.append(f'<circle cx="{260 + (mean - low) * scale:.1f}" cy="{y}" r="4" fill="#0072b2"/>')
+            shapes.append(line(one, other, y, y, stroke="#0072b2", stroke_width=2))
+        shapes.append(circle(260 + (mean - low) * scale, y, 4, fill="#0072b2"))
     y = 14 + 20 * len(points)
-    for place, end in ((low, "start"), ((low + high) / 2, "middle"), (high, "end")):
+    for place, anchor in ((low, "start"), ((low + high) / 2, "middle"), (high, "end")):
         x = 260 + (place - low) * scale
-        parts.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="4" y2="{y - 8}" stroke="currentColor" stroke-opacity=".2"/>')
-        parts.append(f'<text x="{x:.1f}" y="{y + 6}" text-anchor="{end}">{place:g}</text>')
-    return _figure(700, y + 14, "Values with intervals by system", "".join(parts))
+        shapes.append(line(x, x, 4, y - 8, stroke="currentColor", stroke_opacity=".2"))
+        shapes.append(label(x, y + 6, f"{place:g}", anchor))
+    return [_figure(700, y + 14, "Values with intervals by system", shapes)]
 
 
-def _bars(counts: Counter[str]) -> str:
-    shown = counts.most_common(41)
-    most = shown[0][1]
-    parts = []
-    for line, (label, n) in enumerate(shown):
-        y = 4 + 18 * line
-        parts.append(f'<text x="160" y="{y + 11}" text-anchor="end">{safe(label[:24])}</text>')
-        parts.append(f'<rect x="168" y="{y}" width="{420 * n / most:.1f}" height="14" fill="#0072b2"/>')
-        parts.append(f'<text x="{174 + 420 * n / most:.1f}" y="{y + 11}">{n:,}</text>')
-    return _figure(700, 18 * len(shown) + 10, "Labels of replies rated best", "".join(parts))
+def _bars(counts: Counter[str]) -> Figure:
+    shown, shapes = counts.most_common(41), []
+    for number, (name, n) in enumerate(shown):
+        y, width = 4 + 18 * number, 420 * n / shown[0][1]
+        shapes += [label(160, y + 11, name[:24], "end"), rect(168, y, width, 14, fill="#0072b2")]
+        shapes.append(label(174 + width, y + 11, f"{n:,}"))
+    return _figure(700, 18 * len(shown) + 10, "Labels of replies rated best", shapes)

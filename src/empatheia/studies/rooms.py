@@ -13,9 +13,10 @@ from empatheia.care import Care
 from empatheia.errors import EmpatheiaError
 from empatheia.reading import UnreadableError, parse_json
 from empatheia.serve.requests import whole_characters
-from empatheia.studies.collecting import Change, Collection
+from empatheia.studies.collecting import Collection
 from empatheia.studies.desk import Desk
 from empatheia.studies.links import Refused
+from empatheia.studies.rounds import Change
 from empatheia.studies.store import StoreError
 from empatheia.studies.talks import Talks
 
@@ -51,7 +52,7 @@ class Rooms:
         try:
             with anyio.fail_after(HELLO_SECONDS):
                 hello = self._read(await socket.receive_text())
-            worker, platform = self.desk.session(str(hello.get("token", "")))
+            worker, platform = self.desk.sessions.session(str(hello.get("token", "")))
         except (Refused, UnreadableError, TimeoutError, WebSocketDisconnect) as error:
             await self._end(socket, REFUSED, str(error) or "no token came")
             return
@@ -112,7 +113,7 @@ class Rooms:
         found = self._care.assess(str(asked.get(written, "")))
         if found.failed or not found.is_crisis:
             return ""
-        self.collection.mark(worker, found.level)
+        self.collection.rounds.mark(worker, found.level)
         return self._care.resources.block(found.kinds)
 
     def _do(self, worker: int, asked: dict[str, Any]) -> Change:
@@ -120,9 +121,9 @@ class Rooms:
             raise Refused(HALF, 400, "half_character")
         do, collection = str(asked.get("do")), self.collection
         if do == "join":
-            return collection.join(worker, str(asked.get("platform", "")))
+            return collection.rounds.join(worker, str(asked.get("platform", "")))
         if do == "write":
-            return collection.write(worker, str(asked.get("label", "")), str(asked.get("situation", "")))
+            return collection.rounds.write(worker, str(asked.get("label", "")), str(asked.get("situation", "")))
         if do == "say":
             return collection.say(worker, str(asked.get("text", "")), str(asked.get("client", "")))
         if do == "finish":
@@ -130,7 +131,7 @@ class Rooms:
         if do == "leave":
             return collection.leave(worker)
         if do == "beat":
-            collection.beat(worker)
+            collection.rounds.beat(worker)
             return Change({worker})
         raise Refused(f"unknown act {do[:40]!r}.", 422, "act")
 

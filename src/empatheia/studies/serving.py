@@ -16,6 +16,7 @@ from empatheia import __version__
 from empatheia.serve.faults import ApiError
 from empatheia.serve.pages import SHARED, page_routes
 from empatheia.serve.requests import GuardedRequest, GuardedRoute
+from empatheia.serve.run import run_app
 from empatheia.serve.settings import WebSettings
 from empatheia.serve.web import protect
 from empatheia.studies.answers import questions
@@ -120,7 +121,7 @@ def who(request: Request) -> tuple[int, str]:
     kind, _, token = request.headers.get("authorization", "").partition(" ")
     if kind.lower() != "bearer":
         raise Refused("this page has no session; open your link again.", 401, "no_session")
-    return desk_of(request).session(token.strip())
+    return desk_of(request).sessions.session(token.strip())
 
 
 Who = Annotated[tuple[int, str], Depends(who)]
@@ -193,32 +194,32 @@ def enter(entry: Entry, desk: AtDesk) -> dict[str, object]:
     if platform == PREVIEW:
         return {"preview": True, "token": None}
     if rules.entry == "invited":
-        return {"preview": False, "token": desk.enter_invited(entry.query.get("invitation", ""))}
+        return {"preview": False, "token": desk.sessions.enter_invited(entry.query.get("invitation", ""))}
     name = entry.query.get(rules.id_field, "")
     if rules.entry == "open":
         name = name or entry.query.get("visitor", "")
     elif not name:
         raise Refused(f"the link lacks your worker id (?{rules.id_field}=...). Use the platform's link.", 400, "worker")
-    return {"preview": False, "token": desk.enter(name, platform)}
+    return {"preview": False, "token": desk.sessions.enter(name, platform)}
 
 
 @router.get("/me")
 def me(worker: Who, desk: AtDesk) -> dict[str, object]:
     """What the worker has done so far."""
-    return desk.standing(worker[0])
+    return desk.sessions.standing(worker[0])
 
 
 @router.post("/consent")
 def consent(worker: Who, desk: AtDesk) -> dict[str, object]:
     """The worker agrees."""
-    desk.consent(worker[0])
-    return desk.standing(worker[0])
+    desk.sessions.consent(worker[0])
+    return desk.sessions.standing(worker[0])
 
 
 @router.post("/withdraw")
 def withdraw(worker: Who, desk: AtDesk) -> dict[str, object]:
     """Deletes everything of the worker."""
-    desk.withdraw(worker[0])
+    desk.sessions.withdraw(worker[0])
     return {"withdrawn": True}
 
 
@@ -233,22 +234,21 @@ def warm_up(placed: Placed, desk: AtDesk) -> dict[str, object]:
 @router.post("/questions")
 def comprehension(choices: Choices, worker: Who, desk: AtDesk) -> dict[str, object]:
     """Answers to the questions before the first task."""
-    return desk.comprehension(worker[0], choices.answers)
+    return desk.sessions.comprehension(worker[0], choices.answers)
 
 
 @router.post("/take")
 def take(worker: Who, desk: AtDesk, request: Request) -> dict[str, object]:
     """The worker's HIT: the one that is open, or a new one."""
-    seat = desk.take(*worker)
-    page: dict[str, Any] = desk.page(worker[0], seat)
+    seat = desk.seats.take(*worker)
+    page: dict[str, Any] = desk.ratings.page(worker[0], seat)
     needed = {
         screen.place: [[asked.card, asked.criterion] for asked in questions(desk.design, screen) if asked.is_needed]
-        for screen in desk.screens(seat.hit, seat.seat)
+        for screen in desk.seats.screens(seat.hit, seat.seat)
     }
     for task in page["tasks"]:
-        task["needed"] = (
-            needed[task["place"]] if desk.design.protocol == "turn_annotation" else len(needed[task["place"]])
-        )
+        own = needed[task["place"]]
+        task["needed"] = own if desk.design.protocol == "turn_annotation" else len(own)
     if desk.design.protocol == "live":
         talks: Talks = request.app.state.talks
         for task in page["tasks"]:
@@ -259,7 +259,7 @@ def take(worker: Who, desk: AtDesk, request: Request) -> dict[str, object]:
 @router.put("/rating")
 def rate(rating: Rate, worker: Who, desk: AtDesk) -> dict[str, object]:
     """Keeps one answer."""
-    return desk.rate(
+    return desk.ratings.rate(
         worker[0],
         rating.assignment,
         rating.task,
@@ -274,26 +274,26 @@ def rate(rating: Rate, worker: Who, desk: AtDesk) -> dict[str, object]:
 @router.post("/validate")
 def validate(place: Place, worker: Who, desk: AtDesk) -> dict[str, object]:
     """Whether the bonus point of a task is won."""
-    return {"won": desk.validate_bonus(worker[0], place.assignment, place.task)}
+    return {"won": desk.ratings.validate_bonus(worker[0], place.assignment, place.task)}
 
 
 @router.post("/submit")
 def submit(place: Place, worker: Who, desk: AtDesk) -> dict[str, object]:
     """Sends a HIT."""
-    return desk.submit(worker[0], place.assignment)
+    return desk.submissions.submit(worker[0], place.assignment)
 
 
 @router.post("/return")
 def give_back(place: Place, worker: Who, desk: AtDesk) -> dict[str, object]:
     """Gives a HIT back."""
-    desk.give_back(worker[0], place.assignment)
+    desk.seats.give_back(worker[0], place.assignment)
     return {"returned": True}
 
 
 @router.post("/notes")
 def note(notes: Notes, worker: Who, desk: AtDesk) -> dict[str, object]:
     """Times on tasks, loss of focus."""
-    desk.note(worker[0], notes.assignment, notes.events)
+    desk.ratings.note(worker[0], notes.assignment, notes.events)
     return {}
 
 
@@ -385,7 +385,5 @@ def run(
         root_path: What a proxy in front cuts off.
         told: Is given the address.
     """
-    from empatheia.serve.run import run_app
-
     app = study_app(store, WebSettings(hosts=hosts, root_path=root_path))
     run_app(app, host, port, lambda address: told(f"{address}/"), root_path, sockets=True)

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from statistics import median
-from typing import TYPE_CHECKING
+
+from sqlalchemy import select
 
 from empatheia.studies.answers import PAIR
 from empatheia.studies.design import GOLD, Design
 from empatheia.studies.items import StudyItem
 from empatheia.studies.store import Store
-
-if TYPE_CHECKING:
-    from empatheia.studies.tables import Assignment
+from empatheia.studies.tables import Assignment, Event, Rating, TaskRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +83,6 @@ class _Open:
 
 def read_sheets(store: Store, design: Design) -> list[Sheet]:
     """All sheets that were handed in, in the order of their assignments."""
-    from sqlalchemy import select
-
-    from empatheia.studies.tables import Assignment, Event, Rating, TaskRow
-
     items = store.items()
     with store.read() as session:
         tasks = {row.id: row for row in session.scalars(select(TaskRow))}

@@ -13,17 +13,17 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
 from empatheia.errors import ConfigError
+from empatheia.metrics.published import read_published
 from empatheia.registry import nearest
+from empatheia.studies.answers import questions, shown_answer
 from empatheia.studies.design import GOLD, PAIRED, SIDES, Criterion, Design
+from empatheia.studies.desk import Desk
 from empatheia.studies.items import StudyItem
+from empatheia.studies.links import Refused
 from empatheia.studies.manifest import Hit, Manifest, Task
 from empatheia.studies.sheets import Answer, Sheet
-
-if TYPE_CHECKING:
-    from empatheia.studies.desk import Desk
 
 Shares = Mapping[tuple[str, str], Sequence[float]]
 """By test set and system: probability of each answer, in the order of the question's answers."""
@@ -279,22 +279,19 @@ def work_through(
         entered: Called with the worker's number.
         passed: Called with the seconds that a HIT takes them, before it is sent.
     """
-    from empatheia.studies.answers import questions, shown_answer
-    from empatheia.studies.links import Refused
-
     design: Design = desk.design
-    worker, _ = desk.session(desk.enter(name))
+    worker, _ = desk.sessions.session(desk.sessions.enter(name))
     if entered is not None:
         entered(worker)
-    desk.consent(worker)
+    desk.sessions.consent(worker)
     if asked := design.onboarding.questions:
-        desk.comprehension(worker, [question.right for question in asked])
+        desk.sessions.comprehension(worker, [question.right for question in asked])
     for done in range(hits):
         try:
-            seat = desk.take(worker)
+            seat = desk.seats.take(worker)
         except Refused:
             return done
-        for screen in desk.screens(seat.hit, seat.seat):
+        for screen in desk.seats.screens(seat.hit, seat.seat):
             task = Task(screen.key, screen.cards, screen.is_bonus)
             for each in questions(design, screen):
                 criterion = design.criterion(each.criterion)
@@ -302,26 +299,18 @@ def work_through(
                     continue
                 choices = SIDES if criterion is None else design.answers_of(criterion)
                 value = rater.answer(design, screen.item, task, each.card, criterion, choices)
-                card, shown = (
-                    shown_answer(screen, each.card, value)
-                    if design.protocol != "turn_annotation"
-                    else (
-                        each.card,
-                        value,
-                    )
-                )
+                is_marked = design.protocol == "turn_annotation"
+                card, shown = (each.card, value) if is_marked else shown_answer(screen, each.card, value)
                 client = f"{seat.assignment}-{screen.place}-{each.card}-{each.criterion}"[-64:]
-                desk.rate(worker, seat.assignment, screen.place, card, each.criterion, shown, client)
+                desk.ratings.rate(worker, seat.assignment, screen.place, card, each.criterion, shown, client)
         if passed is not None:
             passed(60 * rater.minutes(design))
-        desk.submit(worker, seat.assignment)
+        desk.submissions.submit(worker, seat.assignment)
     return hits
 
 
 def published_shares() -> tuple[dict[tuple[str, str], tuple[float, float, float]], tuple[str, ...], tuple[str, ...]]:
     """MEED2's table 5: shares of good, okay and bad by test set and system; the systems; the test sets."""
-    from empatheia.metrics.published import read_published
-
     found: dict[tuple[str, str], dict[str, float]] = {}
     for number in read_published():
         if number.paper == "meed2" and number.table == "Table 5" and number.metric in ("Good", "Okay", "Bad"):

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import time
 
+from sqlalchemy import func, select
+
 from empatheia.studies.store import Store, shown_url
+from empatheia.studies.tables import Assignment, Base, HitRow, Message, Pair, Participant, Rating, Worker
 
 
 def standing_of(store: Store) -> dict[str, object]:
     """Counts of HITs, seats, workers and answers, JSON-ready."""
-    from sqlalchemy import func, select
-
-    from empatheia.studies.tables import Assignment, Base, HitRow, Message, Pair, Participant, Rating, Worker
-
     study, design = store.study(), store.design()
     with store.read() as session:
 

@@ -15,7 +15,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import Engine, create_engine, event, inspect, select, text
+from sqlalchemy.exc import DatabaseError, DataError, DBAPIError, IntegrityError, ProgrammingError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.orm import Session
 
 from empatheia.errors import ConfigError, EmpatheiaError
 from empatheia.errors import DataError as UnusableError
@@ -23,12 +30,7 @@ from empatheia.studies.design import Design, validate_design
 from empatheia.studies.extra import need
 from empatheia.studies.items import Candidate, Material, StudyItem
 from empatheia.studies.manifest import Hit, Manifest, Task
-
-if TYPE_CHECKING:
-    from sqlalchemy import Engine
-    from sqlalchemy.orm import Session
-
-    from empatheia.studies.tables import Study
+from empatheia.studies.tables import SCHEMA_VERSION, Event, HitRow, ItemRow, Study, TaskRow
 
 Clock = Callable[[], float]
 _BUSY_SECONDS = 30
@@ -70,14 +72,11 @@ class Store:
         clock: Seconds since 1970.
 
     Raises:
-        MissingDependencyError: The extra ``study`` is not installed.
+        MissingDependencyError: PostgreSQL is asked for, and its driver is not installed.
         ConfigError: Another kind of database.
     """
 
     def __init__(self, place: str, clock: Clock = time.time) -> None:
-        need("sqlalchemy", "alembic")
-        from sqlalchemy import create_engine, event
-
         self.url = store_url(place)
         self.is_sqlite = self.url.startswith("sqlite")
         self._clock = clock
@@ -120,10 +119,6 @@ class Store:
 
     @contextlib.contextmanager
     def _session(self, read_only: bool = False) -> Iterator[Session]:
-        from sqlalchemy.exc import DatabaseError, DataError, DBAPIError, IntegrityError, ProgrammingError
-        from sqlalchemy.exc import TimeoutError as PoolTimeout
-        from sqlalchemy.orm import Session
-
         engine = self.engine.execution_options(read_only=True) if read_only else self.engine
         try:
             with Session(engine, expire_on_commit=False) as session, session.begin():
@@ -141,8 +136,6 @@ class Store:
     def lock(self, session: Session) -> None:
         """Makes everybody else who locks wait until this transaction ends."""
         if not self.is_sqlite:
-            from sqlalchemy import text
-
             session.execute(text("SELECT id FROM study FOR UPDATE"))
 
     def close(self) -> None:
@@ -157,10 +150,6 @@ class Store:
         Raises:
             StoreError: The database cannot be reached.
         """
-        from alembic import command
-        from alembic.config import Config
-        from sqlalchemy.exc import DatabaseError
-
         config = Config()
         for option, folder in (("script_location", "migrations"), ("version_locations", "versions")):
             config.set_main_option(option, str(Path(__file__).with_name(folder)))
@@ -174,21 +163,15 @@ class Store:
 
     def has_study(self) -> bool:
         """Whether a study is in it."""
-        from sqlalchemy import inspect
-
         if self.file is not None and not self.file.is_file():
             return False
         with self.read() as session:
             return inspect(session.connection()).has_table("study") and self._found(session) is not None
 
     def _found(self, session: Session) -> Study | None:
-        from sqlalchemy import select
-
-        from empatheia.studies.tables import Study
-
         return session.scalars(select(Study)).first()
 
-    def _study(self, session: Session) -> Study:
+    def study_row(self, session: Session) -> Study:
         """The row of the study.
 
         Raises:
@@ -209,8 +192,6 @@ class Store:
         Raises:
             DataError: There is one already.
         """
-        from empatheia.studies import tables
-
         self.migrate()
         with self.change() as session:
             if (found := self._found(session)) is not None:
@@ -218,13 +199,13 @@ class Store:
                     f"{shown_url(self.url)} holds the study {found.name!r} already; name another --db, or close and"
                     " export that one."
                 )
-            study = tables.Study(
+            study = Study(
                 id=1,
                 name=design.name,
                 design=design.model_dump(mode="json"),
                 systems=list(material.systems),
                 secret=secrets.token_hex(32),
-                schema_version=tables.SCHEMA_VERSION,
+                schema_version=SCHEMA_VERSION,
                 created=self.now(),
                 closed=None,
             )
@@ -232,7 +213,7 @@ class Store:
             rows = {item.id: _item_row(item) for item in material.items}
             session.add_all(rows.values())
             session.add_all(
-                tables.HitRow(number=h.number, orders=[list(map(list, s)) for s in h.orders]) for h in manifest.hits
+                HitRow(number=h.number, orders=[list(map(list, s)) for s in h.orders]) for h in manifest.hits
             )
             session.flush()
             for hit in manifest.hits:
@@ -240,7 +221,7 @@ class Store:
                     item = None if task.is_check else rows[task.item.removeprefix("compare:")].id
                     cards = [list(card) for card in task.cards]
                     session.add(
-                        tables.TaskRow(
+                        TaskRow(
                             hit=hit.number, place=place, item=item, key=task.item, cards=cards, is_bonus=task.is_bonus
                         )
                     )
@@ -255,7 +236,7 @@ class Store:
         if not self.has_study():
             raise self._lacking()
         with self.read() as session:
-            return self._study(session)
+            return self.study_row(session)
 
     def design(self) -> Design:
         """The design of the study."""
@@ -263,19 +244,11 @@ class Store:
 
     def items(self) -> dict[int, StudyItem]:
         """All items by their number in the store."""
-        from sqlalchemy import select
-
-        from empatheia.studies.tables import ItemRow
-
         with self.read() as session:
             return {row.id: _item_of(row) for row in session.scalars(select(ItemRow).order_by(ItemRow.id))}
 
     def manifest(self) -> Manifest:
         """The HITs as they were composed."""
-        from sqlalchemy import select
-
-        from empatheia.studies.tables import HitRow, TaskRow
-
         with self.read() as session:
             hits = session.scalars(select(HitRow).order_by(HitRow.number)).all()
             tasks = session.scalars(select(TaskRow).order_by(TaskRow.hit, TaskRow.place)).all()
@@ -299,8 +272,6 @@ class Store:
         client: str | None = None,
     ) -> None:
         """Adds a row of what happened."""
-        from empatheia.studies.tables import Event
-
         row = Event(
             at=self.now(), worker=worker, assignment=assignment, kind=kind, client=client, data=dict(data or {})
         )
@@ -309,7 +280,7 @@ class Store:
     def finish(self) -> None:
         """Closes the study: nothing is given out any more, open HITs may still be sent."""
         with self.change() as session:
-            study = self._study(session)
+            study = self.study_row(session)
             if study.closed is None:
                 study.closed = self.now()
                 self.event(session, "closed")
@@ -373,8 +344,6 @@ def _begin_immediate(connection: Any) -> None:
 
 
 def _item_row(item: StudyItem) -> Any:
-    from empatheia.studies.tables import ItemRow
-
     candidates = {
         system: {"text": c.text, "turns": list(c.turns), "label": c.label} for system, c in item.candidates.items()
     }

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
+
+from sqlalchemy import select
 
 from empatheia.dialogue import ROLES, Dialogue, Reply, Turn
 from empatheia.errors import ConfigError
+from empatheia.studies.desk import Desk
 from empatheia.studies.links import Refused
-
-if TYPE_CHECKING:
-    from empatheia.studies.desk import Desk
+from empatheia.studies.tables import Message
 
 PERSON, SYSTEM = "person", "system"
 
@@ -76,10 +77,6 @@ class Talks:
         ]
 
     def _rows(self, assignment: int, task: int) -> list[Any]:
-        from sqlalchemy import select
-
-        from empatheia.studies.tables import Message
-
         with self.desk.store.read() as session:
             wanted = select(Message).where(Message.room == room_of(assignment, task)).order_by(Message.place)
             return list(session.scalars(wanted))
@@ -100,7 +97,7 @@ class Talks:
                 f"a message has 1 to {live.characters:,} characters; this one has {len(text):,}.", 422, "text"
             )
         seat_hit, seat = self._seat(worker, assignment)
-        screens = self.desk.screens(seat_hit, seat)
+        screens = self.desk.seats.screens(seat_hit, seat)
         if not 0 <= task < len(screens) or screens[task].is_comparison or self.desk.design.protocol != "live":
             raise Refused("there is no conversation in this task.", 404, "not_found")
         name = screens[task].cards[0][0]
@@ -123,24 +120,18 @@ class Talks:
 
     def _seat(self, worker: int, assignment: int) -> tuple[int, int]:
         with self.desk.store.change() as session:
-            row = self.desk._mine(session, worker, assignment)
-            self.desk._renew(session, row)
+            row = self.desk.seats.assignment(session, worker, assignment)
+            self.desk.seats.renew(session, row)
             return row.hit, row.seat
 
     def _keep(
         self, worker: int, assignment: int, task: int, place: int, text: str, client: str, data: dict[str, object]
     ) -> None:
-        from sqlalchemy import select
-
-        from empatheia.studies.tables import Message
-
         room = room_of(assignment, task)
         with self.desk.store.change() as session:
             self.desk.store.lock(session)
-            if (
-                session.scalars(select(Message.id).where(Message.room == room, Message.place == place)).first()
-                is not None
-            ):
+            earlier = select(Message.id).where(Message.room == room, Message.place == place)
+            if session.scalars(earlier).first() is not None:
                 return  # another tab was quicker
             at = self.desk.store.now()
             session.add(Message(room=room, place=place, worker=worker, text=text, client=client, at=at, data=data))

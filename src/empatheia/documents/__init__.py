@@ -1,0 +1,1 @@
+"""Reports as one tree of blocks, shown as HTML, Markdown or plain text."""
