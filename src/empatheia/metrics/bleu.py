@@ -287,7 +287,7 @@ def _nltk_method7(hypothesis: list[str], reference: list[str], weights: tuple[fl
     try:
         from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
     except ImportError as error:
-        raise MissingDependencyError("bleu_sent_m7 needs nltk; install it with: pip install nltk") from error
+        raise MissingDependencyError("bleu_sent_m7 needs nltk: pip install 'empatheia[score]'") from error
     if not hypothesis or not reference:
         return 0.0
     smoothing = SmoothingFunction().method7

@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from empatheia.errors import ConfigError
+from empatheia.errors import ConfigError, MissingDependencyError
 from empatheia.metrics.base import Metric, check_same_length
 from empatheia.metrics.ngrams import Tokens, as_tokens, clipped_matches
 
@@ -41,8 +41,10 @@ def rouge_tokens(text: str, stem: bool = False) -> list[str]:
 
 @cache
 def _porter() -> Any:
-    from nltk.stem.porter import PorterStemmer
-
+    try:
+        from nltk.stem.porter import PorterStemmer
+    except ImportError as error:
+        raise MissingDependencyError("ROUGE with stems needs nltk: pip install 'empatheia[score]'") from error
     return lru_cache(maxsize=100_000)(PorterStemmer().stem)
 
 

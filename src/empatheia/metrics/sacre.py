@@ -43,7 +43,7 @@ class SacreBLEU(OverlapMetric):
         try:
             from sacrebleu.metrics.bleu import BLEU as Reference
         except ImportError as error:
-            raise MissingDependencyError("bleu_sacre needs sacrebleu; run: pip install sacrebleu") from error
+            raise MissingDependencyError("bleu_sacre needs sacrebleu: pip install 'empatheia[score]'") from error
         if tokenize not in Reference.TOKENIZERS:
             known = ", ".join(sorted(Reference.TOKENIZERS))
             raise ConfigError(f"unknown tokeniser {tokenize!r}; sacrebleu knows: {known}.")

@@ -6,8 +6,10 @@ cover nearly all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from functools import cache, lru_cache
+from collections.abc import Iterable
+from functools import cache
+
+from empatheia.text.stems import stem
 
 _IRREGULAR = """
     arise arose arisen; awake awoke awoken; bear bore borne; beat beaten; become became; begin began begun; bend bent;
@@ -31,22 +33,6 @@ _IRREGULAR = """
     wife wives; knife knives; half halves; self selves; leaf leaves; loaf loaves; thief thieves; wolf wolves;
     shelf shelves; good better best; bad worse worst; far further furthest farther farthest; die dying; tie tying
 """
-
-
-@cache
-def _stemmer() -> Callable[[str], str]:
-    from nltk.stem.snowball import EnglishStemmer
-
-    return lru_cache(maxsize=100_000)(EnglishStemmer().stem)
-
-
-def stem(word: str) -> str:
-    """The English Snowball stem of a lower-cased word (needs nltk).
-
-    >>> stem("studied"), stem("dogs"), stem("lost")
-    ('studi', 'dog', 'lost')
-    """
-    return _stemmer()(word)
 
 
 @cache

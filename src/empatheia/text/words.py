@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from empatheia.errors import ConfigError
@@ -31,7 +30,34 @@ _SENTENCE_END = re.compile(r"[.!?]+[\"')\]]*\Z")
 _BLANKS = re.compile(r"[^\S ]|[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff\ud800-\udfff]")
 _RASHKIN_MARKS = re.compile(r"([,;:!'?])")
 _SIMPLE = re.compile(r"([a-z0-9]+)([,!?.]?)")
-_NLTK_HALVES = {"cannot", "gimme", "gonna", "gotta", "lemme", "wanna"}
+_HALVED = {"cannot", "gimme", "gonna", "gotta", "lemme", "wanna"}
+# The rules of the Penn Treebank as NLTK has them, for small letters between two blanks; each is one pass over the text
+_OPENING_RULES = (
+    (re.compile("([«“‘„]|`+)"), r" \1 "),
+    (re.compile(r"""([ (\[{<])(?:"|'')"""), r"\1 `` "),
+    (re.compile(r"(?<!\w)'(?!(?:re|ve|ll|m|t|s|d|n)\b)(?=\w)"), "' "),
+)
+_LAST_PERIOD = re.compile(r"""(?<=[^.])\.(?=[\])}>"'»”’ ]*\Z)""")
+_COMMA, _LAST_COMMA = re.compile(r"([:,])(\D)"), re.compile(r"[:,]\Z")
+_CLOSING_RULES = (
+    (re.compile(r"([.]{2,}|[;@#$%&?!\u2012-\u2015])"), r" \1 "),
+    (re.compile(r"([^'])' "), r"\1 ' "),
+    (re.compile(r"([*\[\](){}<>]|--)"), r" \1 "),
+)
+_QUOTE_RULES = (
+    (re.compile("([»”’]|'')"), r" \1 "),
+    (re.compile('"'), " '' "),
+    (re.compile(" +"), " "),
+    (re.compile(r"([^' ])('[smd]?) "), r"\1 \2 "),
+    (re.compile(r"([^' ])('ll|'re|'ve|n't) "), r"\1 \2 "),
+    (
+        re.compile(
+            r"\b(can(?=not\b)|d(?='ye\b)|gim(?=me\b)|gon(?=na\b)|got(?=ta\b)|lem(?=me\b)|more(?='n\b)|wan(?=na ))"
+            r"(not|'ye|me|na|ta|'n)"
+        ),
+        r" \1 \2 ",
+    ),
+)
 _LONGEST_CACHED, _MOST_CACHED, _LONGEST_CUT = 40, 100_000, 5000
 
 
@@ -49,19 +75,10 @@ _KNOWN: dict[tuple[str, bool], dict[str, _Cut]] = {
 }
 
 
-@lru_cache(maxsize=1)
-def _nltk():  # noqa: ANN202
-    from nltk.tokenize.destructive import (
-        NLTKWordTokenizer,
-    )  # 1,900 modules come along: not before the first text
-
-    return NLTKWordTokenizer()
-
-
 def tokenize_words(text: str, style: Style = "family") -> list[Word]:
     """Cuts a text into words.
 
-    NLTK's rules never look past a blank, save that a period is cut off only at the end of a sentence. So the
+    The rules never look past a blank, save that a period is cut off only at the end of a sentence. So the
     text is cut at blanks, and what lies between is looked up: words repeat, and time stays linear.
 
     Args:
@@ -122,10 +139,10 @@ def _cut(chunk: str, style: str, is_last: bool) -> _Cut:
     if style == "family" and "'" in lowered:
         lowered, where = _expand(lowered, where)
     words, position = [], 0
-    for token in _nltk_words(lowered, ends_sentence):
+    for token in _split_words(lowered, ends_sentence):
         while lowered[position].isspace():
             position += 1
-        # NLTK writes `` or '' for a double quote
+        # `` or '' stands for a double quote
         width = 1 if token in ("``", "''") and lowered[position] == '"' else len(token)
         words.append((token, where[position][0], where[position + width - 1][1]))
         position += width
@@ -160,17 +177,27 @@ def _remember(chunk: str, cut: _Cut, known: dict[str, _Cut]) -> None:
     known[chunk] = cut
 
 
-def _nltk_words(chunk: str, ends_sentence: bool) -> list[str]:
+def _split_words(chunk: str, ends_sentence: bool) -> list[str]:
+    """Words of what stands between two blanks, in small letters, by the Treebank's rules; `` or '' for a quote."""
     simple = _SIMPLE.fullmatch(chunk)
-    if simple and simple[1] not in _NLTK_HALVES:  # most words: nothing NLTK would look at but the mark
+    if simple and simple[1] not in _HALVED:  # most words: no rule looks at more than the mark
         if not simple[2] or (simple[2] == "." and not ends_sentence):
             return [chunk]
         return [simple[1], simple[2]]
-    # an "x" before and behind gives the rules their mid-sentence context; two single quotes that begin a text
-    # open a quotation then, where NLTK has them close one
+    # the blank before gives the rules their mid-sentence context, also that of a quotation opened by two single quotes
+    text = _substitute(f" {chunk}" if ends_sentence else f" {chunk} ", _OPENING_RULES)
     if ends_sentence:
-        return _nltk().tokenize(f"x {chunk}")[1:]
-    return _nltk().tokenize(f"x {chunk} x")[1:-1]
+        text = _LAST_PERIOD.sub(" . ", text)
+    text = _COMMA.sub(r" \1 \2", text)
+    if ends_sentence:
+        text = _LAST_COMMA.sub(r" \g<0> ", text)
+    return _substitute(f" {_substitute(text, _CLOSING_RULES)} ", _QUOTE_RULES).split()
+
+
+def _substitute(text: str, rules: tuple[tuple[re.Pattern[str], str], ...]) -> str:
+    for pattern, replacement in rules:
+        text = pattern.sub(replacement, text)
+    return text
 
 
 def _ends_sentence(chunk: str) -> bool:
@@ -185,7 +212,7 @@ def _expand(text: str, where: list[tuple[int, int]]) -> tuple[str, list[tuple[in
         if short not in text:
             continue
         cut = len(short) - 3 if short.endswith("n't") else short.index("'")
-        first = 3 if long == "cannot" else long.index(" ")  # NLTK cuts "cannot" into "can" and "not"
+        first = 3 if long == "cannot" else long.index(" ")  # the rules cut "cannot" into "can" and "not"
         parts: list[str] = []
         spans: list[tuple[int, int]] = []
         done = 0

@@ -10,7 +10,6 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -20,6 +19,7 @@ from empatheia.errors import CheckpointError, ConfigError, MissingResourceError
 from empatheia.reading import read_array
 from empatheia.resources import file_sha256, resolve_model
 from empatheia.text.batching import BucketBatchSampler
+from empatheia.text.stems import stem
 from empatheia.understanding.fingerprints import fingerprint_of
 from empatheia.understanding.words.questions import is_candidate
 
@@ -207,8 +207,8 @@ class WordVectors:
         """See :class:`Vectors`."""
         out = np.zeros((len(texts), self.width), np.float32)
         for row, text in zip(out, texts, strict=True):
-            for stem, times in Counter(_stems(text)).items():
-                place, sign = self._place(stem)
+            for part, times in Counter(_stems(text)).items():
+                place, sign = self._place(part)
                 row[place] += sign * np.log1p(times) * self.idf[place]
         if progress is not None:
             progress(len(texts))
@@ -279,14 +279,6 @@ def weights_fingerprint(folder: Path) -> str:
     return fingerprint_of(**{path.name: file_sha256(path) for path in files})
 
 
-@lru_cache(maxsize=1)
-def _stemmer() -> Callable[[str], str]:
-    from nltk.stem.snowball import EnglishStemmer
-
-    return lru_cache(maxsize=100_000)(EnglishStemmer().stem)
-
-
 def _stems(text: str) -> list[str]:
-    stem = _stemmer()
     words = [word.strip(".,!?\"'()") for word in text.lower().split()]
     return [stem(word) for word in words if is_candidate(word) and not word.startswith("person")]

@@ -25,6 +25,7 @@ from empatheia.corpora.lexicons import Affect, Lexicon
 from empatheia.errors import ConfigError
 from empatheia.resources import resolve_model
 from empatheia.text.batching import BucketBatchSampler
+from empatheia.text.stems import stem
 from empatheia.understanding.encoders import special_ids
 from empatheia.understanding.labels import utterance_classifier as _registers_its_model  # noqa: F401
 from empatheia.understanding.labels.classifier import label_names, pad_rows, read_model, read_tokenizer
@@ -105,14 +106,11 @@ class LexiconWords:
     """
 
     def __init__(self, lexicon: Lexicon) -> None:
-        from nltk.stem.snowball import EnglishStemmer
-
         self.name = f"lexicon ({lexicon.kind})"
-        self._stem = EnglishStemmer().stem
         self._values = {word: _intensity(lexicon.affect.get(word)) for word in lexicon.words}
         self._stems: dict[str, float] = {}
         for word in sorted(self._values, key=lambda word: (len(word), word)):
-            self._stems.setdefault(self._stem(word), self._values[word])
+            self._stems.setdefault(stem(word), self._values[word])
 
     @classmethod
     def load(cls, path: str | Path) -> LexiconWords:
@@ -125,7 +123,7 @@ class LexiconWords:
 
     def _value(self, word: str) -> float:
         found = self._values.get(word)
-        return self._stems.get(self._stem(word), 0.0) if found is None else found
+        return self._stems.get(stem(word), 0.0) if found is None else found
 
 
 def _intensity(affect: Affect | None) -> float:
