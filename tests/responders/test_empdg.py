@@ -11,7 +11,7 @@ from empatheia.dialogue import Dialogue
 from empatheia.layers.copy import Copy, CopyDecoderLayer, compact, copy_mixture
 from empatheia.responders import empdg
 from empatheia.responders.empdg import EmpDG, EmpDGConfig
-from empatheia.training.tasks.feedback import FeedbackCollator, answered
+from empatheia.training.sources.feedback import FeedbackCollator, answered
 
 CASE = contract.all_cases()["empdg"]
 REPO = contract.all_cases()["empdg repo"]

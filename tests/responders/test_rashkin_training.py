@@ -72,11 +72,11 @@ def test_its_folder_answers_like_any_listener(trained):
 def test_candidates_of_the_corpus_itself(tmp_path):
     """The third protocol: the gold reply among the 100 a row lists; a row that lists 99 is not asked."""
     task = RetrieveTask(load_recipe(f"{RECIPES}/retrieval_base.yaml", "smoke"), tmp_path)
-    corpus, examples = task.corpus("test"), task.examples("test")[:3]
+    corpus, examples = task.source.read("test"), task.examples("test")[:3]
     others = [f"{t.text} {i}" for d in task.corpus("train").dialogues for i, t in enumerate(d.turns)]
     lists = {(e.dialogue_id, e.turn_index): (*others[:40], str(e.response), *others[40:99]) for e in examples[:2]}
     lists[examples[2].dialogue_id, examples[2].turn_index] = (str(examples[2].response), *others[:98])
-    task._corpora["test"] = replace(corpus, candidates=lists)
+    task.source.splits["test"] = replace(corpus, candidates=lists)
     queries = vectors_of(task.model, task.reader, [row for row, _, _ in task.pairs(examples)], "context")
     found = task._inline("test", examples, queries)["inline: p_at_1_100"]
     assert found["n"] == 2 and "protocol:inline" in found["signature"]
@@ -130,7 +130,7 @@ def test_validation_has_the_batches_of_training(tmp_path):
         ("data.corpus=sampel", "no corpus is called 'sampel'. Did you mean 'sample'"),
         ("model.pooling=max", "accepted: mean, first"),
         ("model.widht=3", "Did you mean 'width'"),
-        ("system=transformer", "trains rashkin_retrieval"),
+        ("system=transformer", "task retrieve is for system rashkin_retrieval"),
     ],
 )
 def test_bad_recipes(tmp_path, override, message):

@@ -21,7 +21,7 @@ from empatheia.config import (
 )
 from empatheia.errors import ConfigError
 from empatheia.responders import RESPONDERS
-from empatheia.training.tasks.respond import accepted_fields
+from empatheia.training.tasks.base import accepted_fields
 
 RECIPES = recipe_files(Path(__file__).resolve().parents[2] / "recipes")
 TEXT = """

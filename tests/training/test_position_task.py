@@ -60,7 +60,7 @@ def test_a_run_measures_and_stands_beside_the_models(tmp_path):
 
 def test_another_system_is_refused(tmp_path):
     recipe = load_recipe(RECIPE, size="smoke", overrides=["system=cause_entailment"])
-    with pytest.raises(ConfigError, match="measures cause_position, not 'cause_entailment'"):
+    with pytest.raises(ConfigError, match="is for system cause_position, not cause_entailment"):
         run(recipe, tmp_path, show_progress=False)
 
 

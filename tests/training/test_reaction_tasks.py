@@ -167,7 +167,7 @@ def test_the_same_pieces_after_a_restart(tmp_path, monkeypatch):
     """Pieces are learnt once a run: learning them again, or in another process, may break ties otherwise."""
     chosen = recipe("meed2/response_labels.yaml")
     first = AnticipateTask(chosen, tmp_path)
-    monkeypatch.setattr("empatheia.training.tasks.anticipate.train_pieces", None)
+    monkeypatch.setattr("empatheia.training.tasks.base.train_pieces", None)
     again = AnticipateTask(chosen, tmp_path)
     assert again.reader.encode(again.items("test")) == first.reader.encode(first.items("test"))
 

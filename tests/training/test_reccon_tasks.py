@@ -127,7 +127,7 @@ def test_an_annotator_that_marks_pieces_is_measured_on_spans_too(encoder, tmp_pa
 def test_unread_turns_are_counted(encoder, tmp_path):
     for max_pieces, turns, causes in ((40, 2, 1), (500, 0, 0)):  # six turns of nine pieces, four of them fit
         task = EntailTask(recipe(encoder, "entail", {"form": "joint", "max_pieces": max_pieces}), tmp_path)
-        task._items["valid", 1] = [bench.item(*["a b c d e f g h"] * 6, labels=(1, 0, 1, 0, 0, 1), spans=())]
+        task.source.read["valid", 1] = [bench.item(*["a b c d e f g h"] * 6, labels=(1, 0, 1, 0, 0, 1), spans=())]
         counts = task.data_record()["reccon"]["valid, fold 1"]
         assert counts == {"items": 1, "pairs": 6, "unread_turns": turns, "unread_causes": causes}
     pair = EntailTask(recipe(encoder, "entail", {"form": "pair"}), tmp_path)

@@ -3,40 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Protocol
 
-from torch import Tensor
-
-from empatheia.config import Recipe, StageConfig
+from empatheia.config import Recipe
 from empatheia.registry import Registry
-from empatheia.training.stages import StageData
-
-
-class Task(Protocol):
-    """What the runner asks of a task."""
-
-    model: Any
-
-    def stage_data(self, stage: StageConfig) -> StageData:
-        """Training and validation items of a stage."""
-        ...
-
-    def read_weights(self, folder: Path) -> dict[str, Tensor]:
-        """Weights saved after a stage."""
-        ...
-
-    def save(self, folder: Path) -> None:
-        """Writes the model folder a user loads."""
-        ...
-
-    def evaluate(self, split: str, outputs: Path | None) -> dict[str, object]:
-        """Scores by name, JSON-ready."""
-        ...
-
-    def data_record(self) -> dict[str, object]:
-        """Counts and checksums of what was learnt from."""
-        ...
-
+from empatheia.training.tasks.base import Task
 
 TASKS = Registry(
     "tasks",

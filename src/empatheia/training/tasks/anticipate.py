@@ -5,9 +5,6 @@ All labels, those to be predicted too, are a classifier's and not people's.
 
 from __future__ import annotations
 
-import hashlib
-import inspect
-import json
 import random
 from collections import Counter
 from collections.abc import Sequence
@@ -15,24 +12,24 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from torch import Tensor
-from transformers import AutoTokenizer, PreTrainedTokenizerFast
+from transformers import AutoTokenizer
 from transformers import PreTrainedTokenizerBase as Tokenizer
 
-from empatheia.config import AnticipateData, Recipe, StageConfig, stage_data_config, validate_model_fields
-from empatheia.corpora import CORPORA, sample
+from empatheia.config import AnticipateData, StageConfig
+from empatheia.corpora import sample
 from empatheia.corpora.licences import licence_text
+from empatheia.corpora.loading import SPLITS
 from empatheia.corpora.turn_labels import LabelledTurns, load_released, read_turn_labels
 from empatheia.dialogue import Dialogue
-from empatheia.errors import ConfigError, DataError
+from empatheia.errors import DataError
 from empatheia.metrics.base import Metric
 from empatheia.metrics.classification import F1, Accuracy, CalibrationError
 from empatheia.metrics.published import published
-from empatheia.resources import load_pretrained, load_weights, resolve_model
+from empatheia.resources import load_pretrained, resolve_model
 from empatheia.taxonomy import LABELS_41
 from empatheia.training.evaluation import N_RESAMPLES
-from empatheia.training.saving import save_folder, save_understander
-from empatheia.training.stages import StageData
+from empatheia.training.sources import CorpusSource, folder_of
+from empatheia.training.tasks.base import Task, counted, scored, write_rows
 from empatheia.understanding.labels.next_label import (
     ContextReader,
     NextTurn,
@@ -40,53 +37,45 @@ from empatheia.understanding.labels.next_label import (
     ReactionPredictorConfig,
     predict,
 )
-from empatheia.understanding.labels.utterance_classifier import train_pieces
 
 PUBLISHED_ROWS = ("Random", "MEED2 (OS)", "MEED2 (OS → EDOS)", "MEED2 (OS → ED)")
 ONE_TURN_SEED = 2021
 ONE_TURN_DIALOGUES = 2_000
 
 
-class AnticipateTask:
+class AnticipateTask(Task):
     """Trains and measures a :class:`ReactionPredictor`, on a pretrained encoder or from scratch."""
 
-    def __init__(self, recipe: Recipe, folder: Path) -> None:
-        self.recipe = recipe
-        self.folder = folder
-        self.data: AnticipateData = recipe.data
-        CORPORA.target(self.data.corpus)  # an unknown name is refused before anything is built
-        accepted = [p for p in inspect.signature(ReactionPredictorConfig).parameters if p != "kwargs"]
-        validate_model_fields(recipe.model, accepted, f"recipe {recipe.name!r}")
+    data: AnticipateData
+
+    def build(self) -> None:
+        """On the recipe's encoder, or from scratch."""
+        self.source = CorpusSource(self.data.corpus)
+        self.check_fields(ReactionPredictorConfig, more=("encoder_config",))
         self._labels: dict[str, LabelledTurns] = {}
         self._items: dict[str, list[NextTurn]] = {}
-        self._dialogues: dict[str, tuple[Dialogue, ...]] = {}
         self._skipped: dict[str, int] = {}
-        self.model: Any
-        self.model, self.reader = self._build()
-
-    def _build(self) -> tuple[ReactionPredictor, ContextReader]:
         recipe, fields = self.recipe, dict(self.recipe.model)
         described = fields.pop("encoder_config", None)
         if recipe.encoder is not None:
-            return ReactionPredictor.from_encoder(str(resolve_model(recipe.encoder)), **fields)
+            self.model, self.reader = ReactionPredictor.from_encoder(str(resolve_model(recipe.encoder)), **fields)
+            return
         if not isinstance(described, dict):
-            raise ConfigError(
-                f"recipe {recipe.name!r}: without `encoder` the model is trained from scratch and needs"
-                " model.encoder_config (with its model_type)."
+            raise self.refusal(
+                "without `encoder` the model is trained from scratch and needs model.encoder_config (with its"
+                " model_type)."
             )
         tokenizer = self._tokenizer(int(fields.get("max_pieces", 100)))
         sizes = {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id}
-        model = ReactionPredictor(ReactionPredictorConfig({**described, **sizes}, **fields))
-        return model, ContextReader(tokenizer, model.config)
+        self.model = ReactionPredictor(ReactionPredictorConfig({**described, **sizes}, **fields))
+        self.reader = ContextReader(tokenizer, self.model.config)
 
     def _tokenizer(self, max_pieces: int) -> Tokenizer:
         """Of another model (published: RoBERTa's), or pieces learnt from the training turns."""
         if self.data.pieces is None:
-            place = self.folder / "tokenizer"
-            if not place.is_dir():  # a resumed run and every other process must find the same pieces
-                texts = [turn.text for dialogue in self.dialogues("train") for turn in dialogue.turns]
-                save_folder(place, train_pieces(texts, self.recipe.tokenizer.size, max_pieces).save_pretrained)
-            return load_pretrained(PreTrainedTokenizerFast, place)
+            return self.learnt_pieces(
+                lambda: [turn.text for d in self.source.dialogues("train", self.data) for turn in d.turns], max_pieces
+            )
         folder = resolve_model(self.data.pieces)
         return load_pretrained(
             AutoTokenizer, folder, f"data.pieces: no tokenizer in {str(folder)!r}", "Give a folder with tokenizer.json."
@@ -94,20 +83,12 @@ class AnticipateTask:
 
     # -- data ------------------------------------------------------------------------------------------------
 
-    def _root(self) -> Path | None:
-        return sample.root() if self.data.corpus == sample.NAME else None
-
-    def dialogues(self, split: str, data: AnticipateData | None = None) -> tuple[Dialogue, ...]:
-        """Conversations of a split, up to its limit."""
-        if split not in self._dialogues:
-            self._dialogues[split] = CORPORA.get(self.data.corpus)(split).dialogues
-        return self._dialogues[split][: getattr(data or self.data, f"{split}_limit")]
-
     def labels(self, data: AnticipateData | None = None) -> LabelledTurns:
         """Labels of the turns, and the model that made them."""
         name = (data or self.data).labels
         if name not in self._labels:
-            self._labels[name] = load_released(self._root()) if name == "released" else read_turn_labels(name)
+            released = name == "released"
+            self._labels[name] = load_released(folder_of(self.data.corpus)) if released else read_turn_labels(name)
         return self._labels[name]
 
     def items(self, split: str, data: AnticipateData | None = None) -> list[NextTurn]:
@@ -120,13 +101,15 @@ class AnticipateTask:
         key = f"{split} {data.model_dump_json()}"
         if key not in self._items:
             labels = self.labels(data)
-            found = [item for d in self.dialogues(split, data) for item in next_turns(d, labels.of(d), data.roles)]
+            dialogues = self.source.dialogues(split, data)
+            found = [item for d in dialogues for item in next_turns(d, labels.of(d), data.roles)]
             if not found:
                 raise DataError(f"{labels.path}: no label for any turn of the {split} split of {data.corpus}.")
             self._items[key] = found
         return self._items[key]
 
-    def _rows(self, split: str, data: AnticipateData) -> list[dict[str, Any]]:
+    def rows(self, split: str, data: AnticipateData, stage: StageConfig) -> list[dict[str, Any]]:
+        """Of the wanted turns; those whose context is cut are left out where the recipe says so."""
         rows = self.reader.encode(self.items(split, data))
         if data.overlong == "skip":
             kept = [row for row in rows if row["is_whole"]]
@@ -134,31 +117,10 @@ class AnticipateTask:
             rows = kept
         return rows
 
-    def stage_data(self, stage: StageConfig) -> StageData:
-        """Train and valid."""
-        data: Any = stage_data_config(self.recipe, stage.data)
-        rows = {split: self._rows(split, data) for split in ("train", "valid")}
-        lengths = {split: [len(row["input_ids"]) for row in own] for split, own in rows.items()}
-        return StageData(rows["train"], lengths["train"], rows["valid"], lengths["valid"], self.reader.collate)
-
-    # -- saving ----------------------------------------------------------------------------------------------
-
-    def read_weights(self, folder: Path) -> dict[str, Tensor]:
-        """Weights saved after a stage."""
-        return load_weights(folder / "model.safetensors")
-
-    def save(self, folder: Path) -> None:
-        """Model, tokenizer and record; ``ReactionToTurns.load`` reads them."""
-        save_understander(
-            folder,
-            self.recipe,
-            self.model,
-            self.reader.save,
-            part="reaction",
-            labels=list(LABELS_41),
-            turn_labels=self.labels().model,
-            licence=licence_text(self.data.corpus),
-        )
+    def facts(self) -> dict[str, object]:
+        """``ReactionToTurns.load`` reads them."""
+        facts: dict[str, object] = {"part": "reaction", "labels": list(LABELS_41), "turn_labels": self.labels().model}
+        return facts | {"licence": licence_text(self.data.corpus)}
 
     # -- measuring -------------------------------------------------------------------------------------------
 
@@ -178,8 +140,7 @@ class AnticipateTask:
             self._skipped[split] = len(rows) - len(items)
         found = predict(self.model, self.reader, items)
         drawn = one_turn_a_dialogue(items)
-        if outputs is not None:
-            outputs.write_text("".join(_line(i, p) for i, p in zip(items, found, strict=True)), encoding="utf-8")
+        write_rows(outputs, map(_row, items, found))
         chosen = [items[i] for i in drawn]
         replies = [i for i, item in enumerate(items) if item.role == "listener"]
         scores = reaction_scores(chosen, found[drawn])
@@ -209,13 +170,10 @@ class AnticipateTask:
     def data_record(self) -> dict[str, object]:
         """Items per split with a checksum, dialogues without labels, contexts skipped for their length."""
         record: dict[str, object] = {"turn_labels": self.labels().model}
-        for split in ("train", "valid", "test"):
-            items = self.items(split)
-            digest = hashlib.sha256("".join(f"{i.dialogue_id}\t{i.turn}\t{i.label}\n" for i in items).encode())
-            unlabelled = sum(self.labels().of(d) is None for d in self.dialogues(split))
+        for split in SPLITS:
+            unlabelled = sum(self.labels().of(d) is None for d in self.source.dialogues(split, self.data))
             record[split] = {
-                "items": len(items),
-                "sha256": digest.hexdigest()[:16],
+                **counted([f"{item.dialogue_id}\t{item.turn}\t{item.label}\n" for item in self.items(split)]),
                 "dialogues_without_labels": unlabelled,
                 "skipped_overlong": self._skipped.get(split, 0),
             }
@@ -275,20 +233,15 @@ def reaction_scores(
     metrics["accuracy_top5"] = (Accuracy(5), probabilities, truth)
     metrics["f1_macro"] = (F1(LABELS_41, "macro"), said, gold)
     metrics["calibration_error"] = (CalibrationError(), probabilities, truth)
-    out = {}
-    for name, (metric, first, second) in metrics.items():
-        metric.update(first, second)
-        out[name] = {**metric.compute(n_resamples=n_resamples).to_dict(), "name": name}
-    return out
+    return {name: scored(name, *values, n_resamples=n_resamples) for name, values in metrics.items()}
 
 
-def _line(item: NextTurn, probabilities: np.ndarray) -> str:
+def _row(item: NextTurn, probabilities: np.ndarray) -> dict[str, object]:
     best = np.argsort(-probabilities, kind="stable")[:5]
-    record = {
+    return {
         "id": item.dialogue_id,
         "turn": item.turn,
         "gold": item.label,
         "predicted": LABELS_41[best[0]],
         "probabilities": {LABELS_41[i]: round(float(probabilities[i]), 4) for i in best},
     }
-    return json.dumps(record) + "\n"

@@ -5,9 +5,6 @@ Rashkin et al. (2019), table 9 (situations, ED and ED-cut), and the 41 classes o
 
 from __future__ import annotations
 
-import hashlib
-import inspect
-import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,24 +12,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from torch import Tensor
-from transformers import PreTrainedTokenizerFast
 
-from empatheia.config import ClassifyData, Recipe, StageConfig, stage_data_config, validate_model_fields
+from empatheia.config import ClassifyData, StageConfig
 from empatheia.corpora import CORPORA, conversations, empathetic_intents, esconv, labelled_texts, sample
 from empatheia.corpora.licences import licence_text
 from empatheia.corpora.loading import SPLITS, LoadedCorpus
 from empatheia.dialogue import Dialogue
-from empatheia.errors import ConfigError, DataError
-from empatheia.metrics.base import Metric
+from empatheia.errors import DataError
 from empatheia.metrics.classification import F1, Accuracy, BatchMeanAccuracy, CalibrationError, confusion
 from empatheia.registry import nearest
-from empatheia.resources import load_pretrained, load_weights, resolve_model
+from empatheia.resources import resolve_model
 from empatheia.taxonomy import EMOTIONS, LABELS_41
-from empatheia.training.evaluation import N_RESAMPLES, fit_temperature
-from empatheia.training.saving import save_folder, save_understander
+from empatheia.training.evaluation import fit_temperature
+from empatheia.training.sources import folder_of
 from empatheia.training.stages import StageData
-from empatheia.understanding.labels.classifier import Reader, Row, Text, classify_rows, row_lengths
+from empatheia.training.tasks.base import Task, counted_splits, scored, write_rows
+from empatheia.understanding.labels.classifier import Reader, Row, Text, classify_rows
 from empatheia.understanding.labels.feature_classifier import (
     FeatureClassifier,
     FeatureClassifierConfig,
@@ -44,7 +39,6 @@ from empatheia.understanding.labels.utterance_classifier import (
     PieceReader,
     UtteranceClassifier,
     UtteranceClassifierConfig,
-    train_pieces,
 )
 
 CONFIGS = {
@@ -60,7 +54,7 @@ CORPORA_OF_LABELS: dict[int | str, tuple[str, ...]] = {
 labels of turns."""
 LABELLED_TURNS = "labelled_turns"
 """Name of a file of conversations whose turns have labels, given by ``data.path``."""
-_NOT_IN_RECIPES = ("kwargs", "labels", "label_weights", "softmax_temperature", "reads", "words", "width", "lowercase")
+_MADE_HERE = ("labels", "label_weights", "softmax_temperature", "reads", "words", "lowercase")
 _BATCH = 32  # of the released classifier, for its mean over batches
 
 
@@ -86,24 +80,20 @@ class LabelledText:
         return self.text if isinstance(self.text, str) else "\n".join(turn.text for turn in self.text)
 
 
-class ClassifyTask:
+class ClassifyTask(Task):
     """Trains and measures one of the three classifiers a recipe can name."""
 
-    def __init__(self, recipe: Recipe, folder: Path) -> None:
-        if recipe.system not in CONFIGS:
-            raise ConfigError(
-                f"recipe {recipe.name!r}: no classifier {recipe.system!r}.{nearest(recipe.system, list(CONFIGS))}"
-                f" Accepted: {', '.join(CONFIGS)}."
-            )
-        self.recipe = recipe
-        self.folder = folder
-        self.data: ClassifyData = recipe.data
+    systems = tuple(CONFIGS)
+    fixed = ("corpus", "labels")
+    data: ClassifyData
+
+    def build(self) -> None:
+        """The system's model, its labels and what reads for it."""
         self._check_labels()
         self.labels = self._label_names()
         self._items: dict[str, list[LabelledText]] = {}
         self._features: dict[str, np.ndarray] | None = None
-        model, self.reader = self._build()
-        self.model: Any = model
+        self.model, self.reader = self._build()
 
     def _check_labels(self) -> None:
         """Whether corpus, labels and text go together.
@@ -111,28 +101,27 @@ class ClassifyTask:
         Raises:
             ConfigError: They do not.
         """
-        data, where = self.data, f"recipe {self.recipe.name!r}"
+        data = self.data
         known = tuple(name for name in CORPORA.names() if name != empathetic_intents.NAME)
         known += (LABELLED_TURNS,) if data.labels == "turns" else ()
         if data.corpus not in CORPORA_OF_LABELS.get(data.labels, known):
-            raise ConfigError(
-                f"{where}: data.corpus={data.corpus} with data.labels={data.labels}; accepted: a corpus of"
+            raise self.refusal(
+                f"data.corpus={data.corpus} with data.labels={data.labels}; accepted: a corpus of"
                 " conversations with emotions (empathetic_dialogues, sample, own) with 32, empathetic_intents or sample"
                 " with 41, labelled_texts with file, a corpus with labels of turns (esconv, labelled_turns) with turns."
             )
         if (data.path is not None) != (data.labels == "file" or data.corpus == LABELLED_TURNS):
-            raise ConfigError(
-                f"{where}: data.path={data.path!r} with data.labels={data.labels}; the path goes with labels=file or"
+            raise self.refusal(
+                f"data.path={data.path!r} with data.labels={data.labels}; the path goes with labels=file or"
                 f" corpus={LABELLED_TURNS}, which need it."
             )
         if data.labels == 41 and data.text == "context":
-            raise ConfigError(
-                f"{where}: data.text=context with data.labels=41; the 41 labels are of single texts, accepted:"
-                " utterance."
+            raise self.refusal(
+                "data.text=context with data.labels=41; the 41 labels are of single texts, accepted: utterance."
             )
         if data.labels == "turns" and data.text == "situation":
-            raise ConfigError(
-                f"{where}: data.text=situation with data.labels=turns; accepted: utterance, the labelled turn alone, or"
+            raise self.refusal(
+                "data.text=situation with data.labels=turns; accepted: utterance, the labelled turn alone, or"
                 " context, the turns before it."
             )
 
@@ -154,16 +143,15 @@ class ClassifyTask:
 
     def _build(self) -> tuple[Any, Reader]:
         recipe, system = self.recipe, self.recipe.system
-        width = ["width"] if system == "linear_classifier" else []
-        parameters = inspect.signature(CONFIGS[system]).parameters
-        extra = ["min_count"] if system == "linear_classifier" else []
-        accepted = [p for p in parameters if p not in _NOT_IN_RECIPES] + width + extra
-        validate_model_fields(recipe.model, accepted, f"recipe {recipe.name!r}")
+        hidden, more = (*_MADE_HERE, "width"), ["encoder_config"] if system == "utterance_classifier" else []
+        if system == "linear_classifier":
+            hidden, more = _MADE_HERE, ["min_count"]
+        self.check_fields(CONFIGS[system], hidden, more)
         fields = {**recipe.model, "label_weights": self._label_weights()}
         if (self.data.features is not None) != (system == "feature_classifier"):
-            raise ConfigError(
-                f"recipe {recipe.name!r}: data.features={self.data.features!r} with system {system}; the file goes with"
-                " feature_classifier, and feature_classifier needs it."
+            raise self.refusal(
+                f"data.features={self.data.features!r} with system {system}; the file goes with feature_classifier, and"
+                " feature_classifier needs it."
             )
         if system == "feature_classifier":
             fields["width"] = next(iter(self._feature_arrays().values())).shape[1]
@@ -172,9 +160,9 @@ class ClassifyTask:
         is_lower = self.data.labels == 41 and self.data.variant == "clean"
         if system == "linear_classifier":
             if is_lower and fields.get("split") == "blanks":
-                raise ConfigError(
-                    f"recipe {recipe.name!r}: model.split=blanks with data.variant=clean would learn lower-cased texts"
-                    " and be asked others. Accepted: model.split=spaced or family, or data.variant=repo."
+                raise self.refusal(
+                    "model.split=blanks with data.variant=clean would learn lower-cased texts and be asked others."
+                    " Accepted: model.split=spaced or family, or data.variant=repo."
                 )
             return LinearClassifier.from_texts(self._training_texts(), self.labels, **fields)
         fields["lowercase"] = is_lower
@@ -189,18 +177,13 @@ class ClassifyTask:
         Raises:
             ConfigError: The recipe does not say which encoder or how to cut words.
         """
-        recipe = self.recipe
-        if recipe.tokenizer.kind != "bpe" or "encoder_config" not in fields:
-            raise ConfigError(
-                f"recipe {recipe.name!r}: without `encoder`, utterance_classifier is trained from scratch and needs"
-                " model.encoder_config (with its model_type) and tokenizer.kind=bpe."
+        if self.recipe.tokenizer.kind != "bpe" or "encoder_config" not in fields:
+            raise self.refusal(
+                "without `encoder`, utterance_classifier is trained from scratch and needs model.encoder_config (with"
+                " its model_type) and tokenizer.kind=bpe."
             )
         longest = int(fields.get("max_pieces", 128))
-        place = self.folder / "tokenizer"
-        if not place.is_dir():  # a resumed run must find the same pieces
-            made = train_pieces([item.words for item in self._learnt(self.data)], recipe.tokenizer.size, longest)
-            save_folder(place, made.save_pretrained)
-        pieces = load_pretrained(PreTrainedTokenizerFast, place)
+        pieces = self.learnt_pieces(lambda: [item.words for item in self._learnt(self.data)], longest)
         sizes = {"vocab_size": len(pieces), "pad_token_id": pieces.pad_token_id}
         fields["encoder_config"] = {**fields["encoder_config"], **sizes}
         model = UtteranceClassifier(UtteranceClassifierConfig(labels=self.labels, **fields))
@@ -208,7 +191,7 @@ class ClassifyTask:
 
     def _training_texts(self) -> list[Text]:
         """Texts of all stages, the recipe's own data first."""
-        blocks = {data.model_dump_json(): data for data in map(self._stage_data, self.recipe.stages)}
+        blocks = {data.model_dump_json(): data for data in map(self.stage_config, self.recipe.stages)}
         return [item.text for data in blocks.values() for item in self._learnt(data)]
 
     def _label_weights(self) -> list[float] | None:
@@ -219,14 +202,6 @@ class ClassifyTask:
         return [round(share / max(1, counts[i]), 4) for i in range(len(self.labels))]
 
     # -- data ------------------------------------------------------------------------------------------------
-
-    def _stage_data(self, stage: StageConfig) -> ClassifyData:
-        data: Any = stage_data_config(self.recipe, stage.data)
-        if (data.labels, data.corpus) != (self.data.labels, self.data.corpus):
-            raise ConfigError(
-                f"recipe {self.recipe.name!r}, stage {stage.name!r}: a stage cannot change data.corpus or data.labels."
-            )
-        return data
 
     def items(self, split: str, data: ClassifyData | None = None) -> list[LabelledText]:
         """Labelled texts of a split, in the order of the corpus."""
@@ -242,13 +217,9 @@ class ClassifyTask:
             self._items[key] = found
         return self._items[key]
 
-    def _root(self, data: ClassifyData) -> Path | None:
-        return sample.root() if data.corpus == sample.NAME else None
-
     def _intents(self, split: str, data: ClassifyData) -> list[LabelledText]:
-        texts = empathetic_intents.read_texts(split, self._root(data), variant=data.variant, overlaps=data.overlaps)[
-            : getattr(data, f"{split}_limit")
-        ]
+        root, limit = folder_of(data.corpus), getattr(data, f"{split}_limit")
+        texts = empathetic_intents.read_texts(split, root, variant=data.variant, overlaps=data.overlaps)[:limit]
         return [LabelledText(item.id, item.text, item.label_id, i) for i, item in enumerate(texts)]
 
     def _of_file(self, split: str, data: ClassifyData) -> list[LabelledText]:
@@ -295,7 +266,7 @@ class ClassifyTask:
             self._features = read_features(str(self.data.features))
         return self._features
 
-    def rows(self, split: str, data: ClassifyData | None = None) -> list[Row]:
+    def rows(self, split: str, data: ClassifyData | None = None, stage: StageConfig | None = None) -> list[Row]:
         """Items of a split as the model reads them, with their labels."""
         data = data or self.data
         items = self.items(split, data)
@@ -318,34 +289,29 @@ class ClassifyTask:
 
     def stage_data(self, stage: StageConfig) -> StageData:
         """The splits learnt from, and the one that selects the weights."""
-        data = self._stage_data(stage)
+        data = self.stage_config(stage)
         train = [row for split in data.learn for row in self.rows(split, data)]
         valid = self.rows(data.choose, data)
-        return StageData(train, row_lengths(train), valid, row_lengths(valid), self.reader.collate)
+        return StageData(train, self.lengths(train), valid, self.lengths(valid), self.reader.collate)
 
     # -- saving ----------------------------------------------------------------------------------------------
 
-    def read_weights(self, folder: Path) -> dict[str, Tensor]:
-        """Weights saved after a stage."""
-        return load_weights(folder / "model.safetensors")
-
-    def save(self, folder: Path) -> None:
-        """Model with the temperature found on valid, reader, labels and recipe; ``TextClassifier.load`` reads them."""
+    def calibrate(self) -> None:
+        """The temperature, on valid where it is not learnt from."""
         self.model.config.softmax_temperature = 1.0
         if "valid" not in self.data.learn:
             valid = self.items("valid")
             probabilities = classify_rows(self.model, self.reader, self.rows("valid"))
             self.model.config.softmax_temperature = fit_temperature(probabilities, [item.label for item in valid])
-        save_understander(
-            folder,
-            self.recipe,
-            self.model,
-            self.reader.save,
-            part={32: "emotion", 41: "intent", "file": "label", "turns": "label"}[self.data.labels],
-            labels=list(self.labels),
-            temperature=self.model.config.softmax_temperature,
-            licence="that of the texts" if self.data.path is not None else licence_text(self.data.corpus),
-        )
+
+    def facts(self) -> dict[str, object]:
+        """``TextClassifier.load`` reads them."""
+        return {
+            "part": {32: "emotion", 41: "intent", "file": "label", "turns": "label"}[self.data.labels],
+            "labels": list(self.labels),
+            "temperature": self.model.config.softmax_temperature,
+            "licence": "that of the texts" if self.data.path is not None else licence_text(self.data.corpus),
+        }
 
     # -- measuring -------------------------------------------------------------------------------------------
 
@@ -357,8 +323,7 @@ class ClassifyTask:
         items = self.items(split)
         probabilities = classify_rows(self.model, self.reader, self.rows(split)).astype(np.float64)
         gold = np.array([item.label for item in items])
-        if outputs is not None:
-            outputs.write_text("".join(self._line(i, p) for i, p in zip(items, probabilities, strict=True)), "utf-8")
+        write_rows(outputs, map(self._row, items, probabilities))
         learnt = self._learnt(self.data)
         scores = classification_scores(probabilities, gold, self.labels, self.model.config.softmax_temperature)
         commonest = Counter(item.label for item in learnt).most_common(1)[0][0]
@@ -370,28 +335,26 @@ class ClassifyTask:
         seen = {item.words.lower() for item in learnt}
         unseen = np.array([item.words.lower() not in seen for item in items])
         if not unseen.all() and unseen.any():
-            scores["accuracy_unseen"] = _named("accuracy_unseen", Accuracy(), probabilities[unseen], gold[unseen])
+            scores["accuracy_unseen"] = scored("accuracy_unseen", Accuracy(), probabilities[unseen], gold[unseen])
         return scores
 
-    def _line(self, item: LabelledText, probabilities: np.ndarray) -> str:
+    def _row(self, item: LabelledText, probabilities: np.ndarray) -> dict[str, object]:
         best = np.argsort(-probabilities, kind="stable")[:5]
-        record = {
+        return {
             "id": item.id,
             "text": item.words,
             "gold": self.labels[item.label],
             "predicted": self.labels[best[0]],
             "probabilities": {self.labels[i]: round(float(probabilities[i]), 4) for i in best},
         }
-        return json.dumps(record, ensure_ascii=False) + "\n"
 
     def data_record(self) -> dict[str, object]:
         """Items per split and a checksum of them."""
-        record: dict[str, object] = {}
-        for split in ("train", "valid", "test"):
-            items = self.items(split)
-            digest = hashlib.sha256("".join(f"{i.id}\t{i.label}\t{i.words}\n" for i in items).encode())
-            record[split] = {"items": len(items), "sha256": digest.hexdigest()[:16]}
-        return {self.data.corpus: record}
+        return {
+            self.data.corpus: counted_splits(
+                lambda split: [f"{item.id}\t{item.label}\t{item.words}\n" for item in self.items(split)]
+            )
+        }
 
 
 def classification_scores(
@@ -413,15 +376,15 @@ def classification_scores(
     names, predicted = list(labels), probabilities.argmax(axis=1)
     said, true = [names[i] for i in predicted], [names[i] for i in gold]
     scores: dict[str, object] = {
-        "accuracy": _named("accuracy", Accuracy(), probabilities, gold),
-        **({"accuracy_top5": _named("accuracy_top5", Accuracy(5), probabilities, gold)} if len(names) >= 5 else {}),
-        "f1_weighted": _named("f1_weighted", F1(names, "weighted"), said, true),
-        "f1_macro": _named("f1_macro", F1(names, "macro"), said, true),
-        "calibration_error": _named("calibration_error", CalibrationError(), probabilities, gold),
+        "accuracy": scored("accuracy", Accuracy(), probabilities, gold),
+        **({"accuracy_top5": scored("accuracy_top5", Accuracy(5), probabilities, gold)} if len(names) >= 5 else {}),
+        "f1_weighted": scored("f1_weighted", F1(names, "weighted"), said, true),
+        "f1_macro": scored("f1_macro", F1(names, "macro"), said, true),
+        "calibration_error": scored("calibration_error", CalibrationError(), probabilities, gold),
     }
     before = np.exp(temperature * np.log(np.clip(probabilities, 1e-30, None)))
     before /= before.sum(axis=1, keepdims=True)
-    scores["calibration_error_before"] = _named("calibration_error_before", CalibrationError(), before, gold)
+    scores["calibration_error_before"] = scored("calibration_error_before", CalibrationError(), before, gold)
     batches = BatchMeanAccuracy()
     for start in range(0, len(gold), _BATCH):
         batches.update(probabilities[start : start + _BATCH], gold[start : start + _BATCH])
@@ -430,7 +393,7 @@ def classification_scores(
         for name, chosen in (("emotions", gold < len(EMOTIONS)), ("intents", gold >= len(EMOTIONS))):
             if chosen.any():
                 key = f"accuracy_{name}"
-                scores[key] = _named(key, Accuracy(), probabilities[chosen], gold[chosen])
+                scores[key] = scored(key, Accuracy(), probabilities[chosen], gold[chosen])
     likelihood = probabilities[np.arange(len(gold)), gold]
     scores["nll"] = round(float(-np.log(np.clip(likelihood, 1e-30, None)).mean()), 5)
     scores["temperature"] = temperature
@@ -451,9 +414,9 @@ def majority_scores(learnt: np.ndarray, gold: np.ndarray, labels: Sequence[str])
     shares = np.tile(learnt / learnt.sum(), (len(gold), 1))
     said, true = [names[commonest]] * len(gold), [names[i] for i in gold]
     return {
-        "majority: accuracy": _named("majority: accuracy", Accuracy(), shares, gold),
-        "majority: f1_weighted": _named("majority: f1_weighted", F1(names, "weighted"), said, true),
-        "majority: f1_macro": _named("majority: f1_macro", F1(names, "macro"), said, true),
+        "majority: accuracy": scored("majority: accuracy", Accuracy(), shares, gold),
+        "majority: f1_weighted": scored("majority: f1_weighted", F1(names, "weighted"), said, true),
+        "majority: f1_macro": scored("majority: f1_macro", F1(names, "macro"), said, true),
     }
 
 
@@ -488,8 +451,3 @@ def _label_row(counts: np.ndarray, i: int) -> dict[str, float | int]:
         "f1": round(200 * hits / max(1, predicted + gold), 2),
         "n": gold,
     }
-
-
-def _named(name: str, metric: Metric, first: Any, second: Any) -> dict[str, object]:
-    metric.update(first, second)
-    return {**metric.compute(n_resamples=N_RESAMPLES).to_dict(), "name": name}

@@ -5,24 +5,18 @@ An annotator that also marks pieces (``spans: true``) is measured on the questio
 
 from __future__ import annotations
 
-import inspect
-import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from torch import Tensor
-
-from empatheia.config import Recipe, StageConfig, validate_model_fields
-from empatheia.corpora import sample
+from empatheia.config import EntailData, ExtractData, StageConfig
 from empatheia.corpora.licences import LICENCES
 from empatheia.corpora.reccon import load as load_reccon
 from empatheia.dialogue import CauseAnnotation
-from empatheia.errors import ConfigError
 from empatheia.metrics import METRICS
-from empatheia.resources import load_weights, resolve_model
-from empatheia.training.saving import save_understander
+from empatheia.training.sources import folder_of
 from empatheia.training.stages import StageData
+from empatheia.training.tasks.base import Task, write_rows
 from empatheia.training.tasks.span_scores import N_RESAMPLES, TUNED, best_null_threshold, marked_answers, span_scores
 from empatheia.understanding.causes.entailment import (
     CauseEntailment,
@@ -36,64 +30,70 @@ from empatheia.understanding.causes.entailment import (
 from empatheia.understanding.causes.entailment_scores import best_scores, question_cells, scores_at
 
 
-class RecconTask:
-    """What the two RECCON tasks share: a fold's items by split, the model folder, the counts.
+class FoldItems:
+    """Example source: RECCON's targets with their histories and gold labels, by split and fold.
 
     Args:
-        recipe: Names ``encoder`` and, in ``data``, the fold and the folds it is tested on.
-        model_class: Has ``from_encoder``.
-
-    Raises:
-        ConfigError: The recipe names no encoder, or ``model`` has an unknown field.
+        data: Names the corpus, the training fold and limits.
     """
 
-    def __init__(self, recipe: Recipe, model_class: Any) -> None:
-        if recipe.encoder is None:
-            raise ConfigError(
-                f"recipe {recipe.name!r}: task `{recipe.task}` needs `encoder`, a folder or name of an encoder."
-            )
-        accepted = [p for p in inspect.signature(model_class.config_class).parameters if p != "kwargs"]
-        validate_model_fields(recipe.model, accepted, f"recipe {recipe.name!r}")
-        self.recipe = recipe
-        self.model, self.tokenizer = model_class.from_encoder(str(resolve_model(recipe.encoder)), **recipe.model)
-        self._items: dict[tuple[str, int], list[EntailmentItem]] = {}
-        self._unread: dict[tuple[str, int], dict[str, int]] = {}
+    def __init__(self, data: EntailData | ExtractData) -> None:
+        self.data = data
+        self.read: dict[tuple[str, int], list[EntailmentItem]] = {}
 
     def items(self, split: str, fold: int | None = None) -> list[EntailmentItem]:
-        """Targets of a split with their histories and gold labels, in the training fold or another."""
-        fold = int(self.recipe.data.fold if fold is None else fold)
-        if (split, fold) not in self._items:
-            root = sample.root() if self.recipe.data.corpus == "sample" else None
-            limit = getattr(self.recipe.data, f"{split}_limit")
-            self._items[split, fold] = items_of_fold(load_reccon(split, root=root), fold, limit=limit)
-        return self._items[split, fold]
+        """Of a split, in the training fold or another."""
+        fold = int(self.data.fold if fold is None else fold)
+        if (split, fold) not in self.read:
+            corpus, limit = load_reccon(split, root=folder_of(self.data.corpus)), getattr(self.data, f"{split}_limit")
+            self.read[split, fold] = items_of_fold(corpus, fold, limit=limit)
+        return self.read[split, fold]
 
-    def read_weights(self, folder: Path) -> dict[str, Tensor]:
-        """Weights saved after a stage."""
-        return load_weights(folder / "model.safetensors")
+    def counts(self) -> dict[str, dict[str, int]]:
+        """Rows and published pairs of each split and fold that was read."""
+        return {
+            f"{split}, fold {fold}": {"items": len(items), "pairs": sum(1 for item in items for _ in item.questions())}
+            for (split, fold), items in self.read.items()
+        }
 
-    def write(self, folder: Path) -> None:
-        """Model, tokenizer, ``empatheia.json`` and the resolved recipe."""
-        data = self.recipe.data
-        licence = LICENCES[data.corpus].licence
-        save = self.tokenizer.save_pretrained
-        save_understander(folder, self.recipe, self.model, save, part="causes", fold=data.fold, licence=licence)
+
+class RecconTask(Task):
+    """What the two RECCON tasks share: a fold's items by split, the model folder, the counts."""
+
+    model_class: ClassVar[Any]
+    dataset: ClassVar[Any]
+    collator: ClassVar[Any]
+
+    def build(self) -> None:
+        """On the recipe's encoder."""
+        encoder = self.encoder()
+        self.check_fields(self.model_class.config_class)
+        self.model, self.tokenizer = self.model_class.from_encoder(encoder, **self.recipe.model)
+        self.source = FoldItems(self.data)
+        self.items = self.source.items
+        self._unread: dict[tuple[str, int], dict[str, int]] = {}
+
+    def stage_data(self, stage: StageConfig) -> StageData:
+        """RECCON train and valid of the recipe's fold."""
+        train, valid = (self.dataset(self.items(s), self.tokenizer, self.model.config) for s in ("train", "valid"))
+        collate = self.collator(self.tokenizer, self.model.config.form)
+        return StageData(train, train.lengths, valid, valid.lengths, collate)
+
+    def save_reader(self, folder: Path) -> None:
+        """The tokenizer; it loads with ``AutoTokenizer``."""
+        self.tokenizer.save_pretrained(folder)
+
+    def facts(self) -> dict[str, object]:
+        """Where it was trained."""
+        return {"part": "causes", "fold": self.data.fold, "licence": LICENCES[self.data.corpus].licence}
 
     def data_record(self) -> dict[str, object]:
         """Rows and published pairs of each split and fold that was read, and what the model's length cut off.
 
         An unread turn counts as found not causal, so unread causes are misses before the model has said anything.
         """
-        return {
-            "reccon": {
-                f"{split}, fold {fold}": {
-                    "items": len(items),
-                    "pairs": sum(1 for item in items for _ in item.questions()),
-                    **self._cut_off(split, fold),
-                }
-                for (split, fold), items in self._items.items()
-            }
-        }
+        both = zip(self.source.counts().items(), self.source.read, strict=True)
+        return {"reccon": {name: counts | self._cut_off(*key) for (name, counts), key in both}}
 
     def _cut_off(self, split: str, fold: int) -> dict[str, int]:
         """Labelled turns that joint rows have no room for, and the causes among them."""
@@ -101,7 +101,7 @@ class RecconTask:
         if config.form != "joint" or not config.context:
             return {}
         if (split, fold) not in self._unread:
-            items = self._items[split, fold]
+            items = self.source.read[split, fold]
             rows = encode_joint(items, self.tokenizer, config.max_pieces)
             lost = [
                 label
@@ -116,23 +116,12 @@ class RecconTask:
 class EntailTask(RecconTask):
     """Trains a :class:`CauseEntailment` model on one fold and measures it on all."""
 
-    def __init__(self, recipe: Recipe, folder: Path) -> None:
-        super().__init__(recipe, CauseEntailment)
-        self.collator = EntailmentCollator(self.tokenizer, self.model.config.form)
+    model_class, dataset, collator = CauseEntailment, EntailmentDataset, EntailmentCollator
+    data: EntailData
 
-    def stage_data(self, stage: StageConfig) -> StageData:
-        """RECCON train and valid of the recipe's fold."""
-        train = EntailmentDataset(self.items("train"), self.tokenizer, self.model.config)
-        valid = EntailmentDataset(self.items("valid"), self.tokenizer, self.model.config)
-        return StageData(train, train.lengths, valid, valid.lengths, self.collator)
-
-    def save(self, folder: Path) -> None:
-        """Model (threshold chosen on valid) and tokenizer.
-
-        They load with ``CauseEntailment.from_pretrained`` and ``AutoTokenizer``.
-        """
+    def calibrate(self) -> None:
+        """The threshold, on valid."""
         self.model.config.threshold = self._best_threshold()
-        self.write(folder)
 
     def _best_threshold(self) -> float:
         items = self.items("valid")
@@ -150,7 +139,8 @@ class EntailTask(RecconTask):
         tuned = best_scores(question_cells(valid, notes)).threshold
         odds = best_null_threshold(valid, marked_answers(valid, notes)) if marks else 0.0
         scores: dict[str, object] = {}
-        for fold in self.recipe.data.test_folds:
+        lines: list[dict[str, object]] = []
+        for fold in self.data.test_folds:
             items = self.items(split, fold)
             notes = annotate(self.model, self.tokenizer, items, threshold=0.0)
             for label, threshold in (("0.5", 0.5), (TUNED, tuned)):
@@ -158,9 +148,8 @@ class EntailTask(RecconTask):
             answers = marked_answers(items, notes) if marks else []
             for label, threshold in (("0", 0.0), (TUNED, odds)) if marks else ():
                 scores[f"fold{fold} spans, threshold {label}"] = span_scores(items, answers, threshold)
-            if outputs is not None:
-                with outputs.open("a" if fold != self.recipe.data.test_folds[0] else "w", encoding="utf-8") as file:
-                    file.write(_lines(notes, fold, tuned))
+            lines += _rows(notes, fold, tuned)
+        write_rows(outputs, lines)
         return scores
 
 
@@ -186,15 +175,8 @@ def cell_scores(cells: Sequence[tuple[float, int]], threshold: float) -> dict[st
     return record | {"scores": scores}
 
 
-def _lines(notes: Sequence[CauseAnnotation], fold: int, threshold: float) -> str:
-    rows = (
-        {
-            "fold": fold,
-            "id": note.dialogue_id,
-            "target": note.target,
-            "turns": [turn for turn, p in enumerate(note.probabilities) if p >= threshold],
-            "p": note.probabilities,
-        }
-        for note in notes
-    )
-    return "".join(json.dumps(row) + "\n" for row in rows)
+def _rows(notes: Sequence[CauseAnnotation], fold: int, threshold: float) -> Iterator[dict[str, object]]:
+    for note in notes:
+        turns = [turn for turn, p in enumerate(note.probabilities) if p >= threshold]
+        p = note.probabilities
+        yield {"fold": fold, "id": note.dialogue_id, "target": note.target, "turns": turns, "p": p}

@@ -5,9 +5,6 @@ Word labels are never learnt from. The words of RECCON's spans are always measur
 
 from __future__ import annotations
 
-import hashlib
-import inspect
-import json
 import math
 import re
 from collections import Counter
@@ -19,26 +16,25 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from empatheia.config import EstimateData, Recipe, StageConfig, stage_data_config, validate_model_fields
-from empatheia.corpora import CORPORA, emocause, reccon, sample
+from empatheia.config import EstimateData, StageConfig
+from empatheia.corpora import emocause, reccon, sample
 from empatheia.corpora.licences import licence_text
 from empatheia.corpora.loading import canonical_split
-from empatheia.dialogue import Dialogue
-from empatheia.errors import ConfigError, DataError
+from empatheia.errors import DataError
 from empatheia.metrics.base import Metric
 from empatheia.metrics.causes import CauseRecall
 from empatheia.metrics.earlier_records import measured_by_names
 from empatheia.metrics.perplexity import TokenPerplexity, WordPerplexity
 from empatheia.metrics.score import ScoreRecord
 from empatheia.metrics.significance import paired_bootstrap
-from empatheia.resources import load_weights, resolve_model
+from empatheia.resources import resolve_model
 from empatheia.taxonomy import EMOTIONS
 from empatheia.text.tokenizer import DialogueTokenizer
 from empatheia.text.vectors import distil_vectors
 from empatheia.text.words import count_words
 from empatheia.training.evaluation import N_RESAMPLES
-from empatheia.training.saving import save_folder, save_understander
-from empatheia.training.stages import StageData
+from empatheia.training.sources import CorpusSource, folder_of
+from empatheia.training.tasks.base import Task, counted_splits, write_rows
 from empatheia.training.tasks.classify import classification_scores
 from empatheia.training.tasks.word_chart import word_chart, word_table
 from empatheia.understanding.words.baselines import AttentionWords, GradientWords, LexiconWords, RakeWords, RandomWords
@@ -56,7 +52,7 @@ from empatheia.understanding.words.turns import EVIDENCES, EstimatorWords
 
 TOP_K = (1, 3, 5)
 GOLD = ", gold emotion"
-_NOT_IN_RECIPES = ("labels", "log_prior", "kwargs")
+_MADE_HERE = ("labels", "log_prior")
 _BATCH = 16
 PUBLISHED: Mapping[str, tuple[float | None, ...]] = {
     "Human": (41.3, 81.1, 95.0),
@@ -70,32 +66,25 @@ PUBLISHED: Mapping[str, tuple[float | None, ...]] = {
 checked against the paper."""
 
 
-class EstimateTask:
+class EstimateTask(Task):
     """Trains an :class:`EmotionEstimator` on (emotion, text) pairs; measures it and its baselines on cause words."""
 
-    def __init__(self, recipe: Recipe, folder: Path) -> None:
-        self.recipe = recipe
-        self.folder = folder
-        self.data: EstimateData = recipe.data
-        CORPORA.target(self.data.corpus)  # an unknown name is refused before anything is built
-        known = inspect.signature(EmotionEstimatorConfig).parameters
-        accepted = [name for name in known if name not in _NOT_IN_RECIPES]
-        validate_model_fields(recipe.model, accepted, f"recipe {recipe.name!r}")
-        self._dialogues: dict[str, tuple[Dialogue, ...]] = {}
-        self.model: Any
-        self.model, self.reader = self._build()
+    data: EstimateData
 
-    # -- model -----------------------------------------------------------------------------------------------
-
-    def _build(self) -> tuple[EmotionEstimator, EstimatorReader]:
+    def build(self) -> None:
+        """On the recipe's pretrained model, or from scratch."""
+        self.source = CorpusSource(self.data.corpus)
+        self.check_fields(EmotionEstimatorConfig, _MADE_HERE)
         recipe, fields = self.recipe, dict(self.recipe.model)
         described = fields.pop("backbone_config", None)
         if recipe.encoder is not None:
-            return EmotionEstimator.from_backbone(str(resolve_model(recipe.encoder)), EMOTIONS, **fields)
+            folder = str(resolve_model(recipe.encoder))
+            self.model, self.reader = EmotionEstimator.from_backbone(folder, EMOTIONS, **fields)
+            return
         if not isinstance(described, dict) or recipe.tokenizer.kind != "bpe":
-            raise ConfigError(
-                f"recipe {recipe.name!r}: without `encoder` the estimator is trained from scratch and needs"
-                " model.backbone_config (with its model_type, e.g. bart or gpt2) and tokenizer.kind=bpe."
+            raise self.refusal(
+                "without `encoder` the estimator is trained from scratch and needs model.backbone_config (with its"
+                " model_type, e.g. bart or gpt2) and tokenizer.kind=bpe."
             )
         tokenizer = self._tokenizer()
         ids = {
@@ -106,35 +95,27 @@ class EstimateTask:
             "decoder_start_token_id": tokenizer.bos_id,
         }
         config = EmotionEstimatorConfig({**described, **ids}, EMOTIONS, **fields)
-        model = EmotionEstimator(config)
+        self.model = EmotionEstimator(config)
         if recipe.tokenizer.distil is not None:
-            _start_table(model, tokenizer, recipe.tokenizer.distil)
-        return model, EstimatorReader(tokenizer, config, model.start)
+            _start_table(self.model, tokenizer, recipe.tokenizer.distil)
+        self.reader = EstimatorReader(tokenizer, config, self.model.start)
 
     def _tokenizer(self) -> DialogueTokenizer:
-        """Byte-pair pieces of the training texts and the labels; a resumed run finds the same ones."""
-        place = self.folder / "tokenizer"
-        if not place.is_dir():
+        """Byte-pair pieces of the training texts and the labels."""
+
+        def make() -> DialogueTokenizer:
             texts = [text for _, text in self.pairs("train")]
-            made = DialogueTokenizer.train_bpe([*texts, *EMOTIONS], size=self.recipe.tokenizer.size)
-            save_folder(place, made.save_pretrained)
-        return DialogueTokenizer.from_pretrained(place)
+            return DialogueTokenizer.train_bpe([*texts, *EMOTIONS], size=self.recipe.tokenizer.size)
+
+        return DialogueTokenizer.from_pretrained(self.made_once("tokenizer", make))
 
     # -- data ------------------------------------------------------------------------------------------------
-
-    def _root(self) -> Path | None:
-        return sample.root() if self.data.corpus == sample.NAME else None
-
-    def _conversations(self, split: str, data: EstimateData) -> tuple[Dialogue, ...]:
-        if split not in self._dialogues:
-            self._dialogues[split] = CORPORA.get(self.data.corpus)(split).dialogues
-        return self._dialogues[split][: getattr(data, f"{split}_limit")]
 
     def pairs(self, split: str, data: EstimateData | None = None) -> list[tuple[str, str]]:
         """(emotion, text) of a split in the order of the corpus, each pair once."""
         data = data or self.data
         found: dict[tuple[str, str], None] = {}
-        for dialogue in self._conversations(split, data):
+        for dialogue in self.source.dialogues(split, data):
             if dialogue.emotion is None:
                 continue
             spoken = [turn.text for turn in dialogue.turns if turn.role == "speaker"]
@@ -147,35 +128,28 @@ class EstimateTask:
             raise DataError(f"recipe {self.recipe.name!r}: the {split} split has no {' or '.join(data.texts)} text.")
         return list(found)
 
-    def stage_data(self, stage: StageConfig) -> StageData:
-        """Train and valid."""
-        data: Any = stage_data_config(self.recipe, stage.data)
-        rows = {split: self.reader.encode(self.pairs(split, data)) for split in ("train", "valid")}
-        lengths = {split: [self.reader.length(row) for row in own] for split, own in rows.items()}
-        return StageData(rows["train"], lengths["train"], rows["valid"], lengths["valid"], self.reader.collate)
+    def rows(self, split: str, data: EstimateData, stage: StageConfig) -> list[Any]:
+        """Of the pairs."""
+        return self.reader.encode(self.pairs(split, data))
+
+    def lengths(self, rows: Sequence[Any]) -> list[int]:
+        """Of label and text."""
+        return [self.reader.length(row) for row in rows]
 
     # -- saving ----------------------------------------------------------------------------------------------
 
     def read_weights(self, folder: Path) -> dict[str, Tensor]:
         """Weights saved after a stage, tied ones under all their names."""
-        found = load_weights(folder / "model.safetensors")
+        found = super().read_weights(folder)
         for target, source in (self.model.all_tied_weights_keys or {}).items():
             for missing, present in ((target, source), (source, target)):
                 if missing not in found and present in found:
                     found[missing] = found[present]
         return found
 
-    def save(self, folder: Path) -> None:
-        """Model, tokenizer and record; ``WordsOfTurns.load`` reads them."""
-        save_understander(
-            folder,
-            self.recipe,
-            self.model,
-            self.reader.save,
-            part="words",
-            labels=list(EMOTIONS),
-            licence=licence_text(self.data.corpus),
-        )
+    def facts(self) -> dict[str, object]:
+        """``WordsOfTurns.load`` reads them."""
+        return {"part": "words", "labels": list(EMOTIONS), "licence": licence_text(self.data.corpus)}
 
     # -- measuring -------------------------------------------------------------------------------------------
 
@@ -185,7 +159,8 @@ class EstimateTask:
         ``data.word_splits`` adds a set of several splits of RECCON: no method learns from any of them.
         """
         name = canonical_split(split)
-        found = {own: reccon_words(reccon.load(own, root=self._root())) for own in {name, *self.data.word_splits}}
+        root = folder_of(self.data.corpus)
+        found = {own: reccon_words(reccon.load(own, root=root)) for own in {name, *self.data.word_splits}}
         sets = {"reccon words": found[name]}
         if len(found) > 1:
             sets["reccon words, " + " + ".join(_in_order(found))] = _united(found)
@@ -238,7 +213,7 @@ class EstimateTask:
         """
         scores = self._emotion_scores(split)
         scorers, missing = self.scorers()
-        lines: list[str] = []
+        lines: list[dict[str, object]] = []
         sets = self.word_sets(split)
         for set_name, (items, counts) in sets.items():
             scores[f"{set_name}: counts"] = counts
@@ -247,14 +222,14 @@ class EstimateTask:
                 ranked = ranked_words(scorer, items, with_emotion)
                 measured[name] = recall_metrics(items, ranked)
                 scores |= {f"{set_name}: {name}: {key}": _score(m) for key, m in measured[name].items()}
-                lines += [_line(set_name, name, *pair) for pair in zip(items, ranked, strict=True)]
+                lines += [_row(set_name, name, *pair) for pair in zip(items, ranked, strict=True)]
             scores |= comparisons(set_name, measured)
         scores["missing"] = missing
         scores["evidence"] = self.form()
         if "emocause" in sets:
             scores["emocause: published"] = {name: dict(zip(TOP_K, v, strict=True)) for name, v in PUBLISHED.items()}
         if outputs is not None:
-            outputs.write_text("".join(lines), encoding="utf-8")
+            write_rows(outputs, lines)
             (self.folder / "words.md").write_text(word_table(measured_by_names(scores)), encoding="utf-8")
             for place in sets:
                 file = "words-" + "-".join(re.findall(r"\w+", place)) + ".svg"
@@ -289,12 +264,11 @@ class EstimateTask:
 
     def data_record(self) -> dict[str, object]:
         """Pairs per split with a checksum."""
-        record: dict[str, object] = {}
-        for split in ("train", "valid", "test"):
-            pairs = self.pairs(split)
-            digest = hashlib.sha256("".join(f"{emotion}\t{text}\n" for emotion, text in pairs).encode())
-            record[split] = {"items": len(pairs), "sha256": digest.hexdigest()[:16]}
-        return {self.data.corpus: record}
+        return {
+            self.data.corpus: counted_splits(
+                lambda split: [f"{emotion}\t{text}\n" for emotion, text in self.pairs(split)]
+            )
+        }
 
 
 def _in_order(splits: Collection[str]) -> list[str]:
@@ -371,13 +345,12 @@ def _score(metric: Metric) -> ScoreRecord:
     return metric.compute(n_resamples=N_RESAMPLES).to_dict()
 
 
-def _line(set_name: str, method: str, item: WordItem, ranked: Sequence[int]) -> str:
+def _row(set_name: str, method: str, item: WordItem, ranked: Sequence[int]) -> dict[str, object]:
     """Ids and offsets of one answer; no text, which is not ours to copy."""
-    record = {
+    return {
         "set": set_name,
         "method": method,
         "id": item.id,
         "gold": [list(item.words[i]) for _, i in item.gold if i >= 0],
         "ranked": [list(item.words[i]) for i in ranked[: max(TOP_K)]],
     }
-    return json.dumps(record) + "\n"

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from empatheia.config import Recipe, StageConfig
-from empatheia.training.stages import StageData
+from empatheia.config import ExtractData
+from empatheia.training.tasks.base import write_rows
 from empatheia.training.tasks.entail import RecconTask
 from empatheia.training.tasks.span_scores import TUNED, best_null_threshold, span_scores, tuned_value
 from empatheia.understanding.causes.entailment_items import EntailmentItem
@@ -17,27 +16,16 @@ from empatheia.understanding.causes.spans import CauseSpans, SpanAnswer, SpanCol
 class ExtractTask(RecconTask):
     """Trains a :class:`CauseSpans` model on one fold and measures it on all."""
 
-    def __init__(self, recipe: Recipe, folder: Path) -> None:
-        super().__init__(recipe, CauseSpans)
-        self.collator = SpanCollator(self.tokenizer, self.model.config.form)
+    model_class, dataset, collator = CauseSpans, SpanDataset, SpanCollator
+    data: ExtractData
 
-    def stage_data(self, stage: StageConfig) -> StageData:
-        """RECCON train and valid of the recipe's fold: questions in windows, or joint rows."""
-        train = SpanDataset(self.items("train"), self.tokenizer, self.model.config)
-        valid = SpanDataset(self.items("valid"), self.tokenizer, self.model.config)
-        return StageData(train, train.lengths, valid, valid.lengths, self.collator)
-
-    def save(self, folder: Path) -> None:
-        """Model (null threshold and decoding chosen on valid) and tokenizer.
-
-        They load with ``CauseSpans.from_pretrained`` and ``AutoTokenizer``.
-        """
+    def calibrate(self) -> None:
+        """The null threshold and the decoding, on valid."""
         self.model.config.null_threshold = self._choose()
-        self.write(folder)
 
     def _choose(self) -> float:
         """The best null threshold on valid; the joint model's ``decoding`` becomes the better one beside it."""
-        items, tune, config = self.items("valid"), self.recipe.data.tune, self.model.config
+        items, tune, config = self.items("valid"), self.data.tune, self.model.config
         is_open = config.form == "joint" and "decoding" not in self.recipe.model
         best = (float("-inf"), "", 0.0)
         for decoding in ("argmax", "overlap") if is_open else (config.decoding,):
@@ -55,21 +43,20 @@ class ExtractTask(RecconTask):
         tuned = self._choose()
         scores: dict[str, object] = {}
         lines = []
-        for fold in self.recipe.data.test_folds:
+        for fold in self.data.test_folds:
             items = self.items(split, fold)
             answers = extract(self.model, self.tokenizer, items)
             for label, threshold in (("0", 0.0), (TUNED, tuned)):
                 record = {"decoding": self.model.config.decoding} | span_scores(items, answers, threshold)
                 scores[f"fold{fold} spans, threshold {label}"] = record
-            lines += [_line(item, found, fold, tuned) for item, found in zip(items, answers, strict=True)]
-        if outputs is not None:
-            outputs.write_text("".join(lines), encoding="utf-8")
+            lines += [_row(item, found, fold, tuned) for item, found in zip(items, answers, strict=True)]
+        write_rows(outputs, lines)
         return scores
 
 
-def _line(item: EntailmentItem, found: Mapping[int, SpanAnswer], fold: int, threshold: float) -> str:
+def _row(item: EntailmentItem, found: Mapping[int, SpanAnswer], fold: int, threshold: float) -> dict[str, object]:
     spans = [
         {"turn": a.turn, "text": a.text, "log_odds": round(a.log_odds, 4), "given": a.log_odds >= threshold}
         for a in found.values()
     ]
-    return json.dumps({"fold": fold, "id": item.dialogue_id, "target": item.target, "answers": spans}) + "\n"
+    return {"fold": fold, "id": item.dialogue_id, "target": item.target, "answers": spans}

@@ -7,14 +7,12 @@ permutation tests say whether coverage differs from S0 and from random distracto
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-import torch
 from transformers.utils import logging as transformers_logging
 
 from empatheia.config import FocusData, Recipe
@@ -26,6 +24,7 @@ from empatheia.metrics.significance import Comparison, adjusted, paired_permutat
 from empatheia.text.words import count_words
 from empatheia.training.evaluation import N_RESAMPLES, reply_scores
 from empatheia.training.initial_weights import started_from
+from empatheia.training.tasks.base import write_rows
 from empatheia.training.tasks.focus_contexts import FocusContexts
 from empatheia.training.tasks.focus_replies import S0, Point, Spoken, points_of, speak
 from empatheia.training.tasks.focus_speakers import Speaker, open_language_model, open_speaker
@@ -40,30 +39,22 @@ WHOLE_GRID = ", whole grid"
 
 
 class FocusTask(JudgedMeasurement):
-    """Measures a responder with and without focus.
+    """Measures a responder, ``start``, or a language model, ``model``, with and without focus."""
 
-    Args:
-        recipe: Of task ``focus``; ``start`` names a responder, or ``model`` a language model.
-        folder: The run's; contexts and each finished system are kept there, and a stopped run goes on behind them.
+    systems = (SYSTEM,)
+    data: FocusData
 
-    Raises:
-        ConfigError: The recipe asks for what cannot be measured.
-        MissingResourceError: A model it names is not here.
-    """
-
-    def __init__(self, recipe: Recipe, folder: Path) -> None:
-        self.recipe = recipe
-        self.folder = folder
-        self.data: FocusData = recipe.data
+    def build(self) -> None:
+        """Who speaks, and who judges."""
+        recipe = self.recipe
         _check(recipe)
         check_judges(recipe)
-        self.device = "cuda" if torch.cuda.is_available() else "cpu"
         if recipe.start is not None:
             self.speaker: Speaker = open_speaker(started_from(recipe), self.device)
         else:
-            self.speaker = open_language_model(recipe, folder, self.device)
-        self.model: Any = self.speaker.contexts.network
-        self.judges = Judges(recipe, folder, [self.speaker.name])
+            self.speaker = open_language_model(recipe, self.folder, self.device)
+        self.model = self.speaker.contexts.network
+        self.judges = Judges(recipe, self.folder, [self.speaker.name])
 
     @property
     def contexts(self) -> FocusContexts:
@@ -109,8 +100,7 @@ class FocusTask(JudgedMeasurement):
         result["systems"] |= {name: {"kind": name.removesuffix(WHOLE_GRID)} for name in pooled}
         result["tests"] = comparisons(table, points)
         result["decoding"] = self._facts(spoken)
-        if outputs is not None:
-            outputs.write_text("".join(self._lines(spoken)), encoding="utf-8")
+        write_rows(outputs, self._rows(spoken))
         return result
 
     @property
@@ -184,16 +174,15 @@ class FocusTask(JudgedMeasurement):
             "distinct_replies": {name: len(set(own.words)) for name, own in spoken.items()},
         }
 
-    def _lines(self, spoken: Mapping[str, Spoken]) -> Iterator[str]:
+    def _rows(self, spoken: Mapping[str, Spoken]) -> Iterator[dict[str, object]]:
         for i, (example, targets) in enumerate(zip(self.contexts.examples, self.contexts.targets, strict=True)):
-            row = {
+            yield {
                 "id": example.dialogue_id,
                 "turn": example.turn_index,
                 "targets": targets.words,
                 "ref": plain_words(example.response or ""),
                 "replies": {name: own.words[i] for name, own in spoken.items()},
             }
-            yield json.dumps(row, ensure_ascii=False) + "\n"
 
 
 def over_grid(table: Mapping[str, Mapping[str, Metric]], points: Sequence[Point]) -> dict[str, dict[str, Metric]]:
@@ -249,10 +238,6 @@ def _check(recipe: Recipe) -> None:
     """Raises ConfigError for what would fail or be passed over in silence."""
     data: FocusData = recipe.data
     where = f"recipe {recipe.name!r}:"
-    if recipe.system != SYSTEM:
-        raise ConfigError(f"{where} task focus is for system {SYSTEM}, not {recipe.system}.")
-    if recipe.stages:
-        raise ConfigError(f"{where} task focus trains nothing; drop stages.")
     if (recipe.start is None) == (not recipe.model):
         found = "neither" if recipe.start is None else "both"
         raise ConfigError(

@@ -31,6 +31,7 @@ from empatheia.metrics.score import Score, Signature
 from empatheia.metrics.significance import adjusted, paired_permutation
 from empatheia.taxonomy import MECHANISMS
 from empatheia.training.evaluation import N_RESAMPLES, reply_scores
+from empatheia.training.tasks.base import write_rows
 from empatheia.training.tasks.reply_judges import JudgedMeasurement, Judges, check_judges, kept, plain_words
 
 WHOLE = "whole"
@@ -64,23 +65,18 @@ class Answers:
 class ListenTask(JudgedMeasurement):
     """Measures a listener of five steps and its variants.
 
-    Args:
-        recipe: Of task ``listen``; ``model`` holds the settings of :mod:`empatheia.listener.steps.settings`, in whose
-            places ``{size}`` is the run's; ``data.variants`` what differs.
-        folder: The run's; contexts and each finished variant are kept there, and a stopped run goes on behind them.
-
-    Raises:
-        ConfigError: The recipe asks for what cannot be measured, or a setting is unknown.
-        MissingResourceError: A model it names is not here.
+    ``model`` holds the settings of :mod:`empatheia.listener.steps.settings`, in whose places ``{size}`` is the run's;
+    ``data.variants`` what differs.
     """
 
-    def __init__(self, recipe: Recipe, folder: Path) -> None:
+    systems = (SYSTEM,)
+    data: ListenData
+
+    def build(self) -> None:
+        """The settings of each variant, and who judges."""
+        recipe = self.recipe
         _check(recipe)
         check_judges(recipe)
-        self.recipe = recipe
-        self.folder = folder
-        self.data: ListenData = recipe.data
-        self.device = "cuda" if torch.cuda.is_available() else "cpu"
         trees = {WHOLE: recipe.model} | {n: merge(recipe.model, own) for n, own in self.data.variants.items()}
         self.settings: dict[str, ListenerSettings] = {
             name: check_settings(_filled(tree, recipe), f"recipe {recipe.name!r}, {name}")
@@ -92,8 +88,8 @@ class ListenTask(JudgedMeasurement):
             for voice in FocusedListener(settings, device=self.device).voices
         )
         networks = {name: network for name, network in found if network is not None}
-        self.model: Any = torch.nn.ModuleList(networks.values())
-        self.judges = Judges(recipe, folder, list(networks))
+        self.model = torch.nn.ModuleList(networks.values())
+        self.judges = Judges(recipe, self.folder, list(networks))
 
     # -- measuring -------------------------------------------------------------------------------------------
 
@@ -117,8 +113,7 @@ class ListenTask(JudgedMeasurement):
         result["baseline"] = self.data.baseline
         result["tests"] = comparisons(table, self.data.baseline)
         result["decoding"] = {name: _facts(own) for name, own in answers.items()}
-        if outputs is not None:
-            outputs.write_text("".join(self._lines(answers)), encoding="utf-8")
+        write_rows(outputs, self._rows(answers))
         return result
 
     def _answers(self, name: str, settings: ListenerSettings) -> Answers:
@@ -166,17 +161,16 @@ class ListenTask(JudgedMeasurement):
             signature = Signature.parse(score.signature).including(**facts)
             yield name, key, replace(score, signature=str(signature))
 
-    def _lines(self, answers: Mapping[str, Answers]) -> Iterator[str]:
+    def _rows(self, answers: Mapping[str, Answers]) -> Iterator[dict[str, object]]:
         contexts = self.judges.contexts
         for i, (example, targets) in enumerate(zip(contexts.examples, contexts.targets, strict=True)):
-            row = {
+            yield {
                 "id": example.dialogue_id,
                 "turn": example.turn_index,
                 "targets": targets.words,
                 "ref": example.response,
                 "replies": {name: own.replies[i] for name, own in answers.items()},
             }
-            yield json.dumps(row, ensure_ascii=False) + "\n"
 
 
 def comparisons(table: Mapping[str, Mapping[str, Metric]], baseline: str | None = None) -> dict[str, object]:
@@ -230,10 +224,8 @@ def _filled(tree: Any, recipe: Recipe) -> Any:
 def _check(recipe: Recipe) -> None:
     """Raises ConfigError for what would fail or be passed over in silence."""
     where = f"recipe {recipe.name!r}:"
-    if recipe.system != SYSTEM:
-        raise ConfigError(f"{where} task listen is for system {SYSTEM}, not {recipe.system}.")
-    if recipe.stages or recipe.start is not None:
-        raise ConfigError(f"{where} task listen trains nothing; drop stages and start, name models in `model`.")
+    if recipe.start is not None:
+        raise ConfigError(f"{where} task listen starts from nothing; drop start, name models in `model`.")
     if recipe.data.baseline not in (None, *recipe.data.variants):
         known = ", ".join(map(repr, recipe.data.variants)) or "there are none"
         raise ConfigError(f"{where} data.baseline is {recipe.data.baseline!r}; accepted: a variant ({known}) or null.")

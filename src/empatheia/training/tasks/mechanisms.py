@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
-import inspect
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
-
-from empatheia.config import MechanismsData, Recipe, StageConfig, stage_data_config, validate_model_fields
+from empatheia.config import MechanismsData, StageConfig
 from empatheia.corpora import epitome, sample
 from empatheia.corpora.epitome import EpitomeCorpus
 from empatheia.corpora.licences import LICENCES
-from empatheia.errors import ConfigError
-from empatheia.metrics.base import Metric
 from empatheia.metrics.classification import F1, Accuracy
 from empatheia.metrics.mechanisms import EPITOME_PUBLISHED, MechanismLevel, RationaleF1
-from empatheia.resources import load_weights, resolve_model
 from empatheia.taxonomy import MECHANISMS
-from empatheia.training.evaluation import N_RESAMPLES
-from empatheia.training.saving import save_understander
-from empatheia.training.stages import StageData
+from empatheia.training.sources import folder_of
+from empatheia.training.tasks.base import Task, counted_splits, scored, write_rows
 from empatheia.understanding.mechanisms.identifier import (
     IGNORED,
     MechanismIdentifier,
@@ -35,61 +26,39 @@ from empatheia.understanding.mechanisms.pairs import Identified, Pair, PairReade
 LEVELS = (0, 1, 2)
 
 
-class MechanismsTask:
+class MechanismsTask(Task):
     """Trains and measures a :class:`MechanismIdentifier` of one or more mechanisms."""
 
-    def __init__(self, recipe: Recipe, folder: Path) -> None:
-        if recipe.encoder is None:
-            raise ConfigError(
-                f"recipe {recipe.name!r}: task `mechanisms` needs `encoder`, a folder or name of an encoder."
-            )
-        self.recipe = recipe
-        self.data: MechanismsData = recipe.data
+    data: MechanismsData
+
+    def build(self) -> None:
+        """On the recipe's encoder."""
+        encoder = self.encoder()
         if self.data.corpus not in (epitome.NAME, sample.NAME):
-            raise ConfigError(f"recipe {recipe.name!r}: data.corpus={self.data.corpus}; accepted: epitome, sample.")
-        left_out = ("kwargs", "encoder_config")
-        accepted = [p for p in inspect.signature(MechanismIdentifierConfig).parameters if p not in left_out]
-        validate_model_fields(recipe.model, accepted, f"recipe {recipe.name!r}")
-        model, self.reader = MechanismIdentifier.from_encoder(str(resolve_model(recipe.encoder)), **recipe.model)
-        self.model: Any = model
+            raise self.refusal(f"data.corpus={self.data.corpus}; accepted: epitome, sample.")
+        self.check_fields(MechanismIdentifierConfig)
+        self.model, self.reader = MechanismIdentifier.from_encoder(encoder, **self.recipe.model)
         self._corpora: dict[str, EpitomeCorpus] = {}
 
     # -- data ------------------------------------------------------------------------------------------------
 
     def _corpus(self, split: str) -> EpitomeCorpus:
         if split not in self._corpora:
-            root = sample.root() if self.data.corpus == sample.NAME else None
-            self._corpora[split] = epitome.load(split, root)
+            self._corpora[split] = epitome.load(split, folder_of(self.data.corpus))
         return self._corpora[split]
 
     def pairs(self, split: str, data: MechanismsData | None = None) -> list[Pair]:
         """Pairs of a split with their labels."""
         return labelled_pairs(self._corpus(split))[: getattr(data or self.data, f"{split}_limit")]
 
-    def stage_data(self, stage: StageConfig) -> StageData:
-        """Train and valid of the split made by ``corpora.epitome``."""
-        data: Any = stage_data_config(self.recipe, stage.data)
-        rows = {split: self.reader.encode(self.pairs(split, data)) for split in ("train", "valid")}
-        lengths = {split: [len(row["input_ids"]) for row in own] for split, own in rows.items()}
-        return StageData(rows["train"], lengths["train"], rows["valid"], lengths["valid"], self.reader.collate)
+    def rows(self, split: str, data: MechanismsData, stage: StageConfig) -> list[dict[str, Any]]:
+        """Of the split made by ``corpora.epitome``."""
+        return self.reader.encode(self.pairs(split, data))
 
-    # -- saving ----------------------------------------------------------------------------------------------
-
-    def read_weights(self, folder: Path) -> dict[str, Tensor]:
-        """Weights saved after a stage."""
-        return load_weights(folder / "model.safetensors")
-
-    def save(self, folder: Path) -> None:
-        """Model, tokenizer and record; ``MechanismsOfTurns.load`` reads them."""
-        save_understander(
-            folder,
-            self.recipe,
-            self.model,
-            self.reader.save,
-            part="mechanisms",
-            mechanisms=self.model.config.mechanisms,
-            licence=LICENCES[self.data.corpus].licence,
-        )
+    def facts(self) -> dict[str, object]:
+        """``MechanismsOfTurns.load`` reads them."""
+        names = self.model.config.mechanisms
+        return {"part": "mechanisms", "mechanisms": names, "licence": LICENCES[self.data.corpus].licence}
 
     # -- measuring -------------------------------------------------------------------------------------------
 
@@ -97,8 +66,7 @@ class MechanismsTask:
         """Scores of each mechanism, with published figures beside them; see :func:`mechanism_scores`."""
         pairs = self.pairs(split)
         answers = identify(self.model, self.reader, pairs)
-        if outputs is not None:
-            outputs.write_text("".join(_line(p, a) for p, a in zip(pairs, answers, strict=True)), encoding="utf-8")
+        write_rows(outputs, map(_row, pairs, answers))
         learnt = self.pairs("train")
         scores: dict[str, object] = {}
         for m, mechanism in enumerate(self.model.config.mechanisms):
@@ -111,14 +79,11 @@ class MechanismsTask:
 
     def data_record(self) -> dict[str, object]:
         """Pairs per split, a checksum of ids and levels, and what was mended in the files."""
-        record: dict[str, object] = {}
-        for split in ("train", "valid", "test"):
-            pairs = self.pairs(split)
-            lines = (f"{p.id}\t{[(p.levels or {}).get(m) for m in MECHANISMS]}\n" for p in pairs)
-            digest = hashlib.sha256("".join(lines).encode()).hexdigest()
-            record[split] = {"items": len(pairs), "sha256": digest[:16]}
-        record["counts"] = dict(self._corpus("train").counts)
-        return {self.data.corpus: record}
+
+        def lines(split: str) -> list[str]:
+            return [f"{p.id}\t{[(p.levels or {}).get(m) for m in MECHANISMS]}\n" for p in self.pairs(split)]
+
+        return {self.data.corpus: {**counted_splits(lines), "counts": dict(self._corpus("train").counts)}}
 
 
 def labelled_pairs(corpus: EpitomeCorpus) -> list[Pair]:
@@ -155,14 +120,14 @@ def mechanism_scores(
     gold = [int((pair.levels or {})[name]) for pair in pairs]
     said = [answer.level for answer in answers]
     scores: dict[str, object] = {
-        "accuracy": _score("accuracy", Accuracy(), said, gold),
-        "f1_macro": _score("f1_macro", F1(LEVELS, "macro"), said, gold),
-        "recall_macro": _score("recall_macro", F1(LEVELS, "macro", report="recall"), said, gold),
+        "accuracy": scored("accuracy", Accuracy(), said, gold),
+        "f1_macro": scored("f1_macro", F1(LEVELS, "macro"), said, gold),
+        "recall_macro": scored("recall_macro", F1(LEVELS, "macro", report="recall"), said, gold),
     }
     present = F1((False, True), "class", of=True)
-    scores["f1_present"] = _score("f1_present", present, [s > 0 for s in said], [g > 0 for g in gold])
-    scores["level_mean"] = _score("level_mean", MechanismLevel(), said)
-    scores["level_mean_gold"] = _score("level_mean_gold", MechanismLevel(), gold)
+    scores["f1_present"] = scored("f1_present", present, [s > 0 for s in said], [g > 0 for g in gold])
+    scores["level_mean"] = scored("level_mean", MechanismLevel(), said)
+    scores["level_mean_gold"] = scored("level_mean_gold", MechanismLevel(), gold)
     if learnt:
         levels = [int((pair.levels or {})[name]) for pair in learnt]
         commonest = max(LEVELS, key=levels.count)
@@ -172,7 +137,7 @@ def mechanism_scores(
         if found:
             for report in ("f1", "iou_f1"):
                 key = f"rationale_{report}{label}"
-                scores[key] = _score(key, RationaleF1(report), *map(list, zip(*found, strict=True)))
+                scores[key] = scored(key, RationaleF1(report), *map(list, zip(*found, strict=True)))
     scores["published"] = {source: dict(values) for source, values in EPITOME_PUBLISHED[name].items()}
     return scores
 
@@ -198,9 +163,9 @@ def _rationale_marks(
     return out
 
 
-def _line(pair: Pair, answers: Sequence[Identified]) -> str:
+def _row(pair: Pair, answers: Sequence[Identified]) -> dict[str, object]:
     """Ids, levels and offsets of one pair; no text, which is not ours to copy."""
-    record = {
+    return {
         "id": pair.id,
         "mechanisms": {
             a.mechanism: {
@@ -212,9 +177,3 @@ def _line(pair: Pair, answers: Sequence[Identified]) -> str:
             for a in answers
         },
     }
-    return json.dumps(record) + "\n"
-
-
-def _score(name: str, metric: Metric, *values: Any) -> dict[str, object]:
-    metric.update(*values)
-    return {**metric.compute(n_resamples=N_RESAMPLES).to_dict(), "name": name}

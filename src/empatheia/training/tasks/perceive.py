@@ -8,7 +8,6 @@ outside (MELD, EmoryNLP, DailyDialog) is learnt from by no stage.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import random
 from collections.abc import Callable, Mapping, Sequence
@@ -21,26 +20,23 @@ import numpy as np
 import torch
 from safetensors.torch import save_file
 from torch import Tensor
-from transformers import PreTrainedTokenizerFast
 
-from empatheia.config import PerceiveData, Recipe, StageConfig, stage_data_config, validate_model_fields
+from empatheia.config import PerceiveData, StageConfig
 from empatheia.corpora import CORPORA, empathetic_dialogues, everyday, reccon, sample
 from empatheia.corpora.everyday import EverydayItem
 from empatheia.corpora.loading import read_text
 from empatheia.dialogue import Span, Turn
-from empatheia.errors import ConfigError, MissingResourceError
+from empatheia.errors import MissingResourceError
 from empatheia.metrics.classification import Accuracy, CalibrationError
 from empatheia.perceive.affect import Affect, mass_of_sides
 from empatheia.reading import CsvRows
-from empatheia.resources import find_corpus_file, load_pretrained, load_weights
+from empatheia.resources import find_corpus_file, load_weights
 from empatheia.taxonomy import EMOTION_TO_RECCON, EMOTIONS, RECCON_EMOTIONS, SIDE_OF, SIDES
 from empatheia.text.noise import noisy
 from empatheia.training import word_marks
-from empatheia.training.evaluation import N_RESAMPLES, fit_temperature
+from empatheia.training.evaluation import fit_temperature
 from empatheia.training.initial_weights import model_named, started_from
-from empatheia.training.saving import save_folder, save_understander
-from empatheia.training.stages import StageData
-from empatheia.training.tasks.respond import accepted_fields
+from empatheia.training.tasks.base import Task, checksum, scored, write_rows
 from empatheia.training.word_marks import best_threshold, flags, marked_scores, reccon_scores, word_scores
 from empatheia.understanding.affect.reader import (
     ADAPTER,
@@ -51,8 +47,7 @@ from empatheia.understanding.affect.reader import (
     checksum_of,
 )
 from empatheia.understanding.affect.turns import AffectOfTurns
-from empatheia.understanding.labels.classifier import IGNORED, Row, row_lengths
-from empatheia.understanding.labels.utterance_classifier import train_pieces
+from empatheia.understanding.labels.classifier import IGNORED, Row
 
 SIX: Mapping[str, Mapping[str, str]] = {
     "meld": {
@@ -89,45 +84,30 @@ class Lesson:
     spans: bool = False
 
 
-class PerceiveTask:
+class PerceiveTask(Task):
     """Trains and measures an :class:`AffectReader`."""
 
-    system = "affect_reader"
+    systems = ("affect_reader",)
+    fixed = ("corpus",)
+    data: PerceiveData
 
-    def __init__(self, recipe: Recipe, folder: Path) -> None:
-        if recipe.system != self.system:
-            raise ConfigError(
-                f"recipe {recipe.name!r}: task {recipe.task} trains {self.system}, not {recipe.system!r}."
-            )
-        self.recipe, self.folder = recipe, folder
-        self.data: PerceiveData = recipe.data
-        self._record: dict[str, Any] = {}
-        self._prepare()
-
-    def _prepare(self) -> None:
-        recipe = self.recipe
-        accepted = [name for name in accepted_fields(AffectReaderConfig) if name not in _NO_FIELDS]
-        accepted += [] if recipe.encoder is not None else ["encoder_config"]
-        validate_model_fields(recipe.model, accepted, f"recipe {recipe.name!r}")
-        self.model, self.reader = self._build()
+    def build(self) -> None:
+        """On the recipe's encoder or from scratch; weights of ``start`` where it names one."""
+        recipe, fields = self.recipe, dict(self.recipe.model)
+        self.check_fields(AffectReaderConfig, _NO_FIELDS, [] if recipe.encoder is not None else ["encoder_config"])
+        if recipe.encoder is not None:
+            self.model, self.reader = AffectReader.from_base(recipe.encoder, EMOTIONS, **fields)
+        else:
+            pieces = self.learnt_pieces(self._texts, int(fields.get("max_pieces", 192)))
+            sizes = {"vocab_size": len(pieces), "pad_token_id": pieces.pad_token_id}
+            fields["encoder_config"] = {**fields["encoder_config"], **sizes}
+            config = AffectReaderConfig(labels=EMOTIONS, **{**fields, "rank": 0})
+            self.model, self.reader = AffectReader(config), AffectPieces(pieces, config)
         if recipe.start is not None:
             self.model.take(started_from(recipe))
 
-    def _build(self) -> tuple[AffectReader, AffectPieces]:
-        fields = dict(self.recipe.model)
-        if self.recipe.encoder is not None:
-            fields.pop("encoder_config", None)
-            return AffectReader.from_base(self.recipe.encoder, EMOTIONS, **fields)
-        place = self.folder / "tokenizer"
-        if not place.is_dir():
-            texts = [turn.text for lesson in self.lessons() for turn in lesson.turns]
-            made = train_pieces(texts, self.recipe.tokenizer.size, int(fields.get("max_pieces", 192)))
-            save_folder(place, made.save_pretrained)
-        pieces = load_pretrained(PreTrainedTokenizerFast, place)
-        sizes = {"vocab_size": len(pieces), "pad_token_id": pieces.pad_token_id}
-        fields["encoder_config"] = {**fields["encoder_config"], **sizes}
-        config = AffectReaderConfig(labels=EMOTIONS, **{**fields, "rank": 0})
-        return AffectReader(config), AffectPieces(pieces, config)
+    def _texts(self) -> list[str]:
+        return [turn.text for lesson in self.lessons() for turn in lesson.turns]
 
     # -- data ------------------------------------------------------------------------------------------------
 
@@ -154,7 +134,7 @@ class PerceiveTask:
             found = _EXTRA[corpus](data)
             parts[corpus] = len(found)
             out += self._with_teachers(found, data)
-        self._record[name] = {**parts, "all": len(out)}
+        self.record[name] = {**parts, "all": len(out)}
         return out
 
     def _with_teachers(self, lessons: list[Lesson], data: PerceiveData) -> list[Lesson]:
@@ -164,7 +144,7 @@ class PerceiveTask:
         folders = [model_named(self.recipe, place, "data.teachers") for place in data.teachers]
         texts = [[(turn.role, turn.text) for turn in lesson.turns] for lesson in lessons]
         sums = [checksum_of(folder / ADAPTER) for folder in folders]
-        key = hashlib.sha256(json.dumps([sums, texts]).encode()).hexdigest()[:16]
+        key = checksum([json.dumps([sums, texts])])
         path = self.folder / "teachers" / f"{key}.safetensors"
         if not path.is_file():
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -180,7 +160,13 @@ class PerceiveTask:
             for i, lesson in enumerate(lessons)
         ]
 
-    def rows(self, lessons: Sequence[Lesson]) -> list[Row]:
+    def rows(self, split: str, data: PerceiveData, stage: StageConfig) -> list[Row]:
+        """The lessons of a stage; validated on the everyday corpus's valid part."""
+        if split == "train":
+            return self.encode(self.lessons(data, stage.name))
+        return self.encode([taught(item, self.data.accepted_share) for item in everyday_items(split, self.data)])
+
+    def encode(self, lessons: Sequence[Lesson]) -> list[Row]:
         """Lessons as the model reads them, with targets."""
         rows = self.reader.encode([lesson.turns for lesson in lessons])
         for row, lesson in zip(rows, lessons, strict=True):
@@ -202,31 +188,18 @@ class PerceiveTask:
         row["emotions"] = ((1 - smooth) * target + smooth * target.sum() / len(EMOTIONS)).tolist()
         row["sides"] = [lesson.sides.get(name, 0.0) for name in SIDES]
 
-    def stage_data(self, stage: StageConfig) -> StageData:
-        """The lessons of a stage; validated on the everyday corpus's valid part."""
-        data: Any = stage_data_config(self.recipe, stage.data)
-        if data.corpus != self.data.corpus:
-            raise ConfigError(f"stage {stage.name!r}: a stage cannot change data.corpus.")
-        train = self.rows(self.lessons(data, stage.name))
-        valid = self.rows([taught(item, self.data.accepted_share) for item in everyday_items("valid", self.data)])
-        return StageData(train, row_lengths(train), valid, row_lengths(valid), self.reader.collate)
-
     def data_record(self) -> dict[str, object]:
         """Counts by source, and a checksum of the everyday texts."""
-        record: dict[str, object] = dict(self._record)
+        record: dict[str, object] = dict(self.record)
         for split in ("train", "valid", "test"):
             texts = "".join("\n".join(t.text for t in item.dialogue.turns) for item in everyday_items(split, self.data))
-            record[f"everyday/{split}"] = {"sha256": hashlib.sha256(texts.encode()).hexdigest()[:16]}
+            record[f"everyday/{split}"] = {"sha256": checksum([texts])}
         return record
 
     # -- saving ----------------------------------------------------------------------------------------------
 
-    def read_weights(self, folder: Path) -> dict[str, Tensor]:
-        """Weights saved after a stage."""
-        return load_weights(folder / "model.safetensors")
-
-    def save(self, folder: Path) -> None:
-        """Updates, heads, the temperatures and the word threshold found on validation data."""
+    def calibrate(self) -> None:
+        """The temperatures and the word threshold."""
         config = self.model.config
         config.softmax_temperature = config.side_temperature = 1.0
         items = everyday_items("valid", self.data)
@@ -242,18 +215,17 @@ class PerceiveTask:
         config.word_threshold = best_threshold(
             [word_marks.pairs(f.words, i.causes) for f, i in zip(found, items, strict=True)]
         )
-        facts = {"weights": ADAPTER, "cause_threshold": config.word_threshold, "base": config.base}
-        save_understander(
-            folder,
-            self.recipe,
-            _Saved(self.model),
-            self.reader.save,
-            part="affect",
-            emotions=list(EMOTIONS),
-            temperature=config.softmax_temperature,
-            licence=self.licence(),
-            **facts,
-        )
+
+    def save_model(self, folder: Path) -> None:
+        """Updates and heads; the base lies where it was."""
+        self.model.save(folder)
+
+    def facts(self) -> dict[str, object]:
+        """``AffectOfTurns.load`` reads them."""
+        config = self.model.config
+        facts = {"part": "affect", "emotions": list(EMOTIONS), "temperature": config.softmax_temperature}
+        facts |= {"licence": self.licence(), "weights": ADAPTER, "cause_threshold": config.word_threshold}
+        return facts | {"base": config.base}
 
     def told(self, most: int) -> list[tuple[tuple[Turn, ...], str]]:
         """Contexts of EmpatheticDialogues' valid part, evenly drawn, if the model has learnt from the corpus.
@@ -326,16 +298,6 @@ def _empathetic(data: PerceiveData, text: str, draw: random.Random) -> list[Less
         if text == "context" and (contexts := [e.context for e in dialogue.examples()]):
             found.append(Lesson(draw.choice(contexts), label, side))
     return found
-
-
-class _Saved:
-    """Saves what :class:`AffectReader` needs beside its base."""
-
-    def __init__(self, model: AffectReader) -> None:
-        self.model = model
-
-    def save_pretrained(self, folder: Path) -> None:
-        self.model.save(folder)
 
 
 def everyday_items(split: str, data: PerceiveData) -> tuple[EverydayItem, ...]:
@@ -466,9 +428,7 @@ def perception_scores(
             missing.append(name)
     if missing:
         scores["not measured"] = missing
-    if outputs is not None:
-        lines = [_line(item, one) for item, one in zip(items, found, strict=True)]
-        outputs.write_text("".join(lines), encoding="utf-8")
+    write_rows(outputs, map(_row, items, found))
     return scores
 
 
@@ -585,14 +545,12 @@ def calibration(confidence: np.ndarray, right: np.ndarray, bins: int = 10) -> fl
 
 
 def _score(name: str, said: Any, gold: Any) -> dict[str, object]:
-    metric = Accuracy()
-    metric.update(said, gold)
-    return {**metric.compute(n_resamples=N_RESAMPLES).to_dict(), "name": name}
+    return scored(name, Accuracy(), said, gold)
 
 
-def _line(item: EverydayItem, found: Affect) -> str:
+def _row(item: EverydayItem, found: Affect) -> dict[str, object]:
     best = np.argsort(-found.emotions, kind="stable")[:3]
-    record = {
+    return {
         "id": item.dialogue.id,
         "text": [turn.text for turn in item.dialogue.turns],
         "gold": sorted(item.accepted),
@@ -600,4 +558,3 @@ def _line(item: EverydayItem, found: Affect) -> str:
         "side": [item.side, found.side, round(float(found.sides.max()), 3)],
         "causes": [[s.of(item.dialogue.turns) for s in item.causes], [s.of(item.dialogue.turns) for s in found.causes]],
     }
-    return json.dumps(record, ensure_ascii=False) + "\n"

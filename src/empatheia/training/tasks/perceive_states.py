@@ -16,18 +16,16 @@ import numpy as np
 import torch
 from transformers import AutoModelForCausalLM
 
-from empatheia.config import Recipe, StageConfig, stage_data_config, validate_model_fields
+from empatheia.config import Recipe, StageConfig
 from empatheia.dialogue import Turn
-from empatheia.errors import ConfigError
 from empatheia.perceive.affect import Affect
 from empatheia.resources import build_pretrained
 from empatheia.taxonomy import EMOTIONS, SIDES
 from empatheia.text.prompt_pieces import train_prompt_pieces
 from empatheia.training.evaluation import fit_temperature
-from empatheia.training.saving import save_folder, save_understander
+from empatheia.training.saving import save_folder
 from empatheia.training.stages import StageData
-from empatheia.training.tasks.perceive import Lesson, PerceiveTask, everyday_items, perception_scores, taught
-from empatheia.training.tasks.respond import accepted_fields
+from empatheia.training.tasks.perceive import Lesson, PerceiveTask, everyday_items, perception_scores
 from empatheia.understanding.affect.states import (
     AffectStates,
     AffectStatesConfig,
@@ -39,7 +37,7 @@ from empatheia.understanding.affect.states import (
     weights_checksum,
 )
 from empatheia.understanding.affect.turns import AffectOfTurns
-from empatheia.understanding.labels.classifier import Row, row_lengths
+from empatheia.understanding.labels.classifier import Row
 
 SHARES = tuple(share / 20 for share in range(21))
 """Of the second look in the mixture, of which the best on validation data is taken."""
@@ -50,33 +48,29 @@ _NO_FIELDS += ("joined_temperature",)
 class PerceiveStatesTask(PerceiveTask):
     """Trains and measures an :class:`AffectStates`."""
 
-    system = "affect_states"
+    systems = ("affect_states",)
 
-    def _prepare(self) -> None:
+    def build(self) -> None:
+        """On states of the recipe's language model, or of one with random weights."""
         recipe = self.recipe
         self.beside: str | None = recipe.data.beside
-        accepted = [name for name in accepted_fields(AffectStatesConfig) if name not in _NO_FIELDS]
-        accepted += [] if recipe.encoder is not None else ["base_config"]
-        validate_model_fields(recipe.model, accepted, f"recipe {recipe.name!r}")
+        self.check_fields(AffectStatesConfig, _NO_FIELDS, [] if recipe.encoder is not None else ["base_config"])
         if recipe.start is not None:
-            raise ConfigError(
-                f"recipe {recipe.name!r}: a second look trains in a minute and always starts from scratch; drop start."
-            )
+            raise self.refusal("a second look trains in a minute and always starts from scratch; drop start.")
         fields = {name: value for name, value in recipe.model.items() if name != "base_config"}
         base = recipe.encoder if recipe.encoder is not None else str(self._made_base(recipe))
         config = AffectStatesConfig(EMOTIONS, base=base, base_checksum=weights_checksum(base), **fields)
-        self.reader: Any = StatePieces.load(config, self.folder / "states")
+        self.reader = StatePieces.load(config, self.folder / "states")
         config.base_width = int(self.reader.base.config.hidden_size)
         torch.manual_seed(recipe.seed)
-        self.model: Any = AffectStates(config)
+        self.model = AffectStates(config)
         self._first: AffectOfTurns | None = None
 
     def _made_base(self, recipe: Recipe) -> Path:
         """A language model of random weights, for a run without one."""
         place = self.folder / "base"
         if not place.is_dir():
-            texts = [turn.text for lesson in self.lessons() for turn in lesson.turns]
-            pieces = train_prompt_pieces(texts, recipe.tokenizer.size)
+            pieces = train_prompt_pieces(self._texts(), recipe.tokenizer.size)
             settings = {"vocab_size": len(pieces), **dict(recipe.model["base_config"])}
             torch.manual_seed(recipe.seed)
 
@@ -90,7 +84,7 @@ class PerceiveStatesTask(PerceiveTask):
             save_folder(place, fill)
         return place
 
-    def rows(self, lessons: Sequence[Lesson]) -> list[Row]:
+    def encode(self, lessons: Sequence[Lesson]) -> list[Row]:
         """Lessons as the model reads them, with targets; those without an emotion and a side are left out."""
         taught_ones = [lesson for lesson in lessons if lesson.emotions or lesson.sides]
         rows = self.reader.encode([lesson.turns for lesson in taught_ones])
@@ -100,16 +94,12 @@ class PerceiveStatesTask(PerceiveTask):
 
     def stage_data(self, stage: StageConfig) -> StageData:
         """As of :class:`PerceiveTask`; the states of what is learnt from also say how they are standardised."""
-        data: Any = stage_data_config(self.recipe, stage.data)
-        if data.corpus != self.data.corpus:
-            raise ConfigError(f"stage {stage.name!r}: a stage cannot change data.corpus.")
-        train = self.rows(self.lessons(data, stage.name))
-        valid = self.rows([taught(item, self.data.accepted_share) for item in everyday_items("valid", self.data)])
-        self.model.standardise(np.stack([row["states"] for row in train]))
-        return StageData(train, row_lengths(train), valid, row_lengths(valid), self.reader.collate)
+        data = super().stage_data(stage)
+        self.model.standardise(np.stack([row["states"] for row in data.train]))
+        return data
 
-    def save(self, folder: Path) -> None:
-        """The network, its temperatures, and its share in the mixture, all found on validation data."""
+    def calibrate(self) -> None:
+        """The temperatures, and the network's share in the mixture."""
         config = self.model.config
         config.softmax_temperature = config.side_temperature = config.joined_temperature = 1.0
         items = everyday_items("valid", self.data)
@@ -126,18 +116,20 @@ class PerceiveStatesTask(PerceiveTask):
             two = tempered(emotions, config.softmax_temperature)
             config.share = best_share(one, two, gold)
             config.joined_temperature = fit_temperature(joined(one, two, config.share), gold)
-        facts = {"weights": "model.safetensors", "base": config.base, "share": config.share, "beside": self.beside}
-        save_understander(
-            folder,
-            self.recipe,
-            self.model,
-            lambda _: None,  # the pieces are the base's
-            part="affect",
-            emotions=list(EMOTIONS),
-            temperature=config.joined_temperature,
-            licence=self.licence(),
-            **facts,
-        )
+
+    def save_model(self, folder: Path) -> None:
+        """The network."""
+        self.model.save_pretrained(folder)
+
+    def save_reader(self, folder: Path) -> None:
+        """Nothing: the pieces are the base's."""
+
+    def facts(self) -> dict[str, object]:
+        """``StatesOfTurns.load`` reads them."""
+        config = self.model.config
+        facts = {"part": "affect", "emotions": list(EMOTIONS), "temperature": config.joined_temperature}
+        facts |= {"licence": self.licence(), "weights": "model.safetensors", "base": config.base}
+        return facts | {"share": config.share, "beside": self.beside}
 
     def first(self) -> AffectOfTurns | None:
         """The perception it is mixed with, loaded once; None where the recipe names none."""

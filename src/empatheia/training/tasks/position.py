@@ -10,16 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import Tensor
-
-from empatheia.config import EntailData, Recipe, StageConfig
-from empatheia.corpora import sample
-from empatheia.corpora.reccon import load as load_reccon
-from empatheia.errors import ConfigError
-from empatheia.training.stages import StageData
-from empatheia.training.tasks.entail import cell_scores
-from empatheia.understanding.causes.entailment_items import EntailmentItem, items_of_fold
+from empatheia.config import EntailData
+from empatheia.training.tasks.base import Measurement
+from empatheia.training.tasks.entail import FoldItems, cell_scores
+from empatheia.understanding.causes.entailment_items import EntailmentItem
 
 Rule = Callable[[EntailmentItem, int], bool]
 RULES: Mapping[str, Rule] = {
@@ -49,55 +43,24 @@ def rule_cells(items: Sequence[EntailmentItem], rule: Rule) -> list[tuple[float,
     return [(float(rule(item, turn)), label) for item in items for turn, label, _ in item.questions()]
 
 
-class PositionTask:
-    """Measures :data:`RULES` on RECCON's pairs; nothing learns.
+class PositionTask(Measurement):
+    """Measures :data:`RULES` on RECCON's pairs."""
 
-    Args:
-        recipe: Without stages.
-        folder: The run's.
-    """
+    systems = ("cause_position",)
+    data: EntailData
 
-    system = "cause_position"
-
-    def __init__(self, recipe: Recipe, folder: Path) -> None:
-        if recipe.system != self.system:
-            raise ConfigError(
-                f"recipe {recipe.name!r}: task {recipe.task} measures {self.system}, not {recipe.system!r}."
-            )
-        self.recipe = recipe
-        self.data: EntailData = recipe.data
-        self.model: Any = torch.nn.Module()
-        self._counts: dict[str, dict[str, int]] = {}
-
-    def stage_data(self, stage: StageConfig) -> StageData:
-        """Nothing is learnt.
-
-        Raises:
-            ConfigError: Always.
-        """
-        raise ConfigError(f"recipe {self.recipe.name!r}: task {self.recipe.task} trains nothing; drop stages.")
-
-    def read_weights(self, folder: Path) -> dict[str, Tensor]:
-        """There are none."""
-        return {}
-
-    def save(self, folder: Path) -> None:
-        """The recipe alone."""
-        (folder / "recipe.yaml").write_text(self.recipe.dump(), encoding="utf-8")
+    def build(self) -> None:
+        """There is no model."""
+        self.source = FoldItems(self.data)
 
     def data_record(self) -> dict[str, Any]:
         """Targets and published pairs of each split and fold that was read."""
-        return {"reccon": self._counts}
+        return {"reccon": self.source.counts()}
 
     def evaluate(self, split: str, outputs: Path | None) -> dict[str, Any]:
         """F1 over the published pairs of every test fold, by rule; ``outputs`` is left alone."""
-        root = sample.root() if self.data.corpus == "sample" else None
-        corpus = load_reccon(split, root=root)
-        scores: dict[str, Any] = {}
-        for fold in self.data.test_folds:
-            items = items_of_fold(corpus, fold, limit=getattr(self.data, f"{split}_limit"))
-            n_pairs = sum(1 for item in items for _ in item.questions())
-            self._counts[f"{split}, fold {fold}"] = {"items": len(items), "pairs": n_pairs}
-            for name, rule in RULES.items():
-                scores[f"fold{fold} pairs, rule {name}"] = cell_scores(rule_cells(items, rule), 0.5)
-        return scores
+        return {
+            f"fold{fold} pairs, rule {name}": cell_scores(rule_cells(self.source.items(split, fold), rule), 0.5)
+            for fold in self.data.test_folds
+            for name, rule in RULES.items()
+        }

@@ -7,8 +7,6 @@ capitals and punctuation, in the model's own pieces.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import random
 import time
 from collections.abc import Sequence
@@ -24,7 +22,6 @@ from empatheia.config import (
     Recipe,
     StageConfig,
     read_yaml,
-    validate_model_fields,
     validate_recipe,
 )
 from empatheia.corpora import CORPORA
@@ -34,7 +31,6 @@ from empatheia.errors import CheckpointError, ConfigError
 from empatheia.listener.hints import Conditioner
 from empatheia.reading import read_record
 from empatheia.resources import load_pretrained, load_weights
-from empatheia.responders import RESPONDERS
 from empatheia.responders.language_endpoint import EndpointReplies, open_endpoint
 from empatheia.responders.language_model import LanguageModel, LanguageModelConfig, load_tokenizer, make_reader
 from empatheia.taxonomy import EMOTIONS
@@ -42,12 +38,11 @@ from empatheia.text.prompt_pieces import PromptItem, train_prompt_pieces, whole_
 from empatheia.text.prompts import Hints, Wording, read_reply
 from empatheia.text.words import tokenize_words
 from empatheia.training.evaluation import Measured, likelihood_scores, reply_scores
-from empatheia.training.saving import save_folder
 from empatheia.training.stages import StageData
-from empatheia.training.tasks.respond import accepted_fields
+from empatheia.training.tasks.base import Task, checksum, write_description, write_rows
 
 
-class PromptTask:
+class PromptTask(Task):
     """Builds a language model from a recipe, tunes it if the recipe has stages, and measures it.
 
     Args:
@@ -56,47 +51,44 @@ class PromptTask:
         checkpoint: A model folder to take up in place of building one.
     """
 
+    systems = ("language_model",)
+    data: PromptData
+
     def __init__(self, recipe: Recipe, folder: Path, checkpoint: Path | None = None) -> None:
-        if RESPONDERS.get(recipe.system) is not LanguageModel:
-            raise ConfigError(f"recipe {recipe.name!r}: task prompt is for system language_model, not {recipe.system}.")
-        validate_model_fields(recipe.model, accepted_fields(LanguageModelConfig), f"recipe {recipe.name!r}")
-        self.recipe = recipe
-        self.folder = folder
-        self.data: PromptData = recipe.data
+        self.checkpoint = checkpoint
+        super().__init__(recipe, folder)
+
+    def build(self) -> None:
+        """The model on its base, behind an endpoint, or with random weights."""
+        recipe = self.recipe
+        self.check_fields(LanguageModelConfig)
         self._dialogues: dict[str, list[Dialogue]] = {}
         self._hints: dict[str, list[Hints]] = {}
-        self._record: dict[str, Any] = {}
         self._conditioner: Conditioner | None = None
         _check_decoding(recipe)
         fields: dict[str, Any] = dict(recipe.model) | {"tuned": bool(recipe.stages)}
         if recipe.model.get("form") == "endpoint":
             if recipe.stages:
-                raise ConfigError(f"recipe {recipe.name!r}: a model behind an endpoint cannot be trained; drop stages.")
+                raise self.refusal("a model behind an endpoint cannot be trained; drop stages.")
             self.model = LanguageModel(LanguageModelConfig(**fields))
             return
-        if checkpoint is not None:
-            self.tokenizer = load_tokenizer(checkpoint)
-            self.model = load_pretrained(LanguageModel, checkpoint)
-            self.reader = make_reader(self.model.config, self.model, self.tokenizer)
-            return
-        self.tokenizer = self._make_tokenizer()
-        if fields.get("base") is None and fields.get("base_config") is not None:
-            fields["base_config"] = self._fitted(fields["base_config"])
-        self.model = LanguageModel.build(LanguageModelConfig(**fields))
+        if self.checkpoint is not None:
+            self.tokenizer = load_tokenizer(self.checkpoint)
+            self.model = load_pretrained(LanguageModel, self.checkpoint)
+        else:
+            self.tokenizer = load_tokenizer(self.made_once("tokenizer", self._make_tokenizer))
+            if fields.get("base") is None and fields.get("base_config") is not None:
+                fields["base_config"] = self._fitted(fields["base_config"])
+            self.model = LanguageModel.build(LanguageModelConfig(**fields))
         self.reader = make_reader(self.model.config, self.model, self.tokenizer)
 
     def _make_tokenizer(self) -> Any:
         """The base's own; for a model with random weights byte-level pieces of the training text."""
-        place = self.folder / "tokenizer"
-        if not place.is_dir():
-            base = self.recipe.model.get("base")
-            if base is None:
-                texts = (turn.text for d in self.dialogues("train") for turn in d.turns)
-                tokenizer = train_prompt_pieces(texts, self.recipe.tokenizer.size)
-            else:
-                tokenizer = load_tokenizer(base)
-            save_folder(place, tokenizer.save_pretrained)
-        return load_tokenizer(place)
+        base = self.recipe.model.get("base")
+        if base is not None:
+            return load_tokenizer(base)
+        texts = (turn.text for d in self.dialogues("train") for turn in d.turns)
+        return train_prompt_pieces(texts, self.recipe.tokenizer.size)
 
     def _fitted(self, settings: dict[str, Any]) -> dict[str, Any]:
         """A configuration of a model to build, with the size and the marks of its pieces."""
@@ -157,7 +149,8 @@ class PromptTask:
         if stage.data:
             raise ConfigError(f"stage {stage.name!r}: task prompt takes no data of a stage; set it in data.")
         train, valid = self.encode("train"), self.encode("valid")
-        self._record[stage.name] = {"train": len(train), "valid": len(valid), "checksum": _checksum(train)}
+        digest = checksum(repr((item.prompt, item.reply)) for item in train)
+        self.record[stage.name] = {"train": len(train), "valid": len(valid), "checksum": digest}
         lengths = ([len(item) for item in items] for items in (train, valid))
         return StageData(train, next(lengths), valid, next(lengths), self.reader.learning_batch)
 
@@ -167,26 +160,19 @@ class PromptTask:
         """Weights saved after a stage, over those of the base."""
         return {**self.model.state_dict(), **load_weights(folder / "model.safetensors")}
 
-    def save(self, folder: Path) -> None:
-        """The model folder a user loads: what was learnt, the name of the base, the pieces, the description."""
-        recipe, config = self.recipe, self.model.config
-        self.model.save_pretrained(folder)
-        if config.form != "endpoint":
+    def save_reader(self, folder: Path) -> None:
+        """The pieces; those of an endpoint are not ours."""
+        if self.model.config.form != "endpoint":
             self.tokenizer.save_pretrained(folder)
-        meta = {
-            "format": 1,
-            "system": recipe.system,
-            "name": recipe.name,
-            "size": recipe.size,
-            "seed": recipe.seed,
-            "note": recipe.note,
-            "emotions": list(EMOTIONS),
-            "weights": "model.safetensors" if (folder / "model.safetensors").is_file() else "",
-            **{name: getattr(self.data, name) for name in ("shown", "analyst", "reaction", "labeller")},
-            "licence": self._licence(),
-        }
-        (folder / "empatheia.json").write_text(json.dumps(meta, indent=2), encoding="utf-8")
-        (folder / "recipe.yaml").write_text(recipe.dump(), encoding="utf-8")
+
+    def save(self, folder: Path) -> None:
+        """What was learnt, the name of the base, the pieces, the description."""
+        self.save_model(folder)
+        weights = "model.safetensors" if (folder / "model.safetensors").is_file() else ""
+        facts = {"emotions": list(EMOTIONS), "weights": weights}
+        facts |= {name: getattr(self.data, name) for name in ("shown", "analyst", "reaction", "labeller")}
+        self.save_reader(folder)
+        write_description(folder, self.recipe, {**facts, "licence": self._licence()})
 
     def _licence(self) -> str:
         corpora = (self.data.corpus, *self.data.extra) if self.recipe.stages else ()
@@ -206,12 +192,14 @@ class PromptTask:
         words = [_words(reply) for reply in replies]
         references = [_words(example.response or "") for example in examples]
         scores += reply_scores(words, references)
-        if outputs is not None:
-            with outputs.open("w", encoding="utf-8") as file:
-                for example, hints, reply, hyp, ref in zip(examples, found, replies, words, references, strict=True):
-                    row = {"id": example.dialogue_id, "turn": example.turn_index, "hyp": hyp, "ref": ref}
-                    row |= {"reply": reply} | ({"shown": hints.to_dict()} if self.data.shown else {})
-                    file.write(json.dumps(row, ensure_ascii=False) + "\n")
+        write_rows(
+            outputs,
+            (
+                {"id": example.dialogue_id, "turn": example.turn_index, "hyp": hyp, "ref": ref, "reply": reply}
+                | ({"shown": hints.to_dict()} if self.data.shown else {})
+                for example, hints, reply, hyp, ref in zip(examples, found, replies, words, references, strict=True)
+            ),
+        )
         wording = Wording.of(self.model.config.wording).fingerprint
         shown = {} if self._conditioner is None else self._conditioner.names
         result: dict[str, Any] = {score.name: score.to_dict() for score in scores}
@@ -253,10 +241,6 @@ class PromptTask:
         usage = asked.ledger.total.to_dict()
         facts = {"usage": usage, "served": sorted({answer.served for answer in answers})}
         return [answer.reply for answer in answers], facts
-
-    def data_record(self) -> dict[str, Any]:
-        """Item counts and checksums by stage."""
-        return self._record
 
 
 class PromptRun:
@@ -309,10 +293,3 @@ def _check_decoding(recipe: Recipe) -> None:
         )
     if served and (decoding.no_repeat_ngram_size or decoding.top_k):
         raise ConfigError(f"decoding: {who} takes no top_k and no no_repeat_ngram_size; leave them out.")
-
-
-def _checksum(items: Sequence[PromptItem]) -> str:
-    digest = hashlib.sha256()
-    for item in items:
-        digest.update(repr((item.prompt, item.reply)).encode())
-    return digest.hexdigest()[:16]

@@ -12,7 +12,6 @@ the chosen ones, and without each term. A reply that is missing one of the terms
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,9 +21,8 @@ from typing import Any
 import numpy as np
 import torch
 from safetensors.numpy import save_file
-from torch import nn
 
-from empatheia.config import RankData, Recipe
+from empatheia.config import RankData
 from empatheia.corpora import everyday
 from empatheia.errors import ConfigError
 from empatheia.listener.listener import Listener
@@ -36,7 +34,7 @@ from empatheia.metrics.classification import Accuracy
 from empatheia.research_voices.local import LocalVoice
 from empatheia.resources import load_arrays
 from empatheia.training.evaluation import N_RESAMPLES
-from empatheia.training.tasks.reply_judges import Measurement
+from empatheia.training.tasks.base import Measurement, write_rows
 from empatheia.voices.given import GivenVoice
 from empatheia.voices.voice import Voice
 
@@ -67,19 +65,14 @@ class Pairs:
 class RankTask(Measurement):
     """Chooses the weights of :class:`~empatheia.listener.steps.settings.WeightSettings` that a recipe names.
 
-    Args:
-        recipe: Of task ``rank``; ``model`` holds the settings of a listener of five steps, whose perception and weights
-            are taken; ``data.scorer`` gives probabilities.
-        folder: The run's.
-
-    Raises:
-        ConfigError: A term is unknown, or needs a scorer and there is none.
-        MissingResourceError: The scorer is not here.
+    ``model`` holds the settings of a listener of five steps, whose perception and weights are taken; ``data.scorer``
+    gives probabilities.
     """
 
-    def __init__(self, recipe: Recipe, folder: Path) -> None:
-        self.recipe, self.folder = recipe, folder
-        self.data: RankData = recipe.data
+    data: RankData
+
+    def build(self) -> None:
+        """The listener, which is given replies and weighs each term once."""
         if self.data.corpus not in (everyday.NAME, "sample"):
             raise ConfigError(
                 f"data.corpus is {self.data.corpus!r}; accepted: {everyday.NAME}, the only corpus with replies that"
@@ -99,7 +92,7 @@ class RankTask(Measurement):
                 raise ConfigError(f"data.scorer: {self.data.scorer} gives no probabilities.")
             scorer.ways = lambda ways: []  # it weighs and writes nothing
             voices.append(scorer)
-        settings = check_settings(recipe.model, f"recipe {recipe.name!r}")
+        settings = check_settings(self.recipe.model, f"recipe {self.recipe.name!r}")
         self.before = settings.express.weights
         weights = dict.fromkeys(WeightSettings.model_fields, 0.0) | dict.fromkeys(self.data.terms, 1.0)
         express = settings.express.model_copy(
@@ -109,8 +102,6 @@ class RankTask(Measurement):
             }
         )
         self.listener = FocusedListener(settings.model_copy(update={"express": express}), voices=voices)
-        self.model: Any = nn.ModuleList()
-        self._record: dict[str, Any] = {}
 
     def pairs(self, split: str, limit: int | None) -> Pairs:
         """The comparisons of a split; read from the run folder if they are there."""
@@ -121,7 +112,7 @@ class RankTask(Measurement):
         random.Random(self.recipe.seed).shuffle(stray)
         strays = {a: found[b].reply for a, b in zip(stray, [*stray[1:], stray[0]], strict=True)}
         replies = [(item.reply, item.avoid, strays[i]) for i, item in enumerate(found)]
-        self._record[split] = {"conversations": len(found)}
+        self.record[split] = {"conversations": len(found)}
         terms = self._terms(split, [item.dialogue for item in found], replies)
         kinds = KINDS * len(found)
         differences = np.stack([rows[0] - rows[k] for rows in terms for k in (1, 2)])
@@ -182,15 +173,14 @@ class RankTask(Measurement):
             "chosen": {name: round(float(w), 2) for name, w in zip(names, chosen, strict=True)},
         }
         result["gain"], result["alone"] = gains, alone
-        if outputs is not None:
-            with outputs.open("w", encoding="utf-8") as file:
-                for item, kind, row in zip(test.items, test.kinds, test.differences.tolist(), strict=True):
-                    file.write(json.dumps({"id": item, "kind": kind, **dict(zip(names, row, strict=True))}) + "\n")
+        write_rows(
+            outputs,
+            (
+                {"id": item, "kind": kind, **dict(zip(names, row, strict=True))}
+                for item, kind, row in zip(test.items, test.kinds, test.differences.tolist(), strict=True)
+            ),
+        )
         return result
-
-    def data_record(self) -> dict[str, Any]:
-        """Conversations by split."""
-        return self._record
 
 
 def choose_weights(differences: np.ndarray, decay: float, steps: int = 4000) -> np.ndarray:

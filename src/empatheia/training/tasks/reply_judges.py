@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
-from torch import Tensor
 
-from empatheia.config import JudgedData, Recipe, StageConfig
+from empatheia.config import JudgedData, Recipe
 from empatheia.corpora.licences import LICENCES
 from empatheia.decoding.focus_scores import GOLD, Judged, judge_replies, judged_metrics
 from empatheia.decoding.listening import FreshListener
@@ -29,7 +28,7 @@ from empatheia.text.words import tokenize_words
 from empatheia.training.evaluation import N_RESAMPLES
 from empatheia.training.initial_weights import model_named
 from empatheia.training.saving import write_atomically
-from empatheia.training.stages import StageData
+from empatheia.training.tasks.base import Measurement
 from empatheia.training.tasks.focus_contexts import FocusContexts, focus_contexts
 from empatheia.training.tasks.focus_speakers import open_speaker
 from empatheia.understanding.mechanisms.identifier import MechanismsOfTurns
@@ -129,42 +128,19 @@ class Judges:
         return None if near is None else WordVectors.of_encoder(SentenceVectors.load(near))
 
 
-class Measurement:
-    """What a task that measures and learns nothing answers to the runner.
-
-    Attributes:
-        recipe: Without stages.
-        model: Who speaks.
-    """
-
-    recipe: Recipe
-    model: Any
-
-    def stage_data(self, stage: StageConfig) -> StageData:
-        """Nothing is learnt.
-
-        Raises:
-            ConfigError: Always.
-        """
-        raise ConfigError(f"recipe {self.recipe.name!r}: task {self.recipe.task} trains nothing; drop stages.")
-
-    def read_weights(self, folder: Path) -> dict[str, Tensor]:
-        """Those of who speaks."""
-        return self.model.state_dict()
-
-    def save(self, folder: Path) -> None:
-        """The recipe; the models lie where it says."""
-        (folder / "recipe.yaml").write_text(self.recipe.dump(), encoding="utf-8")
-
-
 class JudgedMeasurement(Measurement):
-    """A measurement of replies to drawn contexts.
+    """A measurement of replies to drawn contexts; a stopped run goes on behind what its folder holds.
 
     Attributes:
         judges: Contexts and models that judge.
+        device: Where models run.
     """
 
     judges: Judges
+
+    def __init__(self, recipe: Recipe, folder: Path) -> None:
+        self.device = "cuda" if torch.cuda.is_available() else "cpu"
+        super().__init__(recipe, folder)
 
     def data_record(self) -> dict[str, object]:
         """Counts of contexts, target words and distractors, and a checksum of all of them."""

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import inspect
-import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,35 +11,28 @@ from torch import Tensor
 from transformers import AutoConfig, GenerationConfig, PreTrainedModel
 
 from empatheia.checkpoints.contexts import ContextReader
-from empatheia.config import DataConfig, Recipe, StageConfig, stage_data_config, validate_model_fields
-from empatheia.corpora import CORPORA, conversations, curated, lexicons, pooled, reccon, recec, sample
-from empatheia.corpora.annotations import read_annotations
-from empatheia.corpora.licences import LICENCES, licence, licence_text
-from empatheia.corpora.mechanism_levels import read_levels
-from empatheia.dialogue import CauseAnnotation, Dialogue, Example, Span, Turn
+from empatheia.config import DataConfig, StageConfig
+from empatheia.corpora import reccon
 from empatheia.errors import ConfigError
-from empatheia.reading import parse_json, read_record
-from empatheia.registry import nearest
-from empatheia.resources import load_pretrained, load_weights, resolve_model, shipped_path
+from empatheia.resources import load_pretrained, resolve_model
 from empatheia.responders import RESPONDERS
 from empatheia.responders.seq2seq import Seq2SeqResponder
-from empatheia.side_inputs import SIDE_INPUTS, make_side_inputs
+from empatheia.side_inputs import make_side_inputs
 from empatheia.side_inputs.emotion_words import EmotionWords
 from empatheia.taxonomy import EMOTIONS
 from empatheia.text.collation import Collator, EncodedExample, Layout
 from empatheia.text.tokenizer import DialogueTokenizer
 from empatheia.text.vectors import distil_vectors, load_vectors
-from empatheia.text.words import tokenize_words
 from empatheia.training.initial_weights import load_start, started_from
-from empatheia.training.saving import save_folder
+from empatheia.training.sources import folder_of
+from empatheia.training.sources.conversations import OUR_TERMS, Conversations, licence_of
+from empatheia.training.sources.feedback import FeedbackCollator, no_emotion_words
+from empatheia.training.sources.labels import Causes, TeacherCollator, add_levels, causes_of
 from empatheia.training.stages import StageData
-from empatheia.training.tasks.feedback import FeedbackCollator, answered, no_emotion_words
+from empatheia.training.tasks.base import Task, checksum, write_description
 
 logger = logging.getLogger(__name__)
 EMOTION_INDEX = {name: i for i, name in enumerate(EMOTIONS)}
-SPLITS = ("train", "valid", "test")
-_OUR_TERMS = "CC BY-NC 4.0"  # of weights that learnt from EmpatheticDialogues
-_UNDER_OUR_TERMS = ("empathetic_dialogues", sample.NAME, curated.NAME)
 _LOSS_FEATURES = {
     "words": "labels",
     "emotion": "emotion_labels",
@@ -53,59 +41,39 @@ _LOSS_FEATURES = {
 }
 
 
-class RespondTask:
+class RespondTask(Task):
     """Builds a responder from a recipe and everything it learns from."""
 
-    def __init__(self, recipe: Recipe, folder: Path) -> None:
-        self.recipe = recipe
-        self.folder = folder
-        model_class = RESPONDERS.get(recipe.system)
-        self._dialogues: dict[tuple[str, str, int | None], list[Dialogue]] = {}
-        self.tokenizer = self._make_tokenizer()
+    data: DataConfig
+
+    def build(self) -> None:
+        """Pieces, side inputs, the network."""
+        model_class = RESPONDERS.get(self.recipe.system)
+        self.source = Conversations(self.recipe)
+        self.dialogues, self.examples, self.stage_config = (
+            self.source.dialogues,
+            self.source.examples,
+            self.source.of_stage,
+        )
+        self.tokenizer = DialogueTokenizer.from_pretrained(self.made_once("tokenizer", self._make_tokenizer))
         self.tokenizer.remember()
-        validate_model_fields(recipe.model, accepted_fields(model_class.config_class), f"recipe {recipe.name!r}")
+        self.check_fields(model_class.config_class)
         names = getattr(model_class, "side_inputs", ())
-        self.side_inputs = make_side_inputs(names, recipe.data.side_inputs, self.tokenizer)  # what may be missing first
-        self.model: Any = self._make_model(model_class)
-        self._record: dict[str, Any] = {}
+        self.side_inputs = make_side_inputs(names, self.data.side_inputs, self.tokenizer)  # what may be missing first
+        self.model = self._make_model(model_class)
         self._n_skipped: dict[str, int] = {}
 
     # -- parts -----------------------------------------------------------------------------------------------
 
     def _make_tokenizer(self) -> DialogueTokenizer:
-        place = self.folder / "tokenizer"
-        if place.is_dir():
-            return DialogueTokenizer.from_pretrained(place)
         settings = self.recipe.tokenizer
         if self.recipe.start is not None:
-            tokenizer = DialogueTokenizer.from_pretrained(started_from(self.recipe))
-        elif settings.kind == "hf":
-            tokenizer = DialogueTokenizer.from_hf(resolve_model(str(settings.folder or self.recipe.encoder)))
-        elif settings.kind == "bpe":
-            tokenizer = DialogueTokenizer.train_bpe(self._texts(), size=settings.size)
-        else:
-            tokenizer = DialogueTokenizer.train_words(self._texts(), min_count=settings.min_count)
-        save_folder(place, tokenizer.save_pretrained)
-        return tokenizer
-
-    def _texts(self) -> Iterable[str]:
-        """Vocabulary text in the family's order: contexts and targets, then situations, split by split."""
-        for split in self.recipe.tokenizer.splits:
-            dialogues = self.dialogues(self.recipe.data, split)
-            yield from _turn_texts(dialogues)
-            yield from (dialogue.situation for dialogue in dialogues if dialogue.situation)
-            if split == "train":
-                yield from self._more_texts()
-
-    def _more_texts(self) -> Iterator[str]:
-        """Vocabulary text of what is learnt from besides the corpus: more conversations, side inputs, a pool."""
-        names = {name for stage in self.recipe.stages for name in self._stage_config(stage).extra}
-        for name in sorted(names):
-            yield from _turn_texts(conversations.load(name))
-        for name, settings in self.recipe.data.side_inputs.items():  # words a side input must find there
-            yield from getattr(SIDE_INPUTS.get(name), "vocabulary", lambda **_: ())(**settings)
-        if self.recipe.tokenizer.pool:
-            yield from _turn_texts(pooled.load(self.recipe.tokenizer.pool, "train"))
+            return DialogueTokenizer.from_pretrained(started_from(self.recipe))
+        if settings.kind == "hf":
+            return DialogueTokenizer.from_hf(resolve_model(str(settings.folder or self.recipe.encoder)))
+        if settings.kind == "bpe":
+            return DialogueTokenizer.train_bpe(self.source.texts(), size=settings.size)
+        return DialogueTokenizer.train_words(self.source.texts(), min_count=settings.min_count)
 
     def _make_model(self, model_class: Any) -> PreTrainedModel:
         recipe = self.recipe
@@ -151,73 +119,12 @@ class RespondTask:
 
     # -- data ------------------------------------------------------------------------------------------------
 
-    def _stage_config(self, stage: StageConfig) -> DataConfig:
-        return stage_data_config(self.recipe, stage.data) if stage.data else self.recipe.data
-
-    def dialogues(self, data: DataConfig, split: str) -> list[Dialogue]:
-        """The conversations of a split, limited as the recipe says."""
-        limit = getattr(data, f"{split}_limit")
-        key = (f"{data.corpus} {data.curated} {' '.join(data.pool)}", split, limit)
-        if key not in self._dialogues:
-            if data.corpus == pooled.NAME:
-                loaded = list(pooled.load(data.pool, split))
-            elif data.corpus == curated.NAME:
-                loaded = list(curated.load(split, data.curated, parts=data.pool, limit=limit).dialogues)
-            elif data.corpus not in CORPORA:
-                accepted = tuple(dict.fromkeys((*CORPORA.names(), pooled.NAME, curated.NAME)))
-                raise ConfigError(
-                    f"recipe {self.recipe.name!r}: data.corpus={data.corpus!r}.{nearest(data.corpus, list(accepted))}"
-                    f" Accepted: {', '.join(accepted)}."
-                )
-            else:
-                loaded = list(CORPORA.get(data.corpus)(split).dialogues)
-            self._dialogues[key] = loaded[:limit] if limit else loaded
-        return self._dialogues[key]
-
-    def examples(self, data: DataConfig, split: str) -> list[Example]:
-        """What a split teaches: replies, then (training only) situations and extra corpora."""
-        examples = []
-        for dialogue in self.dialogues(data, split):
-            found = dialogue.examples(data.roles, max_context_words=512)
-            examples += answered(found, dialogue) if split in data.answered else found
-        if split == "train":
-            if data.situations:
-                examples += [
-                    Example((Turn("speaker", d.situation),), None, d.id, -1, d.emotion)
-                    for d in self.dialogues(data, split)
-                    if d.situation and d.situation.strip()
-                ]
-            for name in data.extra:
-                for dialogue in conversations.load(name):
-                    examples += _short_memory(dialogue.examples(("listener", "speaker")))
-        if data.target == "none":
-            examples = [replace(example, response=None) for example in examples]
-        return examples
-
-    def causes(
-        self, data: DataConfig, split: str
-    ) -> Mapping[str, CauseAnnotation] | Mapping[tuple[str, int], CauseAnnotation] | None:
+    def causes(self, data: DataConfig, split: str) -> Causes | None:
         """Cause labels by (dialogue, target turn), or by dialogue for the released ones."""
-        if data.causes == "annotator":
-            if not data.causes_path:
-                raise ConfigError(f"recipe {self.recipe.name!r}: data.causes=annotator needs data.causes_path.")
-            notes = read_annotations(data.causes_path)
-        elif data.causes in ("recec", "sample"):
-            root = sample.root() if data.causes == "sample" else None
-            if split == "train" and root is None:
-                raise ConfigError("RecEC's train labels are not available; use data.causes=annotator.")
-            notes = recec.load(split, root=root).annotations
-        elif data.causes == "lexicon":
-            return _LexiconCauses(lexicons.load_words(data.causes_path), self.dialogues(data, split))
-        else:
-            return None
-        if data.causes_scope == "dialogue":
-            latest: dict[str, CauseAnnotation] = {}
-            for note in notes:
-                if note.dialogue_id not in latest or note.target > latest[note.dialogue_id].target:
-                    latest[note.dialogue_id] = note
-            return latest
-        return {(note.dialogue_id, note.target): note for note in notes}
+        try:
+            return causes_of(data, split, self.dialogues(data, split) if data.causes == "lexicon" else ())
+        except ConfigError as problem:
+            raise self.refusal(str(problem)) from None
 
     def layout(self, data: DataConfig, *, learns_words: bool = True) -> Layout:
         """How contexts become pieces.
@@ -269,25 +176,25 @@ class RespondTask:
             examples, items = [examples[i] for i in fits], [items[i] for i in fits]
         contexts.add_side_inputs(examples, items, learn=split == "train")
         if data.mechanisms:
-            _add_levels(items, data.mechanisms)
+            add_levels(items, data.mechanisms)
         if data.spans == "reccon" and with_extras and split != "test":
             items += self.reccon_items(split, data)
         return items
 
     def reccon_items(self, split: str, data: DataConfig) -> list[EncodedExample]:
         """Word-level cause items from RECCON's spans: no emotion label (other label set), no reply."""
-        root = sample.root() if data.corpus == "sample" else None
-        examples, causes = reccon.as_examples(split, root)
+        examples, causes = reccon.as_examples(split, folder_of(data.corpus))
         return self.contexts(data).pieces(examples, causes=causes, emotion_index={}, cause_key="prefix", level="span")
 
     def stage_data(self, stage: StageConfig) -> StageData:
         """Items of a stage, with only the features its losses need."""
-        data = self._stage_config(stage)
+        data = self.stage_config(stage)
         features, wanted = self._features(stage)
         if stage.losses.get("mechanisms") and not data.mechanisms:
-            raise ConfigError(
-                f"stage {stage.name!r} learns mechanisms, but data.mechanisms names no file of their levels; make one"
-                " with `empatheia annotate MODEL --what mechanisms --out FILE`, MODEL from recipes/epitome/shared.yaml."
+            raise self.refusal(
+                "it learns mechanisms, but data.mechanisms names no file of their levels; make one with `empatheia"
+                " annotate MODEL --what mechanisms --out FILE`, MODEL from recipes/epitome/shared.yaml.",
+                stage,
             )
         learns_words = "words" in stage.loss_names
         train, valid = (self.encode(data, split, learns_words=learns_words) for split in ("train", "valid"))
@@ -297,9 +204,9 @@ class RespondTask:
         if "words" not in stage.losses or len(stage.losses) == 1:
             train, valid = _useful(train, wanted), _useful(valid, wanted)
         collate = self._collator(stage, data, features)
-        self._record[stage.name] = {"train": len(train), "valid": len(valid), "checksum": _checksum(train)}
+        self.record[stage.name] = {"train": len(train), "valid": len(valid), "checksum": _checksum(train)}
         if data.overlong == "skip":
-            self._record[stage.name]["skipped_overlong"] = dict(self._n_skipped)
+            self.record[stage.name]["skipped_overlong"] = dict(self._n_skipped)
         return StageData(train, _lengths(train), valid, _lengths(valid), collate)
 
     def _features(self, stage: StageConfig) -> tuple[tuple[str, ...], set[str]]:
@@ -316,7 +223,7 @@ class RespondTask:
         if "feedback_ids" in features:
             collate = self._with_feedback(collate, data)
         if data.emotion_teacher and "emotion_teacher" in stage.losses:
-            collate = _TeacherCollator(collate, data.emotion_teacher)
+            collate = TeacherCollator(collate, data.emotion_teacher)
         return collate
 
     def _with_feedback(self, collate: Any, data: DataConfig) -> Any:
@@ -327,40 +234,42 @@ class RespondTask:
 
     # -- results ---------------------------------------------------------------------------------------------
 
-    def read_weights(self, folder: Path) -> dict[str, Tensor]:
-        """Weights saved after a stage."""
-        return load_weights(folder / "model.safetensors")
-
     def save(self, folder: Path) -> None:
         """The model folder a user loads: weights, tokeniser, generation settings, description."""
         sides = dict(zip(getattr(self.model, "side_inputs", ()), self.side_inputs, strict=True))
-        extra = {"side_inputs": {name: side.settings() for name, side in sides.items()}} if sides else {}
-        extra |= {"licence": terms} if (terms := self._terms()) else {}
-        layout = self.layout(self.recipe.data)
-        write_model_folder(folder, self.model, self.tokenizer, self.recipe, layout, **extra)
+        extra: dict[str, object] = {}
+        if sides:
+            extra = {"side_inputs": {name: side.settings() for name, side in sides.items()}}
+        if terms := licence_of(self.recipe, [self.stage_config(stage) for stage in self.recipe.stages]):
+            extra["licence"] = terms
+        self.model.generation_config = self._generation()
+        self.save_model(folder)
+        self.tokenizer.save_pretrained(folder)
+        layout = self.layout(self.data)
+        facts = {
+            "layout": {"max_source": layout.max_source, "variant": layout.variant, "separators": layout.separators}
+            | ({} if layout.truncate == "oldest" else {"truncate": layout.truncate})
+            | ({} if layout.max_turns is None else {"max_turns": layout.max_turns}),
+            "emotions": list(EMOTIONS),
+            "cause_threshold": 0.5,
+            "temperature": 1.0,
+            "licence": OUR_TERMS,
+            **extra,
+        }
+        write_description(folder, self.recipe, facts)
 
-    def _terms(self) -> str:
-        """Licence of weights that learnt from anything but EmpatheticDialogues, those they started from included."""
-        used = [self._stage_config(stage) for stage in self.recipe.stages]
-        names = {name for data in used for name in data.extra + data.pool}
-        terms = [f"{name}: {licence_text(name)}" for name in sorted(names) if name in CORPORA]
-        shut = [name for name in sorted(names) if name in LICENCES and not licence(name).may_train_released_weights]
-        if shut:
-            terms.append(f"not to be passed on, because of {', '.join(shut)}")
-        if earlier := self._earlier_terms():
-            terms.append(earlier)
-        corpus = self.recipe.data.corpus
-        own = licence_text(corpus) if corpus in CORPORA and corpus not in _UNDER_OUR_TERMS else _OUR_TERMS
-        return "; ".join([own, *terms]) if terms or own != _OUR_TERMS else ""
-
-    def _earlier_terms(self) -> str:
-        """What the weights it started from add to the licence; empty for nothing."""
-        if self.recipe.start is None:
-            return ""
-        path = started_from(self.recipe) / "empatheia.json"
-        meta = read_record(path) if path.is_file() else {}
-        earlier = str(meta.get("licence", "")).removeprefix(_OUR_TERMS).removeprefix("; ")
-        return f"started from {meta.get('name', path.parent)} ({earlier})" if earlier else ""
+    def _generation(self) -> GenerationConfig:
+        """The recipe's way to decode, for who uses the model without us."""
+        decoding, tokenizer = self.recipe.decoding, self.tokenizer
+        return GenerationConfig(
+            max_new_tokens=decoding.max_new_tokens,
+            no_repeat_ngram_size=decoding.no_repeat_ngram_size or None,
+            do_sample=False,
+            pad_token_id=tokenizer.pad_id,
+            bos_token_id=tokenizer.bos_id,
+            eos_token_id=tokenizer.eos_id,
+            decoder_start_token_id=tokenizer.bos_id,
+        )
 
     def evaluate(self, split: str, outputs: Path | None) -> dict[str, object]:
         """All metrics of the recipe on a split."""
@@ -368,118 +277,10 @@ class RespondTask:
 
         return evaluate_responder(self, split, outputs)
 
-    def data_record(self) -> dict[str, object]:
-        """Item counts and checksums by stage."""
-        return self._record
-
-
-class _TeacherCollator:
-    """Adds a teacher's emotion distribution to each item of a batch; zeros where there is none.
-
-    The file (safetensors) holds ``probabilities`` (n, 32) and its metadata the keys ``dialogue_id#turn_index``.
-    """
-
-    def __init__(self, inner: Collator, path: str) -> None:
-        from safetensors import safe_open
-
-        self.inner = inner
-        with safe_open(shipped_path(path), "pt") as file:
-            self.table = file.get_tensor("probabilities").float()
-            keys = parse_json(file.metadata()["keys"])
-        self.rows = {key: i for i, key in enumerate(keys)}
-
-    def __call__(self, items: list[EncodedExample]) -> dict[str, Tensor]:
-        batch = self.inner(items)
-        teacher = torch.zeros(len(items), self.table.shape[1])
-        for i, item in enumerate(items):
-            row = self.rows.get(f"{item.dialogue_id}#{item.turn_index}")
-            if row is not None:
-                teacher[i] = self.table[row]
-        batch["emotion_teacher"] = teacher
-        return batch
-
-
-class _LexiconCauses(dict[tuple[str, int], CauseAnnotation]):
-    """Cause spans = words of a lexicon (Gao's ablation vs eLex), for every prefix of every dialogue."""
-
-    def __init__(self, words: set[str], dialogues: Iterable[Dialogue]) -> None:
-        super().__init__()
-        for dialogue in dialogues:
-            spans: list[Span] = []
-            for i, turn in enumerate(dialogue.turns):
-                spans += [Span(i, w.start, w.end) for w in tokenize_words(turn.text) if w.text in words]
-                covered = tuple(sorted({span.turn for span in spans}))
-                self[dialogue.id, i] = CauseAnnotation(dialogue.id, i, covered, tuple(spans), "lexicon")
-
-
-def _turn_texts(dialogues: Iterable[Dialogue]) -> Iterator[str]:
-    return (turn.text for dialogue in dialogues for turn in dialogue.turns)
-
-
-def _add_levels(items: Iterable[EncodedExample], path: str) -> None:
-    """Labels of the mechanisms of each reply, where the file at ``path`` has them."""
-    levels = read_levels(path)
-    for item in items:
-        shown = levels.shown(item.dialogue_id, item.turn_index)
-        item.extra |= {} if shown is None else {"mechanism_labels": shown}
-
 
 def is_whole(item: EncodedExample, max_target: int) -> bool:
     """Whether all of context and reply was kept, of a reply at most ``max_target`` pieces and its end."""
     return not item.was_cut and not item.n_dropped_turns and len(item.labels or ()) <= max_target + 1
-
-
-def write_model_folder(
-    folder: Path, model: Seq2SeqResponder, tokenizer: DialogueTokenizer, recipe: Recipe, layout: Layout, **extra: object
-) -> None:
-    """Everything a user needs to load a responder again, in one folder."""
-    decoding = recipe.decoding
-    model.generation_config = GenerationConfig(
-        max_new_tokens=decoding.max_new_tokens,
-        no_repeat_ngram_size=decoding.no_repeat_ngram_size or None,
-        do_sample=False,
-        pad_token_id=tokenizer.pad_id,
-        bos_token_id=tokenizer.bos_id,
-        eos_token_id=tokenizer.eos_id,
-        decoder_start_token_id=tokenizer.bos_id,
-    )
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    meta = {
-        "format": 1,
-        "system": recipe.system,
-        "name": recipe.name,
-        "size": recipe.size,
-        "seed": recipe.seed,
-        "note": recipe.note,
-        "layout": {"max_source": layout.max_source, "variant": layout.variant, "separators": layout.separators}
-        | ({} if layout.truncate == "oldest" else {"truncate": layout.truncate})
-        | ({} if layout.max_turns is None else {"max_turns": layout.max_turns}),
-        "emotions": list(EMOTIONS),
-        "cause_threshold": 0.5,
-        "temperature": 1.0,
-        "licence": _OUR_TERMS,
-        **extra,
-    }
-    (folder / "empatheia.json").write_text(json.dumps(meta, indent=2), encoding="utf-8")
-    (folder / "recipe.yaml").write_text(recipe.dump(), encoding="utf-8")
-
-
-def accepted_fields(config_class: type) -> list[str]:
-    """Parameters of a configuration class and its parents that a recipe may set."""
-    names: list[str] = []
-    for parent in config_class.__mro__:
-        if parent.__module__.startswith("empatheia") and "__init__" in vars(parent):
-            names += [p for p in inspect.signature(parent.__init__).parameters if p not in ("self", "kwargs")]
-    variant = getattr(config_class, "variant_fields", None)
-    names += list(variant("paper")) if variant else []
-    hidden = ("vocab_size", "pad_token_id", "bos_token_id", "eos_token_id", "encoder_config")
-    return [name for name in dict.fromkeys(names) if name not in hidden]
-
-
-def _short_memory(examples: list[Example], n_turns: int = 3) -> list[Example]:
-    """Extra corpora have long dialogues: keep the last turns only."""
-    return [replace(example, context=example.context[-n_turns:]) for example in examples]
 
 
 def _useful(items: list[EncodedExample], wanted: set[str]) -> list[EncodedExample]:
@@ -501,7 +302,4 @@ def _lengths(items: list[EncodedExample]) -> list[int]:
 
 
 def _checksum(items: list[EncodedExample]) -> str:
-    digest = hashlib.sha256()
-    for item in items:
-        digest.update(repr((item.input_ids, item.labels, item.emotion_label, item.cause_labels)).encode())
-    return digest.hexdigest()[:16]
+    return checksum(repr((item.input_ids, item.labels, item.emotion_label, item.cause_labels)) for item in items)

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 from transformers import AutoConfig
 
-from empatheia.config import Recipe, RetrieveData, StageConfig, stage_data_config, validate_model_fields
-from empatheia.corpora import CORPORA, conversations
+from empatheia.config import RetrieveData, StageConfig
+from empatheia.corpora import conversations
 from empatheia.corpora.licences import licence_text
-from empatheia.corpora.loading import LoadedCorpus
 from empatheia.decoding.reply_index import ReplyIndex, candidate_texts
 from empatheia.decoding.retrieving import PairReader, Row, vectors_of
 from empatheia.dialogue import Example
-from empatheia.errors import ConfigError
 from empatheia.metrics import METRICS
 from empatheia.metrics.retrieval import BlockProtocol, block_scores, candidate_blocks
 from empatheia.metrics.score import Score
-from empatheia.resources import load_pretrained, load_weights, resolve_model
+from empatheia.resources import load_pretrained, resolve_model
 from empatheia.responders.rashkin_retrieval import IGNORED, RashkinRetrieval, RetrievalConfig
 from empatheia.side_inputs.external_vectors import ExternalVectors
 from empatheia.side_inputs.prepended_labels import PrependedLabels
@@ -33,10 +27,10 @@ from empatheia.taxonomy import EMOTIONS
 from empatheia.text.tokenizer import DialogueTokenizer
 from empatheia.text.vectors import distil_vectors, load_vectors
 from empatheia.text.words import tokenize_words
-from empatheia.training.evaluation import N_RESAMPLES, emotion_scores, reply_scores
-from empatheia.training.saving import save_folder
+from empatheia.training.evaluation import emotion_scores, reply_scores
+from empatheia.training.sources import CorpusSource
 from empatheia.training.stages import StageData
-from empatheia.training.tasks.respond import accepted_fields
+from empatheia.training.tasks.base import Task, checksum, scored, write_rows
 
 BLOCK = 100
 SHUFFLE_SEED = 0
@@ -44,55 +38,49 @@ OWN = "own"
 _INDEX = {name: i for i, name in enumerate(EMOTIONS)}
 
 
-class RetrieveTask:
+class RetrieveTask(Task):
     """Trains and measures a :class:`RashkinRetrieval`, and builds the index it answers from."""
 
-    def __init__(self, recipe: Recipe, folder: Path) -> None:
-        if recipe.system != "rashkin_retrieval":
-            raise ConfigError(f"recipe {recipe.name!r}: task retrieve trains rashkin_retrieval, not {recipe.system!r}.")
-        self.recipe = recipe
-        self.folder = folder
-        self.data: RetrieveData = recipe.data
-        CORPORA.target(self.data.corpus)  # an unknown name is refused before anything is built
+    systems = ("rashkin_retrieval",)
+    fixed = ("prepend", "external")
+    data: RetrieveData
+
+    def build(self) -> None:
+        """Pieces, vectors beside them, the network and its reader."""
+        self.source = CorpusSource(self.data.corpus)
         if not 1 <= (k := int(self.data.prepend.get("k", 1))) <= len(EMOTIONS):
-            raise ConfigError(f"recipe {recipe.name!r}: data.prepend.k={k}; accepted: 1 to {len(EMOTIONS)}.")
-        validate_model_fields(recipe.model, accepted_fields(RetrievalConfig), f"recipe {recipe.name!r}")
-        self._corpora: dict[str, LoadedCorpus] = {}
+            raise self.refusal(f"data.prepend.k={k}; accepted: 1 to {len(EMOTIONS)}.")
+        self.check_fields(RetrievalConfig)
         self._index: ReplyIndex | None = None
-        self._counts: dict[str, Any] = {}
-        self.tokenizer = self._make_tokenizer()
+        self.tokenizer = DialogueTokenizer.from_pretrained(self.made_once("tokenizer", self._learn_tokenizer))
         self.tokenizer.remember()
         self.external = ExternalVectors(**self.data.external)
-        self.model: Any = self._make_model()
+        self.model = self._make_model()
         labels = PrependedLabels(self.tokenizer, **self.data.prepend)
         self.reader = PairReader(self.tokenizer, self.model.config, labels, self.external)
 
     # -- parts -----------------------------------------------------------------------------------------------
 
-    def _make_tokenizer(self) -> DialogueTokenizer:
-        place = self.folder / "tokenizer"
-        if place.is_dir():
-            return DialogueTokenizer.from_pretrained(place)
+    def _learn_tokenizer(self) -> DialogueTokenizer:
         settings = self.recipe.tokenizer
         if settings.kind == "hf":
             if self.recipe.encoder is None:
-                raise ConfigError(f"recipe {self.recipe.name!r}: tokenizer.kind=hf needs `encoder`.")
-            tokenizer = DialogueTokenizer.from_hf(resolve_model(self.recipe.encoder))
-        elif settings.kind == "bpe":
-            tokenizer = DialogueTokenizer.train_bpe(self._texts(), size=settings.size)
-        else:  # cased words of the released code
-            tokenizer = DialogueTokenizer.train_words(self._texts(), min_count=settings.min_count, style="rashkin")
-        save_folder(place, tokenizer.save_pretrained)
-        return tokenizer
+                raise self.refusal("tokenizer.kind=hf needs `encoder`.")
+            return DialogueTokenizer.from_hf(resolve_model(self.recipe.encoder))
+        if settings.kind == "bpe":
+            return DialogueTokenizer.train_bpe(self._texts(), size=settings.size)
+        return DialogueTokenizer.train_words(  # cased words of the released code
+            self._texts(), min_count=settings.min_count, style="rashkin"
+        )
 
     def _texts(self) -> list[str]:
         texts = [
             turn.text
             for split in self.recipe.tokenizer.splits
-            for d in self.corpus(split).dialogues
+            for d in self.source.read(split).dialogues
             for turn in d.turns
         ]
-        names = {name for stage in self.recipe.stages for name in self._stage_data(stage).extra}
+        names = {name for stage in self.recipe.stages for name in self.stage_config(stage).extra}
         texts += [turn.text for name in sorted(names) for d in conversations.load(name) for turn in d.turns]
         if settings := self.data.prepend:
             texts += [*PrependedLabels.vocabulary(**settings)] * self.recipe.tokenizer.min_count
@@ -109,7 +97,7 @@ class RetrieveTask:
         try:
             model = RashkinRetrieval(RetrievalConfig(**ids, **fields))
         except ValueError as problem:
-            raise ConfigError(f"recipe {recipe.name!r}: model: {problem}") from None
+            raise self.refusal(f"model: {problem}") from None
         if folder is not None:
             model.load_encoder(folder)
         settings, pieces = recipe.tokenizer, self.tokenizer.piece_texts()
@@ -124,21 +112,6 @@ class RetrieveTask:
 
     # -- data ------------------------------------------------------------------------------------------------
 
-    def _stage_data(self, stage: StageConfig) -> RetrieveData:
-        data: Any = stage_data_config(self.recipe, stage.data) if stage.data else self.data
-        if (data.prepend, data.external) != (self.data.prepend, self.data.external):
-            raise ConfigError(
-                f"recipe {self.recipe.name!r}, stage {stage.name!r}: a stage cannot change data.prepend or"
-                " data.external."
-            )
-        return data
-
-    def corpus(self, split: str) -> LoadedCorpus:
-        """A split of the recipe's corpus, whole."""
-        if split not in self._corpora:
-            self._corpora[split] = CORPORA.get(self.data.corpus)(split)
-        return self._corpora[split]
-
     def examples(self, split: str, data: RetrieveData | None = None) -> list[Example]:
         """Pairs of context and reply; valid and test: listener turns, train: those of the wanted roles.
 
@@ -146,7 +119,7 @@ class RetrieveTask:
         """
         data = data or self.data
         roles = data.roles if split == "train" else ("listener",)
-        own = self.corpus(split).dialogues[: getattr(data, f"{split}_limit")]
+        own = self.source.dialogues(split, data)
         found = [] if split == "train" and data.only_extra else [e for d in own for e in d.examples(roles)]
         if split == "train":
             for name in data.extra:
@@ -163,12 +136,12 @@ class RetrieveTask:
 
     def stage_data(self, stage: StageConfig) -> StageData:
         """Pairs to learn from; the in-batch loss on valid depends on the batches, as the paper's does."""
-        data = self._stage_data(stage)
+        data = self.stage_config(stage)
         rows: dict[str, list[tuple[Row, Row, int]]] = {}
         for split in ("train", "valid"):
             pairs = rows[split] = self.pairs(self.examples(split, data), "emotion" in stage.losses)
-            digest = hashlib.sha256(repr([(c["ids"], r["ids"], e) for c, r, e in pairs]).encode())
-            self._counts.setdefault(stage.name, {})[split] = {"pairs": len(pairs), "sha256": digest.hexdigest()[:16]}
+            shown = repr([(c["ids"], r["ids"], e) for c, r, e in pairs])
+            self.record.setdefault(stage.name, {})[split] = {"pairs": len(pairs), "sha256": checksum([shown])}
         lengths = {split: [max(len(c["ids"]), len(r["ids"])) for c, r, _ in pairs] for split, pairs in rows.items()}
         collate = self.reader.collate
         return StageData(
@@ -178,7 +151,7 @@ class RetrieveTask:
     def candidates(self, source: str, seen: set[str] | None = None) -> list[str]:
         """Texts of one source that may be candidates; ``seen`` as in :func:`candidate_texts`."""
         if source == OWN:
-            turns = [t.text for d in self.corpus("train").dialogues[: self.data.train_limit] for t in d.turns[1:]]
+            turns = [t.text for d in self.source.dialogues("train", self.data) for t in d.turns[1:]]
         else:
             turns = [turn.text for d in conversations.load(source) for turn in d.turns[1:]]
         return candidate_texts(
@@ -212,30 +185,22 @@ class RetrieveTask:
 
     # -- results ---------------------------------------------------------------------------------------------
 
-    def read_weights(self, folder: Path) -> dict[str, Tensor]:
-        """Weights saved after a stage."""
-        return load_weights(folder / "model.safetensors")
-
-    def save(self, folder: Path) -> None:
-        """What ``Retriever.load`` reads: weights, tokeniser, candidates (of the first source), description."""
-        recipe = self.recipe
-        self.model.save_pretrained(folder)
+    def save_reader(self, folder: Path) -> None:
+        """Pieces, and the candidates of the first source."""
         self.tokenizer.save_pretrained(folder)
         self._index = self.index(self.data.candidates[0])
         self._index.save(folder)
-        described = {name: getattr(recipe, name) for name in ("system", "name", "size", "seed", "note", "encoder")}
-        meta = {
-            "format": 1,
-            **described,
+
+    def facts(self) -> dict[str, object]:
+        """``Retriever.load`` reads them."""
+        return {
             "emotions": list(EMOTIONS),
             "temperature": 1.0,
             "prepend": self.reader.labels.settings(),
             "external": self.external.settings(),
-            "candidates": {"source": self.data.candidates[0], "number": len(self._index)},
+            "candidates": {"source": self.data.candidates[0], "number": len(self._index or ())},
             "licence": licence_text(self.data.corpus),
         }
-        (folder / "empatheia.json").write_text(json.dumps(meta, indent=2), encoding="utf-8")
-        (folder / "recipe.yaml").write_text(recipe.dump(), encoding="utf-8")
 
     def evaluate(self, split: str, outputs: Path | None) -> dict[str, object]:
         """P@1,100 by the three protocols, scores of the replies chosen from each candidate set, emotion accuracy.
@@ -257,23 +222,26 @@ class RetrieveTask:
             seconds = time.perf_counter() - begun
             chosen = [index.texts[place] for place in places[:, 0]]
             prefix = "" if i == 0 else f"{name}: "
-            scores[f"{prefix}bleu_avg"] = {**_cased_bleu(chosen, references), "name": f"{prefix}bleu_avg"}
+            words = [_words(text) for text in chosen]
+            bleu = METRICS.get("bleu_avg")(tokenizer="rashkin")
+            scores[f"{prefix}bleu_avg"] = scored(f"{prefix}bleu_avg", bleu, words, references)
             scores[f"{prefix}chosen"] = {
                 "candidates": len(index),
                 "distinct_replies": len(set(chosen)),
-                "mean_words": round(sum(map(len, map(_words, chosen))) / len(chosen), 2),
+                "mean_words": round(sum(map(len, words)) / len(chosen), 2),
                 "replies_per_second": round(len(chosen) / max(seconds, 1e-9), 1),
             }
             hypotheses = hypotheses or chosen
         others = self._family_scores(hypotheses, examples)
         others += self._emotion_scores(contexts, [pair[2] for pair in pairs])
         scores |= {score.name: score.to_dict() for score in others}
-        if outputs is not None:
-            lines = [
+        write_rows(
+            outputs,
+            (
                 {"id": e.dialogue_id, "turn": e.turn_index, "hyp": said, "ref": e.response}
                 for e, said in zip(examples, hypotheses, strict=True)
-            ]
-            outputs.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), "utf-8")
+            ),
+        )
         return scores
 
     def _family_scores(self, chosen: Sequence[str], examples: Sequence[Example]) -> list[Score]:
@@ -292,7 +260,7 @@ class RetrieveTask:
 
     def _inline(self, split: str, examples: Sequence[Example], contexts: np.ndarray) -> dict[str, object]:
         """P@1 among the candidates the corpus lists with each reply, where it lists as many with the gold one in it."""
-        lists = self.corpus(split).candidates
+        lists = self.source.read(split).candidates
         wanted = [(i, lists.get((e.dialogue_id, e.turn_index), ())) for i, e in enumerate(examples)]
         usable = [
             (i, texts, texts.index(str(examples[i].response)))
@@ -306,14 +274,12 @@ class RetrieveTask:
         metric = METRICS.get("p_at_1_100")(n_candidates=BLOCK, protocol="inline")
         for i, texts, gold in usable:
             metric.update((contexts[i] @ vectors[[place[text] for text in texts]].T)[None], [gold])
-        return {
-            "inline: p_at_1_100": {**metric.compute(n_resamples=N_RESAMPLES).to_dict(), "name": "inline: p_at_1_100"}
-        }
+        return {"inline: p_at_1_100": scored("inline: p_at_1_100", metric)}
 
     def data_record(self) -> dict[str, object]:
         """Pairs and checksums by stage, candidates."""
         number = {} if self._index is None else {"candidates": {self.data.candidates[0]: len(self._index)}}
-        return {**self._counts, **number}
+        return {**self.record, **number}
 
 
 def block_precisions(contexts: np.ndarray, replies: np.ndarray, size: int = BLOCK) -> dict[str, object]:
@@ -334,14 +300,8 @@ def block_precisions(contexts: np.ndarray, replies: np.ndarray, size: int = BLOC
         for table, gold in block_scores(contexts, replies, blocks):
             metric.update(table, gold)
         name = f"{prefix}{metric.name}"
-        found[name] = {**metric.compute(n_resamples=N_RESAMPLES).to_dict(), "name": name}
+        found[name] = scored(name, metric)
     return found
-
-
-def _cased_bleu(replies: Sequence[str], references: Sequence[Sequence[str]]) -> dict[str, object]:
-    metric = METRICS.get("bleu_avg")(tokenizer="rashkin")
-    metric.update([_words(text) for text in replies], references)
-    return metric.compute(n_resamples=N_RESAMPLES).to_dict()
 
 
 def _words(text: str) -> list[str]:

@@ -7,16 +7,12 @@ contexts of EmpatheticDialogues; nothing of a corpus but the turns is shown.
 
 from __future__ import annotations
 
-import json
 import random
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from torch import nn
-
-from empatheia.config import Recipe, WholeData
+from empatheia.config import WholeData
 from empatheia.corpora import CORPORA, everyday, sample
 from empatheia.corpora.everyday import EverydayItem
 from empatheia.dialogue import Dialogue
@@ -26,8 +22,8 @@ from empatheia.listener.steps.focused import FocusedListener
 from empatheia.listener.steps.settings import check_settings
 from empatheia.text.words import tokenize_words
 from empatheia.training.evaluation import reply_scores
+from empatheia.training.tasks.base import Measurement, write_rows
 from empatheia.training.tasks.perceive import perception_scores
-from empatheia.training.tasks.reply_judges import Measurement
 
 FREQUENT = 10
 """So many of the most frequent replies are counted together."""
@@ -35,20 +31,14 @@ _AT_ONCE = 32
 
 
 class WholeTask(Measurement):
-    """Measures the default listener; learns nothing.
+    """Measures the default listener; ``model`` holds settings of a listener of five steps, none = the default."""
 
-    Args:
-        recipe: Of task ``whole``; ``model`` holds settings of a listener of five steps, none = the default.
-        folder: The run's.
-    """
+    data: WholeData
 
-    def __init__(self, recipe: Recipe, folder: Path) -> None:
-        self.recipe, self.folder = recipe, folder
-        self.meta = {"name": recipe.name}
-        self.data: WholeData = recipe.data
-        self.listener = FocusedListener(check_settings(recipe.model, f"recipe {recipe.name!r}"))
-        self.model: Any = nn.ModuleList()
-        self._record: dict[str, Any] = {}
+    def build(self) -> None:
+        """The listener."""
+        self.meta = {"name": self.recipe.name}
+        self.listener = FocusedListener(check_settings(self.recipe.model, f"recipe {self.recipe.name!r}"))
 
     def evaluate(self, split: str, outputs: Path | None) -> dict[str, object]:
         """Scores of perception and of replies.
@@ -69,24 +59,19 @@ class WholeTask(Measurement):
         }
         if self.data.contexts:
             said["empathetic_dialogues"] = self._contexts(split, scores)
-        lines = []
+        rows: list[dict[str, str]] = []
         for corpus, pairs in said.items():
             if not pairs:
                 continue
             replies = self._replies([dialogue for dialogue, _ in pairs])
             scores |= _named(corpus, replies, [reference for _, reference in pairs])
-            self._record[corpus] = {"replies": len(replies)}
-            lines += [
-                json.dumps({"corpus": corpus, "id": dialogue.id, "reply": reply}, ensure_ascii=False)
+            self.record[corpus] = {"replies": len(replies)}
+            rows += [
+                {"corpus": corpus, "id": dialogue.id, "reply": reply}
                 for (dialogue, _), reply in zip(pairs, replies, strict=True)
             ]
-        if outputs is not None:
-            outputs.write_text("\n".join([*lines, ""]), encoding="utf-8")
+        write_rows(outputs, rows)
         return scores
-
-    def data_record(self) -> dict[str, Any]:
-        """How many replies were given, by corpus."""
-        return self._record
 
     def _everyday(self, split: str) -> Sequence[EverydayItem]:
         root = sample.root() / everyday.NAME if self.data.corpus == "sample" else None
