@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from empatheia.checkpoints.catalogue import bundled_root
-from empatheia.cli.analyzed_rows import ROWS_PER_CHUNK
-from empatheia.cli.results import ResultFile
-from empatheia.cli.rows import answer_each, looks_like_file
+from empatheia.cli.arguments import looks_like_file
 from empatheia.errors import DataError, MissingResourceError
+from empatheia.files.bulk import ROWS_PER_CHUNK, answer_each
+from empatheia.files.result_file import ResultFile
+from empatheia.files.result_table import as_text
 from empatheia.files.rows import read_rows
-from empatheia.listener.tables import as_text
 from empatheia.taxonomy import EMOTIONS
 
 TEXT = "I lost my grandmother last week and I keep her scarf on my desk."
@@ -316,7 +316,7 @@ def test_a_file_is_held_until_its_result_has_the_name(tmp_path, monkeypatch, nam
 def test_a_file_renamed_between_opening_and_holding_is_not_emptied(tmp_path, monkeypatch):
     """The first ends when the second has opened its rows and not held them yet: they are now the result."""
     pytest.importorskip("fcntl")
-    from empatheia.cli import results
+    from empatheia.files import result_file as results
 
     out = tmp_path / "r.jsonl"
     first = ResultFile(out).__enter__()

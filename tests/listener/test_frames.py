@@ -13,10 +13,10 @@ import empatheia
 from empatheia.decoding.strategies import Decoding, DecodingFields
 from empatheia.dialogue import Dialogue
 from empatheia.errors import DataError, DecodingError, EmpatheiaError
+from empatheia.files.result_table import as_text
 from empatheia.listener import Analyzer, FocusedListener, Listener
 from empatheia.listener.frames import is_missing
 from empatheia.listener.steps.steering import SteeredFields, Steering
-from empatheia.listener.tables import as_text
 
 TEXTS = ["I lost my keys.", None, "I won!", "  ", "I lost my keys.", "I won!"]
 OWN = ["emotion", "probability", "side", "causes", "uncertain", "error"]

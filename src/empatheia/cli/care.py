@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from empatheia.cli.guarding import CountryOption, ResourcesOption
-from empatheia.cli.rows import refuse_files
+from empatheia.cli.arguments import refuse_files
+from empatheia.cli.options import CountryOption, ResourcesOption
 from empatheia.errors import DataError
 
 if TYPE_CHECKING:

@@ -186,8 +186,8 @@ def _dialogues(
     file: str, split: str, column: str | None, speaker: str | None, limit: int | None
 ) -> Iterator[tuple[int, Dialogue]]:
     """Conversations with their row numbers, from 1; a row that cannot be read is told and left out."""
+    from empatheia.cli.arguments import looks_like_file
     from empatheia.cli.output import say
-    from empatheia.cli.rows import looks_like_file
     from empatheia.corpora import CORPORA
 
     if not looks_like_file(file) and file in CORPORA:

@@ -14,7 +14,7 @@ import typer
 
 from empatheia.cli.output import aligned, print_json, show
 from empatheia.errors import ConfigError
-from empatheia.listener.tables import as_text
+from empatheia.files.result_table import as_text
 from empatheia.registry import nearest
 from empatheia.reports.latex import for_latex
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from empatheia.errors import ConfigError, DataError
-from empatheia.listener.tables import as_text, csv_pieces
+from empatheia.files.result_table import as_text, csv_pieces
 from empatheia.studies.answers import PAIR
 from empatheia.studies.store import Store, whole_file
 
