@@ -14,6 +14,7 @@ import typer
 from empatheia.checkpoints.inputs import as_dialogue, up_to
 from empatheia.cli import load_target
 from empatheia.cli.arguments import aimed, check_output, count_lines, file_given
+from empatheia.cli.asking import ask
 from empatheia.cli.opening import analyst
 from empatheia.cli.options import AnalyzeOptions, with_options
 from empatheia.cli.output import print_json, print_lines, row_line, say, understanding_lines
@@ -59,8 +60,6 @@ def analyze(
     path = file_given(texts)
     _check_places(path, options)
     if options.parts is not None or options.html is not None:
-        from empatheia.cli.asking import ask
-
         ask(texts, options)
         return
     is_text = texts != ["-"] and path is None

@@ -22,9 +22,11 @@ from empatheia.files.bulk import Sink, Work, run
 from empatheia.files.conversations import read_conversations, read_stream
 from empatheia.files.result_file import ResultFile, model_mark
 from empatheia.files.rows import Row
+from empatheia.listener.analyzer import Analyzer
 from empatheia.listener.parts import BY_LISTENER, HELP_FROM, PART_MODELS, parse_parts, places_of
 from empatheia.listener.progress import progress_bar
 from empatheia.registry import nearest
+from empatheia.reports.page import check_place
 from empatheia.resources import resolve_model
 
 if TYPE_CHECKING:
@@ -47,8 +49,6 @@ def ask(texts: Sequence[str], options: AnalyzeOptions) -> None:
     """
     wanted, given = parse_parts(options.parts or PAGE_PARTS), parse_models(options.model_for or ())
     if options.html is not None:
-        from empatheia.reports.page import check_place
-
         check_place(options.html)
     path = file_given(texts)
     rows, total = _rows(texts, path, options)
@@ -59,7 +59,6 @@ def ask(texts: Sequence[str], options: AnalyzeOptions) -> None:
         if not Path(place).expanduser().exists():
             resolve_model(place)
     place = analyst(options.model)
-    from empatheia.listener.analyzer import Analyzer
     from empatheia.listener.reasoner import BY_REASONER, ReasonerReading
 
     components: dict[str, Any] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from empatheia.care import Care
 from empatheia.care.resources import Resources
 from empatheia.cli.options import CareOptions
 from empatheia.cli.output import say
@@ -50,7 +51,6 @@ def open_care(options: CareOptions) -> Care | bool:
     tell_care(options)
     if options.no_care:
         return False
-    from empatheia.care import Care
 
     return Care.read(resources=options.resources, country=options.country)
 

@@ -14,6 +14,8 @@ from empatheia.cli.options import CareOptions, with_options
 from empatheia.cli.output import say, show
 from empatheia.cli.serve import accepted_hosts
 from empatheia.errors import MissingDependencyError
+from empatheia.serve.listening import listening
+from empatheia.serve.settings import ServerSettings, WebSettings
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
@@ -59,12 +61,10 @@ def mcp(
     if not http:
         _tools(model, care).run("stdio")
         return
-    from empatheia.serve.listening import listening
 
     with listening(host, port, command="empatheia mcp --http") as place:
         say(f"loading the models; then {place.address}/mcp answers")
         from empatheia.serve.run import keys_of, run_there
-        from empatheia.serve.settings import WebSettings
         from empatheia.serve.web import protect
 
         keys = keys_of(api_key_env)
@@ -78,7 +78,6 @@ def mcp(
 def _tools(model: str | None, options: CareOptions) -> MCPServer:
     """The server of the tools, on the model that the options name."""
     from empatheia.serve.app import create_app
-    from empatheia.serve.settings import ServerSettings
     from empatheia.serve.tools import create_tools
 
     care = open_care(options)

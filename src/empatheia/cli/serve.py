@@ -18,6 +18,8 @@ from empatheia.cli.opening import check_places
 from empatheia.cli.options import CareOptions, with_options
 from empatheia.cli.output import say, show
 from empatheia.errors import ConfigError, MissingDependencyError
+from empatheia.serve.listening import LOOPBACK, listening
+from empatheia.serve.settings import Batching, ServerSettings, Upstream
 
 NEEDS = "empatheia serve needs the extra 'serve': pip install 'empatheia[serve]'"
 
@@ -144,7 +146,6 @@ def serve(
     root_path = access.root_path.rstrip("/")
     _check_installed()
     check_places(models.model or (), Path(models.runs))
-    from empatheia.serve.listening import LOOPBACK, listening
 
     tell_care(care)
     if address.host not in LOOPBACK and access.api_key_env is None:
@@ -162,7 +163,6 @@ def serve(
     with listening(address.host, address.port, root_path, "empatheia serve") as place:
         say(f"loading the models; then {place.address} answers")
         from empatheia.serve.run import Launch, run
-        from empatheia.serve.settings import Batching, ServerSettings, Upstream
 
         settings = ServerSettings(
             models=tuple(models.model or ()),
@@ -223,8 +223,6 @@ def _check_installed() -> None:
 
 def accepted_hosts(host: str, names: Sequence[str]) -> tuple[str, ...]:
     """The host names given and, on a loopback address, all of its own."""
-    from empatheia.serve.listening import LOOPBACK
-
     own = LOOPBACK if host in LOOPBACK else ()
     return (*names, *(name for name in own if name not in names))
 
