@@ -72,8 +72,8 @@ def all_commands() -> dict[str, Entry]:
     """
     found = own_commands()
     for point in entry_points(group=GROUP):
-        package = point.dist.name if point.dist else point.value.partition(".")[0]
         place, _, attribute = point.value.partition(":")
+        package = point.dist.name if point.dist else place.partition(".")[0]
         if not attribute.isupper():
             found.setdefault(point.name, Entry(point.value, f"A command of {package}.", "", package))
             continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -32,6 +32,7 @@ from empatheia.resources import resolve_model
 if TYPE_CHECKING:
     from empatheia.dialogue import Dialogue
     from empatheia.listener.analyzer import Analyzer
+    from empatheia.reports.analysis_page import Report
 
 PAGE_PARTS = "emotion,causes"
 """What ``--html`` shows if ``--with`` does not say."""
@@ -51,25 +52,14 @@ def ask(texts: Sequence[str], options: AnalyzeOptions) -> None:
     if options.html is not None:
         check_place(options.html)
     path = file_given(texts)
-    rows, total = _rows(texts, path, options)
-    rows = rows if options.target is None else aimed(rows, options.target, listeners=True)
-    if (first := next(rows, None)) is None:  # a missing file or column is reported before a model is loaded
-        raise DataError(f"{'stdin' if list(texts) == ['-'] else texts[0]} holds no rows; nothing to analyse.")
+    first, rows, total = _rows(texts, path, options)
     for place in given.values():
         if not Path(place).expanduser().exists():
             resolve_model(place)
-    place = analyst(options.model)
-    from empatheia.listener.reasoner import BY_REASONER, ReasonerReading
-
-    components: dict[str, Any] = {}
-    if options.parts is None and not given:
-        reading = ReasonerReading.load(place)
-        components = {part: BY_REASONER[part](reading) for part in wanted}
-    analyzer = Analyzer(wanted, given, listener=place, components=components)
-    _check_answers(analyzer)
+    analyzer = _analyzer(wanted, given, options)
     source = path.name if path is not None else "stdin" if list(texts) == ["-"] else ""
     try:
-        _run(analyzer, chain([first], rows), first, total, source, options)
+        _run(analyzer, chain([first], rows), total, _file(options, first), _report(options, source), options)
     except KeyboardInterrupt:
         if options.out is not None and options.resume:
             say("stopped: repeat the command to continue.")
@@ -97,13 +87,38 @@ def parse_models(texts: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _rows(texts: Sequence[str], path: Path | None, options: AnalyzeOptions) -> tuple[Iterator[Row], int | None]:
-    """The conversations, and how many rows the input has if that is known."""
-    if list(texts) == ["-"]:
-        return read_stream(sys.stdin.buffer, options.column, options.speaker, say), None
-    if path is not None:
-        return read_conversations(path, options.column, options.speaker, say), count_lines(path)
-    return iter([Row(number, text) for number, text in enumerate(texts, 1)]), len(texts)
+def _rows(texts: Sequence[str], path: Path | None, options: AnalyzeOptions) -> tuple[Row, Iterator[Row], int | None]:
+    """The first conversation, the others, and how many rows the input has if that is known.
+
+    Raises:
+        DataError: There is none: told before a model is loaded, as a missing file or column is.
+    """
+    is_stdin, total = list(texts) == ["-"], None
+    if is_stdin:
+        rows = read_stream(sys.stdin.buffer, options.column, options.speaker, say)
+    elif path is not None:
+        rows, total = read_conversations(path, options.column, options.speaker, say), count_lines(path)
+    else:
+        rows, total = iter([Row(number, text) for number, text in enumerate(texts, 1)]), len(texts)
+    if options.target is not None:
+        rows = aimed(rows, options.target, listeners=True)
+    if (first := next(rows, None)) is None:
+        raise DataError(f"{'stdin' if is_stdin else texts[0]} holds no rows; nothing to analyse.")
+    return first, rows, total
+
+
+def _analyzer(parts: Sequence[str], given: Mapping[str, str], options: AnalyzeOptions) -> Analyzer:
+    """Who answers; without ``--with`` the listener itself says all of it."""
+    place = analyst(options.model)
+    components: dict[str, Any] = {}
+    if options.parts is None and not given:
+        from empatheia.listener.reasoner import BY_REASONER, ReasonerReading
+
+        reading = ReasonerReading.load(place)
+        components = {part: BY_REASONER[part](reading) for part in parts}
+    analyzer = Analyzer(parts, given, listener=place, components=components)
+    _check_answers(analyzer)
+    return analyzer
 
 
 def _check_answers(analyzer: Analyzer) -> None:
@@ -115,41 +130,58 @@ def _check_answers(analyzer: Analyzer) -> None:
         say(f"without {part}: {reason}")
 
 
+def _file(options: AnalyzeOptions, first: Row) -> ResultFile | None:
+    if options.out is None:
+        return None
+    table = (TABLE_COLUMNS, table_rows)
+    return ResultFile(options.out, options.resume, *table, first=first, keeps_formulas=options.formulas, say=say)
+
+
+def _report(options: AnalyzeOptions, source: str) -> Report | None:
+    if options.html is None:
+        return None
+    from empatheia.reports.analysis_page import Report
+
+    return Report(source=source, full_data=options.out.name if options.out is not None else "")
+
+
 def _run(
-    analyzer: Analyzer, rows: Iterator[Row], first: Row, total: int | None, source: str, options: AnalyzeOptions
+    analyzer: Analyzer,
+    rows: Iterator[Row],
+    total: int | None,
+    file: ResultFile | None,
+    report: Report | None,
+    options: AnalyzeOptions,
 ) -> None:
     """Analyses conversations chunk by chunk, in constant memory."""
-    out, html, target = options.out, options.html, options.target
-    file = report = None
-    if html is not None:
-        from empatheia.reports.analysis_page import Report
-
-        report = Report(source=source, full_data=out.name if out is not None else "")
-    if out is not None:
-        table = (TABLE_COLUMNS, table_rows)
-        file = ResultFile(out, options.resume, *table, first=first, keeps_formulas=options.formulas, say=say)
-
-    def answer(items: list[Dialogue], moved: Callable[[int], None]) -> list[Analysis]:
-        found = analyzer.analyze(items, batch_size=options.batch_size, progress=moved)
-        return found if target is None else [one.about(target - 1) for one in found]
-
-    def check(file: ResultFile) -> None:
-        _check_made(file, analyzer)
-        file.settle({**_marks(analyzer), **({} if target is None else {"target": str(target)})})
 
     def add(record: dict[str, Any]) -> None:
         if report is not None:
             report.add({name: value for name, value in record.items() if name != "cells"})
 
-    sinks: list[Sink[Analysis]] = [] if report is None else [lambda row, result, record: add(record)]
-    if out is None and (html is None or options.as_json):
+    sinks: list[Sink[Analysis]] = [lambda row, result, record: add(record)]
+    if file is None and (report is None or options.as_json):
         sinks.insert(0, _shower(options.as_json))
-    work = Work(as_conversation, answer, ROWS_PER_CHUNK, TURNS_PER_CHUNK)
-    tally = run(work, rows, sinks, file=file, check=check, again=add, bar=partial(progress_bar, total), say=say)
-    if report is not None and html is not None:
-        report.write(html)
-    written = [f"written to {out}"] if out is not None else []
-    tally.tell([*written, *([f"page in {html}"] if html is not None else [])])
+    work = Work(as_conversation, partial(_analyses, analyzer, options), ROWS_PER_CHUNK, TURNS_PER_CHUNK)
+    check, bar = partial(_check_file, analyzer, options.target), partial(progress_bar, total)
+    tally = run(work, rows, sinks, file=file, check=check, again=add, bar=bar, say=say)
+    places = [] if file is None else [f"written to {file.path}"]
+    if report is not None and options.html is not None:
+        report.write(options.html)
+        places.append(f"page in {options.html}")
+    tally.tell(places)
+
+
+def _analyses(
+    analyzer: Analyzer, options: AnalyzeOptions, items: list[Dialogue], moved: Callable[[int], None]
+) -> list[Analysis]:
+    found = analyzer.analyze(items, batch_size=options.batch_size, progress=moved)
+    return found if options.target is None else [one.about(options.target - 1) for one in found]
+
+
+def _check_file(analyzer: Analyzer, target: int | None, file: ResultFile) -> None:
+    _check_made(file, analyzer)
+    file.settle({**_marks(analyzer), **({} if target is None else {"target": str(target)})})
 
 
 def _shower(as_json: bool) -> Sink[Analysis]:

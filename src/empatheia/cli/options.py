@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from enum import StrEnum
 from functools import wraps
@@ -189,17 +189,20 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     taken apart, too. Names are the command's own: no two fields may share one.
     """
     hints = get_type_hints(command, include_extras=True)
-    taken = [own for own in inspect.signature(command).parameters.values()]
+    taken = inspect.signature(command).parameters.values()
     found: list[inspect.Parameter] = []
     for own in taken:
         kind = hints[own.name]
         found += _options_of(kind) if is_dataclass(kind) else [_keyword(own.name, own.default, kind)]
 
+    signature = inspect.Signature(found)
+
     @wraps(command)
     def run(**values: Any) -> None:
-        command(**{own.name: _value(hints[own.name], own.name, values) for own in taken})
+        given = signature.bind(**values)
+        given.apply_defaults()
+        command(**{own.name: _value(hints[own.name], own.name, given.arguments) for own in taken})
 
-    signature = inspect.Signature(found)
     run.__dict__["__signature__"] = signature
     run.__annotations__ = {own.name: own.annotation for own in found}
     return run
@@ -219,7 +222,7 @@ def _keyword(name: str, default: object, kind: Any) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
 
 
-def _value(kind: Any, name: str, values: dict[str, Any]) -> Any:
+def _value(kind: Any, name: str, values: Mapping[str, Any]) -> Any:
     """A parameter of the command: as it was given, or a dataclass of what was given for its fields."""
     if not is_dataclass(kind):
         return values[name]
