@@ -210,7 +210,7 @@ def _rows(folder: Path, name: str, **options: Any) -> None:
 
 
 def _partial(folder: Path) -> None:
-    from empatheia.cli.results import ResultFile
+    from empatheia.files.result_file import ResultFile
     from empatheia.files.rows import Row
 
     with ResultFile(folder / "r.csv", resume=True) as file:

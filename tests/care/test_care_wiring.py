@@ -50,7 +50,17 @@ def test_json_says_what_was_found_and_done(capsys: pytest.CaptureFixture):
 
 
 def test_no_care_warns_and_marks_the_answer(capsys: pytest.CaptureFixture):
-    told = run(capsys, "respond", DANGER, "--no-care", "--json", "--model", "gao2021-small", "--max-new-tokens", "3")
+    told = run(
+        capsys,
+        "respond",
+        DANGER,
+        "--no-care",
+        "--json",
+        "--model",
+        "gao2021-small",
+        "--set",
+        "express.decoding.max_new_tokens=3",
+    )
     assert "care is off" in told.err and json.loads(told.out)["care"]["care"] == "off"
     ReplyRecord.model_validate_json(told.out)
     assert "leave --country" in run(capsys, "respond", "hi", "--no-care", "--country", "GB", code=2).err

@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from empatheia.checkpoints.catalogue import bundled_root
-from empatheia.cli.analyzed_rows import ROWS_PER_CHUNK
-from empatheia.cli.results import ResultFile
-from empatheia.cli.rows import answer_each, looks_like_file
+from empatheia.cli.arguments import looks_like_file
+from empatheia.cli.output import say
 from empatheia.errors import DataError, MissingResourceError
+from empatheia.files.bulk import ROWS_PER_CHUNK, answer_each
+from empatheia.files.result_file import ResultFile
+from empatheia.files.result_table import as_text
 from empatheia.files.rows import read_rows
-from empatheia.listener.tables import as_text
 from empatheia.taxonomy import EMOTIONS
 
 TEXT = "I lost my grandmother last week and I keep her scarf on my desk."
@@ -223,7 +224,7 @@ def test_resuming_gives_what_one_run_gives(cli, tiny_model, tmp_path, monkeypatc
 
     monkeypatch.setattr(Listener, "analyze", stop_at_third)
     with pytest.raises(Stopped):
-        command.analyze([str(source)], model=str(tiny_model), out=out, resume=True)
+        command.analyze(texts=[str(source)], model=str(tiny_model), out=out, resume=True)
     assert not out.exists() and len(partial.read_text().splitlines()) == 16
     if cut:  # a kill in the middle of a write
         partial.write_bytes(partial.read_bytes()[:-cut])
@@ -250,7 +251,7 @@ def test_without_resume_a_stopped_run_leaves_nothing(tiny_model, tmp_path, monke
     source = tmp_path / "a.txt"
     source.write_text("Hi.\n")
     with pytest.raises(KeyboardInterrupt):
-        command.analyze([str(source)], model=str(tiny_model), out=tmp_path / "r.jsonl")
+        command.analyze(texts=[str(source)], model=str(tiny_model), out=tmp_path / "r.jsonl")
     assert list(tmp_path.iterdir()) == [source]
 
 
@@ -271,7 +272,7 @@ def test_a_result_that_cannot_take_its_name_leaves_the_old_one_and_the_rows(tmp_
     out, partial = tmp_path / name, tmp_path / f"{name}.partial"
     out.write_text("old")
     told = f"finished rows are kept in {partial}; repeat the command with --resume to continue\n"
-    with pytest.raises(ZeroDivisionError), ResultFile(out) as file:
+    with pytest.raises(ZeroDivisionError), ResultFile(out, say=say) as file:
         file.write({"row": 1})
         raise ZeroDivisionError
     assert out.read_text() == "old" and records(partial.read_text()) == [{"row": 1}]
@@ -280,7 +281,7 @@ def test_a_result_that_cannot_take_its_name_leaves_the_old_one_and_the_rows(tmp_
     def fail(self, target):
         raise OSError(28, "No space left on device")
 
-    with monkeypatch.context() as patch, pytest.raises(OSError, match="No space"), ResultFile(out) as file:
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="No space"), ResultFile(out, say=say) as file:
         patch.setattr(Path, "replace", fail)
         file.write({"row": 1})
         file.write({"row": 2})
@@ -316,7 +317,7 @@ def test_a_file_is_held_until_its_result_has_the_name(tmp_path, monkeypatch, nam
 def test_a_file_renamed_between_opening_and_holding_is_not_emptied(tmp_path, monkeypatch):
     """The first ends when the second has opened its rows and not held them yet: they are now the result."""
     pytest.importorskip("fcntl")
-    from empatheia.cli import results
+    from empatheia.files import result_file as results
 
     out = tmp_path / "r.jsonl"
     first = ResultFile(out).__enter__()

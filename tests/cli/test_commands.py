@@ -4,10 +4,16 @@ import json
 import resource
 import subprocess
 import sys
+import types
+from importlib.metadata import EntryPoint
 
 import pytest
 
-from empatheia.cli import COMMANDS, main
+from empatheia.cli import main, own_commands
+from empatheia.cli.research_commands import COMMANDS as RESEARCH
+
+COMMANDS = {name: entry.help for name, entry in own_commands().items() if entry.help}
+"""Commands that ``--help`` lists, and their lines."""
 
 TEXT = "I lost my grandmother last week and I keep her scarf on my desk."
 
@@ -24,7 +30,8 @@ def test_help_is_fast_and_imports_nothing_heavy():
         "except SystemExit as ended: assert not ended.code\n"
         "heavy = {'torch', 'transformers', 'numpy', 'polars', 'rich', 'nltk'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
-        "own = {name for name in sys.modules if name.startswith('empatheia.cli.')}\n"
+        "own = {name for name in sys.modules if name.startswith('empatheia.cli.') and not name.endswith('_commands')}\n"
+        "own -= {'empatheia.cli.output'}\n"
         "assert not own, own\n"
     )
     took = []
@@ -36,7 +43,7 @@ def test_help_is_fast_and_imports_nothing_heavy():
         assert done.returncode == 0, done.stderr
     assert min(took) < 0.5, took  # seconds of processor time: a busy machine does not count
     shown = " ".join(done.stdout.split())
-    for name, (_, line) in COMMANDS.items():
+    for name, line in COMMANDS.items():
         assert f"{name} {line}" in shown
 
 
@@ -68,14 +75,64 @@ def test_without_arguments_the_help_is_shown(cli):
 
 
 def test_a_command_that_is_not_there_spoils_no_other(cli, monkeypatch):
-    monkeypatch.setitem(COMMANDS, "train", ("empatheia.cli.nowhere:train", "Train."))
+    monkeypatch.setitem(RESEARCH, "train", ("empatheia.cli.nowhere:train", "Train.", "research"))
     assert "train" in cli("--help").out
     done = cli("train")
     assert done.code == 3 and done.err.startswith("error: the command 'train' needs") and done.err.count("\n") == 1
+    assert done.err.endswith("Reinstall the package: pip install --upgrade empatheia\n")
+
+
+@pytest.mark.parametrize("where", ["import", "run"])
+def test_a_command_whose_extra_is_missing_says_how_to_install_it(cli, monkeypatch, where):
+    module = types.ModuleType("far_away")
+
+    def train() -> None:
+        import nothing_such  # noqa: F401  # pyright: ignore
+
+    module.__dict__["train"] = train
+    monkeypatch.setitem(sys.modules, "far_away", module)
+    place = "nothing_such:train" if where == "import" else "far_away:train"
+    monkeypatch.setitem(RESEARCH, "train", (place, "Train.", "research"))
+    done = cli("train")
+    said = "the command 'train' needs the module 'nothing_such', which is not installed."
+    assert done.code == 3 and done.err == f"error: {said} pip install 'empatheia[research]'\n"
+
+
+def plug_in(monkeypatch, *points: tuple[str, str], **modules: dict) -> None:
+    """Entry points of another package, and the modules that they name."""
+    for name, content in modules.items():
+        module = types.ModuleType(name)
+        module.__dict__.update(content)
+        monkeypatch.setitem(sys.modules, name, module)
+    found = [EntryPoint(name, place, "empatheia.commands") for name, place in points]
+    monkeypatch.setattr("empatheia.cli.entry_points", lambda group: found)
+
+
+def test_an_entry_point_is_a_table_of_commands_and_own_names_win(cli, monkeypatch):
+    table = {
+        "wave": ("waves:wave", "Wave to somebody.", ""),
+        "demo": ("waves:wave", "Not ours.", ""),
+        "lost": ("waves:lost", "It is broken.", ""),
+    }
+    plug_in(monkeypatch, ("mine", "waves:COMMANDS"), waves={"COMMANDS": table, "wave": lambda: print("hello")})
+    shown = " ".join(cli("--help").out.split())
+    assert "wave Wave to somebody." in shown and "Not ours." not in shown and "mine" not in shown
+    assert cli("wave").out == "hello\n" and "hello" not in cli("demo", "--help").out
+    broken = cli("lost")
+    assert broken.code == 3 and "the command 'lost' of waves cannot be loaded: AttributeError" in broken.err
+
+
+def test_a_broken_plug_in_is_named_and_spoils_nothing(cli, monkeypatch):
+    plug_in(monkeypatch, ("mine", "gone_package.commands:COMMANDS"), ("other", "gone_package:other"))
+    listed = cli("--help")
+    assert listed.code == 0 and "respond" in listed.out
+    assert "the commands of gone_package (gone_package.commands) cannot be read: ModuleNotFoundError" in listed.err
+    done = cli("other")
+    assert done.code == 3 and "Reinstall gone_package, whose command it is." in done.err
 
 
 def test_respond(cli, tiny_model):
-    model = ("--model", str(tiny_model), "--max-new-tokens", "8")
+    model = ("--model", str(tiny_model), "--set", "express.decoding.max_new_tokens=8")
     said = cli("respond", TEXT, *model)
     assert said.code == 0 and len(said.out.splitlines()) == 1
     reply = json.loads(cli("respond", TEXT, "--json", *model).out)

@@ -9,8 +9,8 @@ import re
 import pytest
 
 from empatheia.errors import DataError
+from empatheia.files.result_table import CSV_COLUMNS, beside_given, flat
 from empatheia.files.rows import read_rows
-from empatheia.listener.tables import CSV_COLUMNS, beside_given, flat
 from empatheia.taxonomy import EMOTIONS
 
 GIVEN = 'id,day,text,emotion,note,note\n7,Monday,I lost my dog.,sad,"a, b",x\n8,Tuesday,,glad,c,y\n9,Sunday,I won!,,,\n'
@@ -95,7 +95,7 @@ def test_a_stopped_run_keeps_the_columns_too(analyze, tmp_path, monkeypatch):
         raise Stopped
 
     with monkeypatch.context() as patched:
-        patched.setattr("empatheia.cli.results.ResultFile._finish", stop)
+        patched.setattr("empatheia.files.result_file.ResultFile._finish", stop)
         with pytest.raises(Stopped):
             analyze("in.csv", GIVEN, "--out", str(out), "--resume")
     out.unlink()

@@ -120,8 +120,8 @@ def test_escapes_in_a_manifest_and_a_readme(tiny_copy, cli, tmp_path):
     manifest.write_text(json.dumps(json.loads(manifest.read_text()) | evil))
     (tiny_copy / "README.md").write_text(f"# Model {ESCAPES}\n\nSecond paragraph.\n")
     for args in (
-        ("respond", "I lost my job.", "--model", tiny_copy, "--max-new-tokens", "2"),
-        ("respond", "I lost my job.", "--model", tiny_copy, "--max-new-tokens", "2", "--json"),
+        ("respond", "I lost my job.", "--model", tiny_copy, "--set", "express.decoding.max_new_tokens=2"),
+        ("respond", "I lost my job.", "--model", tiny_copy, "--set", "express.decoding.max_new_tokens=2", "--json"),
         ("analyze", "I lost my job.", "--model", tiny_copy, "--json"),
         ("models", "show", tiny_copy),
         ("models", "show", tiny_copy / ESCAPES),

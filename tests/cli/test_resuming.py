@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import fresh
-from empatheia.cli.results import ResultFile, model_mark
+from empatheia.files.result_file import ResultFile, model_mark
 from empatheia.listener import progress
 from empatheia.taxonomy import EMOTIONS
 
@@ -19,7 +19,7 @@ KILLED = """
 import os, signal, sys
 import empatheia.cli.asking as asking
 from empatheia.cli import main
-from empatheia.cli.results import ResultFile
+from empatheia.files.result_file import ResultFile
 
 asking.ROWS_PER_CHUNK = asking.TURNS_PER_CHUNK = 16
 n, how, write, written = int(sys.argv[1]), sys.argv[2], ResultFile.write, []
@@ -152,9 +152,11 @@ def stopped(cli, command, tmp_path):
         patch.setattr(ResultFile, "write", stop)
         with pytest.raises(Stopped):
             from empatheia.cli.asking import ask
+            from empatheia.cli.options import AnalyzeOptions
 
             folder = command[-1].removeprefix("emotion=")
-            ask([command[1]], "emotion", models=[f"emotion={folder}"], out=out, resume=True)
+            options = AnalyzeOptions(parts="emotion", model_for=[f"emotion={folder}"], out=out, resume=True)
+            ask([command[1]], options)
     assert len(records(tmp_path / "r.jsonl.partial")) == 36
     return (*command, "--out", str(out), "--resume"), tmp_path / "r.jsonl.partial"
 

@@ -48,12 +48,12 @@ def test_a_system_answers_by_its_best_checkpoint(cli, nowhere, tiny_model):
     put_run(tiny_model, nowhere / "runs", "mine/smoke", "smoke", name="small")
     best = put_run(tiny_model, nowhere / "runs", "mine/full", "full", name="large")
     put_run(tiny_model, nowhere / "runs", "mine/cpu", "cpu", name="middle")
-    done = cli("respond", TEXT, "--system", "cause_gated", "--json", "--max-new-tokens", "5")
+    done = cli("respond", TEXT, "--system", "cause_gated", "--json", "--set", "express.decoding.max_new_tokens=5")
     assert done.code == 0 and json.loads(done.out)["model"] == "large" and "runs/mine/full" in done.err
     assert find_system("cause_gated") == best.relative_to(nowhere)
     assert cli("respond", TEXT, "--system", "cause_gated", "--runs", "elsewhere").code == 3
     shutil.copytree(tiny_model, nowhere / "models" / "cause_gated")
-    installed = cli("respond", TEXT, "--system", "cause_gated", "--json", "--max-new-tokens", "5")
+    installed = cli("respond", TEXT, "--system", "cause_gated", "--json", "--set", "express.decoding.max_new_tokens=5")
     assert json.loads(installed.out)["model"] == "tiny"  # what is installed goes before runs
     talk = cli("chat", "--system", "cause_gated", "--show", "analysis", stdin="Hi.\n")
     assert talk.code == 0 and "feels" in talk.out
@@ -96,7 +96,16 @@ def test_without_a_checkpoint_the_command_is_named(cli, nowhere, system):
 def test_a_system_s_folder_can_be_named(cli, nowhere, tiny_model):
     run = put_run(tiny_model, nowhere / "elsewhere", "a").parent
     for place in (run, run / "checkpoint"):
-        done = cli("respond", TEXT, "--system", "cause_gated", "--model", str(place), "--max-new-tokens", "4")
+        done = cli(
+            "respond",
+            TEXT,
+            "--system",
+            "cause_gated",
+            "--model",
+            str(place),
+            "--set",
+            "express.decoding.max_new_tokens=4",
+        )
         assert done.code == 0 and done.out.strip()
     other = cli("respond", TEXT, "--system", "transformer", "--model", str(run))
     assert other.code == 1 and "is a model of 'cause_gated', not of 'transformer'" in other.err
@@ -120,7 +129,7 @@ def test_a_served_model_answers_and_tells_what_it_took(cli, nowhere, tiny_model)
 
 def test_a_local_model_answers(cli, nowhere):
     folder = make_folder(nowhere / "llm")
-    done = cli("respond", TEXT, *LM, "--folder", str(folder), "--max-new-tokens", "6")
+    done = cli("respond", TEXT, *LM, "--folder", str(folder), "--set", "express.decoding.max_new_tokens=6")
     assert done.code == 0 and "answers" not in done.err
     assert cli("chat", *LM, "--folder", str(folder), stdin="Hi.\n").code == 0
 
@@ -228,7 +237,7 @@ def test_a_run_is_installed_as_its_system(cli, nowhere, tiny_model):
     assert "not of 'moel'" in cli("models", "pull", str(run), "--as", "moel").err
     done = cli("models", "pull", str(run), "--as", "cause_gated")
     assert done.code == 0 and (nowhere / "models" / "cause_gated" / "card.json").is_file()
-    said = cli("respond", TEXT, "--system", "cause_gated", "--json", "--max-new-tokens", "4")
+    said = cli("respond", TEXT, "--system", "cause_gated", "--json", "--set", "express.decoding.max_new_tokens=4")
     assert json.loads(said.out)["model"] == "a (cpu, seed 1)"
 
 

@@ -84,10 +84,11 @@ def test_a_listener_of_five_steps_takes_them_too():
 
 
 def test_on_the_command_line(cli, tiny_model):
-    options = ("--no-repeat-ngram-size", "2", "--repetition-penalty", "1.5", "--strategy", "sample", "--top-p", "0.7")
+    given = ("no_repeat_ngram_size=2", "repetition_penalty=1.5", "top_p=0.7")
+    options = ("--strategy", "sample", *(word for one in given for word in ("--set", f"express.decoding.{one}")))
     done = cli("respond", TEXT, "--model", str(tiny_model), "--json", *options)
     assert done.code == 0 and '"no_repeat_ngram_size": 2' in done.out and '"top_p": 0.7' in done.out, done.err
     done = cli("chat", "--model", str(tiny_model), *options, stdin=TEXT)
     assert done.code == 0, done.err
-    done = cli("respond", TEXT, "--model", str(tiny_model), "--top-p", "3")
-    assert done.code == 1 and "top_p is 3.0" in done.err
+    done = cli("respond", TEXT, "--model", str(tiny_model), "--set", "express.decoding.top_p=3")
+    assert done.code == 2 and "top_p" in done.err

@@ -12,10 +12,10 @@ import pytest
 import empatheia
 from empatheia.dialogue import Dialogue
 from empatheia.errors import DataError, DecodingError, EmpatheiaError
+from empatheia.files.result_table import as_text
 from empatheia.listener import Analyzer, FocusedListener, Listener
 from empatheia.listener.frames import is_missing
 from empatheia.listener.steps.steering import SteeredFields, Steering
-from empatheia.listener.tables import as_text
 from empatheia.voices.decoding import Decoding, DecodingFields
 
 TEXTS = ["I lost my keys.", None, "I won!", "  ", "I lost my keys.", "I won!"]

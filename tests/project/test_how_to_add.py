@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from empatheia.cli import COMMANDS
+from empatheia.cli.core_commands import COMMANDS
 from empatheia.corpora import CORPORA, licences
 from empatheia.metrics import METRICS
 from empatheia.metrics.base import Metric

@@ -55,7 +55,9 @@ def test_one_file_one_line_one_recipe(bag: Path, cli):
     (row,) = (row for row in listed if row["name"] == "bag")
     assert (row["paper"], row["recipe"], row["licence"]) == ("Nobody and Noone, TOY 2031", "bag/bag", "CC BY-NC 4.0")
     assert row["parameters"] > 0 and row["folder"]
-    answered = cli("respond", "I got the job!", "--system", "bag", "--json", "--max-new-tokens", "4")
+    answered = cli(
+        "respond", "I got the job!", "--system", "bag", "--json", "--set", "express.decoding.max_new_tokens=4"
+    )
     assert answered.code == 0 and json.loads(answered.out)["model"] == "bag/bag"
 
 

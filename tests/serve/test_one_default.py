@@ -16,7 +16,7 @@ from test_jobs import finished
 import empatheia
 from empatheia import Analyzer, Dialogue, Listener, Understanding
 from empatheia.checkpoints.catalogue import perceiver
-from empatheia.listener.tables import as_text
+from empatheia.files.result_table import as_text
 from empatheia.taxonomy import POSITIVE_EMOTIONS
 
 ITEMS = Path(__file__).parents[1] / "data" / "reports" / "texts_of_all_kinds.jsonl"

@@ -1,7 +1,7 @@
 """The command line: ``empatheia COMMAND``.
 
 Each command lives in a file of its own, imported only when it runs: ``empatheia --help`` knows names and
-one-line helps from the table below and imports nothing heavy. Results go to stdout, all else to stderr. Exit
+one-line helps from tables that import nothing. Results go to stdout, all else to stderr. Exit
 codes: 0 ok, 1 the input or a model cannot be used, 2 usage or configuration, 3 data, weights or an optional
 package are missing, 130 interrupted.
 """
@@ -15,120 +15,139 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
-from typing import TYPE_CHECKING, cast
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from empatheia.errors import EmpatheiaError
+from empatheia import __version__
+from empatheia.cli.output import say, show
+from empatheia.errors import EmpatheiaError, MissingDependencyError
 from empatheia.registry import nearest
 
 if TYPE_CHECKING:
     from typer._click.core import Command  # what typer makes of a function; its own copy of click has no public name
 
-COMMANDS: dict[str, tuple[str, str]] = {
-    # name: (where its function or sub-application is, one line of help)
-    "analyze": (
-        "empatheia.cli.analyze:analyze",
-        "Find emotions and the words that caused them: text, stdin or file.",
-    ),
-    "respond": ("empatheia.cli.respond:respond", "Answer a conversation with one empathetic reply."),
-    "chat": ("empatheia.cli.chat:chat", "Talk with a model, turn by turn."),
-    "serve": ("empatheia.cli.serve:serve", "Answer over HTTP: OpenAI's protocol, analysis, chat page."),
-    "mcp": ("empatheia.cli.mcp:mcp", "Offer analysis and replies as tools for assistants (MCP)."),
-    "care": ("empatheia.cli.care:app", "Check texts for danger, measure the check, show help lines."),
-    "demo": ("empatheia.cli.demo:demo", "Show analysis and replies on short conversations, with the bundled model."),
-    "models": ("empatheia.cli.models:app", "List models, show their cards, train or fetch more."),
-    "data": ("empatheia.cli.data:app", "Get, show and count corpora."),
-    "train": ("empatheia.cli.train:train", "Train recipes; stopped runs continue."),
-    "queue": ("empatheia.cli.queue:app", "Train a queue of recipes in order; a stopped one continues."),
-    "evaluate": ("empatheia.cli.evaluate:evaluate", "Score a run and print it beside the published row."),
-    "score": (
-        "empatheia.cli.score:score",
-        "Measure any replies: text files, or a file released with a paper.",
-    ),
-    "reproduce": (
-        "empatheia.cli.reproduce:reproduce",
-        "Compare a published table with our runs, and name the missing ones.",
-    ),
-    "plot": ("empatheia.cli.plot:app", "Plot curves, confusions, labels, lengths and trade-offs of runs."),
-    "leaderboard": (
-        "empatheia.cli.leaderboard:leaderboard",
-        "Write a page of all runs: sort, filter, replies side by side.",
-    ),
-    "judge": (
-        "empatheia.cli.judge:judge",
-        "Let a language model compare two systems' replies, in both orders.",
-    ),
-    "study": (
-        "empatheia.cli.study:app",
-        "Run studies with people: ratings, comparisons, live talks, collection.",
-    ),
-    "annotate": (
-        "empatheia.cli.annotate:annotate",
-        "Label causes, emotions or mechanisms of a corpus with a trained model.",
-    ),
-    "infer": (
-        "empatheia.cli.infer:infer",
-        "Write commonsense inferences about every speaker turn to a file; build the index.",
-    ),
-    "curate": ("empatheia.cli.curate:app", "Make dialogue corpora out of subtitles and chats."),
-    "package": ("empatheia.cli.package:package", "Turn a finished run into a model folder with its card."),
-    "doctor": ("empatheia.cli.doctor:doctor", "Show what is installed, what is missing and how to get it."),
-}
+TABLES = (
+    "empatheia.cli.core_commands:COMMANDS",
+    "empatheia.cli.research_commands:COMMANDS",
+    "empatheia.cli.people_commands:COMMANDS",
+)
+"""Our own tables of commands, in the order of ``empatheia --help``; see :mod:`empatheia.cli.core_commands`."""
+GROUP = "empatheia.commands"
 HELP_FLAGS = {"help_option_names": ["-h", "--help"]}
 
 
-def all_commands() -> dict[str, tuple[str, str]]:
-    """``COMMANDS``, and behind them those of other packages (entry-point group ``empatheia.commands``)."""
-    others = [point for point in entry_points(group="empatheia.commands") if point.name not in COMMANDS]
-    return COMMANDS | {point.name: (point.value, f"A command of {_package_of(point)}.") for point in others}
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A command that is not imported yet.
+
+    Attributes:
+        place: ``module:attribute``, a function or a :class:`typer.Typer`.
+        help: Its line in ``empatheia --help``; empty = not listed.
+        extra: Ours that holds the packages it needs; empty = none.
+        package: Of somebody else, who added it; empty = ours.
+    """
+
+    place: str
+    help: str
+    extra: str = ""
+    package: str = ""
 
 
-def _package_of(point: EntryPoint) -> str:
-    return point.dist.name if point.dist else point.value.partition(".")[0]
+def own_commands() -> dict[str, Entry]:
+    """The commands of this package."""
+    tables = (_resolved(place) for place in TABLES)
+    return {name: Entry(*entry) for table in tables for name, entry in table.items()}
+
+
+def all_commands() -> dict[str, Entry]:
+    """Our own commands, and behind them those of other packages; where two have one name, the first keeps it.
+
+    An entry point of the group :data:`GROUP` is a function under its own name, or a table like ours, which is told by
+    a name in capitals: ``mine = "my_package.commands:COMMANDS"``. A table that cannot be read is told on stderr.
+    """
+    found = own_commands()
+    for point in entry_points(group=GROUP):
+        place, _, attribute = point.value.partition(":")
+        package = point.dist.name if point.dist else place.partition(".")[0]
+        if not attribute.isupper():
+            found.setdefault(point.name, Entry(point.value, f"A command of {package}.", "", package))
+            continue
+        try:
+            table = {name: Entry(*entry, package=package) for name, entry in _resolved(point.value).items()}
+        except Exception as error:
+            say(f"the commands of {package} ({place}) cannot be read: {type(error).__name__}: {error}. Update it.")
+            continue
+        found = table | found
+    return found
+
+
+def _resolved(place: str) -> Any:
+    module, _, attribute = place.partition(":")
+    return getattr(import_module(module), attribute)
 
 
 class LazyGroup(TyperGroup):
     """A group whose commands are entries of a table until one of them is called."""
 
     def list_commands(self, ctx: typer.Context) -> list[str]:
-        """Names in the order of the table, those of other packages last."""
-        return list(all_commands())
+        """Names in the order of the tables, those of other packages last."""
+        return [name for name, entry in all_commands().items() if entry.help]
 
     def get_command(self, ctx: typer.Context, cmd_name: str) -> TyperCommand | None:
         """A stand-in that knows its help line; None for an unknown name."""
-        if (entry := COMMANDS.get(cmd_name) or all_commands().get(cmd_name)) is None:
+        if (entry := own_commands().get(cmd_name) or all_commands().get(cmd_name)) is None:
             return None
-        return TyperCommand(cmd_name, short_help=entry[1], rich_markup_mode=None)
+        return TyperCommand(cmd_name, short_help=entry.help, rich_markup_mode=None)
 
     def resolve_command(self, ctx: typer.Context, args: list[str]) -> tuple[str | None, Command, list[str]]:
         """Imports the command that is about to run."""
         name = args[0]
-        if name not in COMMANDS and not name.startswith("-") and name not in (known := all_commands()):
-            ctx.fail(f"no such command {name!r}.{nearest(name, list(known))} Known: {', '.join(known)}.")
+        if not name.startswith("-"):
+            known = own_commands()
+            if not (name in known and known[name].help) and name not in (listed := self.list_commands(ctx)):
+                ctx.fail(f"no such command {name!r}.{nearest(name, listed)} Known: {', '.join(listed)}.")
         name, _, rest = super().resolve_command(ctx, args)
         return name, load_command(str(name)), rest
 
 
-def load_command(name: str) -> Command:
-    """Imports the command behind a name of ``COMMANDS``, or of another package's entry point.
+def load_target(name: str) -> Any:
+    """Imports what stands behind a name of the tables.
 
     Raises:
-        MissingDependencyError: A package the command needs is not installed.
+        MissingDependencyError: A package it needs is not installed, or another package's command is broken.
     """
-    module, _, attribute = (COMMANDS.get(name) or all_commands()[name])[0].partition(":")
+    entry = own_commands().get(name) or all_commands()[name]
     try:
-        target = getattr(import_module(module), attribute)
+        return _resolved(entry.place)
     except ModuleNotFoundError as error:
-        from empatheia.errors import MissingDependencyError
-
+        raise _missing(name, entry, error) from error
+    except Exception as error:
+        if not entry.package:
+            raise
         raise MissingDependencyError(
-            f"the command {name!r} needs the module {error.name!r}, which is not installed."
-            " Reinstall the package: pip install --upgrade empatheia"
+            f"the command {name!r} of {entry.package} cannot be loaded: {type(error).__name__}: {error}."
+            f" Update {entry.package}, or uninstall it."
         ) from error
+
+
+def _missing(name: str, entry: Entry, error: ModuleNotFoundError) -> MissingDependencyError:
+    """What to install, where a module is not there."""
+    what = f"the command {name!r} needs the module {error.name!r}, which is not installed."
+    if entry.package:
+        return MissingDependencyError(f"{what} Reinstall {entry.package}, whose command it is.")
+    if entry.extra and not (error.name or "").startswith("empatheia."):
+        return MissingDependencyError(f"{what} pip install 'empatheia[{entry.extra}]'")
+    return MissingDependencyError(f"{what} Reinstall the package: pip install --upgrade empatheia")
+
+
+def load_command(name: str) -> Command:
+    """Imports the command behind a name of the tables; see :func:`load_target`."""
+    target = load_target(name)
     callbacks = [entry.callback for entry in getattr(target, "registered_commands", [])] or [target]
     for callback in callbacks:  # a raw docstring spells click's do-not-rewrap mark as two characters
         if callback is not None and callback.__doc__:
@@ -151,9 +170,6 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from empatheia import __version__
-        from empatheia.cli.output import show
-
         show(f"empatheia {__version__}")
         raise typer.Exit()
 
@@ -185,6 +201,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     except Exception as error:
         if os.environ.get("EMPATHEIA_DEBUG"):
             raise
+        if isinstance(error, ModuleNotFoundError) and (entry := own_commands().get(args[0])) is not None:
+            error = _missing(args[0], entry, error)
         code = _report(error)
     sys.exit(code if isinstance(code, int) else 0)
 
@@ -194,8 +212,6 @@ class _VisibleHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Prints one line."""
-        from empatheia.cli.output import say
-
         say(" ".join(self.format(record).split()))
 
 
@@ -213,8 +229,6 @@ def _leave_pipe() -> int:
 
 def _report(error: Exception) -> int:
     """Prints ``error: ...`` on one line and gives the exit code."""
-    from empatheia.cli.output import say
-
     if isinstance(error, typer.Abort):
         return 130
     format_message: Callable[[], str] | None = getattr(error, "format_message", None)  # usage errors of typer have it

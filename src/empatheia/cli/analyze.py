@@ -3,63 +3,40 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from empatheia.checkpoints.inputs import up_to
-from empatheia.cli.analyzed_rows import ROWS_PER_CHUNK, analyzed, plain_record
+from empatheia.checkpoints.inputs import as_dialogue, up_to
+from empatheia.cli import load_target
+from empatheia.cli.arguments import aimed, check_output, count_lines, file_given
+from empatheia.cli.asking import ask
 from empatheia.cli.opening import analyst
-from empatheia.cli.rows import aimed, check_output, columns_given, count_lines, file_given
-from empatheia.cli.tally import Tally
+from empatheia.cli.options import AnalyzeOptions, with_options
+from empatheia.cli.output import print_json, print_lines, row_line, say, understanding_lines
+from empatheia.cli.progress import told_shards
 from empatheia.errors import ConfigError, DataError
-from empatheia.files.conversations import read_texts
+from empatheia.files.bulk import ROWS_PER_CHUNK, Sink, Work, run
+from empatheia.files.conversations import CONVERSATION_COLUMNS, ROLE_COLUMNS, read_texts
+from empatheia.files.result_file import ResultFile, model_mark
 from empatheia.files.rows import Row, read_rows, told
 from empatheia.files.talks import Notes
+from empatheia.files.transcripts import PROBE_LINES, is_transcript
+from empatheia.listener.progress import progress_bar
 
 if TYPE_CHECKING:
-    from empatheia.cli.results import ResultFile
     from empatheia.dialogue import Understanding
     from empatheia.listener import Listener
 
-WITH_HELP = "Ask for emotion, intent, causes, words, mechanisms, inferences, reaction (comma-separated) or all."
-ENGINE_HELP = "dask: a folder or file of any size, in several processes, into Parquet files in the folder --out."
-TARGET_HELP = "Say it of this turn, counted from 1, in place of the last; later turns are not read."
-BATCH_HELP = "Most texts read together: 64 is 2 to 3 times as fast; 1 = the same to the last digit in any company."
-FORMULAS_HELP = "In CSV, leave cells that a spreadsheet would compute; else an apostrophe goes before = + - @."
-Sink = Callable[[Row, "Understanding | str"], None]
 
-
+@with_options
 def analyze(
     texts: Annotated[list[str], typer.Argument(metavar="TEXT...|-|FILE", help="Texts, '-' for stdin, or one file.")],
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line on stdout.")] = False,
-    column: Annotated[str | None, typer.Option(help="CSV column or JSON field with the text.")] = None,
-    model: Annotated[
-        str | None, typer.Option(help="Name or folder of a model; without it the default listener.")
-    ] = None,
-    batch_size: Annotated[int, typer.Option(min=1, help=BATCH_HELP)] = 1,
-    out: Annotated[
-        Path | None, typer.Option(help="Write .jsonl or .csv here; the file appears when it is complete.")
-    ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="With --out: continue a stopped run.")] = False,
-    with_: Annotated[str | None, typer.Option("--with", metavar="PARTS", help=WITH_HELP)] = None,
-    model_for: Annotated[
-        Optional[list[str]],  # noqa: UP045
-        typer.Option(metavar="NAME=FOLDER", help="With --with: the model of a part; repeat for several."),
-    ] = None,
-    html: Annotated[
-        Path | None, typer.Option(help="Write a self-contained page; without --with it has emotion and causes.")
-    ] = None,
-    speaker: Annotated[str | None, typer.Option(help="Who is the speaker of conversations; all others listen.")] = None,
-    target: Annotated[int | None, typer.Option(min=1, help=TARGET_HELP)] = None,
-    formulas: Annotated[bool, typer.Option("--formulas", help=FORMULAS_HELP)] = False,
-    engine: Annotated[str, typer.Option(metavar="plain|dask", help=ENGINE_HELP)] = "plain",
-    workers: Annotated[int, typer.Option(min=0, help="With --engine dask: processes; 0 = this one.")] = 2,
-    scheduler: Annotated[str | None, typer.Option(help="With --engine dask: a cluster, tcp://HOST:PORT.")] = None,
+    options: AnalyzeOptions,
 ) -> None:
     r"""Find what is felt and which words caused it.
 
@@ -77,32 +54,25 @@ def analyze(
     empatheia analyze chat.jsonl --target 3
     empatheia analyze posts/ --engine dask --workers 8 --out posts.emotions
     """
-    if engine != "plain" or scheduler is not None:
-        unused = {"--with": with_, "--html": html, "--json": as_json, "--model-for": model_for, "--speaker": speaker}
-        unused["--target"] = target
-        _by_shards(texts, engine, out, model, column, batch_size, workers, scheduler, unused)
+    if options.engine != "plain" or options.scheduler is not None:
+        _by_shards(texts, options)
         return
     path = file_given(texts)
-    _check_places(path, out, html, resume)
-    if with_ is not None or html is not None:
-        from empatheia.cli.asking import ask
-
-        places = {"as_json": as_json, "out": out, "html": html, "resume": resume, "keeps_formulas": formulas}
-        about = {"models": model_for or (), "listener": model, "column": column, "speaker": speaker, "target": target}
-        ask(texts, with_, batch_size=batch_size, **about, **places)
+    _check_places(path, options)
+    if options.parts is not None or options.html is not None:
+        ask(texts, options)
         return
-    _refuse({"--model-for": model_for, "--speaker": speaker if path is None and texts != ["-"] else None})
-    if texts != ["-"] and path is None and out is None:
-        _check_target(texts, target)
-        _show_texts(_loaded(analyst(model)), texts, as_json, batch_size)
+    is_text = texts != ["-"] and path is None
+    _refuse({"--model-for": options.model_for, "--speaker": options.speaker if is_text else None})
+    if is_text and options.out is None:
+        _check_target(texts, options.target)
+        _show_texts(_loaded(analyst(options.model)), texts, options)
         return
-    first, rows, total = _first_of_rows(texts, path, column, speaker, target)
-    if out is not None:
-        from empatheia.cli.results import ResultFile
-
-        ResultFile(out)  # says what is wrong with the place
-    place = analyst(model)
-    _run(_loaded(place), chain(first, rows), total, as_json, batch_size, out, resume, place, formulas)
+    first, rows, total = _first_of_rows(texts, path, options)
+    file = None
+    if options.out is not None:  # says what is wrong with the place before a model is loaded
+        file = ResultFile(options.out, options.resume, first=first, keeps_formulas=options.formulas, say=say)
+    _run(chain([first], rows), total, file, options, analyst(options.model))
 
 
 def _refuse(given: Mapping[str, object]) -> None:
@@ -120,51 +90,43 @@ def _check_target(texts: Sequence[str], target: int | None) -> None:
 
 
 def _first_of_rows(
-    texts: list[str], path: Path | None, column: str | None, speaker: str | None, target: int | None
-) -> tuple[list[Row], Iterator[Row], int | None]:
+    texts: list[str], path: Path | None, options: AnalyzeOptions
+) -> tuple[Row, Iterator[Row], int | None]:
     """The first row, the others, and how many there are: what is missing is reported before a model is loaded."""
-    rows, total = _rows(texts, path, column, speaker)
-    rows = rows if target is None else aimed(rows, target)
-    first = list(islice(rows, 1))
-    if not first:
+    rows, total = _rows(texts, path, options)
+    rows = rows if options.target is None else aimed(rows, options.target)
+    if (first := next(rows, None)) is None:
         raise DataError(f"{'stdin' if texts == ['-'] else texts[0]} holds no rows; nothing to analyse.")
     return first, rows, total
 
 
-def _check_places(path: Path | None, out: Path | None, html: Path | None, resume: bool) -> None:
+def _check_places(path: Path | None, options: AnalyzeOptions) -> None:
     """Whether results can be written where they shall be.
 
     Raises:
         ConfigError: They cannot, or there is nothing to resume.
     """
-    if resume and out is None:
+    if options.resume and options.out is None:
         raise ConfigError("--resume needs --out FILE: without a file there is nothing to continue.")
-    for place in (out, html):
-        if place is not None:
-            check_output(place, [path, html if place is out else None])
+    if options.out is not None:
+        check_output(options.out, [path, options.html])
+    if options.html is not None:
+        check_output(options.html, [path])
 
 
-def _rows(
-    texts: list[str], path: Path | None, column: str | None, speaker: str | None
-) -> tuple[Iterator[Row], int | None]:
+def _rows(texts: list[str], path: Path | None, options: AnalyzeOptions) -> tuple[Iterator[Row], int | None]:
     """The rows of the input, and how many there are if that is known."""
-    from empatheia.cli.output import say
-
     if texts == ["-"]:
-        return read_texts(sys.stdin.buffer, column, speaker, say), None
+        return read_texts(sys.stdin.buffer, options.column, options.speaker, say), None
     if path is not None:
         notes = Notes()
-        rows = told(read_rows(path, column, speaker, notes=notes), notes, say)
+        rows = told(read_rows(path, options.column, options.speaker, notes=notes), notes, say)
         return _told_if_chat(rows), count_lines(path)
     return iter([Row(number, text) for number, text in enumerate(texts, 1)]), len(texts)
 
 
 def _told_if_chat(rows: Iterator[Row]) -> Iterator[Row]:
     """The same rows; if they look like turns of conversations, it is said that each is read by itself."""
-    from empatheia.cli.output import say
-    from empatheia.files.conversations import CONVERSATION_COLUMNS, ROLE_COLUMNS
-    from empatheia.files.transcripts import PROBE_LINES, is_transcript
-
     first = list(islice(rows, PROBE_LINES))
     names = {name for row in first[:1] for cells in row.cells for name in cells}
     are_turns = not names.isdisjoint(CONVERSATION_COLUMNS) and not names.isdisjoint(ROLE_COLUMNS)
@@ -173,39 +135,35 @@ def _told_if_chat(rows: Iterator[Row]) -> Iterator[Row]:
     return chain(first, rows)
 
 
-def _by_shards(
-    texts: list[str],
-    engine: str,
-    out: Path | None,
-    model: str | None,
-    column: str | None,
-    batch_size: int,
-    workers: int,
-    scheduler: str | None,
-    unused: dict[str, Any],
-) -> None:
+def _by_shards(texts: list[str], options: AnalyzeOptions) -> None:
     """``--engine dask``; raises ConfigError for what does not go with it."""
-    from empatheia.cli.output import say
-    from empatheia.cli.progress import told_shards
-
-    if engine not in ("plain", "dask"):
-        raise ConfigError(f"--engine is {engine!r}; accepted: plain, dask.")
-    if engine == "plain":
+    if options.engine not in ("plain", "dask"):
+        raise ConfigError(f"--engine is {options.engine!r}; accepted: plain, dask.")
+    if options.engine == "plain":
         raise ConfigError("--scheduler needs --engine dask.")
+    unused = {"--with": options.parts, "--html": options.html, "--json": options.as_json}
+    unused |= {"--model-for": options.model_for, "--speaker": options.speaker, "--target": options.target}
     if given := [name for name, value in unused.items() if value]:
         raise ConfigError(f"--engine dask has no {', '.join(given)}; its result is Parquet with every answer.")
     if len(texts) != 1 or not Path(texts[0]).exists():
         raise ConfigError(f"--engine dask takes one folder or file that is there; found {', '.join(texts)[:200]!r}.")
-    if out is None or out.is_file():
+    if options.out is None or options.out.is_file():
         raise ConfigError("--engine dask needs --out FOLDER, which may be there or not.")
-    place = analyst(model)
-    from empatheia.cli.analyze_shards import analyze_files
-
-    options = {"model": place, "column": column, "batch_size": batch_size, "workers": workers, "scheduler": scheduler}
-    found = analyze_files(Path(texts[0]), out, **options, say=say, tell=told_shards())
+    analyze_files = load_target("analyze-shards")
+    found = analyze_files(
+        Path(texts[0]),
+        options.out,
+        model=analyst(options.model),
+        column=options.column,
+        batch_size=options.batch_size,
+        workers=options.workers,
+        scheduler=options.scheduler,
+        say=say,
+        tell=told_shards(),
+    )
     for problem in found["problems"][:10]:
         say(problem)
-    say(f"{found['rows']:,} rows of {found['files']:,} files, {found['bad']:,} bad; written to {out}")
+    say(f"{found['rows']:,} rows of {found['files']:,} files, {found['bad']:,} bad; written to {options.out}")
 
 
 def _loaded(place: str) -> Listener:
@@ -214,58 +172,36 @@ def _loaded(place: str) -> Listener:
     return Listener.load(place)
 
 
-def _show_texts(listener: Listener, texts: list[str], as_json: bool, batch_size: int) -> None:
-    from empatheia.cli.output import print_json, print_lines, understanding_lines
-
-    for place, understanding in enumerate(listener.analyze(texts, batch_size=batch_size)):
-        if as_json:
+def _show_texts(listener: Listener, texts: list[str], options: AnalyzeOptions) -> None:
+    for place, understanding in enumerate(listener.analyze(texts, batch_size=options.batch_size)):
+        if options.as_json:
             print_json(understanding.to_dict())
             continue
         print_lines([*([[("", "")]] if place else []), *understanding_lines(understanding)])
 
 
-def _run(
-    listener: Listener,
-    rows: Iterator[Row],
-    total: int | None,
-    as_json: bool,
-    batch_size: int,
-    out: Path | None,
-    resume: bool,
-    place: str,
-    keeps_formulas: bool,
-) -> None:
+def _run(rows: Iterator[Row], total: int | None, file: ResultFile | None, options: AnalyzeOptions, place: str) -> None:
     """Analyses rows chunk by chunk, in constant memory."""
-    from empatheia.checkpoints.inputs import as_dialogue
-    from empatheia.cli.output import print_json, print_lines, row_line, say
-    from empatheia.cli.results import ResultFile, model_mark
-    from empatheia.listener.progress import progress_bar
-    from empatheia.listener.tables import CSV_COLUMNS, beside_file, flat
+    listener = _loaded(place)
 
-    tally, file = Tally(), None
-    with ExitStack() as stack:
-        first = next(rows)
-        rows, given = chain([first], rows), columns_given(first, out)
-        if out is not None:
-            table = beside_file(given, CSV_COLUMNS, lambda record: [flat(record)])
-            file = stack.enter_context(ResultFile(out, resume, *table, keeps_formulas=keeps_formulas))
-            _check_made(file, listener.name)
-            file.settle({"model": model_mark(place)})
-            if file.n_done:
-                tally.n_good = sum(1 for _ in file.finished(rows, as_dialogue))
-                say(f"continuing after row {file.n_done:,} of {file.partial}")
-        keep = file.write if file is not None else print_json if as_json else None
-        advance = stack.enter_context(progress_bar(total, file.n_done if file else 0))
-        while chunk := list(islice(rows, ROWS_PER_CHUNK)):
-            for row, result in analyzed(listener, chunk, batch_size, advance):
-                tally.add(row.number, result if isinstance(result, str) else None)
-                if keep is not None:
-                    keep(plain_record(row, result, given))
-                elif not isinstance(result, str):
-                    print_lines([row_line(row.number, result)])
-            if file is not None:
-                file.flush()
-    tally.tell([f"written to {out}"] if out is not None else [])
+    def show(row: Row, result: Understanding | str, record: dict[str, Any]) -> None:
+        if options.as_json:
+            print_json(record)
+        elif not isinstance(result, str):
+            print_lines([row_line(row.number, result)])
+
+    def check(file: ResultFile) -> None:
+        _check_made(file, listener.name)
+        file.settle({"model": model_mark(place)})
+
+    work: Work[Understanding] = Work(
+        as_dialogue,
+        lambda items, moved: listener.analyze(items, batch_size=options.batch_size, progress=moved),
+        ROWS_PER_CHUNK,
+    )
+    sinks: list[Sink[Understanding]] = [show] if file is None else []
+    tally = run(work, rows, sinks, file=file, check=check, bar=partial(progress_bar, total), say=say)
+    tally.tell([f"written to {options.out}"] if file is not None else [])
 
 
 def _check_made(file: ResultFile, model: str) -> None:

@@ -8,22 +8,24 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
-from empatheia.cli.analyzed_rows import ROWS_PER_CHUNK, analyzed, plain_record
-from empatheia.cli.results import model_mark
+from empatheia.checkpoints.inputs import as_dialogue
 from empatheia.curation.run import Progress
 from empatheia.curation.shards import finish, is_made, pyarrow, rows_of, settings_hash, whole_file, write_json
 from empatheia.curation.workers import DiedError, Workers, started
 from empatheia.dialogue import Dialogue
 from empatheia.errors import ConfigError, DataError
+from empatheia.files.bulk import ROWS_PER_CHUNK, Work, record_of
+from empatheia.files.result_file import model_mark
+from empatheia.files.result_table import beside, flat
 from empatheia.files.rows import SUFFIXES, Row, item_of, read_rows
 from empatheia.files.talks import Notes
-from empatheia.listener.tables import beside, flat
 from empatheia.reading import UnreadableError, parse_json, read_record
 
 if TYPE_CHECKING:
@@ -194,8 +196,6 @@ def _finished(out: Path, key: str) -> Analyzed | None:
 def _each(
     own: Workers, function: Callable[[T], dict[str, Any]], tasks: Sequence[T], stage: str, tell: Callable
 ) -> list[dict[str, Any]]:
-    import time
-
     out: list[dict[str, Any]] = [{} for _ in tasks]
     begun = time.monotonic()
     tell(Progress(stage, 0, len(tasks), None))
@@ -315,7 +315,9 @@ def analyze_shard(task: ShardTask) -> dict[str, object]:
         Row(number, _unpacked(item), error, parse_json(identity))
         for number, item, error, identity in zip(*hidden.values(), strict=True)
     ]
-    records = [plain_record(row, found) for row, found in analyzed(_listener(task.model), rows, task.batch_size)]
+    listener = _listener(task.model)
+    work = Work(as_dialogue, lambda items, moved: listener.analyze(items, batch_size=task.batch_size, progress=moved))
+    records = [record_of(row, found) for row, found in work.answers(rows)]
     ours = [{**flat(record), "analysis": json.dumps(record, ensure_ascii=False)} for record in records]
     table = table.drop_columns(list(_HIDDEN))
     kinds = {"row": arrow.int64(), "probability": arrow.float64()}

@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from empatheia.cli.output import say, show
+from empatheia.corpora.annotations import write_annotations
+from empatheia.corpora.mechanism_levels import write_levels
+from empatheia.errors import DataError, MissingResourceError
+from empatheia.resources import resolve_model
 
 if TYPE_CHECKING:
     from empatheia.dialogue import CauseAnnotation
@@ -44,14 +48,14 @@ def annotate(
     splits: Annotated[str, typer.Option(help="Its splits, comma-separated.")] = "train,valid,test",
     emotions: Annotated[str, typer.Option(help="Emotion words the annotator reads: reccon or verbatim.")] = "reccon",
     emotion: Annotated[
-        Optional[str],  # noqa: UP045
+        str | None,
         typer.Option(
             metavar="NAME",
             help="For causes without gold labels: model that predicts the emotion; none = no emotion.",
         ),
     ] = None,
-    report: Annotated[Optional[Path], typer.Option(help="Write agreement with RecEC as JSON.")] = None,  # noqa: UP045
-    limit: Annotated[Optional[int], typer.Option(help="Only so many dialogues of each split.")] = None,  # noqa: UP045
+    report: Annotated[Path | None, typer.Option(help="Write agreement with RecEC as JSON.")] = None,
+    limit: Annotated[int | None, typer.Option(help="Only so many dialogues of each split.")] = None,
 ) -> None:
     r"""Say which turns (and words) caused the emotion, or how probable each emotion is, or what each reply does.
 
@@ -91,8 +95,6 @@ def _checked_splits(splits: str) -> list[str]:
 
 def _check_options(out: Path, what: What, corpus: str, emotion: str | None) -> None:
     """Whether the options go together; raises DataError or BadParameter with what would."""
-    from empatheia.errors import DataError
-
     if out.is_dir():
         raise DataError(f"{out} is a folder; name a file, e.g. {out / 'annotations.jsonl.gz'}.")
     if emotion is not None and what is not What.causes:
@@ -103,8 +105,6 @@ def _check_options(out: Path, what: What, corpus: str, emotion: str | None) -> N
 
 def _check_place(model: Path) -> None:
     """Looks for the models before torch is imported; raises MissingResourceError for one that is not there."""
-    from empatheia.resources import resolve_model
-
     for place in str(model).split(","):
         if not Path(place).exists():
             resolve_model(place)
@@ -117,8 +117,6 @@ def _write_causes(
     from rich.console import Console
     from rich.progress import Progress
 
-    from empatheia.corpora.annotations import write_annotations
-    from empatheia.errors import MissingResourceError
     from empatheia.training import corpus_labels
 
     by_split: dict[str, list[CauseAnnotation]] = {}
@@ -154,7 +152,6 @@ def _write_levels(model: Path, out: Path, splits: list[str], limit: int | None, 
     from rich.console import Console
     from rich.progress import Progress
 
-    from empatheia.corpora.mechanism_levels import write_levels
     from empatheia.training.corpus_labels import load_splits, mechanism_levels, shares_shown
     from empatheia.understanding.mechanisms.identifier import MechanismsOfTurns
 

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from empatheia.cli.guarding import CountryOption, ResourcesOption
-from empatheia.cli.rows import refuse_files
+from empatheia.care import Detector, Resources
+from empatheia.care.evaluating import evaluate as measure
+from empatheia.care.evaluating import read_items
+from empatheia.cli.arguments import refuse_files
+from empatheia.cli.options import CountryOption, ResourcesOption
+from empatheia.cli.output import labelled, print_json, print_lines, say, shortened, visible
+from empatheia.dialogue import ROLES, Dialogue, Turn
 from empatheia.errors import DataError
 
 if TYPE_CHECKING:
@@ -30,7 +35,7 @@ _LONGEST_LIST = 20
 @app.command("check")
 def check(
     texts: Annotated[
-        Optional[list[str]],  # noqa: UP045
+        list[str] | None,
         typer.Argument(
             metavar="[TEXT...|-]", help="Turns of one conversation, speaker first; '-' or none reads stdin."
         ),
@@ -46,9 +51,6 @@ def check(
     empatheia care check "I'm so tired." "Are you thinking of suicide?" "yes" --json
     printf 'I want to die\nthis traffic makes me want to die lol\n' | empatheia care check - --json
     """
-    from empatheia.cli.output import print_json, print_lines
-    from empatheia.dialogue import ROLES, Dialogue, Turn
-
     if not texts or texts == ["-"]:
         lines = sys.stdin.buffer.read().decode("utf-8", "replace").splitlines()
         dialogues = [Dialogue("", (Turn("speaker", line),)) for line in lines if line.strip()]
@@ -59,7 +61,6 @@ def check(
         if len(texts) % 2 == 0:
             raise DataError(f"{len(texts)} turns end with the listener; end with what the speaker says.")
         dialogues = [Dialogue("", tuple(Turn(ROLES[i % 2], text) for i, text in enumerate(texts)))]
-    from empatheia.care import Detector  # takes seconds: what is wrong with the input is told before
 
     detector = Detector()
     for dialogue in dialogues:
@@ -71,8 +72,6 @@ def check(
 
 
 def _told(found: Assessment) -> list[str]:
-    from empatheia.cli.output import labelled, shortened, visible
-
     newest = visible(found.turns[-1].text) if found.turns else ""
     rows = [("text", shortened(newest, 100)), ("level", found.level), ("about", found.about)]
     rows += [("kinds", ", ".join(found.kinds))] if found.kinds else []
@@ -102,11 +101,6 @@ def evaluate(
     empatheia care evaluate held_out.jsonl
     empatheia care evaluate held_out.jsonl --typos 0.05 --before 10 --json
     """
-    from empatheia.care import Detector
-    from empatheia.care.evaluating import evaluate as measure
-    from empatheia.care.evaluating import read_items
-    from empatheia.cli.output import print_json, print_lines
-
     report = measure(read_items(file), Detector(encoder=not small), typos=typos, n_before=before)
     if as_json:
         print_json(report.to_dict())
@@ -115,8 +109,6 @@ def evaluate(
 
 
 def _reported(report: CareReport, most: int | None) -> list[str]:
-    from empatheia.cli.output import shortened, visible
-
     lines = [
         f"risks found         {report.recall}",
         f"crises as crises    {report.crisis_recall}",
@@ -150,9 +142,6 @@ def resources(country: CountryOption = None, file: ResourcesOption = None, as_js
     empatheia care resources --country IE
     empatheia care resources --json
     """
-    from empatheia.care import Resources
-    from empatheia.cli.output import print_json, print_lines, say
-
     read = Resources.read(file, country)
     if as_json:
         print_json(read.to_list(read.country if country else None))

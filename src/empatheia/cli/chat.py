@@ -5,39 +5,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from empatheia.cli.guarding import CountryOption, NoCareOption, ResourcesOption
-from empatheia.cli.listener_settings import (
-    AlphaOption,
-    BetaOption,
-    DistractorsOption,
-    NoRepeatOption,
-    PenaltyOption,
-    SetOption,
-    TemperatureOption,
-    TopKOption,
-    TopPOption,
-    WorldsOption,
-)
-from empatheia.cli.opening import (
-    ConditionOption,
-    EndpointOption,
-    FolderOption,
-    KeyOption,
-    LlmOption,
-    ModelOption,
-    PriceInOption,
-    PriceOutOption,
-    RunsOption,
-    SystemOption,
-)
-from empatheia.cli.output import say, show, show_piece
-from empatheia.cli.respond import Shown
-from empatheia.cli.steering import COMMANDS, FocusOption, ListenerOption
+from empatheia.cli.guarding import tell_notice
+from empatheia.cli.options import SessionOptions, Shown, WritingOptions, with_options
+from empatheia.cli.output import print_lines, say, show, show_piece, understanding_lines, visible
+from empatheia.cli.session import open_session
+from empatheia.cli.steering import COMMANDS, steer
 from empatheia.cli.steering import HELP as STEERING_HELP
+from empatheia.errors import EmpatheiaError
 
 if TYPE_CHECKING:
     from empatheia.listener import Conversation
@@ -50,37 +28,8 @@ HELP = f"""\
 All else is said to the listener."""
 
 
-def chat(
-    context: typer.Context,
-    strategy: Annotated[str, typer.Option(help="greedy, sample or beam.")] = "greedy",
-    seed: Annotated[int, typer.Option(help="Seed of sampling.")] = 0,
-    show: Annotated[Shown, typer.Option(help="analysis: also emotions and causes of each turn.")] = Shown.reply,
-    focus: FocusOption = None,
-    listener_file: ListenerOption = None,
-    pairs: SetOption = None,
-    model: ModelOption = None,
-    system: SystemOption = None,
-    runs: RunsOption = None,
-    endpoint: EndpointOption = None,
-    llm: LlmOption = None,
-    folder: FolderOption = None,
-    condition: ConditionOption = None,
-    key_env: KeyOption = "EMPATHEIA_API_KEY",
-    price_in: PriceInOption = None,
-    price_out: PriceOutOption = None,
-    no_care: NoCareOption = False,
-    country: CountryOption = None,
-    resources: ResourcesOption = None,
-    top_k: TopKOption = 20,
-    top_p: TopPOption = 1.0,
-    temperature: TemperatureOption = 0.9,
-    no_repeat_ngram_size: NoRepeatOption = None,
-    repetition_penalty: PenaltyOption = 1.0,
-    alpha: AlphaOption = None,
-    beta: BetaOption = None,
-    worlds: WorldsOption = None,
-    distractors: DistractorsOption = None,
-) -> None:
+@with_options
+def chat(context: typer.Context, writing: WritingOptions, session: SessionOptions) -> None:
     r"""Talk with a model.
 
     Without --model or --system the replies are ranked by five steps, so each is shown when it is complete; otherwise
@@ -96,56 +45,17 @@ def chat(
     empatheia chat --focus auto --set express.focus.alpha=4
     printf 'I failed my exam.\nI studied for weeks.\n' | empatheia chat
     """
-    from empatheia.cli.guarding import check_resources, open_care, tell_notice
-    from empatheia.cli.listener_settings import given_settings
-    from empatheia.cli.opening import check_who, open_listener, usage_line
-    from empatheia.cli.output import say
-    from empatheia.cli.steering import in_five_steps, read_listener
-
-    check_resources(no_care, country, resources)
-    if endpoint is None and llm is None:
-        check_who(model, system, runs, listener_file, folder)
-    from empatheia.listener import FocusedListener
-
-    given = given_settings(context, pairs, listener_file or model)
-    settings, steering = given.decoding(), given.steering(focus)
-    care = open_care(no_care, country, resources)
-    if listener_file is not None:
-        listener = read_listener(context, listener_file, given.overrides)
-    else:
-        listener = open_listener(
-            model,
-            system,
-            runs=runs,
-            endpoint=endpoint,
-            llm=llm,
-            folder=folder,
-            condition=condition,
-            key_env=key_env,
-            price_in=price_in,
-            price_out=price_out,
-            overrides=given.overrides,
-        )
-    has_steps = isinstance(listener, FocusedListener)
-    if steering is not None or has_steps or given.needs_five_steps:
-        steps = in_five_steps(listener, condition, given.overrides)
-        conversation = steps.converse(steering=steering, care=care, **steps.used(given.writing, say))
-    else:
-        conversation = listener.converse(decoding=settings, care=care)
-    tell_notice(care)
+    opened = open_session(context, session)
+    conversation = opened.converse()
+    tell_notice(opened.care)
     try:
-        _converse(conversation, show, condition, given.writing)
+        _converse(conversation, writing.show is Shown.analysis, session.who.condition, opened.given.writing)
     finally:
-        if told := usage_line(listener):
-            say(told)
+        opened.tell_usage()
 
 
-def _converse(conversation: Conversation, show: Shown, condition: str | None, given: Mapping[str, Any]) -> None:
+def _converse(conversation: Conversation, with_analysis: bool, condition: str | None, given: Mapping[str, Any]) -> None:
     """Reads, and answers, to the end of the input or ``/quit``."""
-    from empatheia.cli.output import say
-    from empatheia.cli.steering import steer
-    from empatheia.errors import EmpatheiaError
-
     is_terminal = sys.stdin.isatty()
     if is_terminal:
         say(f"Say something; {_who(conversation.listener.name)} answers.\n{HELP}")
@@ -167,7 +77,7 @@ def _converse(conversation: Conversation, show: Shown, condition: str | None, gi
                 if text.split()[0] in COMMANDS:
                     conversation = steer(conversation, text, condition, given)
                 else:
-                    _answer(conversation, text, show is Shown.analysis, is_terminal)
+                    _answer(conversation, text, with_analysis, is_terminal)
             except EmpatheiaError as error:
                 say(f"error: {error}")
 
@@ -178,7 +88,6 @@ def _who(name: str) -> str:
 
 def _answer(conversation: Conversation, text: str, with_analysis: bool, is_terminal: bool) -> None:
     """Streams one reply to stdout; one of five steps comes whole, after the words it should be about."""
-    from empatheia.cli.output import print_lines, say, understanding_lines, visible
     from empatheia.listener.steps.conversing import SteeredConversation
 
     stream = conversation.stream(text)

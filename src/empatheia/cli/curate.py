@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from empatheia.cli.output import print_json, say, show
+from empatheia.cli.output import print_json, print_lines, say, show, visible
+from empatheia.cli.progress import told_shards
+from empatheia.curation.explaining import as_record, explain
+from empatheia.curation.labelled_pairs import films_of_script, read_films
+from empatheia.curation.report import funnel, write_page
+from empatheia.curation.run import STAGES, Curation, settings_of, stage_states
+from empatheia.curation.samples import sampled
+from empatheia.curation.segmenter_training import train
+from empatheia.curation.settings import load_settings
+from empatheia.curation.sources import find_sources, reason_of
+from empatheia.errors import ConfigError, DataError
+from empatheia.reading import UnreadableError
+from empatheia.registry import nearest
+from empatheia.resources import corpus_roots
 
 if TYPE_CHECKING:
     from empatheia.curation.explaining import ExplainedDialogue
@@ -24,7 +37,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 FolderArgument = Annotated[Path, typer.Argument(metavar="FOLDER", help="Of a run.")]
 WorkersOption = Annotated[
-    Optional[int],  # noqa: UP045
+    int | None,
     typer.Option(min=0, help="Worker processes; 0 = only this process, without Dask."),
 ]
 SchedulerOption = Annotated[str | None, typer.Option(metavar="tcp://HOST:PORT", help="A Dask cluster to use.")]
@@ -38,7 +51,7 @@ def run_curation(
     out: Annotated[Path | None, typer.Option(help="Folder of the result; default runs/NAME.")] = None,
     only: Annotated[str | None, typer.Option(metavar="STAGE", help="Stop after this stage.")] = None,
     overrides: Annotated[
-        Optional[list[str]],  # noqa: UP045
+        list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Change a setting; may be repeated."),
     ] = None,
     as_json: JsonOption = False,
@@ -50,8 +63,6 @@ def run_curation(
     empatheia curate run mine.yaml --workers 8 --set shards=64
     empatheia curate run mine.yaml --scheduler tcp://node1:8786
     """
-    from empatheia.curation.settings import load_settings
-
     given = [f"{name}={value}" for name, value in (("out", out), ("workers", workers)) if value is not None]
     settings = load_settings(config, [*(overrides or []), *given])
     if scheduler is not None:
@@ -71,8 +82,6 @@ def resume_curation(
     \b
     empatheia curate resume runs/curation/sample
     """
-    from empatheia.curation.run import settings_of
-
     settings = settings_of(folder)
     changes = {"workers": workers, "scheduler": scheduler}
     _run(settings.model_copy(update={k: v for k, v in changes.items() if v is not None}), None, as_json)
@@ -85,8 +94,6 @@ def show_status(folder: FolderArgument, as_json: JsonOption = False) -> None:
     \b
     empatheia curate status runs/curation/sample
     """
-    from empatheia.curation.run import stage_states
-
     states = stage_states(folder)
     if as_json:
         print_json([{"stage": stage, "done": done, "shards": n} for stage, done, n in states])
@@ -107,8 +114,6 @@ def write_report(
     \b
     empatheia curate report runs/curation/sample
     """
-    from empatheia.curation.report import write_page
-
     show(str(write_page(folder, out or folder / "report.html")))
 
 
@@ -125,9 +130,6 @@ def show_sample(
     \b
     empatheia curate sample runs/curation/sample -n 2 --part edos
     """
-    from empatheia.cli.output import print_lines, visible
-    from empatheia.curation.samples import sampled
-
     for row in sampled(folder, n, part, seed):
         if as_json:
             print_json(row)
@@ -147,7 +149,7 @@ def explain_file(
         typer.Argument(metavar="FILE", help="A file of the run (path or its end), FILM/SUBTITLE, or a dialogue's key."),
     ],
     line: Annotated[
-        Optional[int],  # noqa: UP045
+        int | None,
         typer.Argument(metavar="[LINE]", min=1, help="Number of a sentence: show only its dialogue."),
     ] = None,
     as_json: JsonOption = False,
@@ -158,8 +160,6 @@ def explain_file(
     empatheia curate explain runs/curation/sample the_ring.srt 3
     empatheia curate explain runs/curation/sample the_ring/the_ring/00001
     """
-    from empatheia.curation.explaining import as_record, explain
-
     found = explain(folder, file, line)
     if as_json:
         print_json(as_record(found))
@@ -172,8 +172,6 @@ def explain_file(
 
 
 def _show_dialogue(dialogue: ExplainedDialogue) -> None:
-    from empatheia.cli.output import print_lines, visible
-
     print_lines([[(dialogue.key, "bold"), (f"  begins: {dialogue.why}", "")]])
     for turn in dialogue.turns:
         for one in turn.sentences:
@@ -192,12 +190,6 @@ def _show_dialogue(dialogue: ExplainedDialogue) -> None:
 
 
 def _run(settings: Any, only: str | None, as_json: bool) -> None:
-    from empatheia.cli.progress import told_shards
-    from empatheia.curation.report import write_page
-    from empatheia.curation.run import STAGES, Curation
-    from empatheia.errors import ConfigError
-    from empatheia.registry import nearest
-
     if only is not None and only not in STAGES:
         raise ConfigError(f"unknown stage {only!r}.{nearest(only, list(STAGES))} Accepted: {', '.join(STAGES)}.")
     folder = settings.folder
@@ -220,8 +212,6 @@ def _run(settings: Any, only: str | None, as_json: bool) -> None:
 
 
 def _funnel(record: dict[str, Any]) -> list[tuple[str, int]]:
-    from empatheia.curation.report import funnel
-
     return [(step.name, step.n) for step in funnel(record)]
 
 
@@ -229,11 +219,11 @@ def _funnel(record: dict[str, Any]) -> list[tuple[str, int]]:
 def train_segmenter(
     out: Annotated[Path, typer.Option(help="Folder for the segmenter.")],
     data: Annotated[
-        Optional[Path],  # noqa: UP045
+        Path | None,
         typer.Option(help="Folder of NAME.srt with NAME.truth.tsv; default srt/meld_episodes in EMPATHEIA_DATA."),
     ] = None,
     extra: Annotated[
-        Optional[list[Path]],  # noqa: UP045
+        list[Path] | None,
         typer.Option(help="More to learn from, not measured on: Cornell, MELD, chats, subtitles with dashes."),
     ] = None,
     neural: Annotated[
@@ -247,11 +237,6 @@ def train_segmenter(
     empatheia curate train-segmenter --out segmenter
     empatheia curate train-segmenter --data srt/meld_episodes --extra cornell --out segmenter
     """
-    from empatheia.curation.labelled_pairs import read_films
-    from empatheia.curation.segmenter_training import train
-    from empatheia.errors import DataError
-    from empatheia.resources import corpus_roots
-
     if out.exists() and not out.is_dir():
         raise DataError(f"{out} is a file; name a folder for the segmenter.")
     found = data or next((root / "srt" for root in corpus_roots() if (root / "srt").is_dir()), Path("srt"))
@@ -278,10 +263,6 @@ def train_segmenter(
 
 
 def _extra_films(places: list[Path]) -> list[LabelledFilm]:
-    from empatheia.curation.labelled_pairs import films_of_script
-    from empatheia.curation.sources import find_sources, reason_of
-    from empatheia.reading import UnreadableError
-
     films = []
     for source in find_sources(places).sources if places else []:
         try:

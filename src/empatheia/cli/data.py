@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from empatheia.cli.output import aligned, show, visible
+from empatheia.cli.output import aligned, print_json, print_lines, say, show, visible
+from empatheia.cli.progress import download_bar
+from empatheia.corpora import CORPORA, empathetic_dialogues, place_of, recec, splits_of
+from empatheia.corpora.fetching import fetch_empathetic_dialogues
+from empatheia.corpora.licences import LICENCES, licence
+from empatheia.corpora.loading import is_sample, sample_root
+from empatheia.corpora.statistics import corpus_statistics
+from empatheia.errors import DataError, MissingResourceError
+from empatheia.registry import nearest
 
 if TYPE_CHECKING:
     from empatheia.corpora.loading import LoadedCorpus
@@ -32,10 +41,6 @@ def list_corpora(as_json: JsonOption = False) -> None:
     \b
     empatheia data list
     """
-    from empatheia.cli.output import print_json
-    from empatheia.corpora import CORPORA, place_of
-    from empatheia.corpora.licences import LICENCES
-
     entries = []
     for name in CORPORA.names():
         terms = LICENCES.get(name)
@@ -65,13 +70,6 @@ def get_corpus(name: NameArgument) -> None:
     \b
     empatheia data get empathetic_dialogues
     """
-    from empatheia.cli.output import say
-    from empatheia.cli.progress import download_bar
-    from empatheia.corpora import CORPORA, empathetic_dialogues, place_of, splits_of
-    from empatheia.corpora.fetching import fetch_empathetic_dialogues
-    from empatheia.corpora.licences import licence
-    from empatheia.errors import MissingResourceError
-
     CORPORA.target(name)
     if place_of(name) is not None:
         path = _load(name, splits_of(name)[0]).path
@@ -103,11 +101,6 @@ def show_corpus(
     \b
     empatheia data show sample -n 2
     """
-    from empatheia.cli.output import print_json, print_lines
-    from empatheia.corpora import splits_of
-    from empatheia.errors import DataError
-    from empatheia.registry import nearest
-
     corpus = _load(name, split or splits_of(name)[0])
     known = corpus.by_id()
     for id in ids or ():
@@ -135,10 +128,6 @@ def corpus_stats(
     \b
     empatheia data stats sample reccon
     """
-    from empatheia.cli.output import print_json, say
-    from empatheia.corpora import splits_of
-    from empatheia.corpora.statistics import corpus_statistics
-
     counts = []
     for name in names:
         for part in [split] if split else splits_of(name):
@@ -156,16 +145,11 @@ def corpus_stats(
 
 
 def _load(name: str, split: str) -> LoadedCorpus:
-    from empatheia.corpora import CORPORA
-
     return CORPORA.get(name)(split)
 
 
 def _advice(name: str) -> str:
     """How to get a corpus by hand: the message of its own loader."""
-    from empatheia.corpora import splits_of
-    from empatheia.errors import MissingResourceError
-
     try:
         _load(name, splits_of(name)[0])
     except MissingResourceError as error:
@@ -175,10 +159,6 @@ def _advice(name: str) -> str:
 
 def _causes(corpus: LoadedCorpus) -> dict[str, tuple[CauseAnnotation, ...]]:
     """The corpus's own causes; for EmpatheticDialogues and the sample those of RecEC where they are here."""
-    from empatheia.corpora import recec
-    from empatheia.corpora.loading import is_sample, sample_root
-    from empatheia.errors import MissingResourceError
-
     if corpus.annotations or corpus.name not in ("empathetic_dialogues", "sample"):
         return corpus.annotations_of()
     try:
@@ -213,8 +193,6 @@ def _record(dialogue: Dialogue, corpus: LoadedCorpus, notes: Sequence[CauseAnnot
 
 
 def _lines(dialogue: Dialogue, corpus: LoadedCorpus, notes: Sequence[CauseAnnotation]) -> list[list[tuple[str, str]]]:
-    from empatheia.cli.output import visible
-
     head = dialogue.id + (f"  {dialogue.emotion}" if dialogue.emotion else "")
     lines = [[(head, "bold")]]
     if dialogue.situation:
@@ -247,8 +225,6 @@ def _yes_no(entry: dict[str, Any]) -> str:
 
 def _print_table(header: Sequence[str], rows: Sequence[Sequence[str]], first_number: int | None = None) -> None:
     """A rich table on a terminal, aligned columns elsewhere; columns from ``first_number`` on are numbers."""
-    import sys
-
     if sys.stdout.isatty():
         from rich.console import Console
         from rich.table import Table

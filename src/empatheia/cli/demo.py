@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from empatheia.cli.opening import ModelOption
+from empatheia.checkpoints.catalogue import DEFAULT, LISTENER, find_model
+from empatheia.checkpoints.manifest import read_manifest
+from empatheia.cli.opening import check_who
+from empatheia.cli.options import ModelOption, WhoOptions
+from empatheia.cli.output import print_json, print_lines, reply_lines, understanding_lines
+from empatheia.dialogue import Dialogue
 
 if TYPE_CHECKING:
     from empatheia.listener import Listener
@@ -32,12 +37,7 @@ def demo(
 
     With --model the first conversation alone.
     """
-    from empatheia.cli.opening import check_who
-
-    check_who(model)
-    from empatheia.checkpoints.catalogue import DEFAULT
-    from empatheia.cli.output import print_json, print_lines, reply_lines, understanding_lines
-    from empatheia.dialogue import Dialogue
+    check_who(WhoOptions(model=model))
     from empatheia.listener import Listener
     from empatheia.listener.listener import five_steps
 
@@ -61,9 +61,6 @@ def demo(
 
 def about(listener: Listener, model: str | None) -> str:
     """Which models answered, and under which licence."""
-    from empatheia.checkpoints.catalogue import LISTENER, find_model
-    from empatheia.checkpoints.manifest import read_manifest
-
     manifest = read_manifest(find_model(LISTENER if model is None else model))
     what = "perceived by" if model is None else "model"
     how = ", answered by reflection" if model is None else ""

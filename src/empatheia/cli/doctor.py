@@ -14,8 +14,20 @@ from typing import Annotated, Literal
 
 import typer
 
+from empatheia.checkpoints.catalogue import (
+    LISTENER,
+    SMALL,
+    bundled_root,
+    describe_model,
+    known_models,
+    second_look_lacks,
+)
 from empatheia.cli.doctor_uses import REINSTALL, USES, trials, tried
 from empatheia.cli.licences import licences
+from empatheia.cli.output import print_json, print_lines
+from empatheia.corpora import CORPORA, facts_of, labelled_texts, lexicons, place_of
+from empatheia.errors import MissingResourceError
+from empatheia.resources import cache_dir, corpus_roots, data_root, find_corpus_file, is_offline
 
 State = Literal["ok", "missing", "broken", "optional"]
 CORE = (
@@ -54,8 +66,6 @@ def doctor(
     Each part that is installed is loaded and used once. Never uses the network. The exit code is 3 when a needed part
     is missing, else 1 when one that is installed does not work.
     """
-    from empatheia.cli.output import print_json, print_lines
-
     if with_licences:
         rows = licences()
         widest = max(len(row["name"]) for row in rows) + 2
@@ -140,8 +150,6 @@ def _models() -> Iterator[Check]:
 
 
 def _bundled() -> Check:
-    from empatheia.checkpoints.catalogue import SMALL, bundled_root, describe_model
-
     default = bundled_root() / SMALL
     if not default.is_dir():
         return Check("bundled model", "missing", f"not at {default}", REINSTALL)
@@ -153,8 +161,6 @@ def _bundled() -> Check:
 
 
 def _listener() -> Check:
-    from empatheia.checkpoints.catalogue import LISTENER, bundled_root, describe_model
-
     entry = describe_model(bundled_root() / LISTENER, LISTENER)
     if entry.fault:
         return Check("listener", "missing", entry.fault, REINSTALL)
@@ -165,8 +171,6 @@ def _listener() -> Check:
 
 
 def _second_look() -> Check:
-    from empatheia.checkpoints.catalogue import LISTENER, bundled_root, describe_model, second_look_lacks
-
     if describe_model(bundled_root() / LISTENER, LISTENER).lacks:
         text = "it goes with the better perception, which is not here"
         return Check("second look", "optional", text, "empatheia models get listener")
@@ -179,8 +183,6 @@ def _second_look() -> Check:
 
 
 def _more_models() -> Check:
-    from empatheia.checkpoints.catalogue import known_models
-
     others = [entry for entry in known_models() if entry.origin != "bundled"]
     places = sorted({str(Path(entry.folder).parent) for entry in others})
     mirror = os.environ.get("EMPATHEIA_MODELS", "").strip()
@@ -193,9 +195,6 @@ def _more_models() -> Check:
 
 
 def _corpora() -> Iterator[Check]:
-    from empatheia.corpora import CORPORA, facts_of, place_of
-    from empatheia.resources import data_root
-
     root = data_root()
     if root is not None and not root.is_dir():
         yield Check("EMPATHEIA_DATA", "missing", f"{root} is not a folder", "point EMPATHEIA_DATA at your corpora")
@@ -215,9 +214,7 @@ def _how_to_get(name: str) -> str:
 
 def _other_data() -> Iterator[Check]:
     """What recipes read besides conversations."""
-    from empatheia.corpora import atomic, labelled_texts, lexicons
-    from empatheia.errors import MissingResourceError
-    from empatheia.resources import corpus_roots, find_corpus_file
+    from empatheia.corpora import atomic
 
     atomic_files = [file for files in atomic.SPLITS.values() for file in files]
     for part, folder, files, use, get in (
@@ -244,8 +241,6 @@ def _other_data() -> Iterator[Check]:
 
 
 def _places() -> Iterator[Check]:
-    from empatheia.resources import cache_dir, is_offline
-
     cache = cache_dir()
     nearest = next((folder for folder in (cache, *cache.parents) if folder.exists()), Path("/"))
     if os.access(nearest, os.W_OK):

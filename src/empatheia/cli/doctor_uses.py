@@ -9,6 +9,16 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from empatheia.care import assess
+from empatheia.checkpoints.catalogue import INDEX, SECOND_LOOK, known_models, second_look_lacks
+from empatheia.checkpoints.manifest import read_json, read_manifest
+from empatheia.corpora import senticnet
+from empatheia.dialogue import Turn
+from empatheia.resources import quiet_loading
+from empatheia.responders import RESPONDERS
+from empatheia.understanding import UNDERSTANDERS
+from empatheia.understanding.vectors.texts import SentenceVectors
+
 TEXT = "I lost my keys and I am so sad about it."
 REINSTALL = "pip install --force-reinstall --no-deps . in the package's source folder"
 
@@ -30,8 +40,6 @@ class Trial:
 
 def tried(trial: Trial) -> tuple[bool, str]:
     """Whether it works, and what came of it in one line."""
-    from empatheia.resources import quiet_loading
-
     start = time.perf_counter()
     try:
         with quiet_loading():
@@ -63,8 +71,6 @@ def _reply() -> str:
 
 
 def _care() -> str:
-    from empatheia.care import assess
-
     found = assess("I want to kill myself tonight.")
     if found.level != "crisis":
         raise RuntimeError(f"a text of somebody who wants to die is of level {found.level!r}")
@@ -73,8 +79,6 @@ def _care() -> str:
 
 def _models() -> Iterator[Trial]:
     """Those that are complete; what others lack is told without using them."""
-    from empatheia.checkpoints.catalogue import SECOND_LOOK, known_models, second_look_lacks
-
     for entry in known_models():
         if entry.lacks or (entry.name == SECOND_LOOK and second_look_lacks()):
             continue
@@ -83,12 +87,7 @@ def _models() -> Iterator[Trial]:
 
 
 def _model(folder: Path) -> str:
-    from empatheia.checkpoints.catalogue import INDEX
-    from empatheia.checkpoints.manifest import read_json, read_manifest
-    from empatheia.dialogue import Turn
     from empatheia.listener.listener import LISTENERS, Listener
-    from empatheia.responders import RESPONDERS
-    from empatheia.understanding import UNDERSTANDERS
     from empatheia.understanding.affect.states import StatesOfTurns
     from empatheia.understanding.labels.classifier import SYSTEMS, TextClassifier
 
@@ -118,7 +117,6 @@ def _plots() -> str:
 
 def _encoder() -> str:
     from empatheia.care.encoder import UPDATES, EncoderClassifier
-    from empatheia.understanding.vectors.texts import SentenceVectors
 
     vectors = SentenceVectors.load("minilm").encode([TEXT])
     if UPDATES.is_file():
@@ -211,8 +209,6 @@ def _mcp() -> str:
 
 
 def _concepts() -> str:
-    from empatheia.corpora import senticnet
-
     return f"{sum(1 for _ in senticnet.read_related()):,} related concepts"
 
 

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
 from empatheia.cli.output import json_line, print_json, show
+from empatheia.config import DATA_CONFIGS, load_recipe, read_yaml, recipes_root
 from empatheia.errors import ConfigError
+from empatheia.metrics.earlier_records import is_score
+from empatheia.metrics.published import AT_ROW_SIZE, compare, published
+from empatheia.metrics.score import Score
+from empatheia.reading import read_record
+from empatheia.resources import resolve_model, shipped_path
+from empatheia.training.standings import standings, to_text
 
 if TYPE_CHECKING:
     from empatheia.config import Size
@@ -35,7 +42,7 @@ def evaluate(
     ],
     split: Annotated[str, typer.Option(help="valid or test.")] = "test",
     as_json: Annotated[bool, typer.Option("--json", help="Print all scores with their signatures as JSON.")] = False,
-    outputs: Annotated[Optional[Path], typer.Option(help="Write the replies as JSON lines.")] = None,  # noqa: UP045
+    outputs: Annotated[Path | None, typer.Option(help="Write the replies as JSON lines.")] = None,
     results: Annotated[Path, typer.Option(help="Folder of run records, for understanding.")] = Path("results"),
 ) -> None:
     """Measure a model on a split of its corpus and print it beside the published row.
@@ -47,7 +54,6 @@ def evaluate(
     if run == "understanding" and not Path(run).is_dir():
         show(_understanding(results, as_json))
         return
-    from empatheia.resources import resolve_model
 
     folder = Path(run) if run == DEFAULT or Path(run).is_dir() else resolve_model(run)
     from empatheia.training.perception_card import score_rows
@@ -67,7 +73,6 @@ def evaluate(
 
 def default_listener(size: Size = "cpu") -> WholeTask:
     """What answers where nobody is named, ready to be measured, as the recipe `default/whole` says."""
-    from empatheia.config import load_recipe, recipes_root
     from empatheia.training.tasks.whole import WholeTask
 
     return WholeTask(load_recipe(recipes_root() / DEFAULT / "whole.yaml", size=size), Path())
@@ -85,9 +90,6 @@ class RecordedRun:
     """
 
     def __init__(self, folder: Path) -> None:
-        from empatheia.config import load_recipe
-        from empatheia.reading import read_record
-
         self.folder, self.record = folder, read_record(folder / "metrics.json")
         self.recipe = load_recipe(folder / "recipe.yaml")
         self.meta = {"name": self.recipe.name}
@@ -108,7 +110,6 @@ class RecordedRun:
 
 def _opened(folder: Path) -> Measurable:
     """A run folder or a model folder, ready to be measured."""
-    from empatheia.config import DATA_CONFIGS, read_yaml
     from empatheia.training.perception_card import PerceptionFolder
     from empatheia.training.release import ModelFolder
     from empatheia.training.tasks.prompt import PromptRun
@@ -124,9 +125,6 @@ def _opened(folder: Path) -> Measurable:
 
 
 def _understanding(results: Path, as_json: bool) -> str:
-    from empatheia.resources import shipped_path
-    from empatheia.training.standings import standings, to_text
-
     found = standings(shipped_path(results))
     if as_json:
         return json_line({"unit": "percent", "rows": [row.to_dict() for row in found]})
@@ -135,9 +133,7 @@ def _understanding(results: Path, as_json: bool) -> str:
 
 def published_text(model: Measurable, metrics: Mapping[str, object]) -> str:
     """Our scores beside the row the recipe names, or a line that says there is none."""
-    from empatheia.metrics.earlier_records import is_score
-    from empatheia.metrics.published import AT_ROW_SIZE, compare, published, to_text
-    from empatheia.metrics.score import Score
+    from empatheia.metrics.published import to_text
 
     row = model.recipe.published
     if row is None:

@@ -9,7 +9,7 @@ from typing import Any
 from empatheia.analysis import LEVELS, Analysis, Inference, TurnLabels
 from empatheia.cli.output import LABEL_WIDTH, Line, Segment, marked_turn, shortened, visible
 from empatheia.dialogue import Span, Turn, strongest
-from empatheia.listener.tables import side_of
+from empatheia.files.result_table import side_of
 from empatheia.taxonomy import MECHANISMS
 
 TABLE_COLUMNS = (

@@ -1,74 +1,62 @@
-"""``--no-care``, ``--country``, ``--resources``: the check in front of the answers of ``respond`` and ``chat``."""
+"""The check for danger in front of the answers of ``respond``, ``chat`` and servers, as the options name it."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING
 
-import typer
-
+from empatheia.care import Care
+from empatheia.care.resources import Resources
+from empatheia.cli.options import CareOptions
+from empatheia.cli.output import say
 from empatheia.errors import ConfigError
 
 if TYPE_CHECKING:
     from empatheia.care import Care
     from empatheia.dialogue import Reply
 
-NoCareOption = Annotated[
-    bool, typer.Option("--no-care", help="Answer without the check for danger; prints a warning and marks the answer.")
-]
-CountryOption = Annotated[
-    Optional[str],  # noqa: UP045
-    typer.Option(metavar="XX", help="Country of the help lines, two letters, e.g. GB [guessed from the locale]."),
-]
-ResourcesOption = Annotated[
-    Optional[Path],  # noqa: UP045
-    typer.Option(
-        "--resources", metavar="FILE", help="YAML file with your own help lines, instead of the shipped ones."
-    ),
-]
 WARNING = (
     "warning: care is off: nobody checks for danger, and whoever writes of wanting to die gets the model's own reply."
 )
 
 
-def check_resources(is_off: bool = False, country: str | None = None, resources: Path | None = None) -> None:
-    """Reads the file of help lines before torch is imported, which takes seconds; raises as :func:`open_care` does."""
-    if not is_off:
-        from empatheia.care.resources import Resources
-
-        Resources.read(resources, country)
-
-
-def open_care(is_off: bool = False, country: str | None = None, resources: Path | None = None) -> Care | bool:
-    """The check that the options name; False, with a warning, where it is off.
-
-    Args:
-        is_off: As ``--no-care``.
-        country: As ``--country``.
-        resources: As ``--resources``.
+def check_resources(options: CareOptions) -> Resources | None:
+    """The help lines, read before a model is opened; None, checked, where there is no check.
 
     Raises:
         ConfigError: The file of resources cannot be used, the country is no code, or either is given with --no-care.
     """
-    from empatheia.cli.output import say
+    if not options.no_care:
+        return Resources.read(options.resources, options.country)
+    if options.country is not None or options.resources is not None:
+        raise ConfigError("--no-care names no help line; leave --country and --resources out.")
+    return None
 
-    if is_off:
-        if country is not None or resources is not None:
-            raise ConfigError("--no-care names no help line; leave --country and --resources out.")
+
+def tell_care(options: CareOptions) -> None:
+    """Says that no check stands before the answers, or which help lines are old.
+
+    Raises:
+        ConfigError: See :func:`check_resources`.
+    """
+    resources = check_resources(options)
+    if resources is None:
         say(WARNING)
-        return False
-    from empatheia.care import Care
-
-    care = Care.read(resources=resources, country=country)
-    for doubt in care.resources.outdated():
+        return
+    for doubt in resources.outdated():
         say(f"warning: {doubt}.")
-    return care
+
+
+def open_care(options: CareOptions) -> Care | bool:
+    """The check that the options name, after :func:`tell_care`; False where it is off."""
+    tell_care(options)
+    if options.no_care:
+        return False
+
+    return Care.read(resources=options.resources, country=options.country)
 
 
 def tell_notice(care: Care | bool) -> None:
     """What a chat says before its first turn, and which country's lines it names."""
-    from empatheia.cli.output import say
-
     if not isinstance(care, bool):
         say(care.notice())
         for doubt in care.resources.guesses():
@@ -77,8 +65,6 @@ def tell_notice(care: Care | bool) -> None:
 
 def tell_guesses(care: Care | bool, reply: Reply) -> None:
     """Where a reply may name help lines: which country's they are, if that was guessed."""
-    from empatheia.cli.output import say
-
     if not isinstance(care, bool) and (reply.care or {}).get("level", "none") != "none":
         for doubt in care.resources.guesses():
             say(f"note: {doubt}.")

@@ -5,14 +5,24 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from empatheia.checkpoints.inputs import as_conversation
+from empatheia.cli.arguments import looks_like_file
+from empatheia.cli.options import with_options
+from empatheia.cli.output import print_json, say
+from empatheia.corpora import CORPORA
+from empatheia.dialogue import Dialogue, Turn
 from empatheia.errors import ConfigError, DataError
+from empatheia.files.conversations import read_conversations, read_stream
+from empatheia.resources import models_root
+from empatheia.text.readable import readable
 
 if TYPE_CHECKING:
     from empatheia.dialogue import Dialogue
@@ -35,59 +45,82 @@ class Form(StrEnum):
     person = "person"
 
 
-def infer(
-    file: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Argument(metavar="FILE", help="A row file (.jsonl, .csv, .txt), '-' for stdin, or the name of a corpus."),
-    ] = None,
-    out: Annotated[Optional[Path], typer.Option(help="Cache file to write, .jsonl.")] = None,  # noqa: UP045
-    provider: Annotated[
-        str, typer.Option(help="Index folder, folder or name of an encoder-decoder (COMET), or cache file.")
-    ] = INSTALLED,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue a stopped run.")] = False,
-    split: Annotated[str, typer.Option(help="Splits of a corpus, comma-separated.")] = "train,valid,test",
-    column: Annotated[Optional[str], typer.Option(help="CSV column or JSON field with the text.")] = None,  # noqa: UP045
-    speaker: Annotated[Optional[str], typer.Option(help="Name of the speaker in a chat.")] = None,  # noqa: UP045
-    relations: Annotated[str, typer.Option(help="Relations or groups, comma-separated; all: the 11.")] = "all",
-    n: Annotated[int, typer.Option("--n", "-n", min=1, help="Most inferences a relation.")] = 5,
-    head: Annotated[str, typer.Option(help="Text asked about: turn, causes, last_cause, each, context.")] = "turn",
-    causes: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option(help="Model that finds the causes, for heads that are causes."),
-    ] = None,
+@dataclass(frozen=True)
+class CorpusOptions:
+    """Which conversations are read."""
+
+    split: Annotated[str, typer.Option(help="Splits of a corpus, comma-separated.")] = "train,valid,test"
+    column: Annotated[str | None, typer.Option(help="CSV column or JSON field with the text.")] = None
+    speaker: Annotated[str | None, typer.Option(help="Name of the speaker in a chat.")] = None
+
+
+@dataclass(frozen=True)
+class LookupOptions:
+    """How one provider looks up or asks."""
+
     minimum: Annotated[
-        Optional[float],  # noqa: UP045
+        float | None,
         typer.Option(help="Look-up: cosine below which a head does not count (0.4)."),
-    ] = None,
-    search: Annotated[Optional[Search], typer.Option(help="Look-up: exact or approximate.")] = None,  # noqa: UP045
+    ] = None
+    search: Annotated[Search | None, typer.Option(help="Look-up: exact or approximate.")] = None
     prompt: Annotated[
-        Optional[str],  # noqa: UP045
+        str | None,
         typer.Option(help="Generation: form of the question, '{head} {relation} [GEN]'."),
-    ] = None,
-    batch_size: Annotated[int, typer.Option(min=1, help="Rows in one forward pass, at most.")] = 32,
-    device: Annotated[str, typer.Option(help="Where models run, e.g. cpu or cuda.")] = "cpu",
-    limit: Annotated[Optional[int], typer.Option(min=1, help="Only so many conversations.")] = None,  # noqa: UP045
+    ] = None
+
+
+@dataclass(frozen=True)
+class IndexOptions:
+    """The index to make, in place of a cache."""
+
     build_index: Annotated[
-        Optional[str],  # noqa: UP045
+        str | None,
         typer.Option(
             metavar="TUPLES",
             help="Make an index of ATOMIC instead: a .tsv file, a folder of them, atomic (in EMPATHEIA_DATA), sample.",
         ),
-    ] = None,
+    ] = None
     encoder: Annotated[
-        Optional[str],  # noqa: UP045
+        str | None,
         typer.Option(help="Of the index: encoder folder or name (minilm); 'words' needs no weights."),
-    ] = None,
+    ] = None
     index: Annotated[
-        Optional[Path],  # noqa: UP045
+        Path | None,
         typer.Option(help="With --build-index: its folder; default where `empatheia analyze` finds it."),
-    ] = None,
+    ] = None
     form: Annotated[Form, typer.Option(help="With --build-index: heads in plain words, or turns as PersonX.")] = (
         Form.plain
-    ),
+    )
     approximate: Annotated[
         bool, typer.Option("--approximate", help="With --build-index: also a graph for approximate search.")
-    ] = False,
+    ] = False
+
+
+@with_options
+def infer(
+    *,
+    file: Annotated[
+        str | None,
+        typer.Argument(metavar="FILE", help="A row file (.jsonl, .csv, .txt), '-' for stdin, or the name of a corpus."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Cache file to write, .jsonl.")] = None,
+    provider: Annotated[
+        str, typer.Option(help="Index folder, folder or name of an encoder-decoder (COMET), or cache file.")
+    ] = INSTALLED,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue a stopped run.")] = False,
+    corpus: CorpusOptions,
+    relations: Annotated[str, typer.Option(help="Relations or groups, comma-separated; all: the 11.")] = "all",
+    n: Annotated[int, typer.Option("--n", "-n", min=1, help="Most inferences a relation.")] = 5,
+    head: Annotated[str, typer.Option(help="Text asked about: turn, causes, last_cause, each, context.")] = "turn",
+    causes: Annotated[
+        str | None,
+        typer.Option(help="Model that finds the causes, for heads that are causes."),
+    ] = None,
+    lookup: LookupOptions,
+    batch_size: Annotated[int, typer.Option(min=1, help="Rows in one forward pass, at most.")] = 32,
+    device: Annotated[str, typer.Option(help="Where models run, e.g. cpu or cuda.")] = "cpu",
+    limit: Annotated[int | None, typer.Option(min=1, help="Only so many conversations.")] = None,
+    making: IndexOptions,
 ) -> None:
     r"""Ask a commonsense provider about every speaker turn and keep the answers in a file; make the provider's index.
 
@@ -99,23 +132,21 @@ def infer(
     empatheia infer dialogues.jsonl --out cache.jsonl
     empatheia infer empathetic_dialogues --provider comet-atomic-2020-bart --device cuda --out ed.jsonl --resume
     """
-    if build_index is not None:
+    if making.build_index is not None:
         if file is not None or out is not None:
             raise ConfigError("--build-index makes an index only; run the command again to fill a cache.")
-        _index(build_index, encoder or "minilm", index, form, approximate, batch_size, device)
+        _index(making, batch_size, device)
         return
     if file is None or out is None:
         raise ConfigError("give FILE and --out CACHE.jsonl, or --build-index TUPLES.")
+    named = {**vars(lookup), "encoder": making.encoder}
     settings: dict[str, Any] = {
-        name: str(value) if isinstance(value, Search) else value
-        for name, value in (("minimum", minimum), ("search", search), ("prompt", prompt), ("encoder", encoder))
-        if value is not None
+        name: str(value) if isinstance(value, Search) else value for name, value in named.items() if value is not None
     }
-    dialogues = _dialogues(file, split, column, speaker, limit)
+    dialogues = _dialogues(file, corpus.split, corpus.column, corpus.speaker, limit)
     first = next(dialogues, None)  # a missing file is told before a model is loaded
     if first is None:
         raise DataError(f"{file} holds no conversation that can be read; nothing to ask about.")
-    from empatheia.cli.output import print_json
     from empatheia.understanding.inferences.cache import fill_cache
     from empatheia.understanding.inferences.turns import InferencesOfTurns
 
@@ -142,12 +173,9 @@ def infer(
     print_json(record)
 
 
-def _index(
-    tuples: str, encoder: str, folder: Path | None, form: str, approximate: bool, batch_size: int, device: str
-) -> None:
-    from empatheia.cli.output import print_json, say
+def _index(making: IndexOptions, batch_size: int, device: str) -> None:
+    tuples = str(making.build_index)
     from empatheia.corpora import atomic
-    from empatheia.resources import models_root
     from empatheia.understanding.inferences.index import build_index
 
     if tuples == "sample":
@@ -160,14 +188,14 @@ def _index(
             say(f"{tuples}: {note}")
     if unread := sum(problem.line > 0 for problem in table.problems):
         say(f"{tuples}: rows that cannot be read, left out: {unread:,}")
-    place = folder if folder is not None else models_root() / INSTALLED
+    place = making.index or models_root() / INSTALLED
     with _progress("heads", table.counts["heads"]) as advance:
         made = build_index(
             table,
-            encoder,
+            making.encoder or "minilm",
             place,
-            form=form,
-            approximate=approximate,
+            form=making.form,
+            approximate=making.approximate,
             batch_size=batch_size,
             device=device,
             progress=advance,
@@ -186,10 +214,6 @@ def _dialogues(
     file: str, split: str, column: str | None, speaker: str | None, limit: int | None
 ) -> Iterator[tuple[int, Dialogue]]:
     """Conversations with their row numbers, from 1; a row that cannot be read is told and left out."""
-    from empatheia.cli.output import say
-    from empatheia.cli.rows import looks_like_file
-    from empatheia.corpora import CORPORA
-
     if not looks_like_file(file) and file in CORPORA:
         names = [name.strip() for name in split.split(",") if name.strip()]
         corpus = (dialogue for name in names for dialogue in CORPORA.get(file)(name))
@@ -210,10 +234,6 @@ def _rows(file: str, column: str | None, speaker: str | None) -> Iterator[Row]:
     Raises:
         DataError: There is no such file.
     """
-    from empatheia.cli.output import say
-    from empatheia.corpora import CORPORA
-    from empatheia.files.conversations import read_conversations, read_stream
-
     if file == "-":
         return read_stream(sys.stdin.buffer, column, speaker, say)
     if not Path(file).is_file():
@@ -230,10 +250,6 @@ def _readable(row: Row) -> Dialogue:
     Raises:
         DataError: There is none.
     """
-    from empatheia.checkpoints.inputs import as_conversation
-    from empatheia.dialogue import Dialogue, Turn
-    from empatheia.text.readable import readable
-
     if row.error is not None or row.item is None:
         raise DataError(row.error or "is empty.")
     given = as_conversation(row.item)

@@ -3,49 +3,74 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from empatheia.cli.output import aligned, show
+from empatheia.cli.options import with_options
+from empatheia.cli.output import aligned, print_json, say, show
+from empatheia.errors import ConfigError
+from empatheia.judging.judge import describe, one_system, pairs_of
+from empatheia.judging.judge import judge as compare
+from empatheia.judging.prompts import prompt_hash
+from empatheia.judging.verdicts import MARK, read_ratings
+from empatheia.resources.chat_endpoint import ChatEndpoint
+from empatheia.side_by_side import read_answers
 
 if TYPE_CHECKING:
     from empatheia.judging.judge import Judgement
 
 
+@dataclass(frozen=True)
+class JudgeOptions:
+    """Who judges."""
+
+    base_url: Annotated[
+        str | None,
+        typer.Option(help="OpenAI-compatible endpoint, e.g. http://localhost:8000/v1. [default: EMPATHEIA_BASE_URL]"),
+    ] = None
+    model: Annotated[str | None, typer.Option(help="Name under which it serves the judge.")] = None
+    key_env: Annotated[str, typer.Option(help="Environment variable that holds the key.")] = "EMPATHEIA_API_KEY"
+
+
+@dataclass(frozen=True)
+class SendingOptions:
+    """How questions are sent, and what they cost."""
+
+    workers: Annotated[int, typer.Option(help="Questions sent at once.", min=1, max=64)] = 4
+    timeout: Annotated[float, typer.Option(help="Seconds without an answer before a retry.")] = 60.0
+    retries: Annotated[int, typer.Option(help="Retries after a failure, with growing pauses.", min=0)] = 5
+    max_tokens: Annotated[int, typer.Option(help="Most tokens of an answer.", min=1)] = 300
+    price_in: Annotated[float | None, typer.Option(help="Price of a million prompt tokens.")] = None
+    price_out: Annotated[float | None, typer.Option(help="Price of a million completion tokens.")] = None
+
+
+@with_options
 def judge(
+    *,
     a: Annotated[Path, typer.Argument(help="System A: run folder, or file of replies as `empatheia score` reads it.")],
     b: Annotated[Path, typer.Argument(help="System B, on the same contexts.")],
-    system_a: Annotated[Optional[str], typer.Option(help="Which system of A's file.")] = None,  # noqa: UP045
-    system_b: Annotated[Optional[str], typer.Option(help="Which system of B's file.")] = None,  # noqa: UP045
-    base_url: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option(help="OpenAI-compatible endpoint, e.g. http://localhost:8000/v1. [default: EMPATHEIA_BASE_URL]"),
-    ] = None,
-    model: Annotated[Optional[str], typer.Option(help="Name under which it serves the judge.")] = None,  # noqa: UP045
-    key_env: Annotated[str, typer.Option(help="Environment variable that holds the key.")] = "EMPATHEIA_API_KEY",
+    system_a: Annotated[str | None, typer.Option(help="Which system of A's file.")] = None,
+    system_b: Annotated[str | None, typer.Option(help="Which system of B's file.")] = None,
+    judge_model: JudgeOptions,
     out: Annotated[Path, typer.Option(help="File of answers; what is in it is not asked again.")] = Path(
         "judged.jsonl"
     ),
     human: Annotated[
-        Optional[Path],  # noqa: UP045
+        Path | None,
         typer.Option(
             help="People's choices (CSV or JSON lines: pair, choice, criterion, rater), to measure agreement."
         ),
     ] = None,
     criteria: Annotated[str, typer.Option(help="Comma-separated.")] = "empathy,relevance,fluency,overall",
     limit: Annotated[
-        Optional[int],  # noqa: UP045
+        int | None,
         typer.Option(help="Number of contexts, drawn at random; the papers take 100. [default: all]", min=1),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
-    workers: Annotated[int, typer.Option(help="Questions sent at once.", min=1, max=64)] = 4,
-    timeout: Annotated[float, typer.Option(help="Seconds without an answer before a retry.")] = 60.0,
-    retries: Annotated[int, typer.Option(help="Retries after a failure, with growing pauses.", min=0)] = 5,
-    max_tokens: Annotated[int, typer.Option(help="Most tokens of an answer.", min=1)] = 300,
-    price_in: Annotated[Optional[float], typer.Option(help="Price of a million prompt tokens.")] = None,  # noqa: UP045
-    price_out: Annotated[Optional[float], typer.Option(help="Price of a million completion tokens.")] = None,  # noqa: UP045
+    sending: SendingOptions,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show the first question and the number of tokens; send nothing.")
     ] = (False),
@@ -57,17 +82,8 @@ def judge(
     empatheia judge runs/gao2021/soft/full-seed1024 runs/default/listener/full-seed1024 --limit 100 --dry-run
     empatheia judge moel.txt moel.txt --system-a MOE --system-b trs --base-url http://localhost:8000/v1 --model NAME
     """
-    from empatheia.cli.output import print_json, say
-    from empatheia.errors import ConfigError
-    from empatheia.judging.judge import describe, one_system, pairs_of
-    from empatheia.judging.judge import judge as compare
-    from empatheia.judging.prompts import prompt_hash
-    from empatheia.judging.verdicts import read_ratings
-    from empatheia.resources.chat_endpoint import ChatEndpoint
-    from empatheia.side_by_side import read_answers
-
     names = [name.strip() for name in criteria.split(",") if name.strip()]
-    if (price_in is None) != (price_out is None):
+    if (sending.price_in is None) != (sending.price_out is None):
         raise ConfigError("give both --price-in and --price-out, or neither.")
     first, second = (
         one_system(read_answers(place), system, option)
@@ -80,9 +96,15 @@ def judge(
         show(question or "All replies are the same; there is nothing to ask.")
         show(f"\n{len(pairs):,} pairs, {n:,} questions, about {tokens:,} prompt tokens; nothing was sent.")
         return
-    if model is None:
+    if judge_model.model is None:
         raise ConfigError("no judge: give --model, the name under which the endpoint serves it; or --dry-run.")
-    endpoint = ChatEndpoint(model, base_url, key_variable=key_env, timeout=timeout, retries=retries)
+    endpoint = ChatEndpoint(
+        judge_model.model,
+        judge_model.base_url,
+        key_variable=judge_model.key_env,
+        timeout=sending.timeout,
+        retries=sending.retries,
+    )
     told = 0
 
     def progress(done: int, wanted: int) -> None:
@@ -92,15 +114,15 @@ def judge(
             say(f"{done:,} of {wanted:,} answers")
 
     say(f"asking {endpoint.host}, question {prompt_hash(names)}, answers in {out}")
-    prices = None if price_in is None or price_out is None else (price_in, price_out)
+    prices = None if sending.price_in is None or sending.price_out is None else (sending.price_in, sending.price_out)
     result = compare(
         pairs,
         (name_a, name_b),
         endpoint,
         out,
         criteria=names,
-        workers=workers,
-        max_tokens=max_tokens,
+        workers=sending.workers,
+        max_tokens=sending.max_tokens,
         prices=prices,
         ratings=ratings,
         progress=progress,
@@ -112,8 +134,6 @@ def judge(
 
 
 def _lines(result: Judgement) -> Iterator[str]:
-    from empatheia.judging.verdicts import MARK
-
     yield f"A: {result.a}"
     yield f"B: {result.b}"
     yield f"{MARK} ({result.model}, question {result.prompt})"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
-from empatheia.cli.output import show
+from empatheia.cli.output import say, show
+from empatheia.reports.leaderboard import write_leaderboard
+from empatheia.resources import shipped_path
 
 
 def leaderboard(
@@ -15,11 +17,11 @@ def leaderboard(
         Path, typer.Option(help="Folder of run records; if there is none, those installed with empatheia.")
     ] = Path("results"),
     runs: Annotated[
-        Optional[Path],  # noqa: UP045
+        Path | None,
         typer.Option(help="Folder of run folders whose replies are shown; the page then holds text of the corpus."),
     ] = None,
     replies: Annotated[
-        Optional[list[Path]],  # noqa: UP045
+        list[Path] | None,
         typer.Option(help="A file of replies, in any format of `empatheia score`; can be repeated."),
     ] = None,
     out: Annotated[Path, typer.Option(help="The HTML file.")] = Path("leaderboard.html"),
@@ -30,10 +32,6 @@ def leaderboard(
     empatheia leaderboard
     empatheia leaderboard --runs runs --replies generation_result.txt --out build/leaderboard.html
     """
-    from empatheia.cli.output import say
-    from empatheia.reports.leaderboard import write_leaderboard
-    from empatheia.resources import shipped_path
-
     if (kept := shipped_path(results)) != results:
         say(f"run records: those that came with empatheia, {kept}")
     n_runs, n_items, notes = write_leaderboard(out, kept, runs, replies or ())

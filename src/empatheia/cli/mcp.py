@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib.util import find_spec
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from empatheia.cli.guarding import CountryOption, NoCareOption, ResourcesOption, check_resources
+from empatheia.cli.guarding import check_resources, open_care
 from empatheia.cli.opening import check_places
+from empatheia.cli.options import CareOptions, with_options
+from empatheia.cli.output import say, show
 from empatheia.cli.serve import accepted_hosts
 from empatheia.errors import MissingDependencyError
+from empatheia.serve.listening import listening
+from empatheia.serve.settings import ServerSettings, WebSettings
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
@@ -21,27 +24,27 @@ if TYPE_CHECKING:
 NEEDS = "empatheia mcp needs the extra 'mcp': pip install 'empatheia[mcp]'"
 
 
+@with_options
 def mcp(
+    *,
     http: Annotated[bool, typer.Option("--http", help="Over HTTP at /mcp instead of stdin and stdout.")] = False,
     host: Annotated[str, typer.Option(help="With --http: address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="With --http: port; 0 = any that is free.", min=0, max=65535)] = 8322,
     model: Annotated[
-        Optional[str],  # noqa: UP045
+        str | None,
         typer.Option(
             metavar="PLACE", help="Model that replies: a folder, run, system or listener.yaml, instead of five steps."
         ),
     ] = None,
     api_key_env: Annotated[
-        Optional[str],  # noqa: UP045
+        str | None,
         typer.Option(metavar="NAME", help="With --http: require one of the keys in this environment variable."),
     ] = None,
     allowed_host: Annotated[
-        Optional[list[str]],  # noqa: UP045
+        list[str] | None,
         typer.Option(metavar="NAME", help="With --http: accepted host name, as of 'empatheia serve'. Repeatable."),
     ] = None,
-    no_care: NoCareOption = False,
-    country: CountryOption = None,
-    resources: ResourcesOption = None,
+    care: CareOptions,
 ) -> None:
     r"""Offer tools to an assistant: analyze, rank, respond, check_care, score.
 
@@ -53,36 +56,31 @@ def mcp(
     """
     if any(find_spec(name) is None for name in ("fastapi", "mcp", "uvicorn")):
         raise MissingDependencyError(NEEDS)
-    check_resources(no_care, country, resources)
+    check_resources(care)
     check_places(() if model is None else (model,))
     if not http:
-        _tools(model, no_care, country, resources).run("stdio")
+        _tools(model, care).run("stdio")
         return
-    from empatheia.cli.output import say, show
-    from empatheia.serve.listening import listening
 
     with listening(host, port, command="empatheia mcp --http") as place:
         say(f"loading the models; then {place.address}/mcp answers")
         from empatheia.serve.run import keys_of, run_there
-        from empatheia.serve.settings import WebSettings
         from empatheia.serve.web import protect
 
         keys = keys_of(api_key_env)
-        server = _tools(model, no_care, country, resources)
+        server = _tools(model, care)
         hosts = accepted_hosts(host, allowed_host or ())
         outer = server.streamable_http_app(host=host, transport_security=_origins(hosts))
         protect(outer, WebSettings(keys=keys, hosts=hosts), locked=("/mcp",))
         run_there(outer, place, lambda address: show(f"{address}/mcp"))
 
 
-def _tools(model: str | None, no_care: bool, country: str | None, resources: Path | None) -> MCPServer:
+def _tools(model: str | None, options: CareOptions) -> MCPServer:
     """The server of the tools, on the model that the options name."""
-    from empatheia.cli.guarding import open_care
     from empatheia.serve.app import create_app
-    from empatheia.serve.settings import ServerSettings
     from empatheia.serve.tools import create_tools
 
-    care = open_care(no_care, country, resources)
+    care = open_care(options)
     app = create_app(ServerSettings(models=() if model is None else (model,), page=False), care)
     if model is not None:
         app.state.service.shelf.default = app.state.service.shelf.named[0]

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from empatheia.cli.output import show
+from empatheia.checkpoints.catalogue import describe_model, find_model, known_models, second_look_lacks
+from empatheia.cli.output import print_json, print_lines, say, show
+from empatheia.cli.progress import download_bar
+from empatheia.config import check_recipe_size, load_recipe
 from empatheia.errors import ConfigError, EmpatheiaError, MissingResourceError
+from empatheia.listener.parts import PART_MODELS
+from empatheia.listener.systems import ALWAYS, TOLD, known_systems
+from empatheia.registry import nearest
+from empatheia.resources import cache_dir, installed_model, models_root, quiet_loading, resolve_model
+from empatheia.resources.fetch import file_sha256
+from empatheia.responders import RESPONDERS
 
 if TYPE_CHECKING:
     from empatheia.listener.parts import PartModel
@@ -32,7 +42,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 def list_models(
     as_json: JsonOption = False,
     results: Annotated[
-        Optional[Path],  # noqa: UP045
+        Path | None,
         typer.Option(help="Run records with our numbers [default: results of the checkout]."),
     ] = None,
     runs: Annotated[Path, typer.Option(help="Run folders to look for checkpoints in.")] = Path("runs"),
@@ -42,10 +52,6 @@ def list_models(
     Models: bundled, in the folder EMPATHEIA_MODELS, installed in the cache. Their numbers are those of each model's
     card; an entry with a fault says which. Systems: ours / published, ours from the run records (no smoke runs).
     """
-    from empatheia.checkpoints.catalogue import known_models
-    from empatheia.cli.output import print_json, print_lines
-    from empatheia.listener.systems import known_systems
-
     entries, systems = known_models(), known_systems(results, runs)
     if as_json:
         print_json([*({"kind": "model", **entry.to_dict()} for entry in entries), *(s.to_dict() for s in systems)])
@@ -79,8 +85,6 @@ def list_models(
 
 
 def _print_table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
-    from empatheia.cli.output import print_lines
-
     widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head) - 1)]
     for place, row in enumerate((head, *rows)):
         cells = [f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False)]
@@ -89,8 +93,6 @@ def _print_table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
 
 def _beside(system: SystemEntry) -> str:
     """Our numbers and the printed ones, where there is one of the two, and where they are from."""
-    from empatheia.listener.systems import ALWAYS, TOLD
-
     names = [name for name in TOLD if name in system.published or (name in ALWAYS and name in system.ours)]
     cells = [f"{name} {_or_open(system.ours, name)} / {_or_open(system.published, name, '-')}" for name in names] or [
         "open"
@@ -113,9 +115,6 @@ def show_model(
     \b
     empatheia models show default
     """
-    from empatheia.checkpoints.catalogue import describe_model, find_model
-    from empatheia.cli.output import print_json, print_lines
-
     entry = describe_model(find_model(name), name)
     card = Path(entry.folder) / "README.md"
     if as_json:
@@ -141,8 +140,8 @@ def train_models(
         ),
     ],
     size: Annotated[str, typer.Option(help="smoke, cpu or full.")] = "cpu",
-    budget: Annotated[Optional[float], typer.Option(help="Stop after so many minutes; repeat to continue.")] = None,  # noqa: UP045
-    out: Annotated[Optional[Path], typer.Option(help="Parent of the run folders [default: runs in the cache].")] = None,  # noqa: UP045
+    budget: Annotated[float | None, typer.Option(help="Stop after so many minutes; repeat to continue.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Parent of the run folders [default: runs in the cache].")] = None,
     force: Annotated[bool, typer.Option("--force", help="Also train what is already installed.")] = False,
     stand_in: Annotated[
         bool, typer.Option("--stand-in", help="With --size smoke: install the models, which are only for tests.")
@@ -161,10 +160,6 @@ def train_models(
     empatheia models train intent
     empatheia models train understanding --budget 120
     """
-    import time
-
-    from empatheia.cli.output import print_json, say
-    from empatheia.config import check_recipe_size
     from empatheia.training.install import EVERYTHING, models_named
 
     chosen = models_named(names)
@@ -206,11 +201,6 @@ def _made(
     keeps_bundled: bool,
 ) -> dict[str, str]:
     """Makes and installs one model, and says how that ended: ``model``, ``state`` and ``folder``."""
-    import time
-
-    from empatheia.cli.output import say
-    from empatheia.config import load_recipe
-    from empatheia.resources import cache_dir, models_root, quiet_loading
     from empatheia.training.install import (
         answered_by_listener,
         check_start,
@@ -248,8 +238,6 @@ def _made(
 
 def _prepare_second_look() -> None:
     """Expands its language model into the cache now, so that the first reply need not wait for it."""
-    from empatheia.checkpoints.catalogue import second_look_lacks
-
     if lacks := second_look_lacks():
         show(f"second_look: {lacks}: pip install 'empatheia[gguf]'" if "gguf" in lacks else f"second_look: {lacks}")
         return
@@ -271,12 +259,12 @@ def get_models(
         ),
     ] = "listener",
     only: Annotated[
-        Optional[list[str]],  # noqa: UP045
+        list[str] | None,
         typer.Option("--only", help="Only this model of the archive; may be repeated."),
     ] = None,
-    sha256: Annotated[Optional[str], typer.Option(help="Expected SHA-256 of the archive.")] = None,  # noqa: UP045
+    sha256: Annotated[str | None, typer.Option(help="Expected SHA-256 of the archive.")] = None,
     key: Annotated[
-        Optional[Path],  # noqa: UP045
+        Path | None,
         typer.Option(help="PEM file of the Ed25519 public key the archive must be signed with."),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace installed models that differ.")] = False,
@@ -304,9 +292,6 @@ def get_models(
             _prepare_second_look()
         return
     _check_place(name)
-    from empatheia.cli.output import print_json
-    from empatheia.cli.progress import download_bar
-    from empatheia.resources import quiet_loading
     from empatheia.training.model_archive import install_archive
 
     with quiet_loading(), download_bar() as progress:
@@ -320,8 +305,6 @@ def get_models(
 
 def _check_place(place: str) -> None:
     """Raises ConfigError for a name that is no address, file or folder: it was meant to be a model's."""
-    from empatheia.registry import nearest
-
     if "/" not in place and not place.endswith((".tar", ".gz", ".tgz")) and not Path(place).exists():
         raise ConfigError(
             f"no download named {place!r}.{nearest(place, list(_BASES))} Accepted: {', '.join(_BASES)}, or"
@@ -333,14 +316,14 @@ def _check_place(place: str) -> None:
 def export_models(
     archive: Annotated[Path, typer.Argument(help="File to write: .tar, .tar.gz or .tgz; .json for only the list.")],
     names: Annotated[
-        Optional[list[str]],  # noqa: UP045
+        list[str] | None,
         typer.Argument(
             metavar="NAME...",
             help="Installed or bundled models, NAME=FOLDER or NAME=RUN; none = all that are installed.",
         ),
     ] = None,
     key: Annotated[
-        Optional[Path],  # noqa: UP045
+        Path | None,
         typer.Option(help="PEM file of an Ed25519 private key to sign with."),
     ] = None,
     as_json: JsonOption = False,
@@ -351,8 +334,6 @@ def export_models(
     empatheia models export lab-models.tar.gz intent reaction --key lab-private.pem
     empatheia models export lab-models.tar.gz intent=runs/meed2/emotion_intent/cpu-seed1024
     """
-    from empatheia.cli.output import print_json
-    from empatheia.resources.fetch import file_sha256
     from empatheia.training.model_archive import named_models, pack_models, write_list
 
     models = named_models(names or ())
@@ -384,7 +365,6 @@ def remove_model(
     \b
     empatheia models remove intent reaction
     """
-    from empatheia.cli.output import print_json
     from empatheia.training.install import remove_installed
 
     folders = [str(remove_installed(name)) for name in names]
@@ -399,7 +379,7 @@ def remove_model(
 def pull_model(
     name: Annotated[str, typer.Argument(help="Hub id such as FacebookAI/roberta-base, a model folder, or a run's.")],
     as_: Annotated[
-        Optional[str],  # noqa: UP045
+        str | None,
         typer.Option(
             "--as", metavar="MODEL", help="Install it as a part's model (intent ...) or a system's (moel ...)."
         ),
@@ -415,9 +395,6 @@ def pull_model(
     empatheia models pull runs/meed2/emotion_intent/cpu-seed1024 --as intent
     empatheia models pull runs/gao2021/soft/cpu-seed1024 --as cause_gated
     """
-    from empatheia.listener.parts import PART_MODELS
-    from empatheia.resources import installed_model, resolve_model
-    from empatheia.responders import RESPONDERS
     from empatheia.training.install import install_folder, install_system
 
     own = {model.name: model for model in PART_MODELS}

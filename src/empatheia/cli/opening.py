@@ -1,100 +1,57 @@
-"""``--model``, ``--system``, ``--endpoint``, ``--folder``: who answers in ``respond`` and ``chat``."""
+"""``--model``, ``--system``, ``--endpoint``, ``--folder``: who answers in ``respond``, ``chat`` and servers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import TYPE_CHECKING, Any
 
-import typer
-
+from empatheia.checkpoints.catalogue import DEFAULT, LISTENER, describe_model, find_model
 from empatheia.cli.listener_settings import LISTENER_FILES, check_overrides
+from empatheia.cli.options import WhoOptions
+from empatheia.cli.output import say
 from empatheia.errors import ConfigError
+from empatheia.listener.systems import check_folder, check_system, find_system
+from empatheia.resources.chat_endpoint import Prices
+from empatheia.resources.lookup import resolve_weights
+from empatheia.responders import RESPONDERS
 
 if TYPE_CHECKING:
     from empatheia.listener.protocol import AnyListener
-    from empatheia.resources.chat_endpoint import Prices, Usage
+    from empatheia.resources.chat_endpoint import Usage
 
 LANGUAGE_MODEL = "language_model"
 
-ModelOption = Annotated[
-    Optional[str],  # noqa: UP045
-    typer.Option(help="Answer with this model only, by name or folder. Without it: the default listener."),
-]
-SystemOption = Annotated[
-    Optional[str],  # noqa: UP045
-    typer.Option(metavar="NAME", help="Answer with the best checkpoint of this system; see 'empatheia models list'."),
-]
-RunsOption = Annotated[
-    Optional[Path],  # noqa: UP045
-    typer.Option(metavar="DIR", help="With --system: run folders to look in; without it ./runs."),
-]
-EndpointOption = Annotated[
-    Optional[str],  # noqa: UP045
-    typer.Option(
-        metavar="URL", help="With --system language_model: an OpenAI-compatible endpoint [EMPATHEIA_BASE_URL]."
-    ),
-]
-LlmOption = Annotated[
-    Optional[str],  # noqa: UP045
-    typer.Option(metavar="NAME", help="Name under which the endpoint serves the model."),
-]
-FolderOption = Annotated[
-    Optional[str],  # noqa: UP045
-    typer.Option(metavar="DIR", help="With --system language_model: a local model by folder or name."),
-]
-ConditionOption = Annotated[
-    Optional[str],  # noqa: UP045
-    typer.Option(metavar="PARTS", help="Add our analysis to the prompt: emotion, causes, intent, all or none."),
-]
-KeyOption = Annotated[str, typer.Option(help="Environment variable that holds the endpoint's key.")]
-PriceInOption = Annotated[Optional[float], typer.Option(help="Price of a million prompt tokens.")]  # noqa: UP045
-PriceOutOption = Annotated[Optional[float], typer.Option(help="Price of a million completion tokens.")]  # noqa: UP045
 
-
-def check_who(
-    model: str | None = None,
-    system: str | None = None,
-    runs: Path | None = None,
-    file: Path | None = None,
-    folder: str | None = None,
-) -> None:
-    """Looks for what the options name, before torch is imported, which takes seconds.
+def check_who(who: WhoOptions, file: Path | None = None) -> None:
+    """Looks for what the options name, before a model is opened, which may take seconds.
 
     Args:
-        model: As ``--model``; also a listener's YAML file.
-        system: As ``--system``.
-        runs: As ``--runs``.
+        who: The model may be a listener's YAML file.
         file: As ``--listener``.
-        folder: As ``--folder``.
 
     Raises:
         ConfigError: A YAML file is not there, or no system is called so.
         MissingResourceError: The model is not on this machine, or the system has no checkpoint.
     """
-    from empatheia.checkpoints.catalogue import DEFAULT, find_model
-    from empatheia.listener.systems import check_system, find_system
-
-    if folder is not None:
-        from empatheia.resources.lookup import resolve_weights
-
-        if system == LANGUAGE_MODEL:
-            resolve_weights(folder)
+    if who.folder is not None:
+        if who.system == LANGUAGE_MODEL:
+            resolve_weights(who.folder)
         return
-    if [model, system, file].count(None) != 2 or model == DEFAULT:  # open_listener says what does not fit
+    if [who.model, who.system, file].count(None) != 2 or who.model == DEFAULT:  # open_listener says what does not fit
         return
-    if model is not None and Path(model).suffix in LISTENER_FILES:
-        file = Path(model)
+    if who.model is not None and Path(who.model).suffix in LISTENER_FILES:
+        file = Path(who.model)
     if file is not None:
         if file.suffix in LISTENER_FILES and not file.is_file():
             raise ConfigError(
                 f"no file {str(file)!r}; accepted: the YAML file of a listener, see docs/howto/listener.md."
             )
-    elif system is not None and system != LANGUAGE_MODEL:
-        check_system(system)
-        find_system(system, runs or Path("runs"))
-    elif model is not None:
-        find_model(model)
+    elif who.system is not None and who.system != LANGUAGE_MODEL:
+        check_system(who.system)
+        find_system(who.system, who.runs or Path("runs"))
+    elif who.model is not None:
+        find_model(who.model)
 
 
 def analyst(model: str | None) -> str:
@@ -103,108 +60,82 @@ def analyst(model: str | None) -> str:
     Raises:
         MissingResourceError: The named model is not on this machine.
     """
-    from empatheia.checkpoints.catalogue import LISTENER
-
     if model is None:
         return LISTENER
-    check_who(model)
+    check_who(WhoOptions(model=model))
     return model
 
 
 def check_places(places: Sequence[str], runs: Path | None = None) -> None:
     """As :func:`check_who`, for what ``--model`` of a server names, which may also be a system."""
-    from empatheia.responders import RESPONDERS
-
     for place in places:
         is_system = place in RESPONDERS and not Path(place).is_dir()
-        check_who(None if is_system else place, place if is_system else None, runs)
+        check_who(WhoOptions(system=place, runs=runs) if is_system else WhoOptions(model=place, runs=runs))
 
 
-def open_listener(
-    model: str | None = None,
-    system: str | None = None,
-    *,
-    runs: Path | None = None,
-    endpoint: str | None = None,
-    llm: str | None = None,
-    folder: str | None = None,
-    condition: str | None = None,
-    key_env: str = "EMPATHEIA_API_KEY",
-    price_in: float | None = None,
-    price_out: float | None = None,
-    overrides: Sequence[str] = (),
-) -> AnyListener:
+def open_listener(who: WhoOptions, overrides: Sequence[str] = ()) -> AnyListener:
     """Who answers, as the options say; one that sends the conversation away tells where to.
 
-    ``overrides`` are settings of a listener of five steps, which count where no model is named or its file is.
+    Args:
+        who: The options.
+        overrides: Settings of a listener of five steps, which count where no model is named or its file is.
 
     Raises:
         ConfigError: Options that contradict each other or lack another one.
         MissingResourceError: The system has no checkpoint here; says which command makes one.
     """
-    from empatheia.checkpoints.catalogue import DEFAULT
-
-    asks = {"--endpoint": endpoint, "--llm": llm, "--folder": folder}
-    given = [name for name, value in asks.items() if value is not None]
-    _check_together(system, runs, given, (price_in, price_out))
-    prices = _prices(price_in, price_out)
-    options = _language_options(condition, model if given else None)
-    if llm is not None:
+    given = _check_together(who)
+    prices = None if who.price_in is None or who.price_out is None else Prices(who.price_in, who.price_out)
+    named = {"shown": who.condition, "analyst": who.model if given else None}
+    options: dict[str, Any] = {name: value for name, value in named.items() if value is not None}
+    if who.llm is not None:
         from empatheia.listener import LanguageListener
 
-        return _told(LanguageListener.of_endpoint(llm, endpoint, prices=prices, key_variable=key_env, **options))
-    if folder is not None:
+        return _told(
+            LanguageListener.of_endpoint(who.llm, who.endpoint, prices=prices, key_variable=who.key_env, **options)
+        )
+    if who.folder is not None:
         from empatheia.listener.listener import LISTENERS
 
-        return LISTENERS.get("language_model").of_model(folder, **options)
+        return LISTENERS.get("language_model").of_model(who.folder, **options)
     options |= {} if prices is None else {"prices": prices}
-    if model in (None, DEFAULT) and system is None and not options:
+    if who.model in (None, DEFAULT) and who.system is None and not options:
         from empatheia.listener import FocusedListener
 
         return FocusedListener(check_overrides(overrides))
-    place = _place(model, system, runs or Path("runs"))
+    place = _place(who)
     if overrides and Path(place).suffix in LISTENER_FILES:
         from empatheia.listener import FocusedListener
 
         return _told(FocusedListener.load(place, overrides=overrides))
-    return _language_model(place, options) if options else _loaded(place)
+    if options:
+        return _language_model(place, options)
+    from empatheia.listener import Listener
+
+    return _told(Listener.load(place))
 
 
-def _language_options(condition: str | None, analyst: str | None) -> dict[str, Any]:
-    """What a language model's listener is told besides its place: what it is shown, and who reads feelings for it."""
-    named = {"shown": condition, "analyst": analyst}
-    return {name: value for name, value in named.items() if value is not None}
-
-
-def _prices(price_in: float | None, price_out: float | None) -> Prices | None:
-    """What a million tokens cost, if both prices are given."""
-    if price_in is None or price_out is None:
-        return None
-    from empatheia.resources.chat_endpoint import Prices
-
-    return Prices(price_in, price_out)
-
-
-def _check_together(
-    system: str | None, runs: Path | None, given: list[str], prices: tuple[float | None, float | None]
-) -> None:
-    """Whether the options go together; ``given`` names those of a language model.
+def _check_together(who: WhoOptions) -> list[str]:
+    """The options of a language model that were given, if all go together.
 
     Raises:
         ConfigError: They do not; says what would.
     """
-    if prices.count(None) == 1:
+    named = {"--endpoint": who.endpoint, "--llm": who.llm, "--folder": who.folder}
+    given = [name for name, value in named.items() if value is not None]
+    if (who.price_in is None) != (who.price_out is None):
         raise ConfigError("give both --price-in and --price-out, or neither.")
-    if system is None and runs is not None:
+    if who.system is None and who.runs is not None:
         raise ConfigError("--runs says where --system NAME looks; give --system too, or --model with a folder.")
-    if given and system is None:
+    if given and who.system is None:
         raise ConfigError(f"{given[0]} needs --system language_model.")
-    if given and system != LANGUAGE_MODEL:
-        raise ConfigError(f"{given[0]} is for --system language_model, not {system!r}.")
-    if "--folder" in given and len(given) > 1:
+    if given and who.system != LANGUAGE_MODEL:
+        raise ConfigError(f"{given[0]} is for --system language_model, not {who.system!r}.")
+    if who.folder is not None and len(given) > 1:
         raise ConfigError("--folder is a local model, --endpoint and --llm a served one; give one of them.")
     if given == ["--endpoint"]:
         raise ConfigError("--endpoint needs --llm, the name under which it serves the model.")
+    return given
 
 
 def _language_model(place: str | Path, options: dict[str, Any]) -> AnyListener:
@@ -213,45 +144,35 @@ def _language_model(place: str | Path, options: dict[str, Any]) -> AnyListener:
     Raises:
         ConfigError: It is another system.
     """
-    from empatheia.checkpoints.catalogue import describe_model, find_model
+    if describe_model(find_model(place), str(place)).system != LANGUAGE_MODEL:
+        name = "--price-in" if options.keys() == {"prices"} else "--condition"
+        raise ConfigError(f"{name} is for a language model: --system language_model, or a folder of one.")
     from empatheia.listener import LanguageListener
 
-    if describe_model(find_model(place), str(place)).system != LANGUAGE_MODEL:
-        told = "--price-in" if options.keys() == {"prices"} else "--condition"
-        raise ConfigError(f"{told} is for a language model: --system language_model, or a folder of one.")
     return _told(LanguageListener.load(place, **options))
 
 
-def _place(model: str | None, system: str | None, runs: Path) -> str | Path:
+def _place(who: WhoOptions) -> str | Path:
     """The folder or name of the model to load."""
-    from empatheia.checkpoints.catalogue import LISTENER, find_model
-
-    if system is None:
-        return LISTENER if model is None else model
-    from empatheia.cli.output import say
-    from empatheia.listener.systems import check_folder, check_system, find_system
-
-    check_system(system)
-    if model is not None:
-        place = find_model(Path(model) / "checkpoint" if (Path(model) / "checkpoint").is_dir() else model)
-        check_folder(place, system)
+    if who.system is None:
+        return LISTENER if who.model is None else who.model
+    check_system(who.system)
+    if who.model is not None:
+        within = Path(who.model) / "checkpoint"
+        place = find_model(within if within.is_dir() else who.model)
+        check_folder(place, who.system)
         return place
-    if system == LANGUAGE_MODEL:
+    runs = who.runs or Path("runs")
+    if who.system == LANGUAGE_MODEL:
         try:
-            place = find_system(system, runs)
+            place = find_system(who.system, runs)
         except Exception as error:
-            told = f"{error} A model as it is: --endpoint URL --llm NAME, or --folder DIR."
-            raise type(error)(told) from None
+            message = f"{error} A model as it is: --endpoint URL --llm NAME, or --folder DIR."
+            raise type(error)(message) from None
     else:
-        place = find_system(system, runs)
-    say(f"{system}: {place}")
+        place = find_system(who.system, runs)
+    say(f"{who.system}: {place}")
     return place
-
-
-def _loaded(place: str | Path) -> AnyListener:
-    from empatheia.listener import Listener
-
-    return _told(Listener.load(place))
 
 
 def _told(listener: AnyListener) -> AnyListener:
@@ -262,8 +183,6 @@ def _told(listener: AnyListener) -> AnyListener:
 
 def tell_host(listener: Any) -> None:
     """Says where a conversation is sent, if it is."""
-    from empatheia.cli.output import say
-
     if host := getattr(listener, "host", ""):
         say(f"asking {listener.name} at {host}")
 

@@ -6,13 +6,12 @@ round cause words and ASCII bars, so that pipes and logs stay readable.
 
 from __future__ import annotations
 
-import json
-import re
 import sys
 from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import IO, cast
 
 from empatheia.dialogue import Reply, Span, Turn, Understanding
+from empatheia.files.visible import json_line, visible, visible_lines
 
 Segment = tuple[str, str]  # text and its rich style
 Line = list[Segment]
@@ -22,16 +21,6 @@ BAR_WIDTH = 24
 MAX_SHOWN_CHARACTERS = 1200
 NO_EMOTION = "(this system names no emotion)"
 _CAUSE = "bold underline yellow"
-_BREAKS = re.compile("[\\t\\r\\n\\v\\f\\x85\\u2028\\u2029]")
-_HIDDEN = re.compile(
-    "[\\0-\\x1f\\x7f-\\x9f\\u061c\\u200b\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069\\ufeff\\ud800-\\udfff]"
-)
-"""Control characters, those that change the direction of writing, and halves of characters."""
-
-
-def json_line(record: object) -> str:
-    """One JSON value on one line; text outside ASCII stays as it is, but for what :func:`visible` takes out."""
-    return _HIDDEN.sub(_escaped, json.dumps(record, ensure_ascii=False))
 
 
 def print_json(record: object, stream: IO[str] | None = None) -> None:
@@ -79,23 +68,6 @@ def say(message: str) -> None:
     """A line for the person, on stderr."""
     sys.stderr.write(visible_lines(message) + "\n")
     sys.stderr.flush()
-
-
-def visible(text: str) -> str:
-    """The text with line breaks as blanks and other control characters as ``?``, of the same length.
-
-    Every text that goes to a terminal passes through here, wherever it came from: a model's manifest may hold escapes.
-    """
-    return _HIDDEN.sub("?", _BREAKS.sub(" ", text))
-
-
-def visible_lines(text: str) -> str:
-    """As :func:`visible`, with the line breaks kept."""
-    return "\n".join(map(visible, text.split("\n")))
-
-
-def _escaped(found: re.Match[str]) -> str:
-    return f"\\u{ord(found.group()):04x}"
 
 
 def understanding_lines(

@@ -9,6 +9,8 @@ from typing import Annotated
 import typer
 
 from empatheia.cli.output import show
+from empatheia.config import read_yaml
+from empatheia.errors import CheckpointError
 
 
 class Kept(StrEnum):
@@ -34,9 +36,6 @@ def package(
     Example: empatheia package runs/default/listener/cpu-seed1024 my-model --name my-model
     Example: empatheia package listener my-onnx-listener --onnx mixed
     """
-    from empatheia.config import read_yaml
-    from empatheia.errors import CheckpointError
-
     if onnx is not None:
         _package_onnx(run, target, name, onnx)
         return

@@ -4,12 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from empatheia.cli import HELP_FLAGS
 from empatheia.cli.output import show
+from empatheia.corpora.reply_files import read_replies
+from empatheia.errors import DataError
+from empatheia.reports.charts import save
+from empatheia.reports.curves import curves_chart, curves_of, read_curves
+from empatheia.reports.focus_chart import focus_chart, read_focus_record
+from empatheia.reports.label_charts import (
+    GOLD_FIELDS,
+    LABEL_FIELDS,
+    confusion_chart,
+    labels_in,
+    read_rows,
+    shares_chart,
+)
+from empatheia.reports.reproduction import read_runs
+from empatheia.reports.system_charts import points_of, printed_points, systems_chart, tradeoff_chart, unit_of
+from empatheia.reports.targets import tables, tables_named
+from empatheia.resources import quiet_loading, shipped_path
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,7 +40,7 @@ app = typer.Typer(
 )
 
 OutOption = Annotated[
-    Optional[Path],  # noqa: UP045
+    Path | None,
     typer.Option("--out", help="File.png or File.svg; another name gets both endings. Default: the picture's name."),
 ]
 
@@ -37,9 +54,6 @@ def plot_curves(
 
     Example: empatheia plot curves results/default/listener/cpu-seed1024.json --out curves.svg
     """
-    from empatheia.errors import DataError
-    from empatheia.reports.curves import curves_chart, curves_of, read_curves
-
     found: dict[str, Any] = {}
     for run in runs:
         if (file := curves_of(run)) is None:
@@ -57,8 +71,6 @@ def plot_confusion(
 
     Example: empatheia plot confusion runs/rashkin2018/emotion_situation/cpu-seed1024
     """
-    from empatheia.reports.label_charts import GOLD_FIELDS, confusion_chart, labels_in, read_rows
-
     rows = read_rows(outputs)
     gold = labels_in(rows, GOLD_FIELDS, outputs)
     predicted = labels_in(rows, ("predicted",), outputs)
@@ -69,10 +81,10 @@ def plot_confusion(
 def plot_labels(
     files: Annotated[list[str], typer.Argument(help="Files of replies or labels; NAME=FILE names the system.")],
     classifier: Annotated[
-        Optional[str],  # noqa: UP045
+        str | None,
         typer.Option(help="Label the replies with this classifier of 41 emotions and intents (folder or name)."),
     ] = None,
-    field: Annotated[Optional[str], typer.Option(help="Where a JSON line has its label.")] = None,  # noqa: UP045
+    field: Annotated[str | None, typer.Option(help="Where a JSON line has its label.")] = None,
     out: OutOption = None,
 ) -> None:
     r"""How often each emotion and intent occurs in the replies of systems.
@@ -84,15 +96,12 @@ def plot_labels(
     empatheia plot labels mine=labels.jsonl --field intent
     empatheia plot labels generation_result.txt --classifier intent
     """
-    from empatheia.reports.label_charts import LABEL_FIELDS, labels_in, read_rows, shares_chart
-
     systems: dict[str, Sequence[str]] = {}
     if classifier is None:
         for text in files:
             name, file = _named(text)
             systems[name] = labels_in(read_rows(file), (field,) if field else LABEL_FIELDS, file)
     else:
-        from empatheia.resources import quiet_loading
         from empatheia.understanding.labels.classifier import TextClassifier
 
         with quiet_loading():
@@ -112,8 +121,6 @@ def plot_systems(
 
     Example: empatheia plot systems generation_result.txt mine=outputs.jsonl
     """
-    from empatheia.reports.system_charts import systems_chart
-
     _save(systems_chart(_replies(files, gold=True)), out, "systems")
 
 
@@ -123,11 +130,11 @@ def plot_tradeoff(
     y: Annotated[str, typer.Option(help="Score upwards, e.g. dist_corpus_2.")],
     results: Annotated[Path, typer.Option(help="Folder of kept run records.")] = Path("results"),
     runs: Annotated[
-        Optional[list[Path]],  # noqa: UP045
+        list[Path] | None,
         typer.Option(help="Also this run folder, or all runs below it; can be repeated."),
     ] = None,
     published: Annotated[
-        Optional[str],  # noqa: UP045
+        str | None,
         typer.Option(help="Also the rows of this printed table, e.g. imagine/1."),
     ] = None,
     out: OutOption = None,
@@ -136,11 +143,6 @@ def plot_tradeoff(
 
     Example: empatheia plot tradeoff --x accuracy --y dist_corpus_2 --published gao2021/2
     """
-    from empatheia.reports.reproduction import read_runs
-    from empatheia.reports.system_charts import points_of, printed_points, tradeoff_chart, unit_of
-    from empatheia.reports.targets import tables, tables_named
-    from empatheia.resources import shipped_path
-
     records = [record for record in read_runs(shipped_path(results), runs or ()) if record["size"] != "smoke"]
     points = points_of(records, x, y)
     for key in tables_named([published] if published else ()):
@@ -159,15 +161,11 @@ def plot_focus(
 
     Example: empatheia plot focus runs/kim2021/focus_soft/cpu-seed1024 --y listener_accuracy
     """
-    from empatheia.reports.focus_chart import focus_chart, read_focus_record
-
     _save(focus_chart({_run_name(run): read_focus_record(run) for run in runs}, x, y), out, "focus")
 
 
 def _replies(files: Sequence[str], gold: bool) -> Mapping[str, Sequence[str]]:
     """System to its replies, from all files; the first file's references as ``gold``."""
-    from empatheia.corpora.reply_files import read_replies
-
     systems: dict[str, Sequence[str]] = {}
     references: list[str] = []
     for text in files:
@@ -198,6 +196,4 @@ def _run_name(place: Path) -> str:
 
 
 def _save(figure: Figure, out: Path | None, name: str) -> None:
-    from empatheia.reports.charts import save
-
     show(f"written: {', '.join(map(str, save(figure, out or Path(name))))}")

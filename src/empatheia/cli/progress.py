@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from empatheia.cli.output import say
 from empatheia.listener.progress import SECONDS_BETWEEN, duration
 
 if TYPE_CHECKING:
@@ -35,8 +36,6 @@ def download_bar(total: int | None = None) -> Iterator[Callable[[int, int | None
 
 def told_shards() -> Callable[[ShardProgress], None]:
     """Tells on stderr how far work in shards is: each stage's first and last line, and one now and then."""
-    from empatheia.cli.output import say
-
     told = 0.0
 
     def tell(progress: ShardProgress) -> None:

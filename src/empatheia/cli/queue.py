@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from empatheia.cli import HELP_FLAGS
 from empatheia.cli.output import print_json, print_lines, say, show
+from empatheia.config.queue import read_queue
 
 if TYPE_CHECKING:
     from empatheia.training.queue import QueuedRun
@@ -32,10 +33,10 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print the runs as JSON
 @app.command("run")
 def run(
     file: FileArgument,
-    budget: Annotated[Optional[float], typer.Option(help="Stop after so many minutes; repeat to continue.")] = None,  # noqa: UP045
+    budget: Annotated[float | None, typer.Option(help="Stop after so many minutes; repeat to continue.")] = None,
     results: ResultsOption = Path("results"),
     out: OutOption = Path("runs"),
-    threads: Annotated[Optional[int], typer.Option(min=1, help="Processor threads. [default: all]")] = None,  # noqa: UP045
+    threads: Annotated[int | None, typer.Option(min=1, help="Processor threads. [default: all]")] = None,
     quiet: Annotated[bool, typer.Option(help="No progress bars.")] = False,
 ) -> None:
     r"""Train the unfinished runs in order, and keep each record.
@@ -44,8 +45,6 @@ def run(
     empatheia queue run recipes/queue.yaml --budget 120
     nice empatheia queue run recipes/queue.yaml --threads 1
     """
-    from empatheia.config.queue import read_queue
-
     queue = read_queue(file)
     from empatheia.reports.results_page import keep
     from empatheia.training.queue import standing, work
@@ -98,8 +97,6 @@ def status(
 
     Example: empatheia queue status recipes/queue.yaml
     """
-    from empatheia.config.queue import read_queue
-
     queue = read_queue(file)
     from empatheia.training.queue import hours_left, standing
 

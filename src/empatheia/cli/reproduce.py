@@ -2,14 +2,36 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from empatheia.cli.output import say, show
+from empatheia.cli.output import print_json, say, show
+from empatheia.config import check_recipe_size, load_recipe, recipes_root
+from empatheia.config.needs import RUNS, runs_to_make_first
+from empatheia.documents.document import Figure
+from empatheia.documents.markdown import to_markdown
+from empatheia.errors import ConfigError, DataError
+from empatheia.listener.systems import results_root
+from empatheia.reports.charts import save
+from empatheia.reports.curves import curves_chart, curves_of, read_curves
+from empatheia.reports.page import write_whole
+from empatheia.reports.record_tables import run_name
+from empatheia.reports.reproduction import read_runs, report_table
+from empatheia.reports.reproduction_pages import (
+    overview_text,
+    reproduction_document,
+    reproduction_page,
+    short_text,
+    totals_text,
+)
+from empatheia.reports.targets import read_targets, tables_named
+from empatheia.reports.targets import tables as all_tables
+from empatheia.reports.totals import totals_of
 
 if TYPE_CHECKING:
     from empatheia.config import Recipe
@@ -22,19 +44,19 @@ _AS_JSON = typer.Option("--json", help="Print the reports and their totals as JS
 
 def reproduce(
     tables: Annotated[
-        Optional[list[str]],  # noqa: UP045
+        list[str] | None,
         typer.Argument(help="Tables such as gao2021/2, or papers such as reccon; without any, all are listed."),
     ] = None,
     results: Annotated[
         Path, typer.Option(help="Folder of run records; by default also those installed with empatheia.")
     ] = RESULTS,
     runs: Annotated[
-        Optional[list[Path]],  # noqa: UP045
+        list[Path] | None,
         typer.Option(help="Also this run folder, or all runs below it; can be repeated."),
     ] = None,
     size: Annotated[str, typer.Option(help="smoke, row, cpu or full: size of the missing runs to list.")] = "cpu",
     out: Annotated[
-        Optional[Path],  # noqa: UP045
+        Path | None,
         typer.Option(help="Also write the reports into this folder: NAME.md and NAME.html."),
     ] = None,
     plots: Annotated[
@@ -43,7 +65,7 @@ def reproduce(
     train: Annotated[
         bool, typer.Option("--train", help="First train the missing runs; repeat the command to continue.")
     ] = False,
-    budget: Annotated[Optional[float], typer.Option(help="With --train: stop after so many minutes.")] = None,  # noqa: UP045
+    budget: Annotated[float | None, typer.Option(help="With --train: stop after so many minutes.")] = None,
     run_out: Annotated[Path, typer.Option(help="With --train: parent of the run folders.")] = Path("runs"),
     as_json: Annotated[bool, _AS_JSON] = False,
 ) -> None:
@@ -59,13 +81,6 @@ def reproduce(
     empatheia reproduce gao2021/4 --size row
     empatheia reproduce rashkin2018/9 --train --size cpu --budget 120
     """
-    from empatheia.config import recipes_root
-    from empatheia.listener.systems import results_root
-    from empatheia.reports.reproduction_pages import overview_text, totals_text
-    from empatheia.reports.targets import read_targets, tables_named
-    from empatheia.reports.targets import tables as all_tables
-    from empatheia.reports.totals import totals_of
-
     _check_options(size, bool(tables), train, budget, out, plots)
     chosen = tables_named(tables or ()) or list(all_tables())
     targets = read_targets(recipes_root())
@@ -82,8 +97,6 @@ def reproduce(
     text = _told(reports, out, plots) if tables else overview_text(reports)
     text = f"{text}\n{totals_text(totals_of(reports))}"
     if as_json:
-        from empatheia.cli.output import print_json
-
         print_json({"tables": [report.to_dict() for report in reports], "totals": totals_of(reports).to_dict()})
     else:
         show(text)
@@ -94,8 +107,6 @@ def reproduce(
 
 def _check_results(results: Path, has_runs: bool, train: bool) -> None:
     """Raises DataError where the folder that is named is not there and nothing else gives records."""
-    from empatheia.errors import DataError
-
     if results != RESULTS and not (has_runs or train or results.is_dir()):
         raise DataError(
             f"there is no folder {results} of run records; leave --results out, or make one with"
@@ -105,8 +116,6 @@ def _check_results(results: Path, has_runs: bool, train: bool) -> None:
 
 def _told(reports: Sequence[TableReport], out: Path | None, plots: bool) -> str:
     """The tables in short, and the files where they are written in full."""
-    from empatheia.reports.reproduction_pages import short_text
-
     text = "\n\n".join(map(short_text, reports))
     if out is None:
         return text
@@ -122,9 +131,6 @@ def _check_options(
     Raises:
         ConfigError: They do not; says what would.
     """
-    from empatheia.config import check_recipe_size
-    from empatheia.errors import ConfigError
-
     check_recipe_size(size)
     if budget is not None and not train:
         raise ConfigError("--budget goes with --train.")
@@ -143,9 +149,6 @@ def _reports(
     size: str,
 ) -> list[TableReport]:
     """Each table beside the runs there are: those kept in ``results`` go before those that came with empatheia."""
-    from empatheia.reports.record_tables import run_name
-    from empatheia.reports.reproduction import read_runs, report_table
-
     found = {run_name(run): run for run in read_runs(shipped)} if shipped is not None else {}
     found |= {run_name(run): run for run in read_runs(results, runs)}
     records = [found[name] for name in sorted(found)]
@@ -153,18 +156,10 @@ def _reports(
 
 
 def _write(report: TableReport, out: Path, plots: bool) -> list[Path]:
-    from empatheia.documents.document import Figure
-    from empatheia.documents.markdown import to_markdown
-    from empatheia.reports.page import write_whole
-    from empatheia.reports.reproduction_pages import reproduction_document, reproduction_page
-
     out.mkdir(parents=True, exist_ok=True)
     name = report.key.replace("/", "-")
     figures: list[Figure] = []
     if plots:
-        from empatheia.reports.charts import save
-        from empatheia.reports.curves import curves_chart, curves_of, read_curves
-
         for record in report.runs:
             if (kept := record.get("file")) and (file := curves_of(Path(kept))) is not None:
                 run = f"{record['recipe']} {record['size']}, seed {record['seed']}"
@@ -180,9 +175,6 @@ def _write(report: TableReport, out: Path, plots: bool) -> list[Path]:
 
 def _train(missing: Sequence[MissingRun], size: str, budget: float | None, out: Path, results: Path) -> list[str]:
     """Makes each missing run once, behind the runs it reads, and keeps its record; returns the recipes that failed."""
-    import time
-
-    from empatheia.config.needs import RUNS
     from empatheia.reports.results_page import keep
     from empatheia.training.runner import run_all
 
@@ -202,9 +194,6 @@ def _train(missing: Sequence[MissingRun], size: str, budget: float | None, out: 
 
 def _recipes_to_run(missing: Sequence[MissingRun], size: str) -> tuple[list[Recipe], list[Recipe]]:
     """Recipes whose runs are read by others, then those of the missing runs; none is in both."""
-    from empatheia.config import load_recipe
-    from empatheia.config.needs import runs_to_make_first
-
     wanted = {(run.target.file, seed): None for run in missing for seed in run.seeds}
     recipes = [load_recipe(file, size=size, seed=seed) for file, seed in wanted]
     first = [run.load() for run in runs_to_make_first(recipes)]

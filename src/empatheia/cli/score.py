@@ -6,17 +6,31 @@ import csv
 import io
 import math
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from empatheia.cli.options import with_options
 from empatheia.cli.output import aligned, print_json, show
+from empatheia.corpora.reply_files import read_replies, read_texts
 from empatheia.errors import ConfigError
-from empatheia.listener.tables import as_text
+from empatheia.files.result_table import as_text
+from empatheia.metrics.bertscore import read_baseline
 from empatheia.registry import nearest
 from empatheia.reports.latex import for_latex
+from empatheia.resources import quiet_loading
+from empatheia.scoring import (
+    N_RESAMPLES,
+    Likeness,
+    columns_of,
+    compare_systems,
+    own_signature,
+    score_file,
+    shared_signature,
+)
+from empatheia.side_by_side import OUTPUTS, labels_of, title_of
 
 if TYPE_CHECKING:
     from empatheia.corpora.replies import ReplyFile
@@ -29,38 +43,67 @@ _MOST_LIKELY = 0.05
 """Holm's p below this has a star in a LaTeX table."""
 
 
+@dataclass(frozen=True)
+class BertScoreOptions:
+    """BERTScore, where an encoder is named."""
+
+    bertscore: Annotated[
+        str | None,
+        typer.Option(metavar="ENCODER", help="BERTScore by this encoder: a folder such as roberta-large's, or minilm."),
+    ] = None
+    bertscore_layer: Annotated[int | None, typer.Option(help="Its layer. [default: the last]")] = None
+    bertscore_baseline: Annotated[
+        Path | None,
+        typer.Option(help="File LAYER,P,R,F of the bert-score package, to rescale; roberta-large's 17 is known."),
+    ] = None
+
+
+@dataclass(frozen=True)
+class FormOptions:
+    """How files are read and scores are printed."""
+
+    as_released: Annotated[
+        bool, typer.Option("--as-released", help="Strip labels as EmpDG's, KEMP's and CEM's scripts do.")
+    ] = False
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print a row for each number, as CSV.")] = False
+    as_latex: Annotated[bool, typer.Option("--latex", help="Print the table of systems for LaTeX (booktabs).")] = False
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False
+
+
+@with_options
 def score(
+    *,
     files: Annotated[
-        Optional[list[Path]],  # noqa: UP045
+        list[Path] | None,
         typer.Argument(metavar="FILE...", help="Files of replies and references, or run folders; or --hyp and --ref."),
     ] = None,
     format: Annotated[
         str, typer.Option(help="moel, mime, empdg, kemp, cem, jsonl, csv, or auto: recognise it.")
     ] = "auto",
     system: Annotated[
-        Optional[list[str]],  # noqa: UP045
+        list[str] | None,
         typer.Option(help="Only this system of the file; can be repeated. Default: all."),
     ] = None,
     baseline: Annotated[
-        Optional[str],  # noqa: UP045
+        str | None,
         typer.Option(help="Compare the others with this system, paired. [default: of several files, the first]"),
     ] = None,
     hyp: Annotated[
-        Optional[list[Path]],  # noqa: UP045
+        list[Path] | None,
         typer.Option(help="Text file, one reply a line; can be repeated."),
     ] = None,
-    ref: Annotated[Optional[Path], typer.Option(help="Text file, one gold reply a line, in the same order.")] = None,  # noqa: UP045
+    ref: Annotated[Path | None, typer.Option(help="Text file, one gold reply a line, in the same order.")] = None,
     context: Annotated[
-        Optional[Path],  # noqa: UP045
+        Path | None,
         typer.Option(help="Text file, one context a line: a JSON list of turns, or tabs between turns."),
     ] = None,
     profile: Annotated[
-        Optional[str],  # noqa: UP045
+        str | None,
         typer.Option(
             help="Numbers as defined by a paper: gao2021, imagine, meed2, rashkin2018, kim2021, moel, mime, ..."
         ),
     ] = None,
-    metrics: Annotated[Optional[str], typer.Option(help="Metrics by name, comma-separated.")] = None,  # noqa: UP045
+    metrics: Annotated[str | None, typer.Option(help="Metrics by name, comma-separated.")] = None,
     words: Annotated[
         str,
         typer.Option(help="How text is split into words without a profile: space, nltk, nltk-cased, family, rashkin."),
@@ -68,21 +111,8 @@ def score(
     bootstrap: Annotated[
         int, typer.Option(help="Resamples for the 95 % intervals and the tests; 0 for none.", min=0, max=1_000_000)
     ] = 1000,
-    bertscore: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option(metavar="ENCODER", help="BERTScore by this encoder: a folder such as roberta-large's, or minilm."),
-    ] = None,
-    bertscore_layer: Annotated[Optional[int], typer.Option(help="Its layer. [default: the last]")] = None,  # noqa: UP045
-    bertscore_baseline: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option(help="File LAYER,P,R,F of the bert-score package, to rescale; roberta-large's 17 is known."),
-    ] = None,
-    as_released: Annotated[
-        bool, typer.Option("--as-released", help="Strip labels as EmpDG's, KEMP's and CEM's scripts do.")
-    ] = False,
-    as_csv: Annotated[bool, typer.Option("--csv", help="Print a row for each number, as CSV.")] = False,
-    as_latex: Annotated[bool, typer.Option("--latex", help="Print the table of systems for LaTeX (booktabs).")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    bert: BertScoreOptions,
+    form: FormOptions,
 ) -> None:
     r"""Measure generated replies: every number with its interval, unit and signature; several systems also paired.
 
@@ -91,22 +121,22 @@ def score(
     empatheia score generation_result.txt --format moel --profile moel
     empatheia score theirs.jsonl ours.jsonl --baseline theirs.jsonl
     """
-    if sum((as_csv, as_latex, as_json)) > 1:
+    if sum((form.as_csv, form.as_latex, form.as_json)) > 1:
         raise ConfigError("--csv, --latex and --json are three forms of one answer; choose one.")
     if bootstrap == 1:
         raise ConfigError("--bootstrap is 1; accepted: 0 for no intervals, or 2 and more, 1000 is usual.")
-    columns = _columns(profile, metrics or "", words, bertscore is not None)
-    read = _read(files or [], hyp or [], ref, context, format, as_released)
+    columns = _columns(profile, metrics or "", words, bert.bertscore is not None)
+    read = _read(files or [], hyp or [], ref, context, format, form.as_released)
     systems = _systems(read, system or [])
-    likeness = _likeness(bertscore, bertscore_layer, bertscore_baseline)
+    likeness = _likeness(bert.bertscore, bert.bertscore_layer, bert.bertscore_baseline)
     scores = _scores(systems, columns, bootstrap, likeness)
     compares = baseline is not None or (len(read) > 1 and bootstrap > 0)
     tests = _tests(systems, baseline, columns, bootstrap, likeness) if compares else ()
-    if as_json:
+    if form.as_json:
         print_json(_record(read, profile, scores, tests))
-    elif as_csv:
+    elif form.as_csv:
         show("\n".join(csv_rows(scores, tests)))
-    elif as_latex:
+    elif form.as_latex:
         show("\n".join(latex_lines(scores, tests)))
     else:
         show("\n".join(_lines(read, scores, tests, profile)))
@@ -118,8 +148,6 @@ def _columns(profile: str | None, metrics: str, words: str, with_bertscore: bool
     Raises:
         ConfigError: An unknown profile, metric or way to cut words.
     """
-    from empatheia.scoring import columns_of
-
     names = [name.strip() for name in metrics.split(",") if name.strip()]
     columns = columns_of(profile, names, words)
     there = {column.metric.removesuffix("_rescaled") for column in columns}
@@ -134,8 +162,6 @@ def _scores(
     likeness: Likeness | None,
 ) -> list[SystemScores]:
     """The scores of each system, under the name it has here."""
-    from empatheia.scoring import score_file
-
     found = []
     for name, (file, own) in systems.items():
         (scores,) = score_file(file, columns, [own], bootstrap, likeness)
@@ -156,8 +182,6 @@ def _tests(
         ConfigError: There is no such system, or no other.
         DataError: A system shares no item with it.
     """
-    from empatheia.scoring import N_RESAMPLES, compare_systems
-
     against = next(iter(systems)) if baseline is None else _named(baseline, systems)
     chosen = {name: file.of(own) for name, (file, own) in systems.items()}
     return compare_systems(chosen, against, columns, bootstrap or N_RESAMPLES, likeness)
@@ -177,9 +201,6 @@ def _read(
         ConfigError: Neither or both kinds of files are named.
         DataError: One cannot be read.
     """
-    from empatheia.corpora.reply_files import read_replies, read_texts
-    from empatheia.side_by_side import OUTPUTS
-
     if bool(files) == bool(hyp):
         raise ConfigError("name files of replies, or text files with --hyp and --ref; see 'empatheia score --help'.")
     if not hyp and (ref or context):
@@ -195,8 +216,6 @@ def _systems(read: Sequence[ReplyFile], wanted: Sequence[str]) -> dict[str, tupl
     Raises:
         ConfigError: A system that is wanted is in no file, or two are called the same.
     """
-    from empatheia.side_by_side import OUTPUTS, labels_of, title_of
-
     if len(read) == 1:
         names = wanted or read[0].systems
         return {read[0].of(name)[0].system: (read[0], name) for name in names}
@@ -243,13 +262,10 @@ def _likeness(encoder: str | None, layer: int | None, baseline: Path | None) -> 
         if layer is not None or baseline is not None:
             raise ConfigError("--bertscore-layer and --bertscore-baseline go with --bertscore ENCODER.")
         return None
-    from empatheia.metrics.bertscore import read_baseline
-    from empatheia.scoring import Likeness
 
     if baseline is not None and layer is None:
         raise ConfigError("--bertscore-baseline has a line for each layer: name yours with --bertscore-layer.")
     known = None if baseline is None else read_baseline(baseline, int(layer or 0))
-    from empatheia.resources import quiet_loading
     from empatheia.understanding.vectors.tokens import TokenEncoder
 
     with quiet_loading():
@@ -325,8 +341,6 @@ def latex_lines(scores: Sequence[SystemScores], tests: Sequence[SystemTests]) ->
 def _lines(
     read: Sequence[ReplyFile], scores: Sequence[SystemScores], tests: Sequence[SystemTests], profile: str | None
 ) -> Iterator[str]:
-    from empatheia.scoring import shared_signature
-
     how = f"profile {profile}" if profile else "no profile"
     yield from (f"{file.path} ({file.format}, {how})" for file in read)
     shared = shared_signature([cell for each in scores for cell in each.cells])
@@ -408,8 +422,6 @@ def _several(scores: Sequence[SystemScores]) -> Iterator[str]:
 
 def _signatures(scores: Sequence[SystemScores]) -> Iterator[str]:
     """What each column of the table of systems is; where systems differ, the first that has it."""
-    from empatheia.scoring import shared_signature
-
     shared = shared_signature([cell for each in scores for cell in each.cells])
     seen: dict[str, Cell] = {}
     for each in scores:
@@ -421,8 +433,6 @@ def _signatures(scores: Sequence[SystemScores]) -> Iterator[str]:
 
 
 def _own(cell: Cell, shared: Signature) -> str:
-    from empatheia.scoring import own_signature
-
     return str(own_signature(cell, shared))
 
 

@@ -3,14 +3,37 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from empatheia.cli import HELP_FLAGS
 from empatheia.cli.output import print_json, say, show
+from empatheia.cli.serve import accepted_hosts
+from empatheia.errors import ConfigError
+from empatheia.reading import whole_number
+from empatheia.reports.page import check_place, write_whole
+from empatheia.resources.chat_endpoint import ChatEndpoint
+from empatheia.studies.collected import collection_page, collection_record, export_dialogues
+from empatheia.studies.costs import cost_of, planned_seats
+from empatheia.studies.design import is_web_address, read_design
+from empatheia.studies.desk import Desk
+from empatheia.studies.exporting import bonus_rows, write_bonuses
+from empatheia.studies.exporting import export as write
+from empatheia.studies.extra import need
+from empatheia.studies.judged import ask_judge, keep_verdicts
+from empatheia.studies.latex import results_latex
+from empatheia.studies.making import make_study
+from empatheia.studies.power import plan_means, plan_preference, plan_shares
+from empatheia.studies.report import report_page
+from empatheia.studies.results import study_results
+from empatheia.studies.simulation import crowd_of, plausible, work_through
+from empatheia.studies.standing import standing_of
+from empatheia.studies.store import Store, shown_url
 
 if TYPE_CHECKING:
     from empatheia.studies.design import Design
@@ -39,24 +62,24 @@ def check_extra(context: typer.Context) -> None:
 def init(
     design: Annotated[str, typer.Argument(help="Study file, or the name of one that is shipped: studies/meed2.")],
     outputs: Annotated[
-        Optional[list[str]],  # noqa: UP045
+        list[str] | None,
         typer.Option(help="Run folder or file of replies: PLACE, SET=PLACE or SET:SYSTEM=PLACE; several times."),
     ] = None,
     system: Annotated[
-        Optional[list[str]],  # noqa: UP045
+        list[str] | None,
         typer.Option(help="System of a live study: NAME=MODEL; several times."),
     ] = None,
     db: Annotated[
         str, typer.Option(help="Store to make: a file, sqlite:///FILE or postgresql://HOST/NAME.")
     ] = "study.db",
     settings: Annotated[
-        Optional[list[str]],  # noqa: UP045
+        list[str] | None,
         typer.Option("--set", help="Change a value: worker.cap=20; several times."),
     ] = None,
     allow_missing: Annotated[
         bool, typer.Option("--allow-missing", help="Leave out items that a system did not answer.")
     ] = False,
-    data: Annotated[Optional[Path], typer.Option(help="Folder of corpora, for contexts of runs.")] = None,  # noqa: UP045
+    data: Annotated[Path | None, typer.Option(help="Folder of corpora, for contexts of runs.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be made; make nothing.")] = False,
 ) -> None:
     r"""Make a study: read replies, compose HITs, write the store.
@@ -65,10 +88,6 @@ def init(
     empatheia study init studies/meed2 --outputs ED=runs/A --outputs ED=runs/B --db sqlite:///s.db
     empatheia study init studies/collect --db s.db
     """
-    from empatheia.studies.costs import cost_of
-    from empatheia.studies.design import read_design
-    from empatheia.studies.making import make_study
-
     chosen = read_design(design, [*(settings or ()), *_systems_set(system or ())])
     made = make_study(chosen, outputs or (), data=data, allow_missing=allow_missing)
     for note in made.notes:
@@ -86,8 +105,6 @@ def init(
 
 
 def _systems_set(given: Sequence[str]) -> list[str]:
-    from empatheia.errors import ConfigError
-
     found = {}
     for each in given:
         name, equals, place = each.partition("=")
@@ -107,8 +124,6 @@ def _show_pay(design: Design) -> None:
 
 
 def _new_store(place: str, **more: Any) -> Store:
-    from empatheia.studies.store import Store
-
     return Store(place, **more)
 
 
@@ -121,8 +136,6 @@ def _open(place: str) -> Store:
 
 
 def _shown(store: Store) -> str:
-    from empatheia.studies.store import shown_url
-
     return shown_url(store.url)
 
 
@@ -134,8 +147,6 @@ def status(
 
     Example: empatheia study status s.db
     """
-    from empatheia.studies.standing import standing_of
-
     found = standing_of(_open(store))
     if as_json:
         print_json(found)
@@ -155,12 +166,8 @@ def export(
 
     Example: empatheia study export s.db --format empathetic_dialogues --out collected
     """
-    from empatheia.studies.exporting import export as write
-
     opened = _open(store)
     if form == "empathetic_dialogues":
-        from empatheia.studies.collected import export_dialogues
-
         written = export_dialogues(opened, out, incomplete or opened.design().collect.keep_incomplete)
     else:
         written = write(opened, out, form)
@@ -177,9 +184,6 @@ def bonuses(
 
     Example: empatheia study bonuses s.db -o bonuses.csv
     """
-    from empatheia.reports.page import check_place
-    from empatheia.studies.exporting import bonus_rows, write_bonuses
-
     check_place(out)
     opened = _open(store)
     owed, n_lost = bonus_rows(opened)
@@ -208,12 +212,6 @@ def report(
     empatheia study report s.db -o study.html
     empatheia study report s.db --latex
     """
-    from empatheia.errors import ConfigError
-    from empatheia.reports.page import check_place, write_whole
-    from empatheia.studies.latex import results_latex
-    from empatheia.studies.report import report_page
-    from empatheia.studies.results import study_results
-
     if as_json and as_latex:
         raise ConfigError("--json and --latex are two forms of one answer; choose one.")
     if not (as_json or as_latex):
@@ -222,7 +220,6 @@ def report(
     if opened.design().protocol == "collect":
         if as_latex:
             raise ConfigError("a collection has no table of results; leave --latex out.")
-        from empatheia.studies.collected import collection_page, collection_record
 
         record, page = collection_record(opened), collection_page
         if as_json:
@@ -275,10 +272,6 @@ def invite(
 
     Example: empatheia study invite s.db -n 20 --base https://study.example.org
     """
-    from empatheia.errors import ConfigError
-    from empatheia.studies.design import is_web_address
-    from empatheia.studies.desk import Desk
-
     if not 0 < days <= 36_500:
         raise ConfigError(f"--days is {days:g}; accepted: above 0, up to 36,500.")
     if not is_web_address(base):
@@ -295,7 +288,7 @@ def judge(
     store: StoreArgument,
     model: Annotated[str, typer.Option(help="Name under which the endpoint serves the judge.")],
     base_url: Annotated[
-        Optional[str],  # noqa: UP045
+        str | None,
         typer.Option(help="OpenAI-compatible endpoint. [default: EMPATHEIA_BASE_URL]"),
     ] = None,
     key_env: Annotated[str, typer.Option(help="Environment variable that holds the key.")] = "EMPATHEIA_API_KEY",
@@ -307,9 +300,6 @@ def judge(
 
     Example: empatheia study judge s.db --base-url http://localhost:8000/v1 --model NAME
     """
-    from empatheia.resources.chat_endpoint import ChatEndpoint
-    from empatheia.studies.judged import ask_judge, keep_verdicts
-
     opened = _open(store)
     endpoint = ChatEndpoint(model, base_url, key_variable=key_env)
     items = opened.items().values()
@@ -321,13 +311,13 @@ def judge(
 @app.command("plan")
 def plan(
     shares: Annotated[
-        Optional[str],  # noqa: UP045
+        str | None,
         typer.Option(help="Two shares to distinguish, e.g. 0.32,0.35: replies rated good."),
     ] = None,
-    difference: Annotated[Optional[float], typer.Option(help="Difference of means on a scale, in points.")] = None,  # noqa: UP045
+    difference: Annotated[float | None, typer.Option(help="Difference of means on a scale, in points.")] = None,
     deviation: Annotated[float, typer.Option(help="Standard deviation of single ratings on the scale.")] = 1.3,
     prefer: Annotated[
-        Optional[float],  # noqa: UP045
+        float | None,
         typer.Option(help="Share of choices for the better system of a pair, e.g. 0.6."),
     ] = None,
     ties: Annotated[float, typer.Option(help="Share of judgements without a choice (ties).")] = 0.3,
@@ -337,11 +327,11 @@ def plan(
     alpha: Annotated[float, typer.Option(help="Level of the two-sided test.")] = 0.05,
     comparisons: Annotated[int, typer.Option(help="Pairs of systems.", min=1)] = 1,
     design: Annotated[
-        Optional[str],  # noqa: UP045
+        str | None,
         typer.Option(help="Study file whose pay, fee and HITs give the cost, e.g. studies/rashkin_ratings."),
     ] = None,
     settings: Annotated[
-        Optional[list[str]],  # noqa: UP045
+        list[str] | None,
         typer.Option("--set", help="Change a value of the design: payment.base=2; several times."),
     ] = None,
     systems: Annotated[int, typer.Option(help="Systems of the study, for the cost.", min=1)] = 2,
@@ -354,13 +344,6 @@ def plan(
     empatheia study plan --difference 0.3 --raters 3 --design studies/rashkin_ratings --systems 4
     empatheia study plan --prefer 0.6 --comparisons 3
     """
-    from dataclasses import asdict
-
-    from empatheia.errors import ConfigError
-    from empatheia.studies.costs import cost_of, planned_seats
-    from empatheia.studies.design import read_design
-    from empatheia.studies.power import plan_means, plan_preference, plan_shares
-
     if [shares, difference, prefer].count(None) != 2:
         raise ConfigError("give one of --shares, --difference and --prefer.")
     wanted: dict[str, Any] = {"raters": raters, "power": power, "alpha": alpha, "comparisons": comparisons}
@@ -406,13 +389,6 @@ def simulate(
     empatheia study simulate trial.db --raters honest=8,random=1,okay=1
     empatheia study simulate trial.db --null
     """
-    import time
-
-    from empatheia.errors import ConfigError
-    from empatheia.reading import whole_number
-    from empatheia.studies.desk import Desk
-    from empatheia.studies.simulation import crowd_of, plausible, work_through
-
     numbers = {}
     for part in raters.split(","):
         kind, _, n = part.partition("=")
@@ -451,7 +427,7 @@ def serve(
     host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 = all.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port; 0 = a free one.", min=0, max=65535)] = 8000,
     hosts: Annotated[
-        Optional[list[str]],  # noqa: UP045
+        list[str] | None,
         typer.Option(
             "--allowed-host", help="Accepted host name; several times. [default on a loopback address: its names]"
         ),
@@ -462,10 +438,7 @@ def serve(
 
     Example: empatheia study serve s.db
     """
-    from empatheia.studies.extra import need
-
     need("fastapi", "uvicorn", "websockets")
-    from empatheia.cli.serve import accepted_hosts
     from empatheia.studies.serving import run
 
     opened = _open(store)

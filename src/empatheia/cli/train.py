@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from empatheia.cli.output import print_json, say, show
+from empatheia.config import find_recipe, load_recipe, read_recipe_tree, recipe_titles
 from empatheia.errors import ConfigError
+from empatheia.registry import nearest
+from empatheia.resources.devices import choose_device
+from empatheia.training.hours import passes, recorded_hours
+from empatheia.training.prerequisites import check_before
+from empatheia.training.tracking import check_tracker
 
 if TYPE_CHECKING:
     from empatheia.config import Recipe
@@ -18,7 +24,7 @@ if TYPE_CHECKING:
 
 def train(
     recipes: Annotated[
-        Optional[list[Path]],  # noqa: UP045
+        list[Path] | None,
         typer.Argument(help="Recipe files, or names of recipes that come with empatheia; run in this order."),
     ] = None,
     lists: Annotated[
@@ -28,12 +34,12 @@ def train(
     size: Annotated[
         str | None, typer.Option(help="smoke, row, cpu or full, as published. [default: the recipe's, else cpu]")
     ] = None,
-    budget: Annotated[Optional[float], typer.Option(help="Stop after so many minutes; repeat to continue.")] = None,  # noqa: UP045
+    budget: Annotated[float | None, typer.Option(help="Stop after so many minutes; repeat to continue.")] = None,
     out: Annotated[Path, typer.Option(help="Parent of the run folders.")] = Path("runs"),
-    seed: Annotated[Optional[list[int]], typer.Option(help="Seed; repeat for several runs of each recipe.")] = None,  # noqa: UP045
-    set_: Annotated[Optional[list[str]], typer.Option("--set", help="Override, e.g. model.dropout=0.2.")] = None,  # noqa: UP045
+    seed: Annotated[list[int] | None, typer.Option(help="Seed; repeat for several runs of each recipe.")] = None,
+    set_: Annotated[list[str] | None, typer.Option("--set", help="Override, e.g. model.dropout=0.2.")] = None,
     evaluate: Annotated[bool, typer.Option(help="Measure on the test split at the end.")] = True,
-    record: Annotated[Optional[Path], typer.Option(help="Keep finished runs' records in this folder.")] = None,  # noqa: UP045
+    record: Annotated[Path | None, typer.Option(help="Keep finished runs' records in this folder.")] = None,
     device: Annotated[
         str, typer.Option(help="cpu, cuda, cuda:N, mps, or auto: a CUDA card where there is one.")
     ] = "auto",
@@ -53,9 +59,6 @@ def train(
     if not recipes:
         raise ConfigError("name a recipe, e.g. gao2021/soft; `empatheia train --list` shows all.")
     resolved = _resolved(recipes, size, set_ or [], seed or [None])
-    from empatheia.resources.devices import choose_device
-    from empatheia.training.prerequisites import check_before
-    from empatheia.training.tracking import check_tracker
 
     check_tracker(track)
     lacking = check_before(resolved, out)
@@ -104,9 +107,6 @@ def _list(folders: Sequence[Path]) -> None:
     Raises:
         ConfigError: No recipe is in a folder that is named.
     """
-    from empatheia.config import recipe_titles
-    from empatheia.registry import nearest
-
     titles = recipe_titles()
     known = list(dict.fromkeys(name.partition("/")[0] for name in titles))
     wanted = [folder.as_posix().removeprefix("recipes/").strip("/") for folder in folders]
@@ -127,8 +127,6 @@ def _resolved(
     Raises:
         ConfigError: There is no such recipe, or it is not valid.
     """
-    from empatheia.config import load_recipe
-
     sizes = {path: size or _default_size(path) for path in files}
     resolved = [load_recipe(path, size=sizes[path], overrides=overrides, seed=seed) for path in files for seed in seeds]
     for path, taken in sizes.items():
@@ -139,8 +137,6 @@ def _resolved(
 
 def _default_size(path: Path) -> str | None:
     """``cpu`` for a recipe that has it; None for one that says its own size, or has none but the published."""
-    from empatheia.config import find_recipe, read_recipe_tree
-
     tree = read_recipe_tree(find_recipe(path))
     sizes = tree.get("sizes")
     return "cpu" if "size" not in tree and isinstance(sizes, dict) and sizes.get("cpu") is not None else None
@@ -148,9 +144,6 @@ def _default_size(path: Path) -> str | None:
 
 def _taken(path: Path, size: str) -> str:
     """Which size is trained because none was named, and what the published one would be."""
-    from empatheia.config import load_recipe
-    from empatheia.training.hours import passes, recorded_hours
-
     own, full = load_recipe(path, size=size), load_recipe(path, size="full")
     told = []
     for recipe, bound in ((own, "about"), (full, "at least")):

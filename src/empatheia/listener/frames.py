@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from empatheia.dialogue import Dialogue, Reply, Understanding
 from empatheia.errors import DataError, InputTypeError
-from empatheia.listener.tables import beside, found_cells
+from empatheia.files.result_table import beside, found_cells
 from empatheia.registry import nearest
 
 FOUND = ("emotion", "probability", "side", "causes", "uncertain", "error")

@@ -26,9 +26,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from empatheia.checkpoints.inputs import as_conversation
 from empatheia.dialogue import Dialogue
 from empatheia.errors import DataError, EmpatheiaError
-from empatheia.listener.tables import CSV_COLUMNS, beside_given, csv_pieces, flat, side_of
+from empatheia.files.bulk import joined, record_of, usable
+from empatheia.files.result_file import keep_whole
+from empatheia.files.result_table import CSV_COLUMNS, beside_given, csv_pieces, flat, side_of
+from empatheia.files.rows import Row
 from empatheia.reading import lines_of, parse_json, read_record
 from empatheia.resources import hold_folder
 from empatheia.serve.analysis import read_item
@@ -300,28 +304,28 @@ class Jobs:
         if waited >= _PATIENCE:
             (place / "cancel").touch()
 
-    async def _piece(self, place: Path, entry: Entry, rows: Sequence[Mapping[str, Any]], tally: Tally) -> None:
-        read: list[Dialogue | dict[str, Any]] = []
-        for row in rows:
-            try:
-                read.append(read_item(_item(row["input"]), self.limits))
-            except (ApiError, DataError) as error:
-                read.append({"error": api_error(error).body["error"]["message"]})
-        good = [one for one in read if isinstance(one, Dialogue)]
-        found = iter(await self._patiently(good, entry) if good else [])
-        records = []
-        for row, one in zip(rows, read, strict=True):
-            head: dict[str, Any] = {"row": tally.done + 1, **({"id": row["id"]} if row.get("id") else {})}
-            record = {**head, **(next(found).to_dict() if isinstance(one, Dialogue) else one)}
-            if row.get("cells"):
-                record["cells"] = [row["cells"]]
-            tally.add(record)
-            records.append(json.dumps(record, ensure_ascii=False) + "\n")
+    async def _piece(self, place: Path, entry: Entry, given: Sequence[Mapping[str, Any]], tally: Tally) -> None:
+        rows = [self._row(number, row) for number, row in enumerate(given, tally.done + 1)]
+        good, faults = usable(rows, as_conversation)
+        answers = await self._patiently(good, entry) if good else []
+        records = [record_of(row, found, has_cells=bool(row.cells)) for row, found in joined(rows, faults, answers)]
         if not place.exists():
             raise FileNotFoundError(place)
         with (place / "rows.jsonl").open("a", encoding="utf-8") as stream:
-            stream.write("".join(records))
+            stream.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+        for record in records:
+            tally.add(record)
         _note(place, "running", tally)
+
+    def _row(self, number: int, given: Mapping[str, Any]) -> Row:
+        """What a client gave, read within the limits; or what is wrong with it."""
+        item = error = None
+        try:
+            item = read_item(_item(given["input"]), self.limits)
+        except (ApiError, DataError) as fault:
+            error = api_error(fault).body["error"]["message"]
+        cells = (given["cells"],) if given.get("cells") else ()
+        return Row(number, item, error, given.get("id") or None, cells=cells)
 
     async def _patiently(self, items: Sequence[Dialogue], entry: Entry) -> list[Any]:
         """Analyses; waits where the queue is full, because nobody waits for this one."""
@@ -374,14 +378,8 @@ class Jobs:
 
 def _go_on(place: Path, tally: Tally) -> None:
     """Counts the results that are there, and cuts what a kill left unfinished: a row, or rows that nobody confirmed."""
-    n_whole = 0
-    with (place / "rows.jsonl").open("rb+") as stream:
-        for line in stream:
-            if not line.endswith(b"\n"):
-                break
-            tally.add(parse_json(line))
-            n_whole += len(line)
-        stream.truncate(n_whole)
+    for record in keep_whole(place / "rows.jsonl"):
+        tally.add(record)
     with (place / "given.jsonl").open("rb+") as stream:
         n_given = sum(len(stream.readline()) for _ in range(read_record(place / "given.json")["rows"]))
         stream.truncate(n_given)

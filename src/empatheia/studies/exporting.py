@@ -15,7 +15,7 @@ import polars as pl
 from sqlalchemy import select
 
 from empatheia.errors import ConfigError, DataError
-from empatheia.listener.tables import as_text, csv_pieces
+from empatheia.files.result_table import as_text, csv_pieces
 from empatheia.studies.answers import PAIR
 from empatheia.studies.store import Store, whole_file
 from empatheia.studies.tables import Assignment, Event, HitRow, Message, Participant, Rating, TaskRow

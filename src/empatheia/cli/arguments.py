@@ -1,18 +1,14 @@
-"""What the command line does with rows: which file is meant, what they are asked about, and all at once."""
+"""What the arguments of a command mean: a file, texts, the turn that is asked about."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
 
 from empatheia.checkpoints.inputs import up_to
-from empatheia.errors import ConfigError, DataError, EmpatheiaError
+from empatheia.errors import ConfigError, DataError
 from empatheia.files.rows import SUFFIXES, Row
-
-Item = TypeVar("Item")
-Answer = TypeVar("Answer")
 
 
 def looks_like_file(argument: str) -> bool:
@@ -68,11 +64,6 @@ def check_output(place: Path, others: Sequence[Path | None]) -> None:
         raise ConfigError(f"{place} is named twice, so it would be overwritten; give each output a file of its own.")
 
 
-def columns_given(first: Row, out: Path | None) -> list[str]:
-    """The caller's columns that a result keeps: from CSV to CSV all, else none; ``first`` is any row of the input."""
-    return [*first.cells[0]] if first.cells and out is not None and out.suffix.lower() == ".csv" else []
-
-
 def aimed(rows: Iterable[Row], target: int, listeners: bool = False) -> Iterator[Row]:
     """Rows whose conversations end with the turn that is asked about; where there is none the row is bad.
 
@@ -99,55 +90,6 @@ def _is_there(argument: str) -> bool:
         return Path(argument).is_file() or ("/" in argument and Path(argument).is_dir())
     except (OSError, ValueError):
         return False
-
-
-def answer_each(
-    ask: Callable[[list[Item], Callable[[int], None]], Iterable[Answer]],
-    items: list[Item],
-    advance: Callable[[int], None],
-) -> list[Answer | str]:
-    """Answers to all items at once, or what is wrong, as text, with those that cannot be answered.
-
-    Where the call fails the items are asked half by half, so that one that cannot be answered fails alone.
-
-    Args:
-        ask: Takes items and a call that moves the progress bar; gives an answer an item.
-        items: That are asked about.
-        advance: Moves the bar by a number of items.
-
-    Raises:
-        Exception: The call fails for each of several items, or for a reason that is none of theirs.
-    """
-    n_told = 0
-
-    def moved(n: int) -> None:
-        nonlocal n_told
-        n = min(n, len(items) - n_told)  # those asked again are not told again
-        n_told += n
-        advance(n)
-
-    def answered(part: list[Item]) -> list[Answer | str]:
-        try:
-            return list(ask(part, moved))
-        except (OSError, EmpatheiaError) as error:
-            if not isinstance(error, DataError):
-                raise
-            problem: Exception = error
-        except Exception as error:
-            problem = error
-        faults.append(problem)
-        if len(part) < 2:
-            own = isinstance(problem, DataError)
-            return [str(problem) if own else f"cannot be analysed ({type(problem).__name__}: {problem!s:.200})."]
-        half = len(part) // 2
-        return answered(part[:half]) + answered(part[half:])
-
-    faults: list[Exception] = []
-    answers = answered(items)
-    if len(items) > 1 and all(isinstance(answer, str) for answer in answers):
-        raise faults[0]
-    moved(len(items) - n_told)
-    return answers
 
 
 def count_lines(path: Path) -> int | None:

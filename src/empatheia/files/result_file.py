@@ -14,17 +14,15 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from empatheia.cli.output import json_line, say
+from empatheia.dialogue import Dialogue
 from empatheia.errors import DataError, MissingResourceError
-from empatheia.listener.tables import CSV_COLUMNS, csv_pieces, flat
+from empatheia.files.result_table import CSV_COLUMNS, beside_file, csv_pieces, flat
+from empatheia.files.rows import Row, Say
+from empatheia.files.visible import json_line
 from empatheia.reading import parse_json, read_record
-from empatheia.resources import hold_file
-
-if TYPE_CHECKING:
-    from empatheia.dialogue import Dialogue
-    from empatheia.files.rows import Row
+from empatheia.resources import hold_file, resolve_model
 
 _MODEL_FILES = (
     *(".safetensors", ".bin", ".pt", ".npy", ".npz", ".model", ".txt"),
@@ -40,9 +38,14 @@ class ResultFile:
         path: Where the result goes.
         resume: Continue from ``NAME.partial``; without it leftovers of an earlier run are dropped.
         columns: Of the CSV table; ``id`` is left out where no row has one.
-        cells: A record as rows of that table; None = one row, see :func:`flat`.
+        cells: A record as rows of that table.
+        first: Any row of the input: in CSV the columns of its table stand in front of ours.
         keeps_formulas: Leave cells of the table that a spreadsheet would compute; else see
-            :func:`empatheia.listener.tables.as_text`.
+            :func:`empatheia.files.result_table.as_text`.
+        say: Tells a line, where a failure leaves finished rows.
+
+    Attributes:
+        has_cells: Whether records need the caller's columns.
 
     Raises:
         DataError: The folder does not exist or cannot be written; or, on entering, another process is writing.
@@ -53,17 +56,22 @@ class ResultFile:
         path: Path,
         resume: bool = False,
         columns: Sequence[str] = CSV_COLUMNS,
-        cells: Callable[[dict[str, Any]], list[dict[str, Any]]] | None = None,
+        cells: Callable[[dict[str, Any]], list[dict[str, Any]]] = lambda record: [flat(record)],
+        *,
+        first: Row | None = None,
         keeps_formulas: bool = False,
+        say: Say = lambda line: None,
     ) -> None:
         if path.is_dir():
             raise DataError(f"{path} is a folder; name a file, e.g. {path / 'result.jsonl'}.")
         if not path.name or not path.absolute().parent.is_dir():
             raise DataError(f"the folder {path.absolute().parent} does not exist; create it first.")
         self.path = path
-        self.columns = columns
+        given = [*first.cells[0]] if first is not None and first.cells and path.suffix.lower() == ".csv" else []
+        self.has_cells = bool(given)
+        self.columns, self.cells = beside_file(given, columns, cells)
         self.keeps_formulas = keeps_formulas
-        self.cells = cells or (lambda record: [flat(record)])
+        self.say = say
         self.partial = path.with_name(path.name + ".partial")
         self.models = path.with_name(path.name + ".partial.models")
         self.resume = resume
@@ -162,7 +170,7 @@ class ResultFile:
         """After a failure: keeps the rows there are and says where; a file without rows goes."""
         if self.n_done or self.partial.stat().st_size:
             if not self.resume:
-                say(f"finished rows are kept in {self.partial}; repeat the command with --resume to continue")
+                self.say(f"finished rows are kept in {self.partial}; repeat the command with --resume to continue")
         elif not self.resume:
             self.partial.unlink(missing_ok=True)
             self.models.unlink(missing_ok=True)
@@ -196,20 +204,26 @@ class ResultFile:
 
     def _keep_whole_rows(self) -> None:
         """Cuts a last line that a kill left unfinished, and notes how many rows are done."""
-        size = 0
-        with self.partial.open("rb") as stream:
-            for line in stream:
-                try:
-                    record = parse_json(line) if line.endswith(b"\n") else None
-                except ValueError:
-                    record = None
-                if not isinstance(record, dict) or type(record.get("row")) is not int:
-                    break
-                size += len(line)
-                self.n_done, self.last_record = record["row"], record
-                self._has_ids |= "id" in record
-                self.last_good = self.last_good if "error" in record else record
-        os.truncate(self.partial, size)
+        for record in keep_whole(self.partial):
+            self.n_done, self.last_record = record["row"], record
+            self._has_ids |= "id" in record
+            self.last_good = self.last_good if "error" in record else record
+
+
+def keep_whole(path: Path) -> Iterator[dict[str, Any]]:
+    """The records of a file of results; what a kill left unfinished behind the last one is then cut off."""
+    size = 0
+    with path.open("rb") as stream:
+        for line in stream:
+            try:
+                record = parse_json(line) if line.endswith(b"\n") else None
+            except ValueError:
+                record = None
+            if not isinstance(record, dict) or type(record.get("row")) is not int:
+                break
+            size += len(line)
+            yield record
+    os.truncate(path, size)
 
 
 def model_mark(place: str | Path) -> str:
@@ -220,8 +234,6 @@ def model_mark(place: str | Path) -> str:
     Args:
         place: Folder or name of a model; anything else is told by its text.
     """
-    from empatheia.resources import resolve_model
-
     try:
         folder = resolve_model(place)
     except MissingResourceError:
