@@ -290,7 +290,9 @@ def test_settings_that_cannot_be(system, data, model, message, tmp_path):
 
 
 def test_more_settings_that_cannot_be(tmp_path):
-    with pytest.raises(ConfigError, match=r"task classify is for system .*, not liner_classifier\. Did you mean 'linear_classifier'"):
+    with pytest.raises(
+        ConfigError, match=r"task classify is for system .*, not liner_classifier\. Did you mean 'linear_classifier'"
+    ):
         ClassifyTask(recipe().model_copy(update={"system": "liner_classifier"}), tmp_path)
     made = recipe("utterance_classifier")
     with pytest.raises(ConfigError, match="is trained from scratch and needs"):
