@@ -63,7 +63,7 @@ def save_classifier(folder: Path, seed: int) -> Path:
     sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
     torch.manual_seed(seed)
     encoder = {"model_type": "bert", **sizes, "vocab_size": len(pieces), "max_position_embeddings": 64}
-    config = UtteranceClassifierConfig(encoder, EMOTIONS, max_pieces=64)
+    config = UtteranceClassifierConfig(encoder_config=encoder, labels=EMOTIONS, max_pieces=64)
     model = UtteranceClassifier(config)
     with torch.no_grad():
         model.head[-1].weight.mul_(8)  # spread the answers of random weights

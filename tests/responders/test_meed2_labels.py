@@ -58,13 +58,13 @@ def models(tmp_path_factory):
     pieces = train_pieces(TEXTS, 150, 64)
     sizes = {"model_type": "bert", **SIZES, "vocab_size": len(pieces), "max_position_embeddings": 80, "pad_token_id": 0}
     torch.manual_seed(0)
-    config = UtteranceClassifierConfig(sizes, LABELS_41, max_pieces=64)
+    config = UtteranceClassifierConfig(encoder_config=sizes, labels=LABELS_41, max_pieces=64)
     classifier = UtteranceClassifier(config)
     torch.nn.init.normal_(classifier.head[-1].weight)
     classifier.save_pretrained(root / "classifier")
     PieceReader(pieces, config).save(root / "classifier")
     (root / "classifier" / "empatheia.json").write_text(json.dumps({"name": "tiny intents"}))
-    config = ReactionPredictorConfig(sizes, max_pieces=64)
+    config = ReactionPredictorConfig(encoder_config=sizes, max_pieces=64)
     predictor = ReactionPredictor(config)
     torch.nn.init.normal_(predictor.head[-1].weight)
     torch.nn.init.normal_(predictor.label_table.weight)
@@ -350,7 +350,7 @@ def test_an_unknown_corpus_is_refused(tmp_path):
     task = RespondTask(recipe("transformer_raw"), tmp_path)
     data = task.recipe.data.model_copy(update={"corpus": "empathetic_dialogue"})
     with pytest.raises(ConfigError, match="Did you mean 'empathetic_dialogues'"):
-        task.dialogues(data, "valid")
+        task.source.dialogues(data, "valid")
 
 
 # -- test set and similarity ---------------------------------------------------------------------------------

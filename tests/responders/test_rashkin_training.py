@@ -73,7 +73,7 @@ def test_candidates_of_the_corpus_itself(tmp_path):
     """The third protocol: the gold reply among the 100 a row lists; a row that lists 99 is not asked."""
     task = RetrieveTask(load_recipe(f"{RECIPES}/retrieval_base.yaml", "smoke"), tmp_path)
     corpus, examples = task.source.read("test"), task.examples("test")[:3]
-    others = [f"{t.text} {i}" for d in task.corpus("train").dialogues for i, t in enumerate(d.turns)]
+    others = [f"{t.text} {i}" for d in task.source.read("train").dialogues for i, t in enumerate(d.turns)]
     lists = {(e.dialogue_id, e.turn_index): (*others[:40], str(e.response), *others[40:99]) for e in examples[:2]}
     lists[examples[2].dialogue_id, examples[2].turn_index] = (str(examples[2].response), *others[:98])
     task.source.splits["test"] = replace(corpus, candidates=lists)

@@ -5,6 +5,7 @@ import pytest
 from empatheia.config import load_recipe, recipes_root
 from empatheia.corpora import CORPORA
 from empatheia.errors import ConfigError
+from empatheia.training.sources.conversations import Conversations
 from empatheia.training.tasks.focus_contexts import chosen_examples
 from empatheia.training.tasks.prompt import PromptTask
 from empatheia.training.tasks.respond import RespondTask
@@ -15,6 +16,7 @@ def task(kind: type, recipe: str, corpus: str) -> RespondTask | PromptTask:
     made = object.__new__(kind)
     made.recipe = load_recipe(recipes_root() / recipe, "smoke", overrides=[f"data.corpus={corpus}"])
     made.data, made._dialogues = made.recipe.data, {}
+    made.source = Conversations(made.recipe)
     return made
 
 
@@ -27,7 +29,7 @@ def registered(monkeypatch) -> str:
 def test_responders_and_prompts_learn_from_a_corpus_by_its_one_line(registered):
     wanted = [dialogue.id for dialogue in CORPORA.get(registered)("train").dialogues][:3]
     respond = task(RespondTask, "gao2021/soft.yaml", registered)
-    assert [d.id for d in respond.dialogues(respond.data, "train")][:3] == wanted
+    assert [d.id for d in respond.source.dialogues(respond.data, "train")][:3] == wanted
     prompt = task(PromptTask, "language_model/zero_shot.yaml", registered)
     assert [d.id for d in prompt.dialogues("train")][:3] == wanted
 
@@ -39,7 +41,7 @@ def test_an_unknown_corpus_is_named_with_the_nearest():
         prompt.dialogues("train")
     respond = task(RespondTask, "gao2021/soft.yaml", "recon")
     with pytest.raises(ConfigError, match=r"data.corpus='recon'. Did you mean 'reccon'\? Accepted: .*pooled"):
-        respond.dialogues(respond.data, "train")
+        respond.source.dialogues(respond.data, "train")
 
 
 def test_contexts_to_answer_come_from_the_corpus_of_the_recipe():

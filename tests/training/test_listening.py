@@ -110,7 +110,7 @@ def test_a_stopped_run_goes_on_behind_the_last_variant(whole, tmp_path, monkeypa
     [
         ("system=cause_gated", "task listen is for system five_steps"),
         ("data.baseline=nobody", r"data\.baseline is 'nobody'; accepted: a variant \('responder alone'"),
-        ("start=gao2021-small", "drop stages and start"),
+        ("start=gao2021-small", "starts from nothing; drop start"),
         ("data.variants.whole={}", "a variant is called 'whole'"),
         ("data.variants.loud={express: {loudness: 3}}", r"loud: unknown key 'express\.loudness'"),
         ("model.express.focus.alpha=-1", r"whole: express\.focus\.alpha"),

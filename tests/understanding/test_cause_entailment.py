@@ -105,7 +105,7 @@ def test_pair_text_is_the_published_format():
 
 @pytest.mark.parametrize(("separator", "piece"), [("literal", "< SEP >"), ("native", "[SEP]")])
 def test_pair_dataset_holds_one_row_for_each_supervised_turn(tokenizer, items, separator, piece):
-    config = CauseEntailmentConfig(small_encoder(), form="pair", separator=separator)
+    config = CauseEntailmentConfig(encoder_config=small_encoder(), form="pair", separator=separator)
     data = EntailmentDataset(items, tokenizer, config)
     assert [row["labels"] for row in data] == [[1], [0], [1], [1], [0], [0], [0], [1], [0]]
     text = tokenizer.decode(data[1]["input_ids"])
@@ -115,8 +115,8 @@ def test_pair_dataset_holds_one_row_for_each_supervised_turn(tokenizer, items, s
 
 def test_pairs_are_cut_on_the_right_and_their_length_follows_the_context(tokenizer):
     assert encode_pairs(["a b c d"], tokenizer, 3, [1]) == [{"input_ids": [6, 7, 8], "labels": [1]}]
-    assert CauseEntailmentConfig(small_encoder(), form="pair").max_pieces == 512
-    assert CauseEntailmentConfig(small_encoder(), form="pair", context=False).max_pieces == 300
+    assert CauseEntailmentConfig(encoder_config=small_encoder(), form="pair").max_pieces == 512
+    assert CauseEntailmentConfig(encoder_config=small_encoder(), form="pair", context=False).max_pieces == 300
     with pytest.raises(ValueError):
         encode_pairs(["a", "b"], tokenizer, 3, [1])
 
@@ -434,9 +434,9 @@ def test_bad_settings_are_refused(tokenizer, items):
         ({"form": "pair", "spans": True}, "spans=true needs form=joint"),
     ):
         with pytest.raises(ConfigError, match=message):
-            CauseEntailmentConfig(small_encoder(), **fields)
+            CauseEntailmentConfig(encoder_config=small_encoder(), **fields)
     with pytest.raises(ConfigError, match="model_type"):
-        CauseEntailment(CauseEntailmentConfig({"hidden_size": 3}))
+        CauseEntailment(CauseEntailmentConfig(encoder_config={"hidden_size": 3}))
     with pytest.raises(DataError, match="needs 2 texts"):
         EntailmentItem("x", 1, ("a",), ("A",), "joy")
     with pytest.raises(DataError, match="turn_ids"):

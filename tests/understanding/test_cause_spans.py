@@ -43,7 +43,7 @@ FORMS = ({"form": "paper"}, {"form": "paper", "context": False}, {"form": "joint
 
 
 def config(**fields):
-    return CauseSpansConfig(bench.encoder_config(), **fields)
+    return CauseSpansConfig(encoder_config=bench.encoder_config(), **fields)
 
 
 def batch_of(model, items):

@@ -39,7 +39,7 @@ def test_items_hold_exactly_the_published_pairs(corpus, fold, context):
         for p in reccon.pairs(corpus, fold)
     )
     assert made == published
-    config = CauseEntailmentConfig(bench.encoder_config(), form="pair", context=context)
+    config = CauseEntailmentConfig(encoder_config=bench.encoder_config(), form="pair", context=context)
     rows = EntailmentDataset(items, bench.tokenizer(), config)
     assert Counter(row["labels"][0] for row in rows) == Counter(p.label for p in reccon.pairs(corpus, fold))
 

@@ -50,7 +50,7 @@ class Words:
 
 
 def read(*turns, labels=None, **fields):
-    config = ReactionPredictorConfig(None, **fields)
+    config = ReactionPredictorConfig(**fields)
     context = tuple(Turn(("speaker", "listener")[i % 2], text) for i, text in enumerate(turns))
     reader = ContextReader(Words(), config)  # pyright: ignore[reportArgumentType]
     return reader.encode([NextTurn(context, labels or (None,) * len(turns))])[0]
@@ -95,7 +95,7 @@ def test_parity_says_who_speaks():
     cut = read("11 12 13", "21 22", "31", max_pieces=8)
     assert cut["input_ids"] == [0, 21, 22, 2, 2, 31, 2] and not cut["is_whole"]
     assert cut["parity_ids"] == [1] * 4 + [0] * 3
-    reader = ContextReader(Words(), ReactionPredictorConfig(None))  # pyright: ignore[reportArgumentType]
+    reader = ContextReader(Words(), ReactionPredictorConfig())  # pyright: ignore[reportArgumentType]
     roles = ("listener", "speaker", "speaker")
     turns = tuple(Turn(role, str(i + 11)) for i, role in enumerate(roles))
     (row,) = reader.encode([NextTurn(turns, (None,) * 3)])
@@ -161,7 +161,7 @@ def test_published_size():
     }
     with torch.device("meta"):
         for pooling, n in (("additive", 19_652_441), ("dot", 19_652_441 - 90_300)):
-            model = ReactionPredictor(ReactionPredictorConfig(encoder, pooling=pooling))
+            model = ReactionPredictor(ReactionPredictorConfig(encoder_config=encoder, pooling=pooling))
             assert sum(p.numel() for p in model.parameters()) == n
 
 
@@ -334,14 +334,14 @@ def test_wrong_folders_and_settings(tmp_path):
         ReactionToTurns.load(tmp_path)
     cases: list[tuple[dict[str, Any], str]] = [
         ({"pooling": "max"}, "pooling is 'max'; accepted: cls, mean, dot, additive"),
-        ({"label_dropout": 2}, "label_dropout is 2; accepted: 0 to 1"),
+        ({"label_dropout": 2}, "label_dropout is 2; accepted: from 0 to 1"),
         ({"max_pieces": 1}, "max_pieces is 1; accepted: 4 or more"),
         ({"dropout": 1.0}, "dropout is 1.0; accepted: from 0 to below 1"),
         ({"head_width": 0}, "head_width is 0; accepted: 1 or more"),
     ]
     for fields, message in cases:
         with pytest.raises(ConfigError, match=message):
-            ReactionPredictorConfig(None, **fields)
+            ReactionPredictorConfig(**fields)
     for model_type, n in (("bert", 130), ("roberta", 129)):  # RoBERTa counts from the padding index + 1
         with pytest.raises(ConfigError, match=f"max_pieces is 131, but the encoder has {n} positions"):
             predictor(model_type=model_type, max_pieces=131)

@@ -227,7 +227,9 @@ def encoder_folder(tmp_path):
 
 
 def test_a_pretrained_encoder_keeps_its_weights(encoder_folder):
-    model, reader = UtteranceClassifier.from_encoder(str(encoder_folder), EMOTIONS, encoder_dropout=0.0, max_pieces=64)
+    model, reader = UtteranceClassifier.from_encoder(
+        str(encoder_folder), labels=EMOTIONS, encoder_dropout=0.0, max_pieces=64
+    )
     source = BertModel.from_pretrained(encoder_folder)
     weight = "encoder.layer.0.attention.self.query.weight"
     assert torch.equal(model.encoder.state_dict()[weight], source.state_dict()[weight])
@@ -238,7 +240,7 @@ def test_a_pretrained_encoder_keeps_its_weights(encoder_folder):
 def test_an_encoder_folder_without_weights(encoder_folder, tmp_path):
     (encoder_folder / "model.safetensors").unlink()
     with pytest.raises(CheckpointError, match="cannot read an encoder and its tokenizer"):
-        UtteranceClassifier.from_encoder(str(encoder_folder), EMOTIONS)
+        UtteranceClassifier.from_encoder(str(encoder_folder), labels=EMOTIONS)
 
 
 def test_a_model_folder_that_is_broken(tmp_path):
@@ -290,7 +292,7 @@ def test_encoders_that_cannot_be():
         ({"model_type": "bort"}, "which transformers does not know"),
     ):
         with pytest.raises(ConfigError, match=message):
-            UtteranceClassifier(UtteranceClassifierConfig(config, EMOTIONS))
+            UtteranceClassifier(UtteranceClassifierConfig(encoder_config=config, labels=EMOTIONS))
     pieces = train_pieces(SENTENCES, 200, 64)
     pieces.sep_token = None
     with pytest.raises(ConfigError, match="no CLS/BOS or no SEP/EOS piece"):

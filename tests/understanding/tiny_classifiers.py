@@ -53,7 +53,9 @@ def encoder_classifier(labels=EMOTIONS, model_type: str = "bert", seed: int = 0,
     sizes = SIZES | {"vocab_size": len(pieces), "max_position_embeddings": 80, "pad_token_id": 0}
     if model_type == "distilbert":
         sizes = {"dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 64, "vocab_size": len(pieces)}
-    config = UtteranceClassifierConfig({"model_type": model_type, **sizes}, labels, **{"max_pieces": 64, **fields})
+    config = UtteranceClassifierConfig(
+        encoder_config={"model_type": model_type, **sizes}, labels=labels, **{"max_pieces": 64, **fields}
+    )
     model = UtteranceClassifier(config)
     with torch.no_grad():
         model.head[-1].weight.mul_(8)  # spread the answers of random weights

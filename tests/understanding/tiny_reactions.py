@@ -56,7 +56,9 @@ def encoder_folder(folder: Path) -> Path:
 
 def identifier(seed: int = 0, model_type: str = "bert", **fields) -> tuple[MechanismIdentifier, PairReader]:
     torch.manual_seed(seed)
-    config = MechanismIdentifierConfig({**bert_sizes(), "model_type": model_type}, **{"max_pieces": 32, **fields})
+    config = MechanismIdentifierConfig(
+        encoder_config={**bert_sizes(), "model_type": model_type}, **{"max_pieces": 32, **fields}
+    )
     model = MechanismIdentifier(config).eval()
     with torch.no_grad():  # spread the answers of random weights
         for encoder in dict.fromkeys(
@@ -78,7 +80,7 @@ def predictor(seed: int = 0, model_type: str = "bert", **fields) -> tuple[Reacti
     if model_type == "distilbert":
         sizes = {"model_type": "distilbert", "dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 64}
         sizes["vocab_size"] = len(pieces())
-    config = ReactionPredictorConfig(sizes, **{"max_pieces": 64, **fields})
+    config = ReactionPredictorConfig(encoder_config=sizes, **{"max_pieces": 64, **fields})
     model = ReactionPredictor(config).eval()
     with torch.no_grad():
         model.get_input_embeddings().weight.normal_(0, 1)

@@ -67,7 +67,7 @@ class AnticipateTask(Task):
             )
         tokenizer = self._tokenizer(int(fields.get("max_pieces", 100)))
         sizes = {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id}
-        self.model = ReactionPredictor(ReactionPredictorConfig({**described, **sizes}, **fields))
+        self.model = ReactionPredictor(ReactionPredictorConfig(encoder_config={**described, **sizes}, **fields))
         self.reader = ContextReader(tokenizer, self.model.config)
 
     def _tokenizer(self, max_pieces: int) -> Tokenizer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import inspect
 import json
@@ -22,6 +23,7 @@ from empatheia.resources import load_pretrained, load_weights, resolve_model
 from empatheia.training.evaluation import N_RESAMPLES
 from empatheia.training.saving import save_folder
 from empatheia.training.stages import StageData
+from empatheia.understanding.heads import HeadsConfig
 from empatheia.understanding.labels.utterance_classifier import train_pieces
 
 _MADE_HERE = ("vocab_size", "pad_token_id", "bos_token_id", "eos_token_id", "encoder_config")
@@ -204,7 +206,10 @@ def accepted_fields(config_class: type) -> list[str]:
     """Parameters of a configuration class and its parents that a recipe may set."""
     names: list[str] = []
     for parent in config_class.__mro__:
-        if parent.__module__.startswith("empatheia") and "__init__" in vars(parent):
+        if issubclass(parent, HeadsConfig):
+            own = inspect.get_annotations(parent)
+            names += [field.name for field in dataclasses.fields(parent) if field.name in own]
+        elif parent.__module__.startswith("empatheia") and "__init__" in vars(parent):
             names += [p for p in inspect.signature(parent.__init__).parameters if p not in ("self", "kwargs")]
     variant = getattr(config_class, "variant_fields", None)
     names += list(variant("paper")) if variant else []

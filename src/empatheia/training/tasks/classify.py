@@ -168,7 +168,7 @@ class ClassifyTask(Task):
         fields["lowercase"] = is_lower
         if recipe.encoder is not None:
             fields.pop("encoder_config", None)
-            return UtteranceClassifier.from_encoder(str(resolve_model(recipe.encoder)), self.labels, **fields)
+            return UtteranceClassifier.from_encoder(str(resolve_model(recipe.encoder)), labels=self.labels, **fields)
         return self._untrained(fields)
 
     def _untrained(self, fields: dict[str, Any]) -> tuple[Any, Reader]:

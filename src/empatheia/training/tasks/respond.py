@@ -13,6 +13,7 @@ from transformers import AutoConfig, GenerationConfig, PreTrainedModel
 from empatheia.checkpoints.contexts import ContextReader
 from empatheia.config import DataConfig, StageConfig
 from empatheia.corpora import reccon
+from empatheia.dialogue import Example
 from empatheia.errors import ConfigError
 from empatheia.resources import load_pretrained, resolve_model
 from empatheia.responders import RESPONDERS
@@ -50,11 +51,6 @@ class RespondTask(Task):
         """Pieces, side inputs, the network."""
         model_class = RESPONDERS.get(self.recipe.system)
         self.source = Conversations(self.recipe)
-        self.dialogues, self.examples, self.stage_config = (
-            self.source.dialogues,
-            self.source.examples,
-            self.source.of_stage,
-        )
         self.tokenizer = DialogueTokenizer.from_pretrained(self.made_once("tokenizer", self._make_tokenizer))
         self.tokenizer.remember()
         self.check_fields(model_class.config_class)
@@ -119,10 +115,14 @@ class RespondTask(Task):
 
     # -- data ------------------------------------------------------------------------------------------------
 
+    def examples(self, data: DataConfig, split: str) -> list[Example]:
+        """What a split teaches, or is measured on; see :meth:`.Conversations.examples`."""
+        return self.source.examples(data, split)
+
     def causes(self, data: DataConfig, split: str) -> Causes | None:
         """Cause labels by (dialogue, target turn), or by dialogue for the released ones."""
         try:
-            return causes_of(data, split, self.dialogues(data, split) if data.causes == "lexicon" else ())
+            return causes_of(data, split, self.source.dialogues(data, split) if data.causes == "lexicon" else ())
         except ConfigError as problem:
             raise self.refusal(str(problem)) from None
 
@@ -230,7 +230,9 @@ class RespondTask(Task):
         """The collator that also gives the speaker's next turn, in training alone."""
         words = [side for side in self.side_inputs if isinstance(side, EmotionWords)]
         vocabulary = words[0].lexicon_mask() if words else no_emotion_words(len(self.tokenizer))
-        return FeedbackCollator(collate, self.tokenizer, self.dialogues(data, "train"), vocabulary, data.max_target)
+        return FeedbackCollator(
+            collate, self.tokenizer, self.source.dialogues(data, "train"), vocabulary, data.max_target
+        )
 
     # -- results ---------------------------------------------------------------------------------------------
 

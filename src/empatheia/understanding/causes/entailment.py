@@ -13,19 +13,16 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedTokenizerBase
-from transformers.utils import ModelOutput
 
 from empatheia.dialogue import CauseAnnotation, Span
 from empatheia.errors import DataError
 from empatheia.understanding.causes.entailment_config import CauseEntailmentConfig
 from empatheia.understanding.causes.entailment_items import (
-    IGNORED,
     EntailmentCollator,
     EntailmentDataset,
     EntailmentItem,
@@ -41,7 +38,8 @@ from empatheia.understanding.causes.entailment_items import (
     split_candidates,
 )
 from empatheia.understanding.causes.entailment_scores import PairScores, best_threshold, evaluate_pairs
-from empatheia.understanding.encoders import EncoderModel, HeadLinear, check_positions, load_encoder
+from empatheia.understanding.encoders import HeadLinear, check_positions
+from empatheia.understanding.heads import EncoderHeads, HeadsOutput, HeadSpec, binary_loss
 
 __all__ = [
     "CauseEntailment",
@@ -69,27 +67,26 @@ PAIRS_AT_ONCE = 2048
 
 
 @dataclass
-class CauseEntailmentOutput(ModelOutput):
+class CauseEntailmentOutput(HeadsOutput):
     """What one pass gives.
 
     Attributes:
-        loss: Sum of ``losses``; None without labels.
-        losses: Unweighted means by name: ``entailment`` over turns, ``span`` over pieces (nats).
-        counts: Over how many turns or pieces each mean runs.
         turn_logits: Log-odds that a turn is causal; turns that do not exist hold -1e4. One column in
             pair form. Shape: (batch, max_turns).
         piece_logits: Log-odds that a piece is in a causal span (span head only), -1e4 outside turns.
             Shape: (batch, source).
     """
 
-    loss: Tensor | None = None
-    losses: dict[str, Tensor] | None = None
-    counts: dict[str, Tensor] | None = None
     turn_logits: Tensor | None = None
     piece_logits: Tensor | None = None
 
 
-class JointReader(EncoderModel):
+def turn_loss(model: Any, logits: Tensor, target: Tensor) -> Tensor:
+    """Of whether turns are causal, with the weight of causal ones."""
+    return binary_loss(logits, target, model.config.positive_weight)
+
+
+class JointReader(EncoderHeads):
     """Reads a joint sequence and scores each of its turns as a cause; what the joint models share.
 
     A turn is pooled as ``h_i = [mean of its states; state of its closing separator]`` and scored by
@@ -110,24 +107,10 @@ class JointReader(EncoderModel):
             self.turn_head = two_layers(6 * self.width + 40, config.head_width, config.dropout)
 
     @classmethod
-    def from_encoder(
-        cls, folder: str, tokenizer_folder: str | None = None, **kwargs: Any
-    ) -> tuple[Self, PreTrainedTokenizerBase]:
-        """A model with a pretrained encoder and fresh heads, and the tokenizer that goes with it.
-
-        Args:
-            folder: Folder (or hub id) of a Hugging Face encoder.
-            tokenizer_folder: Folder of its tokenizer, if it lies elsewhere.
-            **kwargs: Fields of the model's configuration.
-
-        Raises:
-            CheckpointError: The folder holds no encoder that transformers can read, or lacks weights.
-            ConfigError: More pieces are asked for than the encoder has positions.
-        """
-        source, tokenizer = load_encoder(folder, tokenizer_folder)
-        model = cls.on_encoder(source, **kwargs)
-        check_positions(model.config.encoder_config, model.config.max_pieces)
-        return model, tokenizer
+    def make_reader(cls, tokenizer: PreTrainedTokenizerBase, config: Any) -> PreTrainedTokenizerBase:
+        """The tokenizer: rows are made with the configuration at hand."""
+        check_positions(config.encoder_config, config.max_pieces)
+        return tokenizer
 
     def score_turns(
         self, states: Tensor, turn_ids: Tensor, types: Tensor, n_columns: int | None
@@ -190,6 +173,15 @@ class CauseEntailment(JointReader):
 
     config_class = CauseEntailmentConfig
     config: CauseEntailmentConfig
+    specs = (
+        HeadSpec("entailment", "labels", turn_loss),
+        HeadSpec(
+            "span",
+            "span_labels",
+            lambda model, logits, target: binary_loss(logits, target),
+            when=lambda config: config.spans,
+        ),
+    )
     told_by_fingerprint = ("form", "max_pieces", "context", "separator", "max_distance", "spans")
     features: ClassVar[tuple[str, ...]] = (
         "input_ids",
@@ -250,9 +242,10 @@ class CauseEntailment(JointReader):
                     "cause_entailment: the joint form needs turn_ids; make batches with EntailmentCollator."
                 )
             turn_logits, piece_logits = self._score_joint(states, turn_ids.masked_fill(~keep, -1), types, labels)
-        losses, counts = self._losses(turn_logits, piece_logits, labels, span_labels)
-        loss = torch.stack(list(losses.values())).sum() if losses else None
-        return CauseEntailmentOutput(loss, losses or None, counts or None, turn_logits, piece_logits)
+        learnt = self.learn(
+            {"entailment": turn_logits, "span": piece_logits}, {"labels": labels, "span_labels": span_labels}
+        )
+        return CauseEntailmentOutput(turn_logits=turn_logits, piece_logits=piece_logits, **learnt)
 
     def _score_joint(
         self, states: Tensor, turn_ids: Tensor, types: Tensor, labels: Tensor | None
@@ -265,47 +258,10 @@ class CauseEntailment(JointReader):
         piece_logits = self.span_head(self.dropout(torch.cat([states, beside], dim=-1))).squeeze(-1)
         return turn_logits, piece_logits.masked_fill(turn_ids < 0, MASKED_LOGIT)
 
-    def _losses(
-        self,
-        turn_logits: Tensor,
-        piece_logits: Tensor | None,
-        labels: Tensor | None,
-        span_labels: Tensor | None,
-    ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        losses, counts = {}, {}
-        if labels is not None:
-            losses["entailment"], counts["entailment"] = binary_loss(turn_logits, labels, self.config.positive_weight)
-        if span_labels is not None and piece_logits is not None:
-            losses["span"], counts["span"] = binary_loss(piece_logits, span_labels, 1.0)
-        return losses, counts
-
-    @classmethod
-    def count_items(cls, batch: Mapping[str, Tensor], config: CauseEntailmentConfig) -> dict[str, Tensor]:
-        """How many turns or pieces each loss of ``batch`` is a mean over, without running the model."""
-        counts = {}
-        if (labels := batch.get("labels")) is not None:
-            counts["entailment"] = labels.ne(IGNORED).sum()
-        if config.spans and (span_labels := batch.get("span_labels")) is not None:
-            counts["span"] = span_labels.ne(IGNORED).sum()
-        return counts
-
 
 def two_layers(n_in: int, width: int, dropout: float, n_out: int = 1) -> nn.Sequential:
     """A head of two linear maps; :class:`JointReader` starts it with Xavier weights."""
     return nn.Sequential(HeadLinear(n_in, width), nn.GELU(), nn.Dropout(dropout), HeadLinear(width, n_out))
-
-
-def binary_loss(logits: Tensor, labels: Tensor, positive_weight: float) -> tuple[Tensor, Tensor]:
-    """Mean binary cross-entropy (nats) over supervised positions, and how many there are.
-
-    With ``positive_weight`` w the loss of a positive counts w times; the mean still runs over positions.
-    """
-    chosen = labels != IGNORED
-    count = chosen.sum()
-    target = labels.clamp(min=0).to(logits.dtype)
-    weight = torch.tensor(positive_weight, dtype=logits.dtype, device=logits.device)
-    each = F.binary_cross_entropy_with_logits(logits, target, pos_weight=weight, reduction="none")
-    return torch.where(chosen, each, 0.0).sum() / count.clamp(min=1), count
 
 
 def token_batches(lengths: Sequence[int], batch_tokens: int, most: int | None = None) -> Iterator[list[int]]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from transformers import PreTrainedConfig
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 from empatheia.errors import ConfigError
-from empatheia.reading import Json
-from empatheia.understanding.encoders import encoder_settings
+from empatheia.understanding.heads import Check, HeadsConfig
 
 LEAST_CONTEXT = 64  # pieces of context every window has room for, however long the question
 
@@ -16,12 +14,10 @@ LENGTHS = {True: (512, 512, 200), False: (400, 400, 160)}
 """Pieces in a sequence, a question and an answer, with context and without (Poria et al.'s scripts)."""
 
 
-class CauseSpansConfig(PreTrainedConfig):
+class CauseSpansConfig(HeadsConfig):
     """What the reader sees and how it answers; the defaults are the published form.
 
-    Args:
-        encoder_config: The encoder's own configuration as a dict with its ``model_type``; None only for the empty
-            configuration that transformers builds internally.
+    Attributes:
         form: ``paper`` (one question for each candidate turn) or ``joint`` (one pass for each target).
         context: Read the history of the target; without it the candidate is read alone.
         max_pieces: Most pieces in a sequence; None = 512, without context 400.
@@ -38,7 +34,6 @@ class CauseSpansConfig(PreTrainedConfig):
         head_width: Inner width of the joint form's heads.
         max_distance: Joint form: distances between turn and target from here on share one embedding.
         dropout: Joint form: on the heads' inputs, in [0, 1).
-        encoder_dropout: Replaces every dropout rate in ``encoder_config``; None = as the encoder has them.
         positive_weight: Joint form: weight of causal turns in the entailment loss relative to the others.
 
     Raises:
@@ -46,50 +41,31 @@ class CauseSpansConfig(PreTrainedConfig):
     """
 
     model_type = "cause_spans"
+    form: str = "paper"
+    context: bool = True
+    max_pieces: Any = None
+    max_question: Any = None
+    max_answer: Any = None
+    overlap: int = 0
+    n_best: int = 20
+    answers: str = "context"
+    decoding: str = "argmax"
+    null_threshold: float = 0.0
+    head_width: int = 256
+    max_distance: int = 15
+    dropout: float = 0.1
+    positive_weight: float = 1.0
+    choices: ClassVar[Mapping[str, Sequence[str]]] = {"form": ("paper", "joint"), "answers": ("context", "evidence")}
+    checks: ClassVar[Mapping[str, Check]] = {
+        "overlap": (lambda pieces: 0 <= pieces < LEAST_CONTEXT, f"0 to {LEAST_CONTEXT - 1} pieces")
+    }
 
-    def __init__(
-        self,
-        encoder_config: dict[str, Json] | PreTrainedConfig | None = None,
-        form: str = "paper",
-        context: bool = True,
-        max_pieces: int | None = None,
-        max_question: int | None = None,
-        max_answer: int | None = None,
-        overlap: int = 0,
-        n_best: int = 20,
-        answers: str = "context",
-        decoding: str = "argmax",
-        null_threshold: float = 0.0,
-        head_width: int = 256,
-        max_distance: int = 15,
-        dropout: float = 0.1,
-        encoder_dropout: float | None = None,
-        positive_weight: float = 1.0,
-        **kwargs: Any,
-    ) -> None:
-        for name, value, accepted in (
-            ("form", form, ("paper", "joint")),
-            ("answers", answers, ("context", "evidence")),
-            ("decoding", decoding, ("argmax", "overlap") if form == "joint" else ("argmax",)),
-        ):
-            if value not in accepted:
-                raise ConfigError(f"cause_spans: {name} is {value!r}; accepted: {', '.join(accepted)}.")
-        if not 0 <= overlap < LEAST_CONTEXT:
-            raise ConfigError(f"cause_spans: overlap is {overlap}; accepted: 0 to {LEAST_CONTEXT - 1} pieces.")
-        self.encoder_config = None if encoder_config is None else encoder_settings(encoder_config, encoder_dropout)
-        self.encoder_dropout = encoder_dropout
-        self.form = form
-        self.context = context
-        self.max_pieces = max_pieces or LENGTHS[context][0]
-        self.max_question = max_question or LENGTHS[context][1]
-        self.max_answer = max_answer or LENGTHS[context][2]
-        self.overlap = overlap
-        self.n_best = n_best
-        self.answers = answers
-        self.decoding = decoding
-        self.null_threshold = null_threshold
-        self.head_width = head_width
-        self.max_distance = max_distance
-        self.dropout = dropout
-        self.positive_weight = positive_weight
-        super().__init__(**kwargs)
+    def __post_init__(self, labels: Sequence[str] | None = None, **kwargs: Any) -> None:
+        super().__post_init__(labels, **kwargs)
+        ways = ("argmax", "overlap") if self.form == "joint" else ("argmax",)
+        if self.decoding not in ways:
+            raise ConfigError(f"cause_spans: decoding is {self.decoding!r}; accepted: {', '.join(ways)}.")
+        pieces, question, answer = LENGTHS[self.context]
+        self.max_pieces = self.max_pieces or pieces
+        self.max_question = self.max_question or question
+        self.max_answer = self.max_answer or answer

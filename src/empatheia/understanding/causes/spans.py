@@ -20,7 +20,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel, PreTrainedModel, PreTrainedTokenizerBase
-from transformers.utils import ModelOutput
 
 from empatheia.dialogue import Span
 from empatheia.errors import CheckpointError, ConfigError, DataError
@@ -28,14 +27,15 @@ from empatheia.understanding.causes.entailment import (
     MASKED_LOGIT,
     CauseEntailment,
     JointReader,
-    binary_loss,
     token_batches,
+    turn_loss,
     two_layers,
 )
 from empatheia.understanding.causes.entailment_items import IGNORED, EntailmentItem, in_stretches
 from empatheia.understanding.causes.span_answers import best_overlap, n_best, place_of, whole_words
 from empatheia.understanding.causes.span_config import CauseSpansConfig
 from empatheia.understanding.causes.span_items import SpanCollator, SpanDataset, joint_rows, question_rows
+from empatheia.understanding.heads import HeadsOutput, HeadSpec, supervised
 
 __all__ = [
     "CauseSpans",
@@ -51,25 +51,41 @@ QUESTIONS_AT_ONCE = 512
 
 
 @dataclass
-class CauseSpansOutput(ModelOutput):
+class CauseSpansOutput(HeadsOutput):
     """What one pass gives.
 
     Attributes:
-        loss: Sum of ``losses``; None without labels.
-        losses: Unweighted means by name, in nats: ``span`` (mean of start and end cross-entropy) over questions
-            (paper) or gold spans (joint); ``entailment`` over turns (joint).
-        counts: Over how many each mean runs.
         start_logits: Of each piece as the first of an answer, -1e4 where none can be. Shape: (batch, source).
         end_logits: Likewise as the last. Shape: (batch, source).
         turn_logits: Joint form: log-odds that a turn is causal. Shape: (batch, max_turns).
     """
 
-    loss: Tensor | None = None
-    losses: dict[str, Tensor] | None = None
-    counts: dict[str, Tensor] | None = None
     start_logits: Tensor | None = None
     end_logits: Tensor | None = None
     turn_logits: Tensor | None = None
+
+
+def _competing(logits: Tensor, positions: Tensor, turns: Tensor | None, is_text: Tensor) -> Tensor:
+    """Logits of starts and ends as gold spans are held against them; others hold -1e4.
+
+    They compete over the whole row, or with ``turns`` over the pieces of the span's own turn.
+    Shape: (batch, n_spans or 1, source, 2).
+    """
+    allowed = is_text.unsqueeze(1)  # (batch, 1, source)
+    if turns is not None:
+        own = turns.gather(1, positions.clamp(min=0)[..., 0])  # (batch, n_spans)
+        allowed = allowed & (turns.unsqueeze(1) == own.unsqueeze(-1))  # (batch, n_spans, source)
+    return logits.unsqueeze(1).masked_fill(~allowed.unsqueeze(-1), MASKED_LOGIT)
+
+
+def _span_loss(model: Any, logits: Tensor, positions: Tensor) -> Tensor:
+    """Mean of start and end cross-entropy (nats), summed over gold spans."""
+    safe = positions.clamp(min=0)
+    each = torch.zeros((), device=logits.device)
+    for side in (0, 1):
+        log_p = logits[..., side].log_softmax(-1).expand(-1, positions.shape[1], -1)  # (batch, n_spans, source)
+        each = each - log_p.gather(2, safe[..., side : side + 1]).squeeze(-1) / 2
+    return torch.where(positions[..., 0] != IGNORED, each, 0.0).sum()
 
 
 class CauseSpans(JointReader):
@@ -85,6 +101,10 @@ class CauseSpans(JointReader):
 
     config_class = CauseSpansConfig
     config: CauseSpansConfig
+    specs = (
+        HeadSpec("entailment", "labels", turn_loss, when=lambda config: config.form == "joint"),
+        HeadSpec("span", "span_positions", _span_loss, count=lambda positions: supervised(positions[..., 0])),
+    )
     told_by_fingerprint = ("form", "context", "max_pieces", "max_answer", "overlap", "answers", "decoding")
     features: ClassVar[tuple[str, ...]] = (
         "input_ids",
@@ -175,43 +195,13 @@ class CauseSpans(JointReader):
             following = torch.cat([turns[:, 1:], torch.full_like(turns[:, :1], -1)], dim=1)
             is_text = (turns >= 0) & (turns == following)  # the last piece of a turn is its separator
         logits = self.answer_head(states).masked_fill(~is_text.unsqueeze(-1), MASKED_LOGIT)  # (batch, source, 2)
-        losses, counts = {}, {}
-        if labels is not None and turn_logits is not None:
-            losses["entailment"], counts["entailment"] = binary_loss(turn_logits, labels, self.config.positive_weight)
-        if span_positions is not None:
-            losses["span"], counts["span"] = _span_loss(logits, span_positions, turns, is_text)
-        loss = torch.stack(list(losses.values())).sum() if losses else None
-        return CauseSpansOutput(loss, losses or None, counts or None, logits[..., 0], logits[..., 1], turn_logits)
-
-    @classmethod
-    def count_items(cls, batch: Mapping[str, Tensor], config: CauseSpansConfig) -> dict[str, Tensor]:
-        """How many turns or spans each loss of ``batch`` is a mean over, without running the model."""
-        counts = {}
-        if config.form == "joint" and (labels := batch.get("labels")) is not None:
-            counts["entailment"] = labels.ne(IGNORED).sum()
-        if (positions := batch.get("span_positions")) is not None:
-            counts["span"] = positions[..., 0].ne(IGNORED).sum()
-        return counts
-
-
-def _span_loss(logits: Tensor, positions: Tensor, turns: Tensor | None, is_text: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean over gold spans of the mean of start and end cross-entropy (nats), and how many spans there are.
-
-    Starts and ends compete over the whole row, or with ``turns`` over the pieces of the span's own turn.
-    """
-    known = positions[..., 0] != IGNORED  # (batch, n_spans)
-    safe = positions.clamp(min=0)
-    allowed = is_text.unsqueeze(1)  # (batch, 1, source)
-    if turns is not None:
-        own = turns.gather(1, safe[..., 0])  # (batch, n_spans)
-        allowed = allowed & (turns.unsqueeze(1) == own.unsqueeze(-1))  # (batch, n_spans, source)
-    each = torch.zeros((), device=logits.device)
-    for side in (0, 1):
-        scores = logits[..., side].unsqueeze(1).masked_fill(~allowed, MASKED_LOGIT)
-        log_p = scores.log_softmax(-1).expand(-1, positions.shape[1], -1)  # (batch, n_spans, source)
-        each = each - log_p.gather(2, safe[..., side : side + 1]).squeeze(-1) / 2
-    count = known.sum()
-    return torch.where(known, each, 0.0).sum() / count.clamp(min=1), count
+        starts_ends = None if span_positions is None else _competing(logits, span_positions, turns, is_text)
+        learnt = self.learn(
+            {"entailment": turn_logits, "span": starts_ends}, {"labels": labels, "span_positions": span_positions}
+        )
+        return CauseSpansOutput(
+            start_logits=logits[..., 0], end_logits=logits[..., 1], turn_logits=turn_logits, **learnt
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,18 +6,15 @@ of numbers from texts; everything here works on those rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 from transformers import AutoTokenizer, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
-from transformers.utils import ModelOutput
 
 from empatheia.dialogue import Dialogue, Turn
 from empatheia.errors import CheckpointError, ConfigError
@@ -54,50 +51,6 @@ class Reader(Protocol):
     def save(self, folder: Path) -> None:
         """Writes what ``open`` needs beside the weights."""
         ...
-
-
-@dataclass
-class LabelOutput(ModelOutput):
-    """What a classifier gives.
-
-    Attributes:
-        loss: Sum of ``losses``; None without labels.
-        losses: ``label``: mean cross-entropy over items (nats).
-        counts: Over how many items that mean runs.
-        logits: Divided by the configuration's temperature, so their softmax is the calibrated distribution.
-            Shape: (batch, n_labels).
-    """
-
-    loss: Tensor | None = None
-    losses: dict[str, Tensor] | None = None
-    counts: dict[str, Tensor] | None = None
-    logits: Tensor | None = None
-
-
-def label_output(
-    logits: Tensor, labels: Tensor | None, smoothing: float = 0.0, weights: Sequence[float] | None = None
-) -> LabelOutput:
-    """Cross-entropy of a batch; the mean runs over items even when classes have weights.
-
-    Args:
-        logits: Shape: (batch, n_labels).
-        labels: Indices, -100 = not supervised. Shape: (batch,), int64.
-        smoothing: Share of probability spread evenly over all labels, in [0, 1).
-        weights: One factor a label, or None.
-    """
-    if labels is None:
-        return LabelOutput(logits=logits)
-    count = labels.ne(IGNORED).sum()
-    factors = None if weights is None else torch.tensor(weights, dtype=logits.dtype, device=logits.device)
-    total = F.cross_entropy(logits, labels, factors, ignore_index=IGNORED, label_smoothing=smoothing, reduction="sum")
-    mean = total / count.clamp(min=1)
-    return LabelOutput(loss=mean, losses={"label": mean}, counts={"label": count}, logits=logits)
-
-
-def count_labels(batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """How many items the loss of ``batch`` is a mean over, without running the model."""
-    labels = batch.get("labels")
-    return {} if labels is None else {"label": labels.ne(IGNORED).sum()}
 
 
 def pad_rows(values: Sequence[Sequence[int]], filler: int) -> Tensor:

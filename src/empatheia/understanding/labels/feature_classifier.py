@@ -21,13 +21,11 @@ from transformers import AutoConfig, AutoModel, PreTrainedConfig
 from empatheia.errors import ConfigError, DataError, MissingResourceError
 from empatheia.layers.aligned import AlignedModel
 from empatheia.reading import read_arrays
+from empatheia.understanding.heads import Heads, LabelOutput
 from empatheia.understanding.labels.classifier import (
-    LabelOutput,
     Row,
     Text,
-    count_labels,
     label_fields,
-    label_output,
     label_tensor,
     read_model,
 )
@@ -135,7 +133,7 @@ class FeatureClassifierConfig(PreTrainedConfig):
         super().__init__(**kwargs)
 
 
-class FeatureClassifier(AlignedModel):
+class FeatureClassifier(AlignedModel, Heads):
     """``softmax((W features + b) / temperature)``.
 
     Args:
@@ -172,12 +170,7 @@ class FeatureClassifier(AlignedModel):
             return_dict: Accepted for the Trainer; the answer is always a ``LabelOutput``.
         """
         logits = self.head(self.dropout(features)) / self.config.softmax_temperature  # (batch, n_labels)
-        return label_output(logits, labels, weights=self.config.label_weights if self.training else None)
-
-    @classmethod
-    def count_items(cls, batch: Mapping[str, Tensor], config: FeatureClassifierConfig) -> dict[str, Tensor]:
-        """How many items the loss of ``batch`` is a mean over, without running the model."""
-        return count_labels(batch)
+        return LabelOutput(logits=logits, **self.learn({"label": logits}, {"labels": labels}))
 
 
 class FeatureReader:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
@@ -23,13 +23,11 @@ from transformers import initialization as init
 from empatheia.errors import ConfigError, DataError
 from empatheia.layers.aligned import AlignedModel
 from empatheia.text.words import tokenize_words
+from empatheia.understanding.heads import Heads, LabelOutput
 from empatheia.understanding.labels.classifier import (
-    LabelOutput,
     Row,
     Text,
-    count_labels,
     label_fields,
-    label_output,
     label_tensor,
     pad_rows,
     read_model,
@@ -155,7 +153,7 @@ class LinearClassifierConfig(PreTrainedConfig):
         return 1 + len(self.words) + (self.buckets if self.n_grams > 1 else 0)
 
 
-class LinearClassifier(AlignedModel):
+class LinearClassifier(AlignedModel, Heads):
     """Mean of the feature vectors, one linear map without bias, softmax.
 
     Args:
@@ -238,12 +236,7 @@ class LinearClassifier(AlignedModel):
             input_ids = input_ids.masked_fill(~attention_mask.bool(), 0)
         hidden = self.table(input_ids)  # (batch, width)
         logits = self.head(hidden) / self.config.softmax_temperature  # (batch, n_labels)
-        return label_output(logits, labels, weights=self.config.label_weights if self.training else None)
-
-    @classmethod
-    def count_items(cls, batch: Mapping[str, Tensor], config: LinearClassifierConfig) -> dict[str, Tensor]:
-        """How many items the loss of ``batch`` is a mean over, without running the model."""
-        return count_labels(batch)
+        return LabelOutput(logits=logits, **self.learn({"label": logits}, {"labels": labels}))
 
 
 class NgramReader:

@@ -14,55 +14,35 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModel, PreTrainedConfig
+from transformers import AutoConfig, AutoModel, PreTrainedModel
 from transformers import PreTrainedTokenizerBase as Tokenizer
 from transformers import initialization as init
 
 from empatheia.analysis import TurnLabels
 from empatheia.dialogue import Dialogue, Turn
-from empatheia.errors import CheckpointError, ConfigError, DataError
-from empatheia.layers.aligned import AlignedModel
+from empatheia.errors import DataError
 from empatheia.layers.pooling import POOLINGS, Pooling
-from empatheia.reading import Json, read_record
-from empatheia.resources import resolve_model
 from empatheia.taxonomy import LABELS_41
 from empatheia.text.batching import BucketBatchSampler
 from empatheia.understanding import COMPONENTS, Component
-from empatheia.understanding.encoders import (
-    build_encoder,
-    check_positions,
-    encoder_settings,
-    load_encoder,
-    plain_encoder,
-    special_ids,
-    start_from,
-)
-from empatheia.understanding.labels.classifier import (
-    LabelOutput,
-    count_labels,
-    label_output,
-    label_tensor,
-    pad_rows,
-    read_model,
-    read_tokenizer,
-)
+from empatheia.understanding.encoders import check_positions, special_ids
+from empatheia.understanding.heads import RATE, SHARE, Check, EncoderHeads, HeadsConfig, LabelOutput, at_least
+from empatheia.understanding.labels.classifier import label_tensor, pad_rows
 
 NO_LABEL = -1
 
 
-class ReactionPredictorConfig(PreTrainedConfig):
+class ReactionPredictorConfig(HeadsConfig):
     """What the predictor reads and how it scores; the defaults are the released code's.
 
     The labels are :data:`empatheia.taxonomy.LABELS_41`, by index; ``id2label`` holds them.
 
-    Args:
-        encoder_config: The encoder's configuration as a dict with its ``model_type``; None only for the empty
-            configuration that transformers builds internally.
+    Attributes:
         pooling: ``additive`` (code), ``dot`` (paper), ``mean`` or ``cls``.
         head_width: Width of the tanh layer; None = the encoder's.
         turn_labels: Add the embedding of each context turn's label to its pieces.
@@ -72,49 +52,29 @@ class ReactionPredictorConfig(PreTrainedConfig):
             the turn after; false = one, with the turn before.
         max_pieces: Most pieces of a context.
         dropout: On the input of the head, in [0, 1).
-        encoder_dropout: Replaces every dropout rate in ``encoder_config``; None = as the encoder has them.
     """
 
     model_type = "reaction_predictor"
+    pooling: str = "additive"
+    head_width: int | None = None
+    turn_labels: bool = True
+    label_dropout: float = 0.0
+    double_separator: bool = True
+    max_pieces: int = 100
+    dropout: float = 0.0
+    choices: ClassVar[Mapping[str, Sequence[str]]] = {"pooling": POOLINGS}
+    checks: ClassVar[Mapping[str, Check]] = {
+        "label_dropout": SHARE,
+        "dropout": RATE,
+        "head_width": (lambda width: width is None or width >= 1, "1 or more, or null"),
+        "max_pieces": at_least(4),
+    }
 
-    def __init__(
-        self,
-        encoder_config: dict[str, Json] | PreTrainedConfig | None = None,
-        pooling: str = "additive",
-        head_width: int | None = None,
-        turn_labels: bool = True,
-        label_dropout: float = 0.0,
-        double_separator: bool = True,
-        max_pieces: int = 100,
-        dropout: float = 0.0,
-        encoder_dropout: float | None = None,
-        **kwargs: Any,
-    ) -> None:
-        if pooling not in POOLINGS:
-            raise ConfigError(f"reaction_predictor: pooling is {pooling!r}; accepted: {', '.join(POOLINGS)}.")
-        if not 0 <= label_dropout <= 1:
-            raise ConfigError(f"reaction_predictor: label_dropout is {label_dropout}; accepted: 0 to 1.")
-        if not 0 <= dropout < 1:
-            raise ConfigError(f"reaction_predictor: dropout is {dropout}; accepted: from 0 to below 1.")
-        if head_width is not None and head_width < 1:
-            raise ConfigError(f"reaction_predictor: head_width is {head_width}; accepted: 1 or more, or null.")
-        if max_pieces < 4:
-            raise ConfigError(f"reaction_predictor: max_pieces is {max_pieces}; accepted: 4 or more.")
-        self.encoder_config = None if encoder_config is None else encoder_settings(encoder_config, encoder_dropout)
-        self.encoder_dropout = encoder_dropout
-        self.pooling = pooling
-        self.head_width = head_width
-        self.turn_labels = turn_labels
-        self.label_dropout = label_dropout
-        self.double_separator = double_separator
-        self.max_pieces = max_pieces
-        self.dropout = dropout
-        kwargs.setdefault("id2label", dict(enumerate(LABELS_41)))
-        kwargs.setdefault("label2id", {name: i for i, name in enumerate(LABELS_41)})
-        super().__init__(**kwargs)
+    def __post_init__(self, labels: Sequence[str] | None = None, **kwargs: Any) -> None:
+        super().__post_init__(LABELS_41 if self.id2label is None else labels, **kwargs)
 
 
-class ReactionPredictor(AlignedModel):
+class ReactionPredictor(EncoderHeads):
     """Distribution over the 41 labels of the next turn.
 
     ``x = piece + position + parity + label``; ``r = encoder(x)``; ``p = softmax(W_2 tanh(W_1 pool(r)))``. The encoder
@@ -125,22 +85,14 @@ class ReactionPredictor(AlignedModel):
     """
 
     config_class = ReactionPredictorConfig
-    base_model_prefix = "encoder"
-    main_input_name = "input_ids"
-    accepts_loss_kwargs = False
-    _supports_sdpa = True
+    recipe = "recipes/meed2/response_labels.yaml"
     config: ReactionPredictorConfig
     features: ClassVar[tuple[str, ...]] = ("input_ids", "attention_mask", "parity_ids", "turn_label_ids", "labels")
 
     def __init__(self, config: ReactionPredictorConfig) -> None:
         super().__init__(config)
-        self.encoder = build_encoder(config.encoder_config, "reaction_predictor")
-        encoder = self.encoder.config
-        width = encoder.hidden_size
-        words: Any = self.encoder.get_input_embeddings()
-        embedded = int(words.weight.shape[1])
-        self.reads_types = (getattr(encoder, "type_vocab_size", 0) or 0) >= 2
-        self.pad_id = getattr(encoder, "pad_token_id", None) or 0
+        words: Any = self.get_input_embeddings()
+        width, embedded = self.width, int(words.weight.shape[1])
         if config.turn_labels:
             self.label_table = nn.Embedding(len(LABELS_41), embedded)
         if not self.reads_types:
@@ -152,48 +104,14 @@ class ReactionPredictor(AlignedModel):
         )
         self.post_init()
 
-    def get_input_embeddings(self) -> nn.Module:
-        """The encoder's word table."""
-        return self.encoder.get_input_embeddings()
-
-    def set_input_embeddings(self, value: nn.Module) -> None:
-        """Replaces the encoder's word table."""
-        self.encoder.set_input_embeddings(value)
-
     @classmethod
-    def from_encoder(
-        cls, folder: str, tokenizer_folder: str | None = None, **kwargs: Any
-    ) -> tuple[ReactionPredictor, ContextReader]:
-        """A model on a pretrained encoder, and the reader that goes with it.
-
-        Tables that the encoder did not know start at zero, so at first it reads the context as it is used to.
-
-        Args:
-            folder: Folder (or hub id) of a Hugging Face encoder.
-            tokenizer_folder: Folder of its tokenizer, if it lies elsewhere.
-            **kwargs: Fields of :class:`ReactionPredictorConfig`.
-
-        Raises:
-            CheckpointError: The folder holds no encoder that transformers can read, or lacks weights.
-        """
-        source, tokenizer = load_encoder(folder, tokenizer_folder)
-        source = plain_encoder(source)
-        model = cls(ReactionPredictorConfig(source.config, **kwargs))
-        start_from(model.encoder, source)
+    def on_encoder(cls, source: PreTrainedModel, **fields: Any) -> Self:
+        """As the base's; tables that the encoder did not know start at zero, so at first it reads as it is used to."""
+        model = super().on_encoder(source, **fields)
         for name in ("label_table", "parity_table"):
             if hasattr(model, name):
                 init.zeros_(getattr(model, name).weight)
-        return model, ContextReader(tokenizer, model.config)
-
-    @classmethod
-    def open(cls, folder: str | Path) -> tuple[ReactionPredictor, ContextReader]:
-        """A trained model and its reader from the folder training saved.
-
-        Raises:
-            CheckpointError: Weights or tokenizer are missing.
-        """
-        model = read_model(cls, folder)
-        return model, ContextReader(read_tokenizer(folder, model), model.config)
+        return model
 
     def forward(
         self,
@@ -229,12 +147,8 @@ class ReactionPredictor(AlignedModel):
                 known = known & stays
             embedded = embedded + self.label_table(turn_label_ids.clamp(min=0)) * known.unsqueeze(-1)
         states = self.encoder(inputs_embeds=embedded, attention_mask=keep.long(), **extra).last_hidden_state
-        return label_output(self.head(self.pool(states, keep)), labels)
-
-    @classmethod
-    def count_items(cls, batch: Mapping[str, Tensor], config: ReactionPredictorConfig) -> dict[str, Tensor]:
-        """How many items the loss of ``batch`` is a mean over, without running the model."""
-        return count_labels(batch)
+        logits = self.head(self.pool(states, keep))
+        return LabelOutput(logits=logits, **self.learn({"label": logits}, {"labels": labels}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -434,26 +348,13 @@ class ReactionToTurns:
             MissingResourceError: There is no such folder.
             CheckpointError: The folder holds another model, or lacks weights.
         """
-        path = resolve_model(folder)
-        try:
-            found = read_record(path / "config.json").get("model_type")
-        except (OSError, ValueError) as problem:
-            raise CheckpointError(f"{path / 'config.json'}: {problem}; give the folder of a trained model.") from None
-        if found != ReactionPredictorConfig.model_type:
-            raise CheckpointError(
-                f"{path}: model_type is {found!r}; accepted: {ReactionPredictorConfig.model_type}, as"
-                " `empatheia train recipes/meed2/response_labels.yaml` makes it."
-            )
-        model, reader = ReactionPredictor.open(path)
-        meta = path / "empatheia.json"
-        name = read_record(meta)["name"] if meta.is_file() else path.name
+        model, reader, name = ReactionPredictor.load(folder, device)
         if isinstance(labeller, str | Path):
             options = {} if device is None else {"device": device}
             own: Component[TurnLabels] | None = COMPONENTS.get("intent").load(labeller, **options)
         else:
             own = labeller
-        placed: Any = model
-        return cls(placed.to(device or "cpu"), reader, name, own)
+        return cls(model, reader, name, own)
 
     def annotate(
         self, dialogues: Sequence[Dialogue], *, batch_size: int = 32, progress: Callable[[int], None] | None = None
@@ -501,5 +402,6 @@ def turn_labels(
     return out
 
 
+ReactionPredictor.reader_class = ContextReader
 AutoConfig.register(ReactionPredictorConfig.model_type, ReactionPredictorConfig, exist_ok=True)
 AutoModel.register(ReactionPredictorConfig, ReactionPredictor, exist_ok=True)

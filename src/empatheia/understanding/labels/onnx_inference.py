@@ -17,7 +17,8 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from empatheia.errors import ConfigError, MissingDependencyError
-from empatheia.understanding.labels.classifier import LabelOutput, TextClassifier
+from empatheia.understanding.heads import LabelOutput
+from empatheia.understanding.labels.classifier import TextClassifier
 from empatheia.understanding.labels.utterance_classifier import UtteranceClassifier
 
 PACKAGES = ("onnxruntime", "onnx")

@@ -19,48 +19,26 @@ from transformers import (
     AutoConfig,
     AutoModel,
     AutoModelForSequenceClassification,
-    PreTrainedConfig,
     PreTrainedTokenizerBase,
     PreTrainedTokenizerFast,
 )
 
 from empatheia.errors import ConfigError
 from empatheia.layers.pooling import POOLINGS, Pooling
-from empatheia.reading import Json
 from empatheia.text.readable import SURROGATES
-from empatheia.understanding.encoders import (
-    EncoderModel,
-    HeadLinear,
-    check_positions,
-    encoder_settings,
-    load_encoder,
-    special_ids,
-)
-from empatheia.understanding.labels.classifier import (
-    LabelOutput,
-    Row,
-    Text,
-    count_labels,
-    label_fields,
-    label_output,
-    label_tensor,
-    pad_rows,
-    read_model,
-    read_tokenizer,
-)
+from empatheia.understanding.encoders import HeadLinear, check_positions, special_ids
+from empatheia.understanding.heads import POSITIVE, RATE, Check, EncoderHeads, HeadsConfig, LabelOutput, at_least
+from empatheia.understanding.labels.classifier import Row, Text, label_tensor, pad_rows
 
 READS = ("turn", "context")
 
 
-class UtteranceClassifierConfig(PreTrainedConfig):
+class UtteranceClassifierConfig(HeadsConfig):
     """What the classifier reads and how it scores.
 
     Label names are the library's own ``id2label``, so a saved folder also works in ``transformers.pipeline``.
 
-    Args:
-        encoder_config: The encoder's own configuration as a dict with its ``model_type``; None only for the empty
-            configuration that transformers builds internally.
-        labels: Names of the classes by index; sets ``id2label``.
+    Attributes:
         pooling: ``cls``, ``mean``, ``additive`` (MEED2's code) or ``dot`` (its paper).
         head_width: Width of a tanh layer between pooling and labels (MEED2: the encoder's); 0 = none.
         reads: ``turn`` (one text) or ``context`` (all turns up to the one that is labelled).
@@ -68,65 +46,40 @@ class UtteranceClassifierConfig(PreTrainedConfig):
         lowercase: Lower-case every text before it is cut into pieces; needed where some classes were learnt from
             lower-cased texts and the encoder is cased.
         dropout: On the inputs of the head, in [0, 1).
-        encoder_dropout: Replaces every dropout rate in ``encoder_config``; None = as the encoder has them.
         label_smoothing: Share of probability spread over all labels in training, in [0, 1).
         label_weights: Factor of each label in the loss; None = all 1.
         softmax_temperature: Logits are divided by it; above 0. Found on validation data after training.
     """
 
     model_type = "utterance_classifier"
+    pooling: str = "mean"
+    head_width: int = 0
+    reads: str = "turn"
+    max_pieces: int = 128
+    lowercase: bool = False
+    dropout: float = 0.1
+    label_smoothing: float = 0.0
+    label_weights: list[float] | None = None
+    softmax_temperature: float = 1.0
+    choices: ClassVar[Mapping[str, Sequence[str]]] = {"pooling": POOLINGS, "reads": READS}
+    checks: ClassVar[Mapping[str, Check]] = {
+        "max_pieces": at_least(3),
+        "head_width": at_least(0),
+        "dropout": RATE,
+        "label_smoothing": RATE,
+        "softmax_temperature": POSITIVE,
+    }
 
-    def __init__(
-        self,
-        encoder_config: dict[str, Json] | PreTrainedConfig | None = None,
-        labels: Sequence[str] | None = None,
-        pooling: str = "mean",
-        head_width: int = 0,
-        reads: str = "turn",
-        max_pieces: int = 128,
-        lowercase: bool = False,
-        dropout: float = 0.1,
-        encoder_dropout: float | None = None,
-        label_smoothing: float = 0.0,
-        label_weights: list[float] | None = None,
-        softmax_temperature: float = 1.0,
-        **kwargs: Any,
-    ) -> None:
-        for name, value, accepted in (("pooling", pooling, POOLINGS), ("reads", reads, READS)):
-            if value not in accepted:
-                raise ConfigError(f"utterance_classifier: {name} is {value!r}; accepted: {', '.join(accepted)}.")
-        for name, number, is_fine, accepted in (
-            ("max_pieces", max_pieces, max_pieces >= 3, "3 or more"),
-            ("head_width", head_width, head_width >= 0, "0 or more"),
-            ("dropout", dropout, 0 <= dropout < 1, "from 0 to below 1"),
-            ("label_smoothing", label_smoothing, 0 <= label_smoothing < 1, "from 0 to below 1"),
-            ("softmax_temperature", softmax_temperature, softmax_temperature > 0, "above 0"),
-        ):
-            if not is_fine:
-                raise ConfigError(f"utterance_classifier: {name} is {number}; accepted: {accepted}.")
-        if labels is not None:
-            kwargs |= label_fields(labels, "utterance_classifier")
-        self.encoder_config = None
-        if encoder_config is not None:
-            self.encoder_config = encoder_settings(encoder_config, encoder_dropout, "utterance_classifier")
-        self.pooling = pooling
-        self.head_width = head_width
-        self.reads = reads
-        self.max_pieces = max_pieces
-        self.lowercase = lowercase
-        self.dropout = dropout
-        self.encoder_dropout = encoder_dropout
-        self.label_smoothing = label_smoothing
-        self.label_weights = label_weights
-        self.softmax_temperature = softmax_temperature
-        super().__init__(**kwargs)
-        if label_weights is not None and len(label_weights) != self.num_labels:
+    def __post_init__(self, labels: Sequence[str] | None = None, **kwargs: Any) -> None:
+        super().__post_init__(labels, **kwargs)
+        weights = self.label_weights
+        if weights is not None and len(weights) != self.num_labels:
             raise ConfigError(
-                f"utterance_classifier: {len(label_weights)} label_weights for {self.num_labels} labels; give one each."
+                f"utterance_classifier: {len(weights)} label_weights for {self.num_labels} labels; give one each."
             )
 
 
-class UtteranceClassifier(EncoderModel):
+class UtteranceClassifier(EncoderHeads):
     """``softmax(W tanh(V pool(encoder(text))) / temperature)``, without the tanh layer if ``head_width`` is 0.
 
     Args:
@@ -145,36 +98,6 @@ class UtteranceClassifier(EncoderModel):
             layers += [HeadLinear(self.width, config.head_width), nn.Tanh(), nn.Dropout(config.dropout)]
         self.head = nn.Sequential(*layers, HeadLinear(config.head_width or self.width, int(config.num_labels or 2)))
         self.post_init()
-
-    @classmethod
-    def from_encoder(
-        cls, folder: str, labels: Sequence[str], tokenizer_folder: str | None = None, **kwargs: Any
-    ) -> tuple[UtteranceClassifier, PieceReader]:
-        """A model with a pretrained encoder and a fresh head, and its reader.
-
-        Args:
-            folder: Folder (or hub id) of a Hugging Face encoder.
-            labels: Names of the classes by index.
-            tokenizer_folder: Folder of its tokenizer, if it lies elsewhere.
-            **kwargs: Fields of :class:`UtteranceClassifierConfig`.
-
-        Raises:
-            CheckpointError: The folder holds no encoder that transformers can read, or lacks weights.
-            ConfigError: More pieces are asked for than the encoder has positions.
-        """
-        source, tokenizer = load_encoder(folder, tokenizer_folder)
-        model = cls.on_encoder(source, labels=labels, **kwargs)
-        return model, PieceReader(tokenizer, model.config)
-
-    @classmethod
-    def open(cls, folder: str | Path) -> tuple[UtteranceClassifier, PieceReader]:
-        """A trained model and its reader from the folder training saved.
-
-        Raises:
-            CheckpointError: Weights or tokenizer are missing.
-        """
-        model = read_model(cls, folder)
-        return model, PieceReader(read_tokenizer(folder, model), model.config)
 
     def forward(
         self,
@@ -197,15 +120,7 @@ class UtteranceClassifier(EncoderModel):
         keep = torch.ones_like(input_ids, dtype=torch.bool) if attention_mask is None else attention_mask.bool()
         states = self.read(input_ids, keep, token_type_ids)  # (batch, source, width)
         logits = self.head(self.pool(states, keep)) / self.config.softmax_temperature  # (batch, n_labels)
-        return label_output(logits, labels, self.config.label_smoothing if self.training else 0.0, self._weights())
-
-    def _weights(self) -> list[float] | None:
-        return self.config.label_weights if self.training else None
-
-    @classmethod
-    def count_items(cls, batch: Mapping[str, Tensor], config: UtteranceClassifierConfig) -> dict[str, Tensor]:
-        """How many items the loss of ``batch`` is a mean over, without running the model."""
-        return count_labels(batch)
+        return LabelOutput(logits=logits, **self.learn({"label": logits}, {"labels": labels}))
 
 
 class PieceReader:
@@ -312,6 +227,7 @@ def train_pieces(texts: Sequence[str], size: int, max_pieces: int) -> PreTrained
     return PreTrainedTokenizerFast(tokenizer_object=core, model_max_length=max_pieces, **tokens)
 
 
+UtteranceClassifier.reader_class = PieceReader
 AutoConfig.register(UtteranceClassifierConfig.model_type, UtteranceClassifierConfig, exist_ok=True)
 AutoModel.register(UtteranceClassifierConfig, UtteranceClassifier, exist_ok=True)
 AutoModelForSequenceClassification.register(UtteranceClassifierConfig, UtteranceClassifier, exist_ok=True)

@@ -9,50 +9,52 @@ attention does not see padding (E7), labels follow the tokenizer's offsets (E2),
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel, PreTrainedModel
 from transformers import initialization as init
-from transformers.utils import ModelOutput
 
 from empatheia.analysis import Mechanism
 from empatheia.dialogue import Dialogue
-from empatheia.errors import CheckpointError, ConfigError
+from empatheia.errors import ConfigError
 from empatheia.layers.aligned import AlignedModel
-from empatheia.reading import read_record
-from empatheia.resources import resolve_model
 from empatheia.taxonomy import MECHANISMS
 from empatheia.text.batching import BucketBatchSampler
-from empatheia.understanding.encoders import build_encoder, load_encoder, plain_encoder, start_from
-from empatheia.understanding.labels.classifier import read_model, read_tokenizer
+from empatheia.understanding.encoders import build_encoder, plain_encoder, start_from
+from empatheia.understanding.heads import Heads, HeadsOutput, HeadSpec, class_loss, supervised
 from empatheia.understanding.mechanisms.config import N_LEVELS, MechanismIdentifierConfig
-from empatheia.understanding.mechanisms.pairs import IGNORED, Identified, Pair, PairReader, answered_turns
+from empatheia.understanding.mechanisms.pairs import Identified, Pair, PairReader, answered_turns
 
 
 @dataclass
-class MechanismOutput(ModelOutput):
+class MechanismOutput(HeadsOutput):
     """What one pass gives.
 
     Attributes:
-        loss: Sum of ``losses``; None without labels.
-        losses: ``level``: mean cross-entropy over responses and mechanisms; ``rationale``: over pieces (nats).
-        counts: Over how many of them each mean runs.
         level_logits: Shape: (batch, n_mechanisms, 3).
         rationale_logits: "Not part", "part"; what stands at padding means nothing.
             Shape: (batch, n_mechanisms, response, 2).
     """
 
-    loss: Tensor | None = None
-    losses: dict[str, Tensor] | None = None
-    counts: dict[str, Tensor] | None = None
     level_logits: Tensor | None = None
     rationale_logits: Tensor | None = None
+
+
+def _level_loss(model: Any, logits: Tensor, target: Tensor) -> Tensor:
+    """Over all mechanisms, each with its own weights."""
+    weights = model.config.level_weights
+    if not isinstance(weights, dict):
+        return class_loss(logits, target, weights)
+    total = logits.new_zeros(())
+    for m, name in enumerate(model.config.mechanisms):
+        count = supervised(target[:, m])
+        total = total + class_loss(logits[:, m], target[:, m], weights.get(name)) / count.clamp(min=1) * count
+    return total
 
 
 class MechanismHead(nn.Module):
@@ -88,7 +90,7 @@ class MechanismHead(nn.Module):
         return self.level(states[:, 0]), self.rationale(self.dropout(states))
 
 
-class MechanismIdentifier(AlignedModel):
+class MechanismIdentifier(Heads, AlignedModel):
     """Levels and rationales of one or more mechanisms for pairs of a seeker's text and a response.
 
     Args:
@@ -101,6 +103,12 @@ class MechanismIdentifier(AlignedModel):
     accepts_loss_kwargs = False
     _supports_sdpa = True
     config: MechanismIdentifierConfig
+    specs = (
+        HeadSpec("level", "labels", _level_loss),
+        HeadSpec("rationale", "rationale_labels", lambda model, logits, target: class_loss(logits, target)),
+    )
+    reader_class = PairReader
+    recipe = "recipes/epitome/shared.yaml"
     features: ClassVar[tuple[str, ...]] = (
         "seeker_ids",
         "seeker_mask",
@@ -134,36 +142,14 @@ class MechanismIdentifier(AlignedModel):
         return self.response_encoder.get_input_embeddings()
 
     @classmethod
-    def from_encoder(
-        cls, folder: str, tokenizer_folder: str | None = None, **kwargs: Any
-    ) -> tuple[MechanismIdentifier, PairReader]:
-        """A model whose encoders both start from a pretrained one, with fresh heads, and the reader that goes with it.
-
-        Args:
-            folder: Folder (or hub id) of a Hugging Face encoder.
-            tokenizer_folder: Folder of its tokenizer, if it lies elsewhere.
-            **kwargs: Fields of :class:`MechanismIdentifierConfig`.
-
-        Raises:
-            CheckpointError: The folder holds no encoder that transformers can read, or lacks weights.
-        """
-        source, tokenizer = load_encoder(folder, tokenizer_folder)
+    def on_encoder(cls, source: PreTrainedModel, **fields: Any) -> Self:
+        """A model whose encoders both start from a pretrained one, with fresh heads; errors as the base's."""
         source = plain_encoder(source)
-        model = cls(MechanismIdentifierConfig(source.config, **kwargs))
+        model = cls(MechanismIdentifierConfig(encoder_config=source.config, **fields))
         start_from(model.response_encoder, source)
         if not model.config.tie_encoders:
             start_from(model.seeker_encoder, source)
-        return model, PairReader(tokenizer, model.config)
-
-    @classmethod
-    def open(cls, folder: str | Path) -> tuple[MechanismIdentifier, PairReader]:
-        """A trained model and its reader from the folder training saved.
-
-        Raises:
-            CheckpointError: Weights or tokenizer are missing.
-        """
-        model = read_model(cls, folder)
-        return model, PairReader(read_tokenizer(folder, model), model.config)
+        return model
 
     def forward(
         self,
@@ -193,25 +179,11 @@ class MechanismIdentifier(AlignedModel):
         scored = [head(response, seeker, keep) for head in self.heads]
         level_logits = torch.stack([levels for levels, _ in scored], dim=1)  # (batch, n_mechanisms, 3)
         rationale_logits = torch.stack([pieces for _, pieces in scored], dim=1)
-        losses, counts = {}, {}
-        if labels is not None:
-            losses["level"], counts["level"] = self._level_loss(level_logits, labels)
-        if rationale_labels is not None:
-            losses["rationale"], counts["rationale"] = _mean_loss(rationale_logits, rationale_labels)
-        loss = torch.stack(list(losses.values())).sum() if losses else None
-        return MechanismOutput(loss, losses or None, counts or None, level_logits, rationale_logits)
-
-    def _level_loss(self, logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """Over all mechanisms, each with its own weights."""
-        weights = self.config.level_weights
-        if not isinstance(weights, dict):
-            return _mean_loss(logits, labels, weights)
-        each = [
-            _mean_loss(logits[:, m], labels[:, m], weights.get(name)) for m, name in enumerate(self.config.mechanisms)
-        ]
-        count = torch.stack([count for _, count in each])
-        total = (torch.stack([mean for mean, _ in each]) * count).sum()
-        return total / count.sum().clamp(min=1), count.sum()
+        learnt = self.learn(
+            {"level": level_logits, "rationale": rationale_logits},
+            {"labels": labels, "rationale_labels": rationale_labels},
+        )
+        return MechanismOutput(level_logits=level_logits, rationale_logits=rationale_logits, **learnt)
 
     def _read_seeker(self, ids: Tensor, keep: Tensor) -> Tensor:
         if self.config.tie_encoders:
@@ -222,21 +194,6 @@ class MechanismIdentifier(AlignedModel):
     def _encode(self, encoder: PreTrainedModel, ids: Tensor, keep: Tensor) -> Tensor:
         ids = ids.masked_fill(~keep, self.pad_id)
         return encoder(input_ids=ids, attention_mask=keep.long()).last_hidden_state
-
-    @classmethod
-    def count_items(cls, batch: Mapping[str, Tensor], config: MechanismIdentifierConfig) -> dict[str, Tensor]:
-        """How many responses or pieces each loss of ``batch`` is a mean over, without running the model."""
-        names = {"level": "labels", "rationale": "rationale_labels"}
-        return {loss: batch[key].ne(IGNORED).sum() for loss, key in names.items() if key in batch}
-
-
-def _mean_loss(logits: Tensor, labels: Tensor, weights: Sequence[float] | None = None) -> tuple[Tensor, Tensor]:
-    """Mean cross-entropy over supervised places, and how many there are; weights do not change the number."""
-    count = labels.ne(IGNORED).sum()
-    factors = None if weights is None else torch.tensor(weights, dtype=logits.dtype, device=logits.device)
-    flat = logits.reshape(-1, logits.shape[-1])
-    total = F.cross_entropy(flat, labels.reshape(-1), factors, ignore_index=IGNORED, reduction="sum")
-    return total / count.clamp(min=1), count
 
 
 @torch.inference_mode()
@@ -323,12 +280,8 @@ class MechanismsOfTurns:
             folders: list[str | Path] = [part.strip() for part in folder.split(",") if part.strip()]
         else:
             folders = [folder] if isinstance(folder, Path) else list(folder)
-        models, names = [], []
-        for path in map(resolve_model, folders):
-            models.append(_open(path, device))
-            meta = path / "empatheia.json"
-            names.append(read_record(meta)["name"] if meta.is_file() else path.name)
-        return cls(models, " + ".join(names))
+        found = [MechanismIdentifier.load(path, device) for path in folders]
+        return cls([(model, reader) for model, reader, _ in found], " + ".join(name for *_, name in found))
 
     def annotate(
         self, dialogues: Sequence[Dialogue], *, batch_size: int = 32, progress: Callable[[int], None] | None = None
@@ -361,22 +314,6 @@ class MechanismsOfTurns:
             if progress is not None:
                 progress(len(group))
         return out
-
-
-def _open(path: Path, device: str | torch.device | None) -> tuple[MechanismIdentifier, PairReader]:
-    """Raises CheckpointError when the folder holds another model."""
-    try:
-        found = read_record(path / "config.json").get("model_type")
-    except (OSError, ValueError) as problem:
-        raise CheckpointError(f"{path / 'config.json'}: {problem}; give the folder of a trained model.") from None
-    if found != MechanismIdentifierConfig.model_type:
-        raise CheckpointError(
-            f"{path}: model_type is {found!r}; accepted: {MechanismIdentifierConfig.model_type}, as"
-            " `empatheia train recipes/epitome/shared.yaml` makes it."
-        )
-    model, reader = MechanismIdentifier.open(path)
-    placed: Any = model
-    return placed.to(device or "cpu"), reader
 
 
 AutoConfig.register(MechanismIdentifierConfig.model_type, MechanismIdentifierConfig, exist_ok=True)
