@@ -58,8 +58,8 @@ def test_a_chunk_ends_by_its_rows_or_by_its_turns():
 def test_faults_stand_in_their_places():
     chunk = [*rows("abc", "bad", None), Row(7, None, "was cut."), Row(8, "de")]
     moved: list[int] = []
-    found = [result if isinstance(result, str) else result.to_dict()["length"]
-             for _, result in Work(read, lengths).answers(chunk, moved.append)]  # fmt: skip
+    answers = Work(read, lengths).answers(chunk, moved.append)
+    found = [result if isinstance(result, str) else result.to_dict()["length"] for _, result in answers]
     assert found == [3, "is bad.", "is empty.", "was cut.", 2] and sum(moved) == 5
 
 
