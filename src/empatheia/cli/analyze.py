@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, islice
@@ -13,7 +12,7 @@ import typer
 
 from empatheia.checkpoints.inputs import as_dialogue, up_to
 from empatheia.cli import load_target
-from empatheia.cli.arguments import aimed, check_output, count_lines, file_given
+from empatheia.cli.arguments import check_output, file_given, rows_given
 from empatheia.cli.asking import ask
 from empatheia.cli.opening import analyst
 from empatheia.cli.options import AnalyzeOptions, with_options
@@ -23,7 +22,7 @@ from empatheia.errors import ConfigError, DataError
 from empatheia.files.bulk import ROWS_PER_CHUNK, Sink, Work, run
 from empatheia.files.conversations import CONVERSATION_COLUMNS, ROLE_COLUMNS, read_texts
 from empatheia.files.result_file import ResultFile, model_mark
-from empatheia.files.rows import Row, read_rows, told
+from empatheia.files.rows import Row, Say, read_rows, told
 from empatheia.files.talks import Notes
 from empatheia.files.transcripts import PROBE_LINES, is_transcript
 from empatheia.listener.progress import progress_bar
@@ -68,7 +67,7 @@ def analyze(
         _check_target(texts, options.target)
         _show_texts(_loaded(analyst(options.model)), texts, options)
         return
-    first, rows, total = _first_of_rows(texts, path, options)
+    first, rows, total = rows_given(texts, path, options, read_texts, _read_file)
     file = None
     if options.out is not None:  # says what is wrong with the place before a model is loaded
         file = ResultFile(options.out, options.resume, first=first, keeps_formulas=options.formulas, say=say)
@@ -89,17 +88,6 @@ def _check_target(texts: Sequence[str], target: int | None) -> None:
             up_to(text, target, first=1)
 
 
-def _first_of_rows(
-    texts: list[str], path: Path | None, options: AnalyzeOptions
-) -> tuple[Row, Iterator[Row], int | None]:
-    """The first row, the others, and how many there are: what is missing is reported before a model is loaded."""
-    rows, total = _rows(texts, path, options)
-    rows = rows if options.target is None else aimed(rows, options.target)
-    if (first := next(rows, None)) is None:
-        raise DataError(f"{'stdin' if texts == ['-'] else texts[0]} holds no rows; nothing to analyse.")
-    return first, rows, total
-
-
 def _check_places(path: Path | None, options: AnalyzeOptions) -> None:
     """Whether results can be written where they shall be.
 
@@ -114,15 +102,9 @@ def _check_places(path: Path | None, options: AnalyzeOptions) -> None:
         check_output(options.html, [path])
 
 
-def _rows(texts: list[str], path: Path | None, options: AnalyzeOptions) -> tuple[Iterator[Row], int | None]:
-    """The rows of the input, and how many there are if that is known."""
-    if texts == ["-"]:
-        return read_texts(sys.stdin.buffer, options.column, options.speaker, say), None
-    if path is not None:
-        notes = Notes()
-        rows = told(read_rows(path, options.column, options.speaker, notes=notes), notes, say)
-        return _told_if_chat(rows), count_lines(path)
-    return iter([Row(number, text) for number, text in enumerate(texts, 1)]), len(texts)
+def _read_file(path: Path, column: str | None, speaker: str | None, say: Say) -> Iterator[Row]:
+    notes = Notes()
+    return _told_if_chat(told(read_rows(path, column, speaker, notes=notes), notes, say))
 
 
 def _told_if_chat(rows: Iterator[Row]) -> Iterator[Row]:

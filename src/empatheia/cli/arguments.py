@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import BinaryIO
 
 from empatheia.checkpoints.inputs import up_to
+from empatheia.cli.options import AnalyzeOptions
+from empatheia.cli.output import say
 from empatheia.errors import ConfigError, DataError
-from empatheia.files.rows import SUFFIXES, Row
+from empatheia.files.rows import SUFFIXES, Row, Say
 
 
 def looks_like_file(argument: str) -> bool:
@@ -64,7 +68,43 @@ def check_output(place: Path, others: Sequence[Path | None]) -> None:
         raise ConfigError(f"{place} is named twice, so it would be overwritten; give each output a file of its own.")
 
 
-def aimed(rows: Iterable[Row], target: int, listeners: bool = False) -> Iterator[Row]:
+def rows_given(
+    texts: Sequence[str],
+    path: Path | None,
+    options: AnalyzeOptions,
+    read_stream: Callable[[BinaryIO, str | None, str | None, Say], Iterator[Row]],
+    read_file: Callable[[Path, str | None, str | None, Say], Iterator[Row]],
+    *,
+    listeners: bool = False,
+) -> tuple[Row, Iterator[Row], int | None]:
+    """The first row that the arguments mean, the others, and how many there are if that is known.
+
+    Args:
+        texts: The arguments.
+        path: Of :func:`file_given`.
+        options: Column, speaker and target.
+        read_stream: Reads stdin.
+        read_file: Reads a file.
+        listeners: Whether the target may be a listener's turn.
+
+    Raises:
+        DataError: There is none, told before a model is loaded, as a missing file or column is.
+    """
+    is_stdin, total = list(texts) == ["-"], None
+    if is_stdin:
+        rows = read_stream(sys.stdin.buffer, options.column, options.speaker, say)
+    elif path is not None:
+        rows, total = read_file(path, options.column, options.speaker, say), _count_lines(path)
+    else:
+        rows, total = iter([Row(number, text) for number, text in enumerate(texts, 1)]), len(texts)
+    if options.target is not None:
+        rows = _aimed(rows, options.target, listeners)
+    if (first := next(rows, None)) is None:
+        raise DataError(f"{'stdin' if is_stdin else texts[0]} holds no rows; nothing to analyse.")
+    return first, rows, total
+
+
+def _aimed(rows: Iterable[Row], target: int, listeners: bool) -> Iterator[Row]:
     """Rows whose conversations end with the turn that is asked about; where there is none the row is bad.
 
     Args:
@@ -92,7 +132,7 @@ def _is_there(argument: str) -> bool:
         return False
 
 
-def count_lines(path: Path) -> int | None:
+def _count_lines(path: Path) -> int | None:
     """Lines of a file, for the progress bar; None when it cannot be read (the reader will say why)."""
     try:
         with path.open("rb") as stream:

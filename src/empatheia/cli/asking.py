@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from empatheia.analysis import Analysis
 from empatheia.checkpoints.catalogue import LISTENER
 from empatheia.checkpoints.inputs import as_conversation
-from empatheia.cli.arguments import aimed, count_lines, file_given
+from empatheia.cli.arguments import file_given, rows_given
 from empatheia.cli.findings import TABLE_COLUMNS, analysis_lines, table_rows
 from empatheia.cli.opening import analyst
 from empatheia.cli.options import AnalyzeOptions
@@ -31,7 +30,6 @@ from empatheia.resources import resolve_model
 
 if TYPE_CHECKING:
     from empatheia.dialogue import Dialogue
-    from empatheia.listener.analyzer import Analyzer
     from empatheia.reports.analysis_page import Report
 
 PAGE_PARTS = "emotion,causes"
@@ -52,7 +50,7 @@ def ask(texts: Sequence[str], options: AnalyzeOptions) -> None:
     if options.html is not None:
         check_place(options.html)
     path = file_given(texts)
-    first, rows, total = _rows(texts, path, options)
+    first, rows, total = rows_given(texts, path, options, read_stream, read_conversations, listeners=True)
     for place in given.values():
         if not Path(place).expanduser().exists():
             resolve_model(place)
@@ -85,26 +83,6 @@ def parse_models(texts: Sequence[str]) -> dict[str, str]:
             raise ConfigError(f"--model-for names {name!r} twice; give it once.")
         found[name] = folder.strip()
     return found
-
-
-def _rows(texts: Sequence[str], path: Path | None, options: AnalyzeOptions) -> tuple[Row, Iterator[Row], int | None]:
-    """The first conversation, the others, and how many rows the input has if that is known.
-
-    Raises:
-        DataError: There is none: told before a model is loaded, as a missing file or column is.
-    """
-    is_stdin, total = list(texts) == ["-"], None
-    if is_stdin:
-        rows = read_stream(sys.stdin.buffer, options.column, options.speaker, say)
-    elif path is not None:
-        rows, total = read_conversations(path, options.column, options.speaker, say), count_lines(path)
-    else:
-        rows, total = iter([Row(number, text) for number, text in enumerate(texts, 1)]), len(texts)
-    if options.target is not None:
-        rows = aimed(rows, options.target, listeners=True)
-    if (first := next(rows, None)) is None:
-        raise DataError(f"{'stdin' if is_stdin else texts[0]} holds no rows; nothing to analyse.")
-    return first, rows, total
 
 
 def _analyzer(parts: Sequence[str], given: Mapping[str, str], options: AnalyzeOptions) -> Analyzer:

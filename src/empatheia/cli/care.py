@@ -12,7 +12,7 @@ from empatheia.care import Detector, Resources
 from empatheia.care.evaluating import evaluate as measure
 from empatheia.care.evaluating import read_items
 from empatheia.cli.arguments import refuse_files
-from empatheia.cli.options import CountryOption, ResourcesOption
+from empatheia.cli.options import CountryOption, JsonOption, ResourcesOption, group
 from empatheia.cli.output import labelled, print_json, print_lines, say, shortened, visible
 from empatheia.dialogue import ROLES, Dialogue, Turn
 from empatheia.errors import DataError
@@ -21,14 +21,7 @@ if TYPE_CHECKING:
     from empatheia.care import Assessment
     from empatheia.care.evaluating import CareReport
 
-app = typer.Typer(
-    help="Check texts for danger, measure the check, show where help is.",
-    add_completion=False,
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+app = group("Check texts for danger, measure the check, show where help is.")
 _LONGEST_LIST = 20
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from empatheia.cli.options import JsonOption, group
 from empatheia.cli.output import print_json, print_lines, say, show, visible
 from empatheia.cli.progress import told_shards
 from empatheia.curation.explaining import as_record, explain
@@ -26,14 +27,7 @@ if TYPE_CHECKING:
     from empatheia.curation.explaining import ExplainedDialogue
     from empatheia.curation.labelled_pairs import LabelledFilm
 
-app = typer.Typer(
-    help="Make dialogue corpora out of subtitles and chats, on this machine or a cluster.",
-    add_completion=False,
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+app = group("Make dialogue corpora out of subtitles and chats, on this machine or a cluster.")
 
 FolderArgument = Annotated[Path, typer.Argument(metavar="FOLDER", help="Of a run.")]
 WorkersOption = Annotated[

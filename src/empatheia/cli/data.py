@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from empatheia.cli.options import JsonOption, group
 from empatheia.cli.output import aligned, print_json, print_lines, say, show, visible
 from empatheia.cli.progress import download_bar
 from empatheia.corpora import CORPORA, empathetic_dialogues, place_of, recec, splits_of
@@ -22,14 +23,7 @@ if TYPE_CHECKING:
     from empatheia.corpora.loading import LoadedCorpus
     from empatheia.dialogue import CauseAnnotation, Dialogue
 
-app = typer.Typer(
-    help="Get, show and count corpora.",
-    add_completion=False,
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+app = group("Get, show and count corpora.")
 NameArgument = Annotated[str, typer.Argument(help="Name of a corpus, see `empatheia data list`.")]
 SplitOption = Annotated[str | None, typer.Option("--split", "-s", help="train, valid or test; default the first.")]
 

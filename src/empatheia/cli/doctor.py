@@ -24,6 +24,7 @@ from empatheia.checkpoints.catalogue import (
 )
 from empatheia.cli.doctor_uses import REINSTALL, USES, trials, tried
 from empatheia.cli.licences import licences
+from empatheia.cli.options import JsonOption
 from empatheia.cli.output import print_json, print_lines
 from empatheia.corpora import CORPORA, facts_of, labelled_texts, lexicons, place_of
 from empatheia.errors import MissingResourceError
@@ -55,7 +56,7 @@ class Check:
 
 
 def doctor(
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: JsonOption = False,
     with_licences: Annotated[
         bool, typer.Option("--licences", help="Only list the licences of all packages needed.")
     ] = False,

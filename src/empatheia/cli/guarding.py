@@ -11,7 +11,6 @@ from empatheia.cli.output import say
 from empatheia.errors import ConfigError
 
 if TYPE_CHECKING:
-    from empatheia.care import Care
     from empatheia.dialogue import Reply
 
 WARNING = (

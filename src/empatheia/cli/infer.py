@@ -25,7 +25,6 @@ from empatheia.resources import models_root
 from empatheia.text.readable import readable
 
 if TYPE_CHECKING:
-    from empatheia.dialogue import Dialogue
     from empatheia.files.rows import Row
 
 INSTALLED = "inferences"  # the name under which `empatheia analyze` looks for the provider

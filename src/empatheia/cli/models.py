@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from empatheia.checkpoints.catalogue import describe_model, find_model, known_models, second_look_lacks
+from empatheia.cli.options import JsonOption, group
 from empatheia.cli.output import print_json, print_lines, say, show
 from empatheia.cli.progress import download_bar
 from empatheia.config import check_recipe_size, load_recipe
@@ -25,17 +26,10 @@ if TYPE_CHECKING:
     from empatheia.listener.parts import PartModel
     from empatheia.listener.systems import SystemEntry
 
-app = typer.Typer(
-    help="List models, show their cards, train or fetch the models of an analysis.",
-    add_completion=False,
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+app = group("List models, show their cards, train or fetch the models of an analysis.")
 _TOLD = ("accuracy", "ppl_word", "bleu_nltk_4", "dist_corpus_2", "reccon_word_f1")
 _BASES = {"listener": "its base encoder", "second_look": "its language model"}
 """What ``models get`` fetches by name, and how it is called."""
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command("list")

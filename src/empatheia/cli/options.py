@@ -12,6 +12,8 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+HELP_FLAGS = {"help_option_names": ["-h", "--help"]}
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 ModelOption = Annotated[
     str | None,
     typer.Option(help="Answer with this model only, by name or folder. Without it: the default listener."),
@@ -26,6 +28,13 @@ ResourcesOption = Annotated[
         "--resources", metavar="FILE", help="YAML file with your own help lines, instead of the shipped ones."
     ),
 ]
+
+
+def group(help: str) -> typer.Typer:
+    """A command that has commands of its own."""
+    return typer.Typer(
+        help=help, add_completion=False, rich_markup_mode=None, no_args_is_help=True, context_settings=HELP_FLAGS
+    )
 
 
 class Shown(StrEnum):

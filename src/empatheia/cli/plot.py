@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from empatheia.cli import HELP_FLAGS
+from empatheia.cli.options import group
 from empatheia.cli.output import show
 from empatheia.corpora.reply_files import read_replies
 from empatheia.errors import DataError
@@ -31,13 +31,7 @@ from empatheia.resources import quiet_loading, shipped_path
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-app = typer.Typer(
-    add_completion=False,
-    rich_markup_mode=None,
-    context_settings=HELP_FLAGS,
-    no_args_is_help=True,
-    help="Draw pictures of runs and replies, as PNG and SVG.",
-)
+app = group("Draw pictures of runs and replies, as PNG and SVG.")
 
 OutOption = Annotated[
     Path | None,

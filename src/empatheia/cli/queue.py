@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from empatheia.cli import HELP_FLAGS
+from empatheia.cli.options import group
 from empatheia.cli.output import print_json, print_lines, say, show
 from empatheia.config.queue import read_queue
 
@@ -17,13 +17,7 @@ if TYPE_CHECKING:
 
 MOST_NAMED = 6
 """Runs named in the line of what they wait for."""
-app = typer.Typer(
-    add_completion=False,
-    rich_markup_mode=None,
-    context_settings=HELP_FLAGS,
-    no_args_is_help=True,
-    help="Train a queue of recipes in order; a stopped one continues.",
-)
+app = group("Train a queue of recipes in order; a stopped one continues.")
 FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="Queue, such as recipes/queue.yaml.")]
 ResultsOption = Annotated[Path, typer.Option(help="Folder of kept run records.")]
 OutOption = Annotated[Path, typer.Option(help="Parent of the run folders.")]

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from empatheia.corpora.replies import ReplyFile
     from empatheia.metrics.profiles import Column
     from empatheia.metrics.score import Signature
-    from empatheia.scoring import Cell, Likeness, SystemScores, SystemTests
+    from empatheia.scoring import Cell, SystemScores, SystemTests
 
 _SHOWN_LINES = 8
 _MOST_LIKELY = 0.05

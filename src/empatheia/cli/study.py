@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from empatheia.cli import HELP_FLAGS
+from empatheia.cli.options import group
 from empatheia.cli.output import print_json, say, show
 from empatheia.cli.serve import accepted_hosts
 from empatheia.errors import ConfigError
@@ -37,15 +37,8 @@ from empatheia.studies.store import Store, shown_url
 
 if TYPE_CHECKING:
     from empatheia.studies.design import Design
-    from empatheia.studies.store import Store
 
-app = typer.Typer(
-    add_completion=False,
-    rich_markup_mode=None,
-    context_settings=HELP_FLAGS,
-    no_args_is_help=True,
-    help="Run studies with people: ratings, comparisons, annotation, live talks, collection of dialogues.",
-)
+app = group("Run studies with people: ratings, comparisons, annotation, live talks, collection of dialogues.")
 StoreArgument = Annotated[str, typer.Argument(help="Store: a file such as s.db, or postgresql://HOST/NAME.")]
 
 
