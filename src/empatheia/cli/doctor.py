@@ -16,6 +16,7 @@ import typer
 
 from empatheia.cli.doctor_uses import REINSTALL, USES, trials, tried
 from empatheia.cli.licences import licences
+from empatheia.errors import EmpatheiaError
 
 State = Literal["ok", "missing", "broken", "optional"]
 CORE = (
@@ -153,28 +154,27 @@ def _bundled() -> Check:
 
 
 def _listener() -> Check:
-    from empatheia.checkpoints.catalogue import SMALL, bundled_root, describe_model, perceiver
+    from empatheia.checkpoints.catalogue import LISTENER, describe_model, find_model
+    from empatheia.perceive.perception import bundled_perception
 
-    name = perceiver()
-    if name == SMALL:
-        text = "the small bundled model perceives: the base encoder of the better one is not here"
-        return Check("listener", "optional", text, "empatheia models get listener")
-    entry = describe_model(bundled_root() / name, name)
+    entry = describe_model(find_model(LISTENER), LISTENER)
     if entry.fault:
         return Check("listener", "missing", entry.fault, REINSTALL)
+    try:
+        bundled_perception()
+    except EmpatheiaError as error:
+        return Check("listener", "missing", str(error), REINSTALL)
     return Check("listener", "ok", f"{entry.title} perceives ({entry.system}), a reflection answers")
 
 
 def _second_look() -> Check:
-    from empatheia.checkpoints.catalogue import LISTENER, perceiver, second_look_lacks
+    from empatheia.checkpoints.catalogue import second_look_lacks
 
-    if perceiver() != LISTENER:
-        text = "it goes with the better perception, which is not here"
-        return Check("second look", "optional", text, "empatheia models get listener")
     lacks = second_look_lacks()
     if not lacks:
-        return Check("second look", "ok", "a small language model reads what is felt a second time")
-    text = f"{lacks}; with it the feeling is right more often"
+        text = "a small language model reads what is felt a second time, where perception: joined asks for it"
+        return Check("second look", "ok", text)
+    text = f"{lacks}; with it, and perception: joined, the feeling is right more often"
     fix = 'pip install "empatheia[gguf]"' if "gguf" in lacks else "empatheia models get second_look"
     return Check("second look", "optional", text, fix)
 

@@ -23,7 +23,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 _TOLD = ("accuracy", "ppl_word", "bleu_nltk_4", "dist_corpus_2", "reccon_word_f1")
-_BASES = {"listener": "its base encoder", "second_look": "its language model"}
+_BASES = {"listener": "the base encoder it was trained on", "second_look": "its language model"}
 """What ``models get`` fetches by name, and how it is called."""
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -257,7 +257,7 @@ def _prepare_second_look() -> None:
 
     show("second_look: expanding it once, for some seconds")
     StatesOfTurns.load("second_look")
-    show("second_look: from now on the default listener looks twice")
+    show("second_look: ask for it with --set perception=joined, or perception: joined in a settings file")
 
 
 @app.command("get")

@@ -106,7 +106,6 @@ def analyst(model: str | None) -> str:
     from empatheia.checkpoints.catalogue import perceiver
 
     if model is None:
-        tell_perceiver()
         return perceiver()
     check_who(model)
     return model
@@ -162,7 +161,6 @@ def open_listener(
     if model in (None, DEFAULT) and system is None and not options:
         from empatheia.listener import FocusedListener
 
-        tell_perceiver()
         return FocusedListener(check_overrides(overrides))
     place = _place(model, system, runs or Path("runs"))
     if overrides and Path(place).suffix in LISTENER_FILES:
@@ -260,15 +258,6 @@ def _told(listener: AnyListener) -> AnyListener:
     """The same, after it was said where it sends a conversation."""
     tell_host(listener)
     return listener
-
-
-def tell_perceiver() -> None:
-    """Says that the small model perceives, where the base of the better one is not here."""
-    from empatheia.checkpoints.catalogue import SMALL, perceiver
-    from empatheia.cli.output import say
-
-    if perceiver() == SMALL:
-        say("The small bundled model perceives. The better one: empatheia models get listener")
 
 
 def tell_host(listener: Any) -> None:

@@ -32,7 +32,7 @@ def package(
     """Round, calibrate on validation data, measure on test, and write the model card.
 
     Example: empatheia package runs/default/listener/cpu-seed1024 my-model --name my-model
-    Example: empatheia package listener my-onnx-listener --onnx mixed
+    Example: empatheia package listener_as_trained my-onnx-listener --onnx mixed
     """
     from empatheia.config import read_yaml
     from empatheia.errors import CheckpointError

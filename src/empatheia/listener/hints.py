@@ -15,10 +15,10 @@ from empatheia.checkpoints.manifest import read_manifest
 from empatheia.checkpoints.open import open_model
 from empatheia.dialogue import Dialogue, Example
 from empatheia.errors import CheckpointError, ConfigError, MissingResourceError
+from empatheia.listener.perceiving import PerceivingListener
 from empatheia.resources import installed_model
 from empatheia.text.prompts import Hints, cause_texts
 from empatheia.understanding import COMPONENTS
-from empatheia.understanding.affect.turns import AffectOfTurns
 
 
 class Conditioner:
@@ -85,8 +85,8 @@ class _Perception:
     """A perception, asked for emotion, side and cause words; alone, without the second look."""
 
     def __init__(self, folder: Path) -> None:
-        self.affect = AffectOfTurns.load(folder)
-        self.name = read_manifest(folder).name
+        listener = PerceivingListener.load(folder)
+        self.affect, self.name = listener.affect, listener.name
 
     def read(self, examples: Sequence[Example]) -> list[Hints]:
         """What is found in each context."""
