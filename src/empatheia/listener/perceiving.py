@@ -25,20 +25,10 @@ from empatheia.listener.protocol import Input, whole_reply
 from empatheia.listener.steps.focused import FocusedListener
 from empatheia.listener.streaming import ReplyStream
 from empatheia.perceive.affect import Affect, Perceiving, named
-from empatheia.perceive.model_file import BUNDLED, is_perception
-from empatheia.perceive.perception import Perception, bundled_perception
-from empatheia.registry import Registry
+from empatheia.perceive.opening import open_perception
 from empatheia.taxonomy import SIDES
 from empatheia.text.uncertainty import doubts
 
-PERCEPTIONS = Registry(
-    "perceptions",
-    {
-        "as_trained": "empatheia.understanding.affect.turns:AffectOfTurns",
-        "joined": "empatheia.understanding.affect.states:JoinedAffect",
-    },
-)
-"""Perceptions that are not a file for ONNX Runtime."""
 _CUT = "long text: of the newest turn only the beginning and the end were read"
 
 
@@ -120,8 +110,7 @@ class PerceivingListener(BatchListener):
         """
         folder = find_model(name_or_path)
         manifest = read_manifest(folder)
-        affect = _opened(folder, device)
-        return cls(PERCEPTIONS.get("joined").beside(affect) if joined else affect, manifest)
+        return cls(open_perception(folder, device, joined=joined), manifest)
 
     @guarded_stream
     def stream(
@@ -143,9 +132,3 @@ class PerceivingListener(BatchListener):
     def _respond_batch(self, inputs: Sequence[Any], decoding: Decoding) -> list[Reply]:
         dialogues = [Dialogue(ready.example.dialogue_id, ready.turns) for ready in inputs]
         return self.in_steps.respond(dialogues, decoding=decoding, care=False)
-
-
-def _opened(folder: Path, device: str) -> Perceiving:
-    if not is_perception(folder):
-        return PERCEPTIONS.get("as_trained").load(folder, device)
-    return bundled_perception() if folder.resolve() == BUNDLED else Perception.open(folder)

@@ -217,8 +217,9 @@ def export_perception(
 
     def fill(made: Path) -> None:
         (made / GRAPH).write_bytes(data)
-        if (folder / "card.json").is_file():
-            shutil.copyfile(folder / "card.json", made / "card.json")
+        for file in ("card.json", "recipe.yaml"):
+            if (folder / file).is_file():
+                shutil.copyfile(folder / file, made / file)
         if (folder / "README.md").is_file():
             (made / "README.md").write_text(_page(folder / "README.md", base, facts), encoding="utf-8")
         (made / "empatheia.json").write_text(json.dumps(meta, indent=2), encoding="utf-8")
