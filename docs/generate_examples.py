@@ -37,13 +37,8 @@ def row(listener: FocusedListener, perceiving: PerceivingListener, text: str) ->
 
 
 def lines() -> list[str]:
-    """Of the table; with one look and no model but the bundled ones, whatever is installed besides."""
-    one_look = mock.patch("empatheia.listener.perceiving.JoinedAffect.where_at_hand", lambda first: first)
-    with (
-        TemporaryDirectory() as empty,
-        mock.patch.dict(os.environ, EMPATHEIA_CACHE=empty, EMPATHEIA_MODELS=""),
-        one_look,
-    ):
+    """Of the table, with no model but the bundled ones, whatever is installed besides."""
+    with TemporaryDirectory() as empty, mock.patch.dict(os.environ, EMPATHEIA_CACHE=empty, EMPATHEIA_MODELS=""):
         listener, perceiving = FocusedListener(check_settings({}, "the default listener")), PerceivingListener.load()
         rows = [row(listener, perceiving, text) for text in SENTENCES]
     return ["| somebody says | feels | because of | the reply |", "|---|---|---|---|", *rows]

@@ -1,8 +1,7 @@
-"""The default listener: perception by the bundled model where its base is here, answers by reflection."""
+"""The default listener: perception by the bundled file, answers by reflection."""
 
 import json
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,12 +11,16 @@ import empatheia
 from empatheia.checkpoints import catalogue
 from empatheia.checkpoints.catalogue import bundled_root
 from empatheia.dialogue import Dialogue
+from empatheia.errors import ConfigError, MissingResourceError
 from empatheia.listener import Listener
 from empatheia.listener import listener as home
 from empatheia.listener.perceiving import PerceivingListener
 from empatheia.listener.reply_schema import ReplyRecord
-from empatheia.understanding.affect.states import JoinedAffect
-from empatheia.understanding.affect.turns import AffectOfTurns
+from empatheia.listener.steps.focused import FocusedListener
+from empatheia.listener.steps.settings import check_settings
+from empatheia.perceive.model_file import BUNDLED
+from empatheia.perceive.perception import bundled_perception
+from empatheia.taxonomy import EMOTIONS
 
 TALK = Dialogue.of(
     "My cat is very sick.", "I am sorry. What does the doctor say?", "She needs an operation and I am afraid."
@@ -26,14 +29,15 @@ PAIRS = Path(__file__).parents[1] / "data" / "contrast_pairs.jsonl"
 
 
 @pytest.fixture(scope="module")
-def listener(sentence_encoder):
+def listener():
     return Listener.load("listener")
 
 
 def test_the_bundled_perception_is_found_and_small(listener):
-    assert isinstance(listener, PerceivingListener) and home.perceiver() == "listener"
-    size = sum(file.stat().st_size for file in bundled_root().rglob("*") if file.is_file())
-    assert size < 25e6
+    assert isinstance(listener, PerceivingListener) and listener.affect is bundled_perception()
+    assert sum(file.stat().st_size for file in BUNDLED.rglob("*") if file.is_file()) < 43e6
+    facts = listener.affect.file.facts
+    assert "CC BY-NC 4.0" in facts.licence and "Apache-2.0" in facts.licence and facts.deviation < 0.02
 
 
 def test_understanding_says_emotion_side_and_few_words(listener):
@@ -110,56 +114,54 @@ def test_a_stream_gives_the_same_reply(listener):
     assert "".join(listener.stream(TALK)) == listener.respond(TALK).text
 
 
-def test_without_the_base_the_small_model_perceives(monkeypatch, tmp_path):
-    """No base, no network: the reflection still answers, and says who perceived."""
-    from empatheia.errors import MissingResourceError
-    from empatheia.resources import resolve_model
+class Glad:
+    """A second look that finds everything pleasant."""
 
-    def without_base(name):
-        if name == "minilm":
-            raise MissingResourceError(f"no {name}")
-        return resolve_model(name)
+    name = "glad"
 
-    monkeypatch.setattr(catalogue, "resolve_model", without_base)
-    assert home.perceiver() == "gao2021-small"
-    home.five_steps.cache_clear()
-    try:
-        reply = empatheia.respond("I finally passed my driving test!", explain=True)
-    finally:
-        home.five_steps.cache_clear()
-    assert reply.text and reply.explanation.emotion_from == "gao2021-small" and not reply.understanding.sides
+    def probabilities(self, conversations, progress=None):
+        glad = np.full((len(conversations), 32), 1e-6, np.float32)
+        glad[:, EMOTIONS.index("joyful")] = 1.0
+        return glad, np.full((len(conversations), 3), 1 / 3, np.float32)
+
+    class model:
+        class config:
+            share, joined_temperature = 0.5, 1.0
 
 
-def test_every_way_to_the_default_listener_looks_twice_where_it_can(listener, monkeypatch, tmp_path):
-    """By name, by folder and unnamed; a copy elsewhere, which may be another model, looks once."""
-    monkeypatch.setattr("empatheia.listener.perceiving.JoinedAffect", JoinedAffect)
-    twice = AffectOfTurns if catalogue.second_look_lacks() else JoinedAffect
+def test_the_second_look_is_taken_where_it_is_asked_for_and_nowhere_else(monkeypatch):
+    """Without any language model: a second look that is always glad."""
+    from empatheia.understanding.affect.states import StatesOfTurns
+
+    monkeypatch.setattr(StatesOfTurns, "load", lambda folder: Glad())
+    sad = PerceivingListener.load().analyze(TALK)
+    joined = PerceivingListener.load(joined=True).analyze(TALK)
+    assert joined.emotion == "joyful" != sad.emotion and joined.sides["pleasant"] > sad.sides["pleasant"]
+    assert [(c.start, c.end) for c in joined.causes] == [(c.start, c.end) for c in sad.causes]
+    for settings, emotion in (({}, sad.emotion), ({"perception": "joined"}, "joyful")):
+        assert FocusedListener(check_settings(settings)).respond(TALK).understanding.emotion == emotion
+
+
+def test_a_second_look_that_is_not_here_is_an_error(monkeypatch):
+    from empatheia.understanding.affect import states
+
+    monkeypatch.setattr(states, "installed_model", lambda name: None)
+    with pytest.raises(MissingResourceError, match=r"perception: joined needs .*empatheia models get second_look"):
+        FocusedListener(check_settings({"perception": "joined"})).respond(TALK)
+
+
+def test_the_second_look_goes_with_a_perception_alone():
+    settings = check_settings({"perception": "joined", "reasoner": "gao2021-small"})
+    with pytest.raises(ConfigError, match=r"reasoner 'gao2021-small' is of gao2021.*Leave one of the two out"):
+        FocusedListener(settings).respond(TALK)
+
+
+def test_the_weights_as_trained_are_read_by_name_and_from_a_copy(sentence_encoder, tmp_path, listener):
     shutil.copytree(bundled_root() / "listener", tmp_path / "copy")
-    ways = (
-        lambda: Listener.load("listener"),
-        lambda: Listener.load(bundled_root() / "listener"),
-        PerceivingListener.load,
-    )
-    for opened in (way() for way in ways):
-        assert type(opened.affect) is twice
-        assert opened.respond(TALK).text and opened.analyze(TALK).sides["unpleasant"] > 0.5
-    assert type(Listener.load(tmp_path / "copy").affect) is AffectOfTurns
-
-
-def test_two_looks_are_taken_through_every_way(listener, monkeypatch):
-    """Without any language model: whatever the joined perception says is what is analysed."""
-
-    class Gladly:
-        @staticmethod
-        def where_at_hand(first):
-            mocked = AffectOfTurns(first.model, first.reader, "gladly")
-            glad = [replace(one, sides=np.array([0.9, 0.05, 0.05])) for one in first.read([TALK.turns])]
-            mocked.read = lambda turns, progress=None: glad * len(turns)
-            return mocked
-
-    monkeypatch.setattr("empatheia.listener.perceiving.JoinedAffect", Gladly)
-    for opened in (Listener.load("listener"), PerceivingListener.load()):
-        assert opened.analyze(TALK).sides["pleasant"] == pytest.approx(0.9)
+    for place in ("listener_as_trained", tmp_path / "copy"):
+        opened = Listener.load(place)
+        assert type(opened.affect).__name__ == "AffectOfTurns"
+        assert opened.analyze(TALK).emotion == listener.analyze(TALK).emotion
 
 
 def test_what_the_second_look_lacks_is_told(monkeypatch, tmp_path):

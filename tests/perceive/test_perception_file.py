@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import subprocess
@@ -14,11 +15,11 @@ import pytest
 from empatheia.corpora import everyday
 from empatheia.dialogue import Turn
 from empatheia.errors import CheckpointError, ConfigError
-from empatheia.perceive.model_file import FACTS, GRAPH, TOKENIZER, read_facts
+from empatheia.perceive.model_file import FACTS, GRAPH, TOKENIZER
 from empatheia.perceive.perception import Perception
 from empatheia.perceive.pieces import alike
 
-pytest.importorskip("onnx")
+onnx = pytest.importorskip("onnx")
 pytestmark = pytest.mark.usefixtures("sentence_encoder")
 
 ODD = [
@@ -41,7 +42,7 @@ def conversations():
 def by_torch():
     from empatheia.understanding.affect.turns import AffectOfTurns
 
-    return AffectOfTurns.load("listener")
+    return AffectOfTurns.load("listener_as_trained")
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +51,7 @@ def folders(tmp_path_factory):
 
     root = tmp_path_factory.mktemp("perception")
     for weights in ("full", "mixed"):
-        export_perception("listener", root / weights, weights=weights)
+        export_perception("listener_as_trained", root / weights, weights=weights)
     return root
 
 
@@ -98,7 +99,7 @@ def test_danger_is_read_from_the_same_file(full):
     from empatheia.care.encoder import EncoderClassifier, plain
 
     texts = [plain(text) for text in ("I want to die tonight.", "The train was late again, I'm dead", "word " * 200)]
-    expected = EncoderClassifier.load().probabilities([text.split() for text in texts])
+    expected = EncoderClassifier.load().probabilities(texts)
     np.testing.assert_allclose(full.danger(texts), expected, atol=1e-4)
     assert full.danger(texts)[0, 0] > full.danger(texts)[1, 0]
 
@@ -137,79 +138,79 @@ def change(folder: Path, **fields) -> None:
     (folder / FACTS).write_text(json.dumps(record | fields))
 
 
-def test_a_damaged_graph_is_refused(copy):
-    data = (copy / GRAPH).read_bytes()
-    (copy / GRAPH).write_bytes(data[: len(data) // 2])
-    with pytest.raises(CheckpointError, match=r"perception\.onnx .* is not the file that perception\.json describes"):
-        Perception.open(copy)
+def rewritten(folder: Path, change_of=None, data: bytes | None = None) -> None:
+    """Another graph, with the hash that fits it."""
+    if data is None:
+        model = onnx.load(str(folder / GRAPH))
+        change_of(model)
+        data = model.SerializeToString()
+    (folder / GRAPH).write_bytes(data)
+    change(folder, sha256=hashlib.sha256(data).hexdigest())
 
 
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"format": 2}, "format 2; this release reads 1.*Upgrade"),
-        ({"emotions": ["sad"]}, "has emotions .*cannot be"),
-        ({"emotion_temperature": 0}, "has emotion_temperature 0, which cannot be"),
-        ({"word_threshold": 2}, "has word_threshold 2"),
-        ({"most_pieces": "many"}, "has most_pieces many"),
-        ({"probe": [0.5]}, "has probe"),
-    ],
-)
-def test_facts_that_cannot_be_are_refused(copy, fields, message):
-    change(copy, **fields)
-    with pytest.raises(CheckpointError, match=message):
-        read_facts(copy)
-
-
-def test_a_missing_fact_and_file_are_named(copy):
-    record = json.loads((copy / FACTS).read_text())
-    del record["probe"]
-    (copy / FACTS).write_text(json.dumps(record))
-    with pytest.raises(CheckpointError, match="lacks 'probe'"):
-        read_facts(copy)
-    (copy / FACTS).unlink()
-    with pytest.raises(CheckpointError, match="cannot be read"):
-        read_facts(copy)
-
-
-def test_a_foreign_graph_is_refused(copy):
-    import hashlib
-
-    import onnx
-
-    model = onnx.load(str(copy / GRAPH))
+def without_words(model) -> None:
     del model.graph.output[2:]
-    data = model.SerializeToString()
-    (copy / GRAPH).write_bytes(data)
-    change(copy, sha256=hashlib.sha256(data).hexdigest())
-    with pytest.raises(CheckpointError, match=r"gives \['emotion', 'side'\]; a perception gives"):
-        Perception.open(copy)
-    (copy / GRAPH).write_bytes(b"no graph at all")
-    change(copy, sha256=hashlib.sha256(b"no graph at all").hexdigest())
-    with pytest.raises(CheckpointError, match="ONNX Runtime cannot open"):
-        Perception.open(copy)
 
 
-def test_broken_weights_are_found_by_the_probe(copy):
-    import hashlib
+def newer_operators(model) -> None:
+    model.opset_import[0].version = 99
 
-    import onnx
 
-    model = onnx.load(str(copy / GRAPH))
+def no_numbers(model) -> None:
     for one in model.graph.initializer:
         if one.name.endswith("emotion_head.weight"):
             values = np.full(tuple(one.dims), np.nan, np.float32)
             one.CopyFrom(onnx.numpy_helper.from_array(values, one.name))
-    data = model.SerializeToString()
-    (copy / GRAPH).write_bytes(data)
-    change(copy, sha256=hashlib.sha256(data).hexdigest())
-    with pytest.raises(CheckpointError, match="its weights are broken"):
-        Perception.open(copy)
 
 
-def test_a_tokenizer_that_is_none_is_refused(copy):
-    (copy / TOKENIZER).write_text("{}")
-    with pytest.raises(CheckpointError, match="is no tokenizer"):
+def other_input(model) -> None:
+    model.graph.input[0].type.tensor_type.elem_type = onnx.TensorProto.INT32
+
+
+def truncated(folder: Path) -> None:
+    data = (folder / GRAPH).read_bytes()
+    (folder / GRAPH).write_bytes(data[: len(data) // 2])
+
+
+def lacking(folder: Path, name: str) -> None:
+    record = json.loads((folder / FACTS).read_text())
+    del record[name]
+    (folder / FACTS).write_text(json.dumps(record))
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (
+            truncated,
+            r"perception\.onnx \(.* bytes\) is not the file that perception\.json describes.*Get the model again",
+        ),
+        (lambda f: change(f, sha256="0" * 64), "is not the file that perception.json describes"),
+        (lambda f: rewritten(f, data=b"no graph at all"), "ONNX Runtime cannot open .*perception.onnx"),
+        (lambda f: rewritten(f, without_words), r"gives \['emotion', 'side'\]; a perception gives"),
+        (lambda f: rewritten(f, newer_operators), "ONNX Runtime cannot open"),
+        (lambda f: rewritten(f, other_input), "ONNX Runtime cannot open|reads .*; a perception reads"),
+        (lambda f: rewritten(f, no_numbers), "its weights are broken"),
+        (lambda f: change(f, format=2), "format 2; this release reads 1.*Upgrade"),
+        (lambda f: change(f, opset=99), "has opset 99, which cannot be"),
+        (lambda f: change(f, emotions=["sad"]), "has emotions .*cannot be"),
+        (lambda f: change(f, emotion_temperature=0), "has emotion_temperature 0, which cannot be"),
+        (lambda f: change(f, word_threshold=2), "has word_threshold 2"),
+        (lambda f: change(f, most_pieces="many"), "has most_pieces many"),
+        (lambda f: change(f, danger_thresholds={"risk": 0.5}), "has danger_thresholds"),
+        (lambda f: change(f, danger_thresholds={}), r"gives \[.*'danger'\]; a perception gives .*without danger"),
+        (lambda f: change(f, probe=[0.5]), "has probe"),
+        (lambda f: lacking(f, "probe"), "lacks 'probe'"),
+        (lambda f: (f / FACTS).unlink(), "perception.json cannot be read"),
+        (lambda f: (f / FACTS).write_text("[1]"), "holds no object"),
+        (lambda f: (f / GRAPH).unlink(), "cannot read .*perception.onnx: No such file"),
+        (lambda f: (f / TOKENIZER).write_text("{}"), "is no tokenizer"),
+        (lambda f: (f / TOKENIZER).unlink(), "is no tokenizer"),
+    ],
+)
+def test_a_file_that_is_not_to_be_trusted_is_refused(copy, damage, message):
+    damage(copy)
+    with pytest.raises(CheckpointError, match=message):
         Perception.open(copy)
 
 

@@ -313,9 +313,12 @@ def test_no_address_of_a_machine_or_a_registry():
 
 def test_no_large_file_and_a_small_bundled_model():
     sizes = {path: path.stat().st_size for path in project_files()}
-    bundled = ROOT / "src" / "empatheia" / "pretrained"
-    assert sum(size for path, size in sizes.items() if bundled in path.parents) <= 60_000_000
-    assert [path for path, size in sizes.items() if size > 6_000_000 and bundled not in path.parents] == []
+    package = ROOT / "src" / "empatheia"
+    bundled = (package / "pretrained", package / "perceive" / "data")
+    limits = dict(zip(bundled, (30_000_000, 43_000_000), strict=True))
+    for folder, limit in limits.items():
+        assert sum(size for path, size in sizes.items() if folder in path.parents) <= limit
+    assert [path for path, size in sizes.items() if size > 6_000_000 and not set(bundled) & set(path.parents)] == []
 
 
 @pytest.mark.parametrize("size", ["smoke", "cpu", "full"])

@@ -10,7 +10,6 @@ import pytest
 from browsing import Visit, chromium
 
 from accessibility import serious, watched
-from empatheia.resources import is_at_hand
 
 DOG = "😢 My dog ran away in the park because of the fireworks 🎆 and I am so worried."
 NIGHT = "We looked for him all night and I can not sleep."
@@ -123,7 +122,7 @@ def test_another_feeling_another_intent_other_words(visiting):
 
 
 def test_two_systems_side_by_side_are_voted_on_blind(visiting):
-    other, title = ("listener", "empatheia-listener") if is_at_hand("minilm") else ("gao2021-small", "gao2021-small")
+    other, title = "listener", "empatheia-listener"
     page = visiting(accept_downloads=True).page
     page.click("#compare")
     page.select_option("#system", "empatheia")

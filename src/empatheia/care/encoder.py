@@ -1,9 +1,9 @@
-"""A second classifier, where the sentence encoder is installed: low-rank updates of it and two heads, one small file.
+"""The second classifier of the check, in training: low-rank updates of the sentence encoder and two heads.
 
 It reads the normalised words of a text, so no spelling hides them, and says how probable a risk and a crisis are; the
 mean of its logits and those of the small classifier decides, which says all else. ``python -m empatheia.care.encoder``
 trains it on the texts of :mod:`empatheia.care.training` and writes ``data/encoder.safetensors``; it needs the extra
-``encoder``. Without that file the small classifier decides alone.
+``encoder``. ``empatheia package listener_as_trained FOLDER --onnx mixed`` then writes the file that the check reads.
 """
 
 from __future__ import annotations
@@ -12,10 +12,8 @@ import json
 import logging
 import random
 import sys
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Sequence
 from pathlib import Path
-from threading import Lock
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,10 +22,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from empatheia.care.classifier import CRISIS, RISK
+from empatheia.care.danger import joined_words, joint
 from empatheia.care.labelled import LabelledText, with_typos
-from empatheia.care.normalising import LAUGH, tokens_of
-from empatheia.errors import CheckpointError, EmpatheiaError
-from empatheia.giving_way import give_way
+from empatheia.care.normalising import tokens_of
+from empatheia.errors import CheckpointError
 from empatheia.layers.low_rank import add_low_rank, merge
 from empatheia.perceive.pieces import alike
 from empatheia.reading import parse_json
@@ -47,9 +45,7 @@ PART = 0
 """Of the parts, the one that is left out while the limits are chosen; what is shipped learns from all."""
 TYPO_SHARE = 0.4
 READ_TOGETHER = 128
-"""Words of the windows that are read in one pass, some hundredths of a second: between two passes others may pass."""
-KNOWN = 8192
-"""Windows whose probabilities are remembered, by a number that does not tell the text."""
+"""Words of the texts that are read in one pass."""
 SMOOTHING = 0.04
 """Share of a target that goes to the other label."""
 _LOG = logging.getLogger(__name__)
@@ -73,8 +69,6 @@ class EncoderClassifier(nn.Module):
         self.tokenizer = tokenizer
         self.thresholds = thresholds
         self.notes: dict[str, object] = {}
-        self._known: dict[int, list[float]] = {}
-        self._lock = Lock()
 
     def forward(self, texts: Sequence[str]) -> Tensor:
         """Logits of risk and crisis.
@@ -91,40 +85,19 @@ class EncoderClassifier(nn.Module):
         return self.head((states * mask).sum(1) / mask.sum(1))
 
     @torch.inference_mode()
-    def probabilities(self, windows: Sequence[Sequence[str]]) -> np.ndarray:
-        """Probabilities of a risk and of a crisis; windows read before are not read again.
+    def probabilities(self, texts: Sequence[str]) -> np.ndarray:
+        """Probabilities of a risk and of a crisis.
 
         Args:
-            windows: Normalised tokens of each.
+            texts: As :func:`plain` makes them.
 
         Returns:
-            Shape: ``(len(windows), 2)``.
+            Shape: ``(len(texts), 2)``.
         """
-        texts = {hash(text): text for text in map(_joined, windows)}
-        known = {key: found for key in texts if (found := self._known.get(key)) is not None}
-        new = [key for key in texts if key not in known]
-        for numbers in alike([len(texts[key].split()) for key in new], READ_TOGETHER, BATCH):
-            give_way()
-            keys = [new[i] for i in numbers]
-            known.update(zip(keys, torch.sigmoid(self([texts[key] for key in keys])).tolist(), strict=True))
-        with self._lock:
-            self._known.update(known)
-            for key in list(self._known)[: max(0, len(self._known) - KNOWN)]:
-                del self._known[key]
-        return np.asarray([known[hash(_joined(words))] for words in windows]).reshape(-1, 2)
-
-    def refined(
-        self, chances: Sequence[Mapping[str, float]], windows: Sequence[Sequence[str]]
-    ) -> list[dict[str, float]]:
-        """What the small classifier says of windows, with risk and crisis as both see them.
-
-        Args:
-            chances: By the small classifier.
-            windows: Normalised tokens of each.
-        """
-        small = np.asarray([[one[RISK], one[CRISIS]] for one in chances])
-        both = joint(small, self.probabilities(windows)).tolist()
-        return [{**one, RISK: risk, CRISIS: crisis} for one, (risk, crisis) in zip(chances, both, strict=True)]
+        out = np.zeros((len(texts), 2), np.float32)
+        for numbers in alike([len(text.split()) for text in texts], READ_TOGETHER, BATCH):
+            out[numbers] = torch.sigmoid(self([texts[i] for i in numbers])).numpy()
+        return out
 
     @classmethod
     def begin(cls) -> EncoderClassifier:
@@ -191,23 +164,7 @@ def plain(text: str) -> str:
     >>> plain("I\u2019m SO done lol")
     'i am so done lol'
     """
-    return _joined([token.text for token in tokens_of(text)])
-
-
-def _joined(words: Sequence[str]) -> str:
-    return " ".join("lol" if word == LAUGH else word for word in words)
-
-
-@lru_cache(maxsize=1)
-def shipped_encoder() -> EncoderClassifier | None:
-    """The updates of the package on the installed encoder; None where either is not there."""
-    if not UPDATES.is_file():
-        return None
-    try:
-        return EncoderClassifier.load()
-    except EmpatheiaError as error:
-        _LOG.info("the small classifier judges alone: %s", error)
-        return None
+    return joined_words([token.text for token in tokens_of(text)])
 
 
 def train(texts: Sequence[LabelledText], seed: int = 7) -> EncoderClassifier:
@@ -256,20 +213,6 @@ def scored(model: EncoderClassifier, texts: Sequence[LabelledText]) -> Tensor:
     """Probabilities of risk and crisis. Shape: ``(len(texts), 2)``."""
     out = [torch.sigmoid(model([plain(t.text) for t in texts[i : i + 64]])) for i in range(0, len(texts), 64)]
     return torch.cat(out)
-
-
-def joint(small: np.ndarray, better: np.ndarray) -> np.ndarray:
-    """Probabilities by both classifiers: the mean of their logits. The mean errs less than either.
-
-    Args:
-        small: By the small one, in [0, 1].
-        better: By the encoder. Shape of both: any, the same.
-
-    >>> joint(np.array([0.5]), np.array([0.5])).tolist()
-    [0.5]
-    """
-    logits = [np.log(p / (1.0 - p)) for p in (np.clip(one, 1e-6, 1.0 - 1e-6) for one in (small, better))]
-    return 1.0 / (1.0 + np.exp(-0.5 * (logits[0] + logits[1])))
 
 
 def choose_limits(model: EncoderClassifier, texts: Sequence[LabelledText], small: np.ndarray) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from empatheia.checkpoints.manifest import MANIFEST, read_json, read_manifest
 from empatheia.errors import CheckpointError, MissingResourceError
+from empatheia.perceive.model_file import BUNDLED
 from empatheia.reading import Json
 from empatheia.registry import Registry
 from empatheia.resources import cache_dir, installed_model, is_at_hand, resolve_model, resolve_weights
@@ -21,9 +22,9 @@ SMALL = "gao2021-small"
 """The small bundled responder, which needs nothing else."""
 _WAS_SMALL = "default"
 LISTENER = "listener"
-"""The bundled perception, which needs its base encoder."""
+"""The bundled perception."""
 SECOND_LOOK = "second_look"
-"""The bundled second look at what is felt, which needs its language model."""
+"""The bundled second look at what is felt, which needs its language model and is asked for by name alone."""
 SYSTEMS = Registry(
     "systems",
     {
@@ -80,14 +81,16 @@ def bundled_root() -> Path:
 
 def known_models() -> list[ModelEntry]:
     """Bundled models, those in EMPATHEIA_MODELS, then those installed in the cache, by name; loads none of them."""
+    entries = [describe_model(BUNDLED, LISTENER, "bundled")]
     roots = [("bundled", bundled_root())]
     if mirror := os.environ.get("EMPATHEIA_MODELS", "").strip():
         roots.append(("EMPATHEIA_MODELS", Path(mirror).expanduser()))
     roots.append(("cache", cache_dir() / "models"))
-    entries = []
     for origin, root in roots:
         for manifest in sorted(root.glob(f"*/{MANIFEST}")) + sorted(root.glob(f"*/*/{MANIFEST}")):
-            entries.append(describe_model(manifest.parent, manifest.parent.relative_to(root).as_posix(), origin))
+            name = manifest.parent.relative_to(root).as_posix()
+            if (origin, name) != ("bundled", LISTENER):  # as it was trained: for training alone
+                entries.append(describe_model(manifest.parent, name, origin))
     return entries
 
 
@@ -136,9 +139,9 @@ def is_here(name: str) -> bool:
 
 
 def second_look_lacks() -> str:
-    """What the default listener lacks to look a second time: a model, its language model, or the reader of that file.
+    """What is lacking for a second look, ``perception: joined``: a model, its language model, or that file's reader.
 
-    Empty where it looks twice. Whether the files are those it was trained with is found where it is loaded.
+    Empty where nothing is. Whether the files are those it was trained with is found where it is loaded.
     """
     folder = installed_model(SECOND_LOOK)
     if folder is None:

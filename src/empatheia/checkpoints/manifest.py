@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from empatheia.errors import CheckpointError
+from empatheia.perceive.model_file import FACTS, GRAPH, TOKENIZER
 from empatheia.reading import read_record
 from empatheia.taxonomy import EMOTIONS
 
@@ -19,6 +20,8 @@ MANIFEST = "empatheia.json"
 WEIGHTS = "model.safetensors"
 FORMAT = 1
 _LONGEST_NAME = 100
+_DESCRIBED = {GRAPH: (FACTS, TOKENIZER)}
+"""File of the weights to the files that say how it is built, in the place of ``config.json``."""
 REMEDY = "Give a folder that 'empatheia train' wrote, or a name from 'empatheia models list'."
 
 
@@ -65,7 +68,7 @@ def read_manifest(folder: Path) -> Manifest:
     weights = read_json(path).get("weights", WEIGHTS) if path.is_file() else WEIGHTS
     is_name = isinstance(weights, str) and Path(weights).name == weights and len(weights) <= _LONGEST_NAME
     weights = weights if is_name else WEIGHTS
-    for name in (MANIFEST, "config.json", *([weights] if weights else [])):
+    for name in (MANIFEST, *_DESCRIBED.get(weights, ("config.json",)), *([weights] if weights else [])):
         if not (folder / name).is_file():
             raise CheckpointError(f"{folder} has no {name}, so it is not a complete model folder. {REMEDY}")
     record = read_json(path)

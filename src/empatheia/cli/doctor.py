@@ -19,6 +19,7 @@ from empatheia.checkpoints.catalogue import (
     SMALL,
     bundled_root,
     describe_model,
+    find_model,
     known_models,
     second_look_lacks,
 )
@@ -27,7 +28,8 @@ from empatheia.cli.licences import licences
 from empatheia.cli.options import JsonOption
 from empatheia.cli.output import print_json, print_lines
 from empatheia.corpora import CORPORA, facts_of, labelled_texts, lexicons, place_of
-from empatheia.errors import MissingResourceError
+from empatheia.errors import EmpatheiaError, MissingResourceError
+from empatheia.perceive.perception import bundled_perception
 from empatheia.resources import cache_dir, corpus_roots, data_root, find_corpus_file, is_offline
 
 State = Literal["ok", "missing", "broken", "optional"]
@@ -162,23 +164,22 @@ def _bundled() -> Check:
 
 
 def _listener() -> Check:
-    entry = describe_model(bundled_root() / LISTENER, LISTENER)
+    entry = describe_model(find_model(LISTENER), LISTENER)
     if entry.fault:
         return Check("listener", "missing", entry.fault, REINSTALL)
-    if entry.lacks:
-        text = "nothing is perceived: its base encoder is not here"
-        return Check("listener", "missing", text, "empatheia models get listener")
+    try:
+        bundled_perception()
+    except EmpatheiaError as error:
+        return Check("listener", "missing", str(error), REINSTALL)
     return Check("listener", "ok", f"{entry.title} perceives ({entry.system}), a reflection answers")
 
 
 def _second_look() -> Check:
-    if describe_model(bundled_root() / LISTENER, LISTENER).lacks:
-        text = "it goes with the better perception, which is not here"
-        return Check("second look", "optional", text, "empatheia models get listener")
     lacks = second_look_lacks()
     if not lacks:
-        return Check("second look", "ok", "a small language model reads what is felt a second time")
-    text = f"{lacks}; with it the feeling is right more often"
+        text = "a small language model reads what is felt a second time, where perception: joined asks for it"
+        return Check("second look", "ok", text)
+    text = f"{lacks}; with it, and perception: joined, the feeling is right more often"
     fix = 'pip install "empatheia[gguf]"' if "gguf" in lacks else "empatheia models get second_look"
     return Check("second look", "optional", text, fix)
 

@@ -95,9 +95,9 @@ def _model(folder: Path) -> str:
         from empatheia.understanding.inferences.index import read_meta
 
         return f"an index of {len(read_meta(folder))} facts"
-    if read_json(folder / "config.json").get("form") == "endpoint":
-        return "answers over the network; not asked"
     system = read_manifest(folder).system
+    if (folder / "config.json").is_file() and read_json(folder / "config.json").get("form") == "endpoint":
+        return "answers over the network; not asked"
     if system in RESPONDERS or system in LISTENERS:
         return repr(Listener.load(folder).respond(TEXT).text)
     if system == "affect_states":
@@ -120,8 +120,8 @@ def _encoder() -> str:
 
     vectors = SentenceVectors.load("minilm").encode([TEXT])
     if UPDATES.is_file():
-        EncoderClassifier.load().probabilities([TEXT.lower().split()])
-    return f"vectors of {vectors.shape[1]} numbers, and care's second classifier"
+        EncoderClassifier.load().probabilities([TEXT.lower()])
+    return f"vectors of {vectors.shape[1]} numbers, and care's second classifier as it was trained"
 
 
 def _search() -> str:

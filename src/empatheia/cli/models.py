@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 app = group("List models, show their cards, train or fetch the models of an analysis.")
 _TOLD = ("accuracy", "ppl_word", "bleu_nltk_4", "dist_corpus_2", "reccon_word_f1")
-_BASES = {"listener": "its base encoder", "second_look": "its language model"}
+_BASES = {"listener": "the base encoder it was trained on", "second_look": "its language model"}
 """What ``models get`` fetches by name, and how it is called."""
 
 
@@ -239,7 +239,7 @@ def _prepare_second_look() -> None:
 
     show("second_look: expanding it once, for some seconds")
     StatesOfTurns.load("second_look")
-    show("second_look: from now on the default listener looks twice")
+    show("second_look: ask for it with --set perception=joined, or perception: joined in a settings file")
 
 
 @app.command("get")

@@ -34,7 +34,7 @@ def package(
     """Round, calibrate on validation data, measure on test, and write the model card.
 
     Example: empatheia package runs/default/listener/cpu-seed1024 my-model --name my-model
-    Example: empatheia package listener my-onnx-listener --onnx mixed
+    Example: empatheia package listener_as_trained my-onnx-listener --onnx mixed
     """
     if onnx is not None:
         _package_onnx(run, target, name, onnx)

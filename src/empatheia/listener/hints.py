@@ -15,10 +15,10 @@ from empatheia.checkpoints.manifest import read_manifest
 from empatheia.checkpoints.open import open_model
 from empatheia.dialogue import Dialogue, Example
 from empatheia.errors import CheckpointError, ConfigError, MissingResourceError
+from empatheia.perceive.opening import open_perception
 from empatheia.resources import installed_model
 from empatheia.text.prompts import Hints, cause_texts
 from empatheia.understanding import COMPONENTS
-from empatheia.understanding.affect.turns import AffectOfTurns
 
 
 class Conditioner:
@@ -85,8 +85,7 @@ class _Perception:
     """A perception, asked for emotion, side and cause words; alone, without the second look."""
 
     def __init__(self, folder: Path) -> None:
-        self.affect = AffectOfTurns.load(folder)
-        self.name = read_manifest(folder).name
+        self.affect, self.name = open_perception(folder), read_manifest(folder).name
 
     def read(self, examples: Sequence[Example]) -> list[Hints]:
         """What is found in each context."""

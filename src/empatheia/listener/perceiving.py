@@ -1,4 +1,4 @@
-"""The :class:`PerceivingListener`: perception by an :class:`AffectReader`, answered by the default listener.
+"""The :class:`PerceivingListener`: perception by one model, answered by the default listener.
 
 >>> listener = Listener.load("listener")  # doctest: +SKIP
 >>> listener.analyze("I finally passed my driving test after three tries!").emotion  # doctest: +SKIP
@@ -23,14 +23,10 @@ from empatheia.listener.batch_listener import BatchListener, decoding_of
 from empatheia.listener.protocol import Input
 from empatheia.listener.steps.focused import FocusedListener
 from empatheia.listener.streaming import ReplyStream, whole_reply
-from empatheia.perceive.affect import Affect, named
-from empatheia.perceive.model_file import is_perception
-from empatheia.perceive.perception import Perception
-from empatheia.resources import installed_model
+from empatheia.perceive.affect import Affect, Perceiving, named
+from empatheia.perceive.opening import open_perception
 from empatheia.taxonomy import SIDES
 from empatheia.text.uncertainty import doubts
-from empatheia.understanding.affect.states import JoinedAffect
-from empatheia.understanding.affect.turns import AffectOfTurns
 from empatheia.voices.decoding import Decoding, DecodingFields
 
 _CUT = "long text: of the newest turn only the beginning and the end were read"
@@ -46,7 +42,7 @@ class _Reads:
 
     analyzes = True
 
-    def __init__(self, affect: AffectOfTurns | Perception, name: str) -> None:
+    def __init__(self, affect: Perceiving, name: str) -> None:
         self.affect, self.name = affect, name
 
     def encode(self, inputs: Sequence[ReadyInput]) -> list[ReadyInput]:
@@ -91,26 +87,30 @@ class PerceivingListener(BatchListener):
         manifest: Its ``empatheia.json``.
     """
 
-    def __init__(self, affect: AffectOfTurns | Perception, manifest: Manifest) -> None:
+    def __init__(self, affect: Perceiving, manifest: Manifest) -> None:
         self.affect = affect
         self.manifest = manifest
         self.reader: Any = _Reads(affect, manifest.name)
 
     @classmethod
-    def load(cls, name_or_path: str | Path = LISTENER, device: str = "cpu") -> PerceivingListener:
-        """From a folder or name; the bundled one is joined by the second look where its language model is at hand.
+    def load(
+        cls, name_or_path: str | Path = LISTENER, device: str = "cpu", *, joined: bool = False
+    ) -> PerceivingListener:
+        """From a folder or name.
+
+        Args:
+            name_or_path: A file for ONNX Runtime in its folder, or a perception as it was trained, which needs torch.
+            device: Of torch, for the latter.
+            joined: Whether the second look, a small language model, is mixed in; it needs torch.
 
         Raises:
-            MissingResourceError: The folder or its base encoder is not here.
-            CheckpointError: The folder is incomplete, or belongs to another base.
+            MissingResourceError: The folder, its base encoder, or the second look's model is not here.
+            MissingDependencyError: What reads it is not installed.
+            CheckpointError: The folder is incomplete, damaged, or belongs to another base.
         """
         folder = find_model(name_or_path)
-        if is_perception(folder):
-            return cls(Perception.open(folder), read_manifest(folder))
-        affect = AffectOfTurns.load(folder, device)
-        own = installed_model(LISTENER)
-        is_own = own is not None and own.resolve() == folder.resolve()
-        return cls(JoinedAffect.where_at_hand(affect) if is_own else affect, read_manifest(folder))
+        manifest = read_manifest(folder)
+        return cls(open_perception(folder, device, joined=joined), manifest)
 
     @guarded_stream
     def stream(

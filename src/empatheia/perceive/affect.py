@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -55,6 +56,32 @@ class Affect:
     def pole(self) -> str:
         """The likelier of pleasant and unpleasant."""
         return SIDES[int(self.sides[:2].argmax())]
+
+
+class Perceiving(Protocol):
+    """Whoever says what is felt at the newest turn of conversations, its side, and the cause words."""
+
+    @property
+    def name(self) -> str:
+        """For records."""
+        ...
+
+    def read(
+        self,
+        conversations: Sequence[Sequence[Turn]],
+        progress: Callable[[int], None] | None = None,
+        *,
+        spans: bool = False,
+    ) -> list[Affect]:
+        """What is felt at the last turn of each conversation, which is the speaker's.
+
+        Args:
+            conversations: Turns, the newest last.
+            progress: Called with the number of conversations just finished.
+            spans: Words are scored as parts of whole cause spans, as RECCON has them, and not as the few that matter;
+                a model whose word head does not tell the two apart scores them the same.
+        """
+        ...
 
 
 def named(emotions: np.ndarray) -> dict[str, float]:

@@ -15,7 +15,9 @@ from empatheia.reading import Json, read_record
 from empatheia.taxonomy import EMOTIONS, SIDES
 
 GRAPH, FACTS, TOKENIZER = "perception.onnx", "perception.json", "tokenizer.json"
-FORMAT = 1
+BUNDLED = Path(__file__).resolve().parent / "data"
+"""The folder of the perception that comes with the package."""
+FORMAT, OPSET = 1, 18
 MOST_BYTES = 1 << 30
 INPUTS = {
     "input_ids": "tensor(int64)",
@@ -40,15 +42,16 @@ class PerceptionFacts:
         format: Version of the folder's form; this release reads 1.
         name: What the model calls itself.
         sha256: Of ``perception.onnx``.
-        opset: Of its operators.
+        opset: Of its operators; format 1 has 18.
         weights: ``full``, ``half`` or ``mixed``: see the exporter.
         emotions, sides: Labels in the order of the outputs.
         emotion_temperature, side_temperature: The logits are divided by them; above 0.
         word_threshold: From which probability a word counts as a cause, in [0, 1].
         most_pieces, most_danger_pieces: In a row, for each of the two tasks.
         danger_thresholds: From which probability ``risk`` and ``crisis`` count; empty where the file reads no danger.
+        danger_notes: What the danger reader reached on texts it did not learn from.
         probe: Emotion and side probabilities of :data:`PROBE`, which tell a file whose numbers are broken.
-        licence: Of the weights.
+        licence: Of the weights, those of the encoder inside included.
         deviation: Largest difference of a probability from the model it was made of, on its texts.
     """
 
@@ -65,6 +68,7 @@ class PerceptionFacts:
     most_pieces: int
     most_danger_pieces: int
     danger_thresholds: dict[str, float]
+    danger_notes: dict[str, Any]
     probe: list[float]
     licence: str
     deviation: float
@@ -100,6 +104,10 @@ def read_facts(folder: Path) -> PerceptionFacts:
     for name, value, is_fine in (
         ("emotions", facts.emotions, facts.emotions == list(EMOTIONS)),
         ("sides", facts.sides, facts.sides == list(SIDES)),
+        ("name", facts.name, isinstance(facts.name, str)),
+        ("opset", facts.opset, facts.opset == OPSET),
+        ("danger_thresholds", facts.danger_thresholds, _are_limits(facts.danger_thresholds)),
+        ("danger_notes", facts.danger_notes, isinstance(facts.danger_notes, dict)),
         ("emotion_temperature", facts.emotion_temperature, _is_above_zero(facts.emotion_temperature)),
         ("side_temperature", facts.side_temperature, _is_above_zero(facts.side_temperature)),
         ("word_threshold", facts.word_threshold, _is_share(facts.word_threshold)),
@@ -113,15 +121,21 @@ def read_facts(folder: Path) -> PerceptionFacts:
 
 
 def _is_above_zero(value: Json) -> bool:
-    return isinstance(value, int | float) and 0 < value < math.inf
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf
 
 
 def _is_share(value: Json) -> bool:
-    return isinstance(value, int | float) and 0 <= value <= 1
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
 
 
 def _is_length(value: Json) -> bool:
     return isinstance(value, int) and 8 <= value <= 4096
+
+
+def _are_limits(value: Any) -> bool:
+    return value == {} or (
+        isinstance(value, dict) and set(value) == {"risk", "crisis"} and all(map(_is_share, value.values()))
+    )
 
 
 def _is_probe(value: Any) -> bool:
@@ -178,8 +192,10 @@ class PerceptionFile:
         if inputs != INPUTS:
             raise CheckpointError(f"{path} reads {inputs}; a perception reads {INPUTS}. {_REMEDY}")
         own = [one.name for one in self._session.get_outputs()]
-        if own != list(OUTPUTS[: len(own)]) or len(own) < 3:
-            raise CheckpointError(f"{path} gives {own}; a perception gives {list(OUTPUTS)}. {_REMEDY}")
+        if own != list(OUTPUTS[: len(own)]) or len(own) != 3 + bool(self.facts.danger_thresholds):
+            raise CheckpointError(
+                f"{path} gives {own}; a perception gives {list(OUTPUTS)}, without danger the first 3. {_REMEDY}"
+            )
 
     @property
     def reads_danger(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +11,13 @@ import numpy as np
 from empatheia.dialogue import Turn
 from empatheia.giving_way import asking, give_way
 from empatheia.perceive.affect import Affect, scored_words
-from empatheia.perceive.model_file import DANGER, FEELINGS, PROBE, TOKENIZER, PerceptionFile
+from empatheia.perceive.model_file import BUNDLED, DANGER, FEELINGS, PROBE, TOKENIZER, PerceptionFile
 from empatheia.perceive.phrases import cause_phrases
 from empatheia.perceive.pieces import PieceRow, Pieces, alike, collate
 
 BATCH_PIECES, BATCH_ROWS = 512, 64
+DANGER_PIECES, DANGER_ROWS = 160, 32
+"""Of windows read in one pass, some hundredths of a second: between two passes others may pass."""
 
 
 class Perception:
@@ -54,13 +57,18 @@ class Perception:
         return np.concatenate([found.emotions, found.sides])
 
     def read(
-        self, conversations: Sequence[Sequence[Turn]], progress: Callable[[int], None] | None = None
+        self,
+        conversations: Sequence[Sequence[Turn]],
+        progress: Callable[[int], None] | None = None,
+        *,
+        spans: bool = False,
     ) -> list[Affect]:
         """What is felt at the last turn of each conversation, which is the speaker's.
 
         Args:
             conversations: Turns, the newest last.
             progress: Called with the number of conversations just finished.
+            spans: Of :class:`~empatheia.perceive.affect.Perceiving`; the file scores the few words that matter always.
         """
         facts = self.file.facts
         rows = self.pieces.rows(conversations, facts.most_pieces)
@@ -98,10 +106,22 @@ class Perception:
         """
         rows = self.pieces.plain_rows(texts, self.file.facts.most_danger_pieces)
         out = np.zeros((len(rows), 2), np.float32)
-        for numbers in alike([len(row["input_ids"]) for row in rows], BATCH_PIECES, BATCH_ROWS):
+        for numbers in alike([len(row["input_ids"]) for row in rows], DANGER_PIECES, DANGER_ROWS):
+            give_way()
             (logits,) = self.file.run(collate([rows[i] for i in numbers]), ("danger",), DANGER)
             out[numbers] = _sigmoid(logits)
         return out
+
+
+@lru_cache(maxsize=1)
+def bundled_perception() -> Perception:
+    """The perception that comes with the package, opened once in a process.
+
+    Raises:
+        CheckpointError: Its file is damaged.
+        MissingDependencyError: ONNX Runtime is not installed.
+    """
+    return Perception.open(BUNDLED)
 
 
 def _softmax(logits: np.ndarray) -> np.ndarray:

@@ -13,14 +13,16 @@ from safetensors.numpy import save_file
 from empatheia.config import Recipe, read_yaml, validate_recipe
 from empatheia.corpora import everyday, sample
 from empatheia.errors import CheckpointError
+from empatheia.perceive.affect import Perceiving
+from empatheia.perceive.model_file import FACTS, GRAPH
+from empatheia.perceive.opening import open_perception
 from empatheia.reading import read_record
-from empatheia.resources import load_arrays
+from empatheia.resources import load_arrays, resolve_model
 from empatheia.training.release import finished_record
 from empatheia.training.saving import save_folder
 from empatheia.training.tasks.perceive import OUTSIDE, perception_scores
 from empatheia.understanding.affect.reader import ADAPTER
 from empatheia.understanding.affect.states import JoinedAffect, StatesOfTurns
-from empatheia.understanding.affect.turns import AffectOfTurns
 
 _INSIDE = {
     "affect_states": "one hidden layer on its states, in half precision",
@@ -70,7 +72,8 @@ class PerceptionFolder:
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
-        for name in (*FILES, _weights_of(self.folder)):
+        weights = _weights_of(self.folder)
+        for name in ("empatheia.json", "recipe.yaml", FACTS if weights == GRAPH else "config.json", weights):
             if not (self.folder / name).is_file():
                 raise CheckpointError(
                     f"{self.folder} has no {name}; give a run folder's checkpoint/ or a model folder."
@@ -80,11 +83,11 @@ class PerceptionFolder:
         self.recipe: Recipe = validate_recipe(read_yaml(place), str(place))
         self.affect = self._opened()
 
-    def _opened(self) -> AffectOfTurns | StatesOfTurns:
+    def _opened(self) -> Perceiving:
         if self.meta.get("system") != "affect_states":
-            return AffectOfTurns.load(self.folder)
+            return open_perception(self.folder)
         second, beside = StatesOfTurns.load(self.folder), self.meta.get("beside")
-        return second if beside is None else JoinedAffect(AffectOfTurns.load(beside), second)
+        return second if beside is None else JoinedAffect(open_perception(resolve_model(beside)), second)
 
     def evaluate(self, split: str = "test", outputs: Path | None = None) -> dict[str, object]:
         """All scores of :func:`empatheia.training.tasks.perceive.perception_scores`; the same call made the card's."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import re
 import shutil
 import warnings
 from collections.abc import Callable
@@ -31,6 +32,7 @@ from empatheia.perceive.model_file import (
     FORMAT,
     GRAPH,
     INPUTS,
+    OPSET,
     OUTPUTS,
     TOKENIZER,
     PerceptionFacts,
@@ -46,7 +48,7 @@ from empatheia.understanding.affect.reader import AffectReader
 from empatheia.understanding.affect.turns import AffectOfTurns
 
 Weights = Literal["full", "half", "mixed"]
-OPSET = 18
+_LICENCES = {"minilm": " (all-MiniLM-L6-v2, Apache-2.0)"}
 BLOCK = 32
 """Numbers of the word table that share a scale."""
 
@@ -190,6 +192,7 @@ def export_perception(
     data = _written(graph)
     config = affect.config
     meta = read_record(folder / "empatheia.json") | {"name": name or torch_model.name, "weights": GRAPH}
+    base = meta.pop("base", config.base)
     facts = PerceptionFacts(
         format=FORMAT,
         name=meta["name"],
@@ -204,8 +207,9 @@ def export_perception(
         most_pieces=config.max_pieces,
         most_danger_pieces=MAX_PIECES,
         danger_thresholds=dict(reader.thresholds) if reader is not None else {},
+        danger_notes=dict(reader.notes) if reader is not None else {},
         probe=[0.0] * (len(EMOTIONS) + len(SIDES)),
-        licence=str(meta.get("licence", "")),
+        licence=f"{meta.get('licence', '')}; the encoder inside has its own: {base}{_LICENCES.get(base, '')}",
         deviation=0.0,
     )
 
@@ -213,9 +217,11 @@ def export_perception(
 
     def fill(made: Path) -> None:
         (made / GRAPH).write_bytes(data)
-        for file in ("config.json", "card.json", "README.md"):
+        for file in ("card.json", "recipe.yaml"):
             if (folder / file).is_file():
                 shutil.copyfile(folder / file, made / file)
+        if (folder / "README.md").is_file():
+            (made / "README.md").write_text(_page(folder / "README.md", base, facts), encoding="utf-8")
         (made / "empatheia.json").write_text(json.dumps(meta, indent=2), encoding="utf-8")
         tokenizer.backend_tokenizer.save(str(made / TOKENIZER))
         _write(made, facts)
@@ -232,6 +238,15 @@ def _deviation(made_of: AffectOfTurns, opened: Perception) -> float:
     texts = [item.dialogue.turns for item in everyday.items("valid")]
     pairs = zip(made_of.read(texts), opened.read(texts), strict=True)
     return max(float(np.abs(one.emotions - other.emotions).max()) for one, other in pairs)
+
+
+def _page(page: Path, base: str, facts: PerceptionFacts) -> str:
+    """The card's page, which says what is inside."""
+    licence = _LICENCES.get(base, "")
+    own = f"- **Base:** `{base}`, inside, with a licence of its own{licence}; weights kept {facts.weights}."
+    if facts.danger_thresholds:
+        own += " The danger reader of `empatheia.care` stands on the same base and is inside, too."
+    return re.sub(r"^- \*\*Base:\*\*.*$", lambda _: own, page.read_text(encoding="utf-8"), flags=re.MULTILINE)
 
 
 def _write(folder: Path, facts: PerceptionFacts) -> None:

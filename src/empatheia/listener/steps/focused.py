@@ -19,9 +19,9 @@ from typing import Any, Unpack, overload
 
 from empatheia.care.checking import Care
 from empatheia.care.guard import guarded, guarded_stream
-from empatheia.checkpoints.catalogue import LISTENER
+from empatheia.checkpoints.catalogue import LISTENER, find_model
 from empatheia.checkpoints.inputs import ReadyInput, prepare
-from empatheia.checkpoints.manifest import FORMAT, Manifest
+from empatheia.checkpoints.manifest import FORMAT, Manifest, read_manifest
 from empatheia.dialogue import Dialogue, Explanation, Reply, Understanding
 from empatheia.errors import ConfigError, DecodingError
 from empatheia.listener.batch_listener import chunks, each_once
@@ -39,7 +39,7 @@ from empatheia.listener.steps.settings import (
     read_settings,
 )
 from empatheia.listener.steps.steering import NAMES, SteeredFields, Steering
-from empatheia.listener.steps.understand import Steps
+from empatheia.listener.steps.understand import PERCEPTION, Steps
 from empatheia.listener.steps.understood import Understood
 from empatheia.listener.streaming import ReplyStream
 from empatheia.registry import nearest
@@ -362,7 +362,25 @@ class FocusedListener(Listener):
 
     def _reasoner(self) -> Reasoner:
         place = LISTENER if self.settings.reasoner == AUTO else self.settings.reasoner
+        if self._own_reasoner is None and self.settings.perception == "joined":
+            return self._joined(place)
         return self._own_reasoner or self._listener(place)
+
+    def _joined(self, place: str) -> Reasoner:
+        """The perception with a second look.
+
+        Raises:
+            ConfigError: The place is no perception.
+        """
+        from empatheia.listener.perceiving import PerceivingListener
+
+        folder = find_model(place)
+        if (system := read_manifest(folder).system) != PERCEPTION:
+            raise ConfigError(
+                f"perception: joined looks a second time beside a perception; reasoner {place!r} is of {system}. Leave"
+                " one of the two out."
+            )
+        return PerceivingListener.load(folder, self.device, joined=True)
 
     def _listener(self, place: str) -> Listener:
         """Loaded once, whoever asks for it."""

@@ -238,9 +238,12 @@ class ListenerSettings(Strict):
 
     name: str = Field("empatheia", description="Its name in answers.")
     reasoner: str = Field(
-        AUTO,
-        description="Listener for steps 1 and 2 if they have no model; `auto` = the bundled perception if its base"
-        " encoder is installed, else the small bundled model.",
+        AUTO, description="Listener for steps 1 and 2 if they have no model; `auto` = the bundled perception."
+    )
+    perception: Literal["single", "joined"] = Field(
+        "single",
+        description="`joined` = a small language model looks a second time at what is felt, which is right more often"
+        " and takes ten times as long; `empatheia models get second_look` gets it.",
     )
     stand_ins: bool = Field(False, description="Allow installed models of size smoke.")
     perceive: PerceiveSettings = PerceiveSettings.model_validate({})

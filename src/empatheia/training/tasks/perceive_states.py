@@ -18,8 +18,9 @@ from transformers import AutoModelForCausalLM
 
 from empatheia.config import Recipe, StageConfig
 from empatheia.dialogue import Turn
-from empatheia.perceive.affect import Affect
-from empatheia.resources import build_pretrained
+from empatheia.perceive.affect import Affect, Perceiving
+from empatheia.perceive.opening import open_perception
+from empatheia.resources import build_pretrained, resolve_model
 from empatheia.taxonomy import EMOTIONS, SIDES
 from empatheia.text.prompt_pieces import train_prompt_pieces
 from empatheia.training.evaluation import fit_temperature
@@ -36,7 +37,6 @@ from empatheia.understanding.affect.states import (
     tempered,
     weights_checksum,
 )
-from empatheia.understanding.affect.turns import AffectOfTurns
 from empatheia.understanding.labels.classifier import Row
 
 SHARES = tuple(share / 20 for share in range(21))
@@ -64,7 +64,7 @@ class PerceiveStatesTask(PerceiveTask):
         config.base_width = int(self.reader.base.config.hidden_size)
         torch.manual_seed(recipe.seed)
         self.model = AffectStates(config)
-        self._first: AffectOfTurns | None = None
+        self._first: Perceiving | None = None
 
     def _made_base(self, recipe: Recipe) -> Path:
         """A language model of random weights, for a run without one."""
@@ -131,10 +131,10 @@ class PerceiveStatesTask(PerceiveTask):
         facts |= {"licence": self.licence(), "weights": "model.safetensors", "base": config.base}
         return facts | {"share": config.share, "beside": self.beside}
 
-    def first(self) -> AffectOfTurns | None:
+    def first(self) -> Perceiving | None:
         """The perception it is mixed with, loaded once; None where the recipe names none."""
         if self._first is None and self.beside is not None:
-            self._first = AffectOfTurns.load(self.beside)
+            self._first = open_perception(resolve_model(self.beside))
         return self._first
 
     def _read(self, conversations: Sequence[Sequence[Turn]], *, spans: bool = False) -> list[Affect]:

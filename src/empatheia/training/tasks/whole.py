@@ -79,7 +79,7 @@ class WholeTask(Measurement):
 
     def _perception(self, split: str, items: Sequence[EverydayItem]) -> dict[str, object]:
         try:
-            reader = PerceivingListener.load().affect
+            reader = PerceivingListener.load(joined=self.listener.settings.perception == "joined").affect
         except (MissingResourceError, MissingDependencyError):
             return {"not measured": ["perception"]}
         return perception_scores(reader.read, split, items, None, self.data.outside)

@@ -41,10 +41,10 @@ from transformers import (
 )
 
 from empatheia.dialogue import Turn
-from empatheia.errors import CheckpointError, ConfigError, MissingDependencyError, MissingResourceError
+from empatheia.errors import CheckpointError, ConfigError, MissingResourceError
 from empatheia.giving_way import give_way
 from empatheia.layers.aligned import AlignedModel
-from empatheia.perceive.affect import Affect, mass_of_sides
+from empatheia.perceive.affect import Affect, Perceiving, mass_of_sides
 from empatheia.resources import (
     cache_dir,
     installed_model,
@@ -58,7 +58,6 @@ from empatheia.taxonomy import SIDES
 from empatheia.text.noise import straight, unshouted
 from empatheia.text.readable import SURROGATES
 from empatheia.understanding.affect.reader import AffectOutput, checksum_of, read_facts, soft_loss
-from empatheia.understanding.affect.turns import AffectOfTurns
 from empatheia.understanding.labels.classifier import Row, Text, batches_of, label_fields, row_lengths
 
 SECOND_LOOK = "second_look"
@@ -395,37 +394,39 @@ class StatesOfTurns:
         return [Affect(one, side, (), (), 1.0) for one, side in zip(emotions, sides, strict=True)]
 
 
-class JoinedAffect(AffectOfTurns):
+class JoinedAffect:
     """Two looks at a conversation: emotions are mixed; the side is the first one's and that of the mixed emotions.
 
     Cause words are the first one's.
 
     Args:
-        first: The perception with sides and words.
+        first: The perception with sides and words, by torch or by ONNX Runtime.
         second: Its ``share`` and ``joined_temperature`` say how it is mixed in.
     """
 
+    def __init__(self, first: Perceiving, second: StatesOfTurns) -> None:
+        self.first, self.second = first, second
+        self.name = f"{first.name} and {second.name}"
+
     @classmethod
-    def where_at_hand(cls, first: AffectOfTurns, name: str = SECOND_LOOK) -> AffectOfTurns:
-        """``first`` joined by the installed second look; ``first`` itself where that or its language model is not here.
+    def beside(cls, first: Perceiving, name: str = SECOND_LOOK) -> JoinedAffect:
+        """``first`` joined by the installed second look.
 
         Args:
             first: A perception.
             name: Of an installed or bundled model.
 
         Raises:
+            MissingResourceError: That model, or the language model it reads, is not here.
+            MissingDependencyError: Its file needs a package that is not installed.
             CheckpointError: It belongs to another release of its language model, or its folder is damaged.
         """
         if (folder := installed_model(name)) is None:
-            return first
-        try:
-            return cls(first, StatesOfTurns.load(folder))
-        except (MissingResourceError, MissingDependencyError):
-            return first
-
-    def __init__(self, first: AffectOfTurns, second: StatesOfTurns) -> None:
-        super().__init__(first.model, first.reader, f"{first.name} and {second.name}")
-        self.second = second
+            raise MissingResourceError(
+                f"perception: joined needs the model {name!r}, which is not installed. Get it with:"
+                f" empatheia models get {name}; or leave the setting out."
+            )
+        return cls(first, StatesOfTurns.load(folder))
 
     def read(
         self,
@@ -434,8 +435,8 @@ class JoinedAffect(AffectOfTurns):
         *,
         spans: bool = False,
     ) -> list[Affect]:
-        """See :meth:`AffectOfTurns.read`."""
-        found = super().read(conversations, spans=spans)
+        """See :class:`empatheia.perceive.affect.Perceiving`."""
+        found = self.first.read(conversations, spans=spans)
         emotions, _ = self.second.probabilities(conversations, progress)
         config = self.second.model.config
         mixed = joined(np.stack([one.emotions for one in found]), emotions, config.share) if found else emotions

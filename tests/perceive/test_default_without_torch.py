@@ -1,0 +1,97 @@
+"""What answers by default loads neither torch nor its company; what still does is listed, and the list only shrinks."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+SOURCE = Path(__file__).parents[2] / "src"
+HEAVY = {"torch", "transformers", "accelerate", "nltk", "polars"}
+ROOTS = ("empatheia.listener.perceiving", "empatheia.listener.steps.focused", "empatheia.listener", "empatheia.care")
+STILL = {
+    "empatheia.checkpoints": {"contexts", "prompt_contexts", "reader"},
+    "empatheia.decoding": {"focus", "given_replies", "models", "pragmatics", "strategies", "worlds"},
+    "empatheia.layers": {
+        *("aligned", "attention", "cache", "convolutional", "losses", "positions", "precision", "smoothing"),
+        *("stepping", "transformer"),
+    },
+    "empatheia.listener": {"language_models", "listener", "streaming"},
+    "empatheia.listener.steps": {"responders", "voices"},
+    "empatheia.responders": {"language_model", "seq2seq"},
+    "empatheia": {"side_inputs"},
+    "empatheia.text": {"auto_tokenizer", "collation", "prompt_pieces", "tokenizer"},
+}
+"""Package to its modules that a default reply loads and that import something heavy when they load."""
+
+
+def file_of(module: str) -> Path | None:
+    place = SOURCE.joinpath(*module.split("."))
+    return next((path for path in (place / "__init__.py", place.with_suffix(".py")) if path.is_file()), None)
+
+
+def statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Those that run when the module loads."""
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            continue
+        yield node
+        for name in ("body", "orelse", "finalbody"):
+            yield from statements(getattr(node, name, []))
+        for handler in getattr(node, "handlers", []):
+            yield from statements(handler.body)
+
+
+def imports_of(path: Path) -> Iterator[str]:
+    for node in statements(ast.parse(path.read_text(encoding="utf-8")).body):
+        if isinstance(node, ast.Import):
+            yield from (one.name for one in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{one.name}" for one in node.names)
+
+
+def loaded(roots: tuple[str, ...]) -> dict[str, set[str]]:
+    """Module of ours to what it imports, of all that loading the roots loads."""
+    found: dict[str, set[str]] = {}
+    waiting = list(roots)
+    while waiting:
+        module = waiting.pop()
+        path = file_of(module)
+        if module in found or path is None:
+            continue
+        found[module] = set(imports_of(path))
+        waiting += [name for name in (*found[module], module.rpartition(".")[0]) if name.startswith("empatheia")]
+    return found
+
+
+def test_what_still_loads_torch_is_known_and_gets_less():
+    heavy = {name for name, own in loaded(ROOTS).items() if {one.partition(".")[0] for one in own} & HEAVY}
+    assert heavy <= {f"{package}.{name}" for package, names in STILL.items() for name in names}
+
+
+def test_perception_and_danger_load_nothing_heavy():
+    for name, own in loaded(("empatheia.perceive.perception", "empatheia.care", "empatheia.care.danger")).items():
+        assert not {one.partition(".")[0] for one in own} & HEAVY, name
+
+
+def test_perception_and_danger_read_where_torch_is_not_there():
+    code = (
+        "import sys\n"
+        f"sys.modules.update(dict.fromkeys({sorted(HEAVY)!r}))\n"
+        "from empatheia.dialogue import Turn\n"
+        "from empatheia.perceive.perception import bundled_perception\n"
+        "from empatheia.care import assess\n"
+        "found = bundled_perception().read([(Turn('speaker', 'I got the job!'),)])[0]\n"
+        "danger = assess('nobody would even notice if i stopped showing up')\n"
+        "print(found.side, danger.level)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(SOURCE)}
+    )
+    assert done.stdout == "pleasant crisis\n", done.stderr
