@@ -126,7 +126,7 @@ def test_settings_are_typed_and_those_of_generation_change_no_reflection(tiny_mo
 
 def test_listeners_and_conversations_show_themselves_shortly(tiny_model):
     listener = Listener.load(tiny_model)
-    assert repr(listener) == "Listener('tiny', cause_gated)"
+    assert repr(listener) == "ResponderListener('tiny', cause_gated)"
     steps = FocusedListener(reasoner=listener)
     assert repr(steps) == "FocusedListener('empatheia', answers by reflection)"
     talk = steps.converse()

@@ -93,7 +93,7 @@ def in_five_steps(
         shown = (listener.shown or SHOWN) if condition is None else parse_shown(condition)
         reasoner = listener.analyst if listener.has_own_analyst and "reasoner" not in settings else None
         return FocusedListener(settings, voices=[listener.as_voice(shown)], reasoner=reasoner)
-    reasoner = listener if listener.reasons and "reasoner" not in settings else None
+    reasoner: Any = listener if listener.reasons and "reasoner" not in settings else None
     return FocusedListener(settings, voices=[listener], reasoner=reasoner)
 
 

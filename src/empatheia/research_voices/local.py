@@ -38,7 +38,8 @@ class LocalVoice(Voice, ABC):
         """See :class:`~empatheia.voices.voice.Scorer`; models are loaded when first needed."""
         if self._contrasts is None or self._contrasts.kit is not kit:
             self._contrasts = Contrasts(kit)
-        return self._contrasts.make(understood, focus)
+        found, reasons = self._contrasts.make(understood, focus)
+        return list(found), reasons
 
     @abstractmethod
     def length(self, requests: Request) -> int:
