@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -54,12 +55,12 @@ class Annotating:
         return [(SimpleNamespace(turn=1, probabilities=(0, 0, 1) if "sorry" in text else (1, 0, 0)),) for text in texts]
 
 
-READING = SimpleNamespace(
+READING: Any = SimpleNamespace(
     component=Annotating,
     reason=lambda part: f"no {part} here.",
     sides_of=lambda texts: [GLAD if "happy" in text else SIDES for text in texts],
 )
-NOTHING = SimpleNamespace(
+NOTHING: Any = SimpleNamespace(
     component=lambda part: None, reason=lambda part: f"no {part} here.", sides_of=lambda texts: None
 )
 

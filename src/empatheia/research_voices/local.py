@@ -42,7 +42,7 @@ class LocalVoice(Voice, ABC):
         return list(found), reasons
 
     @abstractmethod
-    def length(self, requests: Request) -> int:
+    def length(self, request: Request) -> int:
         """Pieces of a context."""
 
     @abstractmethod
@@ -145,8 +145,9 @@ class LocalVoice(Voice, ABC):
 def in_worlds(request: Request) -> list[Request]:
     """The conversation in every world; hints never name the words that were exchanged there."""
     contrast = request.contrast
-    if not isinstance(contrast, MadeContrast):
+    if contrast is None:
         return [request]
+    assert isinstance(contrast, MadeContrast)  # of LocalVoice.contrasts
     out: list[Request] = [request]
     for j, dialogue in enumerate(contrast.dialogues(request.dialogue)[1:]):
         words = contrast.replaced[j] if contrast.replaced else ()
