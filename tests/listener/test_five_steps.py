@@ -487,6 +487,7 @@ def test_a_reasoner_must_name_emotions():
 
 def test_without_any_model_of_emotion_nothing_is_named(listener, monkeypatch, tmp_path):
     monkeypatch.setattr("empatheia.resources.lookup._bundled", lambda name: None)
+    monkeypatch.setattr("empatheia.checkpoints.catalogue.bundled_root", lambda: tmp_path)
     own = FocusedListener(
         {"express": SHORT, "reasoner": "gao2021-small"}, voices=[listener], distractors={"given": OTHERS}
     )

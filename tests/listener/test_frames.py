@@ -16,6 +16,7 @@ from empatheia.listener import Analyzer, FocusedListener, Listener
 from empatheia.listener.frames import is_missing
 from empatheia.listener.steps.steering import SteeredFields, Steering
 from empatheia.listener.tables import as_text
+from empatheia.research_voices.responder_listener import ResponderListener
 from empatheia.voices.decoding import Decoding, DecodingFields
 
 TEXTS = ["I lost my keys.", None, "I won!", "  ", "I lost my keys.", "I won!"]
@@ -108,7 +109,13 @@ def test_settings_are_typed_and_those_of_generation_change_no_reflection(tiny_mo
         *Decoding.__dataclass_fields__,
         *Steering.__dataclass_fields__,
     }
-    for function in (empatheia.analyze, empatheia.respond, FocusedListener.respond, Listener.converse, Listener.stream):
+    for function in (
+        empatheia.analyze,
+        empatheia.respond,
+        FocusedListener.respond,
+        ResponderListener.converse,
+        ResponderListener.stream,
+    ):
         kinds = [own for own in inspect.signature(function).parameters.values() if own.kind is own.VAR_KEYWORD]
         assert all("Unpack" in str(own.annotation) for own in kinds)
     listener = FocusedListener(reasoner=Listener.load(tiny_model))

@@ -233,7 +233,7 @@ def test_masked_distractors_exchange_the_target_words(listener, tmp_path, monkey
     """By folder, as the settings name it; another kind that the caller asks for does not get its model."""
     from empatheia.decoding import masked_distractors
     from empatheia.decoding.turn_pool import TurnPool
-    from empatheia.listener.steps import contrast
+    from empatheia.research_voices import contrast
 
     pool = TurnPool.of([*tiny_focus.TURNS, *(f"a {word}" for word in tiny_focus.WORDS.words)])
     monkeypatch.setattr(masked_distractors, "turn_pool", lambda: pool)
