@@ -15,6 +15,7 @@ from empatheia.dialogue import Dialogue, Turn
 from empatheia.errors import CheckpointError, ConfigError, DataError, MissingResourceError
 from empatheia.judging.verdicts import read_ratings
 from empatheia.listener import Listener
+from empatheia.research_voices.responder_listener import ResponderListener
 
 
 def assert_one_line_error(done, pattern: str, code: int = 1) -> None:
@@ -241,7 +242,7 @@ def test_debug_shows_the_traceback(tiny_model, monkeypatch):
 
 
 def test_a_bug_is_one_line_too(cli, tiny_model, monkeypatch):
-    monkeypatch.setattr(Listener, "analyze", lambda *args, **kwargs: 1 / 0)
+    monkeypatch.setattr(ResponderListener, "analyze", lambda *args, **kwargs: 1 / 0)
     assert_one_line_error(cli("analyze", "hi", "--model", str(tiny_model)), "unexpected ZeroDivisionError")
 
 

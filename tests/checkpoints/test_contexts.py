@@ -14,6 +14,7 @@ from empatheia.decoding.distractors import GivenDistractors
 from empatheia.dialogue import Dialogue, Example
 from empatheia.errors import CheckpointError
 from empatheia.listener import FocusedListener, Listener
+from empatheia.research_voices.responder_listener import ResponderListener
 from empatheia.text.collation import Layout
 
 TEXT = "I lost my grandmother last week."
@@ -35,7 +36,7 @@ def encoded(monkeypatch) -> Counter:
 
 
 def test_a_five_step_reply_encodes_each_world_once(tiny_model, encoded):
-    opened = Listener(open_model(tiny_model).reader)
+    opened = ResponderListener(open_model(tiny_model).reader)
     ways = [{"max_new_tokens": 6}, {"strategy": "beam", "n": 2, "max_new_tokens": 6}]
     own = FocusedListener(
         {"express": {"decoding": ways}},

@@ -205,7 +205,7 @@ class Stopped(BaseException):
 @pytest.mark.parametrize("cut", [0, 30])
 def test_resuming_gives_what_one_run_gives(cli, tiny_model, tmp_path, monkeypatch, cut):
     import empatheia.cli.analyze as command
-    from empatheia.listener import Listener
+    from empatheia.research_voices.responder_listener import ResponderListener
 
     source, out, partial = tmp_path / "a.txt", tmp_path / "result.jsonl", tmp_path / "result.jsonl.partial"
     source.write_text("\n".join(f"She passed exam {i}." if i % 7 else "" for i in range(1, 41)))
@@ -214,7 +214,7 @@ def test_resuming_gives_what_one_run_gives(cli, tiny_model, tmp_path, monkeypatc
     assert cli(*arguments).code == 0
     whole = out.read_text()
     out.unlink()
-    analyze, calls = Listener.analyze, []
+    analyze, calls = ResponderListener.analyze, []
 
     def stop_at_third(self, items, **options):
         calls.append(len(items))
@@ -222,14 +222,14 @@ def test_resuming_gives_what_one_run_gives(cli, tiny_model, tmp_path, monkeypatc
             raise Stopped
         return analyze(self, items, **options)
 
-    monkeypatch.setattr(Listener, "analyze", stop_at_third)
+    monkeypatch.setattr(ResponderListener, "analyze", stop_at_third)
     with pytest.raises(Stopped):
         command.analyze(texts=[str(source)], model=str(tiny_model), out=out, resume=True)
     assert not out.exists() and len(partial.read_text().splitlines()) == 16
     if cut:  # a kill in the middle of a write
         partial.write_bytes(partial.read_bytes()[:-cut])
     calls.clear()
-    monkeypatch.setattr(Listener, "analyze", analyze)
+    monkeypatch.setattr(ResponderListener, "analyze", analyze)
     done = cli(*arguments, "--resume")
     assert done.code == 0 and f"continuing after row {15 if cut else 16}" in done.err
     assert done.err.splitlines()[-1].startswith("40 rows, ") and not partial.exists()
@@ -242,12 +242,12 @@ def test_resuming_gives_what_one_run_gives(cli, tiny_model, tmp_path, monkeypatc
 
 def test_without_resume_a_stopped_run_leaves_nothing(tiny_model, tmp_path, monkeypatch):
     import empatheia.cli.analyze as command
-    from empatheia.listener import Listener
+    from empatheia.research_voices.responder_listener import ResponderListener
 
     def stop(*args, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Listener, "analyze", stop)
+    monkeypatch.setattr(ResponderListener, "analyze", stop)
     source = tmp_path / "a.txt"
     source.write_text("Hi.\n")
     with pytest.raises(KeyboardInterrupt):
@@ -414,9 +414,10 @@ def test_a_first_line_that_is_no_header_is_told(cli, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("with_", [(), ("--with", "emotion")])
 def test_a_row_that_no_model_can_answer_is_told_and_the_others_go_on(cli, tiny_model, tmp_path, monkeypatch, with_):
-    from empatheia.listener import Analyzer, Listener
+    from empatheia.listener import Analyzer
+    from empatheia.research_voices.responder_listener import ResponderListener
 
-    for owner in (Listener, Analyzer):
+    for owner in (ResponderListener, Analyzer):
         analyze = owner.analyze
 
         def picky(self, items, *, analyze=analyze, **options):

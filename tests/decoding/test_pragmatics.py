@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from empatheia.decoding.pragmatics import (
-    check_rationality,
     log_listener,
     log_speaker,
     log_true_world,
@@ -16,6 +15,7 @@ from empatheia.decoding.pragmatics import (
     priors_along,
 )
 from empatheia.errors import DecodingError
+from empatheia.voices.decoding import check_rationality
 
 TWO = torch.tensor([[0.6, 0.4], [0.2, 0.8]], dtype=torch.float64).log()
 EVEN = torch.tensor([0.5, 0.5], dtype=torch.float64).log()

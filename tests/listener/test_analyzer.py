@@ -273,15 +273,15 @@ def test_emotion_and_words_come_from_the_listener_without_a_model(models, tiny_m
 
 
 def test_the_listener_reads_once_for_both_and_gives_the_same_in_a_batch(models, tiny_model, monkeypatch):
-    from empatheia.listener import Listener
+    from empatheia.research_voices.responder_listener import ResponderListener
 
-    calls, analyze = [], Listener.analyze
+    calls, analyze = [], ResponderListener.analyze
 
     def counting(self, items, **options):
         calls.append(len(items))
         return analyze(self, items, **options)
 
-    monkeypatch.setattr(Listener, "analyze", counting)
+    monkeypatch.setattr(ResponderListener, "analyze", counting)
     analyzer = Analyzer("emotion,words", listener=tiny_model)
     inputs = ["Hi.", DIALOGUE, Dialogue.of("I lost my grandmother last week and I keep her scarf on my desk.", "Oh.")]
     together = analyzer.analyze(inputs, batch_size=2)

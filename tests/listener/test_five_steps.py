@@ -10,8 +10,6 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from empatheia.listener.steps.responders import OwnVoice
-from empatheia.listener.steps.voices import Asked, Voice
 from fake_components import FakeEmotion, FakeInferences, FakeIntent, FakeMechanisms, FakeReaction, FakeWords
 from pydantic import BaseModel
 
@@ -36,8 +34,10 @@ from empatheia.listener.steps.settings import (
     read_settings,
 )
 from empatheia.listener.steps.steering import Steering
+from empatheia.research_voices.responder import ResponderVoice
 from empatheia.taxonomy import EMOTIONS, LABELS_41, RELATIONS
 from empatheia.voices.decoding import Decoding
+from empatheia.voices.voice import Draft, Request, Voice
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "decoding"))
 import tiny_focus
@@ -163,8 +163,8 @@ def test_replies_that_take_up_what_was_inferred_rank_higher(listener):
     class Says(Voice):
         name = place = "says"
 
-        def speak(self, asked, way, focus):
-            return [[(text, {}) for text in ("To the moon, the sun.", "Did you find them?")] for _ in asked]
+        def propose(self, requests, way, focus):
+            return [[Draft(text, {}) for text in ("To the moon, the sun.", "Did you find them?")] for _ in requests]
 
     def ask(component):
         weights = dict.fromkeys(("likelihood", "listener", "coverage", "intent", "mechanism", "diversity", "length"), 0)
@@ -471,11 +471,11 @@ def test_a_wanted_label_goes_to_systems_that_take_one():
     rows = {"input_ids": torch.zeros(2, 3, dtype=torch.long), "reply_label_ids": torch.tensor([4, 5])}
     reader = SimpleNamespace(encode=list, tensors=lambda inputs: dict(rows))
     network = SimpleNamespace(takes_label=True, device="cpu")
-    voice = OwnVoice(SimpleNamespace(network=network, name="labelled", reader=reader))  # pyright: ignore
-    asked = [Asked(Dialogue.of("Hi."), label="consoling"), Asked(Dialogue.of("Hi."))]
+    voice = ResponderVoice(SimpleNamespace(network=network, name="labelled", reader=reader))  # pyright: ignore
+    asked = [Request(Dialogue.of("Hi."), label="consoling"), Request(Dialogue.of("Hi."))]
     assert voice.tensors(asked)["reply_label_ids"].tolist() == [LABELS_41.index("consoling"), 5]
     network.takes_label = False
-    assert OwnVoice(voice.listener).tensors(asked)["reply_label_ids"].tolist() == [4, 5]
+    assert ResponderVoice(voice.listener).tensors(asked)["reply_label_ids"].tolist() == [4, 5]
 
 
 def test_a_reasoner_must_name_emotions():
@@ -486,15 +486,14 @@ def test_a_reasoner_must_name_emotions():
 
 
 def test_without_any_model_of_emotion_nothing_is_named(listener, monkeypatch, tmp_path):
+    monkeypatch.setattr("empatheia.resources.lookup._bundled", lambda name: None)
     monkeypatch.setattr("empatheia.checkpoints.catalogue.bundled_root", lambda: tmp_path)
     own = FocusedListener(
         {"express": SHORT, "reasoner": "gao2021-small"}, voices=[listener], distractors={"given": OTHERS}
     )
     reply = own.respond(TEXT, explain=True)
     why = reply.explanation
-    assert {"perceive", "explain", "term coverage"} <= set(why.missing) and "no bundled model" in why.missing[
-        "perceive"
-    ]
+    assert {"perceive", "explain", "term coverage"} <= set(why.missing) and "gao2021-small" in why.missing["perceive"]
     assert why.emotion == "" and not reply.understanding.names_emotion and why.worlds == (TEXT, *OTHERS.texts)
     assert own.respond(TEXT, emotion="sad", explain=True).explanation.emotion == "sad"
     ReplyRecord.model_validate(reply.to_dict())

@@ -16,6 +16,7 @@ from empatheia.files.result_table import as_text
 from empatheia.listener import Analyzer, FocusedListener, Listener
 from empatheia.listener.frames import is_missing
 from empatheia.listener.steps.steering import SteeredFields, Steering
+from empatheia.research_voices.responder_listener import ResponderListener
 from empatheia.voices.decoding import Decoding, DecodingFields
 
 TEXTS = ["I lost my keys.", None, "I won!", "  ", "I lost my keys.", "I won!"]
@@ -108,7 +109,13 @@ def test_settings_are_typed_and_those_of_generation_change_no_reflection(tiny_mo
         *Decoding.__dataclass_fields__,
         *Steering.__dataclass_fields__,
     }
-    for function in (empatheia.analyze, empatheia.respond, FocusedListener.respond, Listener.converse, Listener.stream):
+    for function in (
+        empatheia.analyze,
+        empatheia.respond,
+        FocusedListener.respond,
+        ResponderListener.converse,
+        ResponderListener.stream,
+    ):
         kinds = [own for own in inspect.signature(function).parameters.values() if own.kind is own.VAR_KEYWORD]
         assert all("Unpack" in str(own.annotation) for own in kinds)
     listener = FocusedListener(reasoner=Listener.load(tiny_model))
@@ -126,7 +133,7 @@ def test_settings_are_typed_and_those_of_generation_change_no_reflection(tiny_mo
 
 def test_listeners_and_conversations_show_themselves_shortly(tiny_model):
     listener = Listener.load(tiny_model)
-    assert repr(listener) == "Listener('tiny', cause_gated)"
+    assert repr(listener) == "ResponderListener('tiny', cause_gated)"
     steps = FocusedListener(reasoner=listener)
     assert repr(steps) == "FocusedListener('empatheia', answers by reflection)"
     talk = steps.converse()

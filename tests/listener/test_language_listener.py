@@ -13,6 +13,7 @@ from empatheia.dialogue import Dialogue, Example
 from empatheia.errors import DataError, DecodingError, EndpointError, MissingResourceError
 from empatheia.listener import LanguageListener, Listener
 from empatheia.listener.hints import Conditioner
+from empatheia.research_voices.language_models import LocalLanguageListener
 from empatheia.resources.chat_endpoint import Prices
 from empatheia.taxonomy import EMOTIONS
 from empatheia.text.prompts import Wording
@@ -103,7 +104,7 @@ def test_training_and_answering_show_the_same(analyst):
 def test_a_conversation_streams_and_remembers(server, local):
     for asked in (
         LanguageListener.of_endpoint("llm", server.url),
-        LanguageListener.of_model(local, wording=SHORT),
+        LocalLanguageListener.of_model(local, wording=SHORT),
     ):
         talk = asked.converse(max_new_tokens=12)
         said = talk.stream("I am sad.")
@@ -118,7 +119,7 @@ def test_a_conversation_streams_and_remembers(server, local):
 
 @pytest.mark.parametrize("kind", ["llama", "t5"])
 def test_a_local_model_answers_alike_alone_in_a_list_and_streamed(tmp_path, kind):
-    asked = LanguageListener.of_model(make_folder(tmp_path / kind, kind, None), wording=SHORT)
+    asked = LocalLanguageListener.of_model(make_folder(tmp_path / kind, kind, None), wording=SHORT)
     for settings in (
         {"max_new_tokens": 10},
         {"strategy": "beam", "num_beams": 3, "max_new_tokens": 8},
@@ -135,22 +136,20 @@ def test_a_local_model_answers_alike_alone_in_a_list_and_streamed(tmp_path, kind
 
 
 def test_a_local_model_does_not_go_round_in_circles_unless_it_is_let(server, local):
-    from empatheia.listener.steps.responders import voice_of
-
     from empatheia.listener.steps.settings import DecodingSettings
 
-    asked = LanguageListener.of_model(local, wording=SHORT)
+    asked = LocalLanguageListener.of_model(local, wording=SHORT)
     assert asked.respond("I am sad.", max_new_tokens=8).decoding["no_repeat_ngram_size"] == 4
     assert asked.respond("I am sad.", max_new_tokens=8, no_repeat_ngram_size=2).decoding["no_repeat_ngram_size"] == 2
     assert "no_repeat_ngram_size" not in asked.respond("Hi.", max_new_tokens=8, no_repeat_ngram_size=0).decoding
     ways = [DecodingSettings(), DecodingSettings(no_repeat_ngram_size=0)]  # pyright: ignore[reportCallIssue]
-    assert [way.no_repeat_ngram_size for way in voice_of(asked).ways(ways)] == [4, 0]
+    assert [way.no_repeat_ngram_size for way in asked.as_voice().ways(ways)] == [4, 0]
     served = LanguageListener.of_endpoint("llm", server.url)
     served.respond("I am sad.", strategy="sample", top_p=0.5)
     assert server.requests[-1]["top_p"] == 0.5 and "no_repeat_ngram_size" not in server.requests[-1]
     with pytest.raises(DecodingError, match="takes no no_repeat_ngram_size and no repetition_penalty; accepted"):
         served.respond("I am sad.", no_repeat_ngram_size=3)
-    (way,) = voice_of(served).ways([DecodingSettings(no_repeat_ngram_size=3)])  # pyright: ignore[reportCallIssue]
+    (way,) = served.as_voice().ways([DecodingSettings(no_repeat_ngram_size=3)])  # pyright: ignore[reportCallIssue]
     assert way.strategy == "greedy"
 
 
@@ -159,7 +158,7 @@ def test_what_cannot_be_done_is_said(server, local):
     with pytest.raises(DecodingError, match="a model behind an endpoint accepts greedy and sample"):
         asked.respond("Hi.", strategy="beam")
     with pytest.raises(DecodingError, match="takes no label"):
-        LanguageListener.of_model(local).respond("Hi.", label="sad")
+        LocalLanguageListener.of_model(local).respond("Hi.", label="sad")
     with pytest.raises(DataError, match="ends with a listener turn"):
         asked.respond(Dialogue.of("Hi.", "Hello."))
     assert server.requests == []
@@ -171,7 +170,7 @@ def test_what_cannot_be_done_is_said(server, local):
     with pytest.raises(EndpointError, match="refused with 401"):
         list(stream)
     with pytest.raises(MissingResourceError):
-        LanguageListener.of_model("./nowhere")
+        LocalLanguageListener.of_model("./nowhere")
 
 
 def test_a_zero_shot_folder_is_loaded_by_any_listener(tmp_path, server, local):
@@ -187,5 +186,5 @@ def test_a_zero_shot_folder_is_loaded_by_any_listener(tmp_path, server, local):
     LanguageModel.build(LanguageModelConfig(base=str(local), wording=SHORT)).save_pretrained(place)
     load_tokenizer(local).save_pretrained(place)
     (place / "empatheia.json").write_text(json.dumps(manifest))
-    same = LanguageListener.of_model(local, wording=SHORT).respond(TEXTS[0], max_new_tokens=8).text
+    same = LocalLanguageListener.of_model(local, wording=SHORT).respond(TEXTS[0], max_new_tokens=8).text
     assert Listener.load(place).respond(TEXTS[0], max_new_tokens=8).text == same

@@ -13,9 +13,11 @@ from empatheia.decoding.distractors import GivenDistractors, RandomDistractors
 from empatheia.decoding.turn_pool import TurnPool
 from empatheia.dialogue import Dialogue
 from empatheia.errors import ConfigError, DecodingError, EndpointError
-from empatheia.listener import FocusedListener, LanguageListener
+from empatheia.listener import FocusedListener
 from empatheia.listener.steps.served import SERVED, served_component
 from empatheia.listener.steps.steering import Steering
+from empatheia.research_voices.language_models import LocalLanguageListener
+from empatheia.research_voices.local import in_worlds
 from empatheia.resources.chat_endpoint import ChatEndpoint
 from empatheia.taxonomy import EMOTIONS
 from tiny_language_models import make_folder
@@ -137,7 +139,7 @@ def test_other_parts_have_no_served_form():
 @pytest.mark.parametrize("kind", ["llama", "t5"])
 def test_a_local_language_model_is_focused_and_scores(listener, tmp_path, kind):
     """Beside our responder, alone and in a list alike; without rationality it is the model itself."""
-    lm = LanguageListener.of_model(make_folder(tmp_path / kind, kind, None), wording=SHORT)
+    lm = LocalLanguageListener.of_model(make_folder(tmp_path / kind, kind, None), wording=SHORT)
     settings = {"express": {"decoding": [{"max_new_tokens": 6}, {"strategy": "sample", "n": 2, "max_new_tokens": 6}]}}
     own = FocusedListener({**settings}, voices=[lm, listener], reasoner=listener, distractors=POOL)
     items = ["I lost my grandmother last week.", TALK]
@@ -157,12 +159,12 @@ def test_a_local_language_model_is_focused_and_scores(listener, tmp_path, kind):
 
 
 def test_a_language_model_is_told_what_the_steps_found_and_no_true_word_in_another_world(listener, tmp_path):
-    lm = LanguageListener.of_model(make_folder(tmp_path / "llama", "llama", None), wording=SHORT)
+    lm = LocalLanguageListener.of_model(make_folder(tmp_path / "llama", "llama", None), wording=SHORT)
     own = FocusedListener(voices=[lm], reasoner=listener)
     (found,) = own.steps.understand([prepare("My dog ran away.")], Steering(focus="dog", emotion="sad"))
     contrast = GivenDistractors(words={"dog": ["cat", "cow"]}).make([found.targets])[0]
-    asked = own.expression._asked(found, contrast)
-    texts = [own.voices[0].reader.decode(own.voices[0]._item(one).prompt) for one in asked.in_worlds()]
+    asked = own.expression._request(found, contrast)
+    texts = [own.voices[0].reader.decode(own.voices[0]._item(one).prompt) for one in in_worlds(asked)]
     assert ["dog" in text for text in texts] == [True, False, False]
     assert all("feels sad" in text for text in texts) and '"cow"' in texts[2]
     assert all(text.startswith("Listen.") for text in texts)

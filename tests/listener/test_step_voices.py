@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from empatheia.listener.steps.contrast import read_by_responders
 from fake_components import Fake, FakeIntent, FakeReaction, FakeWords
 from transformers import GenerationConfig
 
@@ -23,11 +22,13 @@ from empatheia.decoding.retrieving import PairReader
 from empatheia.decoding.world_inputs import worlds_of
 from empatheia.dialogue import CauseAnnotation, Dialogue, Span
 from empatheia.errors import ConfigError, DecodingError
-from empatheia.listener import FocusedListener, Listener
+from empatheia.listener import FocusedListener
 from empatheia.listener.reply_schema import ReplyRecord
 from empatheia.listener.retriever import Retriever
+from empatheia.listener.steps.history import read_by_responders
 from empatheia.listener.steps.settings import FocusSettings, MemorySettings
 from empatheia.listener.steps.steering import Steering
+from empatheia.research_voices.responder_listener import ResponderListener
 from empatheia.responders.meed2 import MEED2, MEED2Config
 from empatheia.responders.rashkin_retrieval import RashkinRetrieval, RetrievalConfig
 from empatheia.side_inputs.external_vectors import ExternalVectors
@@ -53,7 +54,7 @@ def nothing_installed(monkeypatch, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def labelled(listener) -> Listener:
+def labelled(listener) -> ResponderListener:
     """A MEED2 system: what it writes depends on the label of the reply."""
     tokenizer = listener.tokenizer
     marks = {f"{name}_token_id": getattr(tokenizer, f"{name}_id") for name in ("pad", "bos", "eos")}
@@ -64,7 +65,7 @@ def labelled(listener) -> Listener:
         network.encoder.labels.weight.mul_(20)
     network.generation_config = GenerationConfig(decoder_start_token_id=tokenizer.bos_id, **marks)
     manifest = Manifest(format=FORMAT, system="meed2", name="labelled", layout={"separators": "double"})
-    return Listener(Reader(network, tokenizer, manifest))
+    return ResponderListener(Reader(network, tokenizer, manifest))
 
 
 @pytest.fixture(scope="module")
@@ -232,7 +233,7 @@ def test_masked_distractors_exchange_the_target_words(listener, tmp_path, monkey
     """By folder, as the settings name it; another kind that the caller asks for does not get its model."""
     from empatheia.decoding import masked_distractors
     from empatheia.decoding.turn_pool import TurnPool
-    from empatheia.listener.steps import contrast
+    from empatheia.research_voices import contrast
 
     pool = TurnPool.of([*tiny_focus.TURNS, *(f"a {word}" for word in tiny_focus.WORDS.words)])
     monkeypatch.setattr(masked_distractors, "turn_pool", lambda: pool)

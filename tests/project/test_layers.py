@@ -25,7 +25,9 @@ NEVER = {  # layer: layers it must not import although the order would allow it
 LAZY_CIRCLES = {"care"}
 """Packages in which imports inside functions still close circles; none may be added."""
 _NAMED = re.compile(r"empatheia(\.\w+)+:\w+")
-NEVER_FOREIGN = {"metrics": {"torch", "transformers"}, "perceive": {"torch", "transformers"}}
+NEVER_FOREIGN = {layer: {"torch", "transformers"} for layer in ("metrics", "perceive", "voices")}
+JOINED = {"research_voices"}
+"""Layers whose things are named in registries below them."""
 ON_AN_EXTRA = {"serve", "studies"}  # layers that are not there without their extra
 
 
@@ -111,6 +113,7 @@ def upward_imports(imports: list[Import], order: list[str]) -> list[str]:
     """Imports that go up the order; the package's own ``__init__`` stands above all."""
     rank = {layer: place for place, layer in enumerate([*order, "empatheia"])}
     own = [entry for entry in imports if entry.target.split(".")[0] == "empatheia"]
+    own = [entry for entry in own if not (entry.is_name and layer_of(entry.target) in JOINED)]
     return [str(entry) for entry in own if rank[layer_of(entry.target)] > rank[layer_of(entry.module)]]
 
 
@@ -163,6 +166,43 @@ def test_layer_keeps_out_of(layer: str, imports: list[Import]):
 def test_layer_needs_no(layer: str, imports: list[Import]):
     own = [entry for entry in imports if layer_of(entry.module) == layer]
     assert [str(entry) for entry in own if entry.target.split(".")[0] in NEVER_FOREIGN[layer]] == []
+
+
+WITHOUT_TORCH = (
+    *("voices", "listener.listener", "listener.conversation", "listener.language_models", "listener.streaming"),
+    *("listener.batch_listener", "listener.steps", "listener.terms", "checkpoints.catalogue", "serve"),
+)
+"""What answers where no model in this process is named; :data:`TORCH` comes only by a name in a registry."""
+TORCH = {"torch", "transformers", "accelerate"}
+
+
+def loads_torch(imports: list[Import], begun: tuple[str, ...]) -> dict[str, str]:
+    """Modules of these that load torch when they are imported, to the import that does."""
+    own: dict[str, list[Import]] = {}
+    for entry in imports:
+        if not entry.is_lazy and not entry.is_name:
+            own.setdefault(entry.module, []).append(entry)
+    found = {}
+    starts = [module for module in own if any(f"{module}.".startswith(f"empatheia.{start}.") for start in begun)]
+    for start in starts:
+        seen, waiting = {start}, [start]
+        while waiting and start not in found:
+            for entry in own.get(waiting.pop(), ()):
+                if entry.target.split(".")[0] in TORCH:
+                    found[start] = str(entry)
+                elif entry.target not in seen:
+                    seen.add(entry.target)
+                    waiting.append(entry.target)
+    return found
+
+
+def test_what_answers_by_default_loads_no_torch(imports: list[Import]):
+    assert loads_torch(imports, WITHOUT_TORCH) == {}
+
+
+def test_the_check_sees_torch_behind_another_module(tmp_path: Path):
+    found = imports_of(_package(tmp_path, a="import empatheia.b", b="import torch", c="def f():\n    import torch"))
+    assert loads_torch(found, ("a", "c")) == {"empatheia.a": "empatheia.b:1 imports torch"}
 
 
 def test_what_is_imported_is_a_declared_dependency(imports: list[Import]):

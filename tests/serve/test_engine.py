@@ -7,10 +7,7 @@ import threading
 
 import pytest
 import torch
-from empatheia.listener.steps.responders import ReflectionVoice
-from empatheia.listener.steps.voices import Asked
 
-from empatheia.checkpoints.catalogue import perceiver
 from empatheia.dialogue import Dialogue
 from empatheia.errors import DataError
 from empatheia.giving_way import Abandoned, give_way
@@ -20,6 +17,8 @@ from empatheia.serve.engine import Engine
 from empatheia.serve.faults import ApiError
 from empatheia.serve.measures import Measures
 from empatheia.serve.settings import Batching
+from empatheia.voices.reflection_voice import ReflectionVoice
+from empatheia.voices.voice import Request
 
 
 class Work:
@@ -297,14 +296,14 @@ def test_work_ends_when_all_who_asked_have_left(group):
 
 
 def _analyses(tiny_model):
-    listener = Listener.load(perceiver())
+    listener = Listener.load("listener")
     return lambda: listener.analyze([f"My {n} dogs ran away and I feel alone." for n in range(100)])
 
 
 def _reflections(tiny_model):
     voice = ReflectionVoice()
-    asked = [Asked(Dialogue.of("I feel alone."))] * 3
-    return lambda: voice.speak(asked, DecodingSettings.model_validate({}), None)
+    asked = [Request(Dialogue.of("I feel alone."))] * 3
+    return lambda: voice.propose(asked, DecodingSettings.model_validate({}), None)
 
 
 def _replies(tiny_model):

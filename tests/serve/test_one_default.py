@@ -15,7 +15,6 @@ from test_jobs import finished
 
 import empatheia
 from empatheia import Analyzer, Dialogue, Listener, Understanding
-from empatheia.checkpoints.catalogue import perceiver
 from empatheia.files.result_table import as_text
 from empatheia.taxonomy import POSITIVE_EMOTIONS
 
@@ -52,7 +51,7 @@ def messages(item: str | Dialogue) -> object:
 
 
 def test_the_default_is_the_listener(alone):
-    assert {one.model for one in alone} == {"empatheia-listener" if perceiver() == "listener" else perceiver()}
+    assert {one.model for one in alone} == {"empatheia-listener"}
 
 
 def test_a_list_is_each_alone(items, alone):
@@ -79,9 +78,7 @@ def test_the_command_line_on_a_file_and_on_texts(cli, items, dicts):
     done = cli("analyze", str(ITEMS), "--json")
     records = [json.loads(line) for line in done.out.splitlines()]
     assert [{name: value for name, value in one.items() if name != "row"} for one in records] == dicts
-    some = cli(
-        "analyze", "--json", "--model", "empatheia-listener" if perceiver() == "listener" else perceiver(), BLENDER
-    )
+    some = cli("analyze", "--json", "--model", "empatheia-listener", BLENDER)
     assert json.loads(some.out) == dicts[0]
 
 

@@ -57,7 +57,7 @@ def ranked(client):
 
 def test_a_ranking(ranked):
     candidates, answer = ranked
-    why = Ranker().rank(DOG[0]["content"], candidates, Steering(distractors="random"))
+    why = Ranker.load().rank(DOG[0]["content"], candidates, Steering(distractors="random"))
     assert [(one["text"], one["score"]) for one in answer["data"]] == [(one.text, one.score) for one in why.candidates]
     assert [one["terms"] for one in answer["data"]] == [dict(one.terms) for one in why.candidates]
     assert answer["weights"] == dict(why.weights)

@@ -29,11 +29,10 @@ SYSTEMS = Registry(
     "systems",
     {
         "known": "empatheia.responders:RESPONDERS",
-        "find": "empatheia.listener.systems:find_system",
         "how_to_get": "empatheia.checkpoints.system_recipes:how_to_get",
     },
 )
-"""What is asked about published systems: their names, the best checkpoint of one, how to get one."""
+"""What is asked about published systems: their names, and how to get a model of one."""
 INDEX = "inference_index"
 """``kind`` of a folder in which inferences are looked up; it has no network."""
 

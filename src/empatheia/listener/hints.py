@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from empatheia.checkpoints.catalogue import SMALL, find_model, perceiver
+from empatheia.checkpoints.catalogue import LISTENER, SMALL, find_model
 from empatheia.checkpoints.inputs import ReadyInput
 from empatheia.checkpoints.manifest import read_manifest
 from empatheia.checkpoints.open import open_model
@@ -44,7 +44,7 @@ class Conditioner:
         labeller: str | Path = "intent",
     ) -> None:
         self.shown = tuple(shown)
-        self._reads = _analyst(analyst or perceiver()) if {"emotion", "side", "causes"} & set(shown) else None
+        self._reads = _analyst(analyst or LISTENER) if {"emotion", "side", "causes"} & set(shown) else None
         self._reaction: Any = load_reaction(reaction, labeller) if "intent" in shown else None
 
     @property

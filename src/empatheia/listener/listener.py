@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Unpack, overload
 
 from empatheia.care.checking import Care
-from empatheia.checkpoints.catalogue import DEFAULT, LISTENER, SYSTEMS, find_model
+from empatheia.checkpoints.catalogue import DEFAULT, LISTENER, find_model
 from empatheia.checkpoints.inputs import as_dialogue, up_to
 from empatheia.checkpoints.manifest import read_manifest
 from empatheia.dialogue import Reply, Understanding
@@ -40,6 +40,8 @@ LISTENERS = Registry(
     },
 )
 """System of a folder to who answers with it; all that are not named: ``responder``."""
+PLACES = Registry("places", {"system": "empatheia.listener.systems:find_system"})
+"""What else can be loaded than a model's name or folder: kind to what finds the folder."""
 
 
 class Listener(AnyListener):
@@ -261,7 +263,7 @@ def respond(
     if system is not None:
         if model is not None:
             raise ConfigError(f"model={model!r} and system={system!r} are both given; give one of them.")
-        model = SYSTEMS.get("find")(system, Path("runs"))
+        model = PLACES.get("system")(system, Path("runs"))
     is_steered = bool(steering or explain or set(settings) & set(NAMES))
     listener: Any = five_steps() if model is None else _in_steps(str(model)) if is_steered else _shared(str(model))
     steered = {name: value for name, value in (("steering", steering), ("explain", explain)) if value}

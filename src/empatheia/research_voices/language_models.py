@@ -236,9 +236,9 @@ class LanguageVoice(LocalVoice):
         """Without repetitions, where nothing else is said."""
         return [way if way.no_repeat_ngram_size is not None else way.model_copy(update=DEFAULTS) for way in ways]
 
-    def length(self, requests: Request) -> int:
+    def length(self, request: Request) -> int:
         """See :class:`LocalVoice`."""
-        return len(self._item(requests))
+        return len(self._item(request))
 
     def tensors(self, requests: Sequence[Request]) -> dict[str, Tensor]:
         """See :class:`LocalVoice`."""
@@ -276,8 +276,8 @@ class LanguageVoice(LocalVoice):
         """See :class:`LocalVoice`."""
         return self.reader.decode([id])
 
-    def _item(self, requests: Request, reply: str | None = None) -> PromptItem:
-        return self.reader.encode(Example(requests.dialogue.turns, reply), shown_hints(requests.hints, self.shown))
+    def _item(self, request: Request, reply: str | None = None) -> PromptItem:
+        return self.reader.encode(Example(request.dialogue.turns, reply), shown_hints(request.hints, self.shown))
 
 
 def _cut(item: PromptItem) -> dict[str, Any]:

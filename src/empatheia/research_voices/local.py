@@ -38,10 +38,11 @@ class LocalVoice(Voice, ABC):
         """See :class:`~empatheia.voices.voice.Scorer`; models are loaded when first needed."""
         if self._contrasts is None or self._contrasts.kit is not kit:
             self._contrasts = Contrasts(kit)
-        return self._contrasts.make(understood, focus)
+        found, reasons = self._contrasts.make(understood, focus)
+        return list(found), reasons
 
     @abstractmethod
-    def length(self, requests: Request) -> int:
+    def length(self, request: Request) -> int:
         """Pieces of a context."""
 
     @abstractmethod
@@ -144,8 +145,9 @@ class LocalVoice(Voice, ABC):
 def in_worlds(request: Request) -> list[Request]:
     """The conversation in every world; hints never name the words that were exchanged there."""
     contrast = request.contrast
-    if not isinstance(contrast, MadeContrast):
+    if contrast is None:
         return [request]
+    assert isinstance(contrast, MadeContrast)  # of LocalVoice.contrasts
     out: list[Request] = [request]
     for j, dialogue in enumerate(contrast.dialogues(request.dialogue)[1:]):
         words = contrast.replaced[j] if contrast.replaced else ()

@@ -32,9 +32,9 @@ class ResponderVoice(LocalVoice):
         self.takes_label = bool(getattr(listener.network, "takes_label", False))
         self.traits = Traits(focusable=True, reads_intent=self.takes_label)
 
-    def length(self, requests: Request) -> int:
+    def length(self, request: Request) -> int:
         """See :class:`LocalVoice`."""
-        return len(self._encoded([requests])[0].pieces.input_ids)
+        return len(self._encoded([request])[0].pieces.input_ids)
 
     def tensors(self, requests: Sequence[Request]) -> dict[str, Tensor]:
         """See :class:`LocalVoice`; a wanted label goes to systems that take one."""

@@ -12,15 +12,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import sys
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Hashable, Sequence
+from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
-
-import torch
 
 from empatheia.dialogue import Dialogue
 from empatheia.giving_way import Abandoned, asking
@@ -288,8 +288,7 @@ class Engine:
         if passing:
             self._depth += 1
             try:
-                # as if the model that waits were not at work: what it draws next and how it computes stay its own
-                with torch.random.fork_rng(devices=[]), torch.inference_mode(False):
+                with _beside_a_model():
                     self._compute(passing, loop)
             finally:
                 self._depth -= 1
@@ -342,3 +341,14 @@ def _fail(done: asyncio.Future[Any], error: BaseException) -> None:
     if not done.done():
         done.set_exception(error)
         done.exception()  # seen, even where nobody waits any more
+
+
+@contextmanager
+def _beside_a_model() -> Iterator[None]:
+    """As if the model that waits were not at work: what it draws next, and how torch computes, stay its own."""
+    torch: Any = sys.modules.get("torch")  # where nobody loaded it, no model of it waits
+    if torch is None:
+        yield
+        return
+    with torch.random.fork_rng(devices=[]), torch.inference_mode(False):
+        yield

@@ -149,12 +149,10 @@ def worker() -> FastAPI:
     Raises:
         SystemExit: It cannot be made; the log says why, and the other processes end, too.
     """
-    import torch
-
     launch = Launch.model_validate(parse_json(os.environ[HANDED_ON]), strict=False)
     logging.basicConfig(format="%(message)s", level=logging.WARNING)
     logging.getLogger("empatheia.serve").setLevel(logging.WARNING if launch.quiet else logging.INFO)
-    torch.set_num_threads(max(1, (os.cpu_count() or 1) // launch.workers))
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // launch.workers)))  # of models
     try:
         return application(launch)
     except EmpatheiaError as error:

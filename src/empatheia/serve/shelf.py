@@ -14,7 +14,7 @@ from empatheia.checkpoints.catalogue import DEFAULT, SYSTEMS, describe_model, fi
 from empatheia.dialogue import Dialogue, Reply, Understanding
 from empatheia.errors import ConfigError, EmpatheiaError
 from empatheia.listener import Decoding, FocusedListener, Listener
-from empatheia.listener.listener import LISTENERS, five_steps, in_steps
+from empatheia.listener.listener import LISTENERS, PLACES, five_steps, in_steps
 from empatheia.listener.steps.ranking import Ranker
 from empatheia.listener.streaming import ReplyStream
 from empatheia.registry import nearest
@@ -225,7 +225,7 @@ class Shelf:
             listener = Listener.load(path)  # tells what is wrong with it; models come later
             return Entry(path.stem, listener.name, "five_steps", "that of its models", str(path))
         if not path.is_dir() and place in SYSTEMS.get("known"):
-            folder = SYSTEMS.get("find")(place, self.settings.runs)
+            folder = PLACES.get("system")(place, self.settings.runs)
             return _entry_of(folder, place)
         folder = find_model(place)
         named = folder.parent if folder.name == "checkpoint" else folder

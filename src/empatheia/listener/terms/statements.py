@@ -27,7 +27,7 @@ class Contradiction(RankingTerm):
     """Minus the share of the reply's statements that say the opposite of what the speaker said."""
 
     name, unit, default = "contradiction", "share, -1 to 0", 1.0
-    example = ("You did not find your dog.", "You found your dog.")
+    example = ("So your dog ran away in the park.", "Your dog did not run away in the park.")
 
     def values(self, rows: Sequence[Row], tools: Tools) -> list[float | None]:
         """See :class:`RankingTerm`."""
