@@ -297,7 +297,7 @@ def rebuilt(place: str) -> dict[str, Any]:
         for answer, share in zip(BOXES, printed, strict=True)
     }
     return {
-        "HITs": len(desk._orders),
+        "HITs": len(desk.store.manifest().hits),
         "assignments": hits,
         "answers": results.answers[0],
         "kept": results.answers[1],

@@ -140,16 +140,7 @@ class Figure:
     address: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Details:
-    """Blocks that unfold when asked."""
-
-    summary: Content
-    blocks: Sequence[Block]
-    is_open: bool = False
-
-
-Block: TypeAlias = "Heading | Text | Table | Items | Code | Figure | Details"
+Block: TypeAlias = "Heading | Text | Table | Items | Code | Figure"
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,5 +74,3 @@ def _lines(block: Block) -> Iterator[str]:
             yield from (f"```{block.language}", *block.lines, "```")
         case Figure():
             yield from (f"![{block.caption}]({block.address})", "", block.caption)
-        case _:
-            yield from (line_of(block.summary), "", *markdown_lines(block.blocks))

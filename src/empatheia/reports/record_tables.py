@@ -345,19 +345,10 @@ _ROWS: Mapping[str, Callable[[RunRecord, _Task], Iterator[Row]]] = {
 @cache
 def _tasks() -> tuple[_Task, ...]:
     """The tasks of ``record_tables.yaml``."""
-    entries = yaml.load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"), YAML_LOADER)
-    return tuple(
-        _Task(
-            entry["key"],
-            entry["title"],
-            entry["lead"],
-            tuple(
-                Column(key, **({"title": facts} if isinstance(facts, str) else facts))
-                for column in entry["columns"]
-                for key, facts in column.items()
-            ),
-            _ROWS[entry["key"]],
-            tuple(entry["labels"]),
-        )
-        for entry in entries
-    )
+    tasks = []
+    for entry in yaml.load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"), YAML_LOADER):
+        columns = (each for column in entry["columns"] for each in column.items())
+        read = tuple(Column(key, facts) if isinstance(facts, str) else Column(key, **facts) for key, facts in columns)
+        key = entry["key"]
+        tasks.append(_Task(key, entry["title"], entry["lead"], read, _ROWS[key], tuple(entry["labels"])))
+    return tuple(tasks)

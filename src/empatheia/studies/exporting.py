@@ -25,20 +25,8 @@ FORMATS: tuple[Format, ...] = ("csv", "jsonl", "parquet")
 EXPORT_VERSION = 1
 """Of the columns below; it goes up when one changes its meaning or goes away."""
 RATING_COLUMNS = (
-    *(
-        "version",
-        "study",
-        "assignment",
-        "state",
-        "worker",
-        "hit",
-        "seat",
-        "task",
-        "item",
-        "set",
-        "is_bonus",
-        "is_check",
-    ),
+    *("version", "study", "assignment", "state", "worker", "hit", "seat", "task", "item", "set"),
+    *("is_bonus", "is_check"),
     *("system", "other_system", "card", "place", "criterion", "value", "first_value", "changes", "at", "points"),
 )
 
@@ -85,13 +73,12 @@ def _rated_systems(cards: Sequence[Sequence[str]], card: int) -> tuple[Sequence[
 
 def _rows_of(store: Store, table: type[Event | Message], names: str, *order: Any) -> list[dict[str, object]]:
     """The named columns of a table, and the data as JSON."""
+    rows: list[dict[str, object]] = []
     with store.read() as session:
-        return [
-            {"version": EXPORT_VERSION}
-            | {name: getattr(row, name) for name in names.split()}
-            | {"data": json.dumps(row.data, ensure_ascii=False)}
-            for row in session.scalars(select(table).order_by(*order))
-        ]
+        for row in session.scalars(select(table).order_by(*order)):
+            values = {name: getattr(row, name) for name in names.split()}
+            rows.append({"version": EXPORT_VERSION, **values, "data": json.dumps(row.data, ensure_ascii=False)})
+    return rows
 
 
 def event_rows(store: Store) -> list[dict[str, object]]:

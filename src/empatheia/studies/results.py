@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 from empatheia.judging.verdicts import Agreement
 from empatheia.metrics.published import Published, read_published
@@ -100,8 +100,6 @@ def study_results(store: Store, n_resamples: int = 1000) -> Results:
     verdicts = kept_verdicts(store)
     if not verdicts:
         return results
-    from dataclasses import replace
-
     kept, _ = apply(read_sheets(store, design), [filter_of(rule) for rule in design.filters])
     return replace(results, judge=tuple(judge_agreement(verdicts, kept, design)))
 

@@ -135,54 +135,24 @@ def study(desk: AtDesk) -> dict[str, object]:
 
 def public(design: Design) -> dict[str, object]:
     """What may leave the server of a design."""
-    warm_up = design.onboarding.warm_up
-    bonus = design.composition.bonus
+    warm_up, bonus, rules, pay = design.onboarding.warm_up, design.composition.bonus, design.worker, design.payment
+    asked = {"name", "question", "words", "kind", "rationale", "turns"}
+    limits = {"min_turns", "max_turns", "characters"}
     return {
-        "name": design.name,
-        "title": design.title,
-        "language": design.language,
-        "protocol": design.protocol,
+        **design.model_dump(mode="json", include={"name", "title", "language", "protocol", "texts"}),
+        **rules.model_dump(mode="json", include={"entry", "minutes", "cap", "requirements"}),
         "criteria": [
-            {
-                "name": c.name,
-                "question": c.question,
-                "answers": list(design.answers_of(c)),
-                "words": c.words,
-                "kind": c.kind,
-                "rationale": c.rationale,
-                "turns": c.turns,
-            }
-            for c in design.criteria
+            c.model_dump(mode="json", include=asked) | {"answers": design.answers_of(c)} for c in design.criteria
         ],
-        "entry": design.worker.entry,
-        "minutes": design.worker.minutes,
-        "cap": design.worker.cap,
-        "requirements": design.worker.requirements,
-        "payment": {
-            "currency": design.payment.currency,
-            "base": design.payment.base,
-            "bonus": design.payment.bonus,
-            "hour": round(design.hourly_rate, 2),
-        },
+        "payment": pay.model_dump(include={"currency", "base", "bonus"}) | {"hour": round(design.hourly_rate, 2)},
         "bonus": None if bonus is None else {"tasks": bonus.per_hit, "must_validate": bonus.must_validate},
-        "texts": design.texts.model_dump(),
         "warm_up": None
         if warm_up is None
         else {"context": list(warm_up.context), "cards": [{"text": card.text} for card in warm_up.cards]},
         "questions": [{"question": q.question, "answers": list(q.answers)} for q in design.onboarding.questions],
         "attempts": design.onboarding.attempts,
-        "live": {
-            "min_turns": design.live.min_turns,
-            "max_turns": design.live.max_turns,
-            "characters": design.live.characters,
-            "compare": design.live.compare,
-        },
-        "collect": {
-            "min_turns": design.collect.min_turns,
-            "max_turns": design.collect.max_turns,
-            "characters": design.collect.characters,
-            "situation_words": list(design.collect.situation_words),
-        },
+        "live": design.live.model_dump(mode="json", include={*limits, "compare"}),
+        "collect": design.collect.model_dump(mode="json", include={*limits, "situation_words"}),
     }
 
 
@@ -259,16 +229,7 @@ def take(worker: Who, desk: AtDesk, request: Request) -> dict[str, object]:
 @router.put("/rating")
 def rate(rating: Rate, worker: Who, desk: AtDesk) -> dict[str, object]:
     """Keeps one answer."""
-    return desk.ratings.rate(
-        worker[0],
-        rating.assignment,
-        rating.task,
-        rating.card,
-        rating.criterion,
-        rating.value,
-        rating.client,
-        rating.seen,
-    )
+    return desk.ratings.rate(worker[0], **rating.model_dump())
 
 
 @router.post("/validate")

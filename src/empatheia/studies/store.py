@@ -178,13 +178,8 @@ class Store:
             DataError: There is none.
         """
         if (found := self._found(session)) is None:
-            raise self._lacking()
+            raise _no_study(self.url)
         return found
-
-    def _lacking(self) -> UnusableError:
-        return UnusableError(
-            f"no study in {shown_url(self.url)}; make one with: empatheia study init DESIGN --db PLACE"
-        )
 
     def create(self, design: Design, material: Material, manifest: Manifest) -> None:
         """Puts a new study in.
@@ -234,7 +229,7 @@ class Store:
             DataError: The store holds none.
         """
         if not self.has_study():
-            raise self._lacking()
+            raise _no_study(self.url)
         with self.read() as session:
             return self.study_row(session)
 
@@ -305,6 +300,10 @@ class Store:
                 ours.backup(copy)
         except sqlite3.Error as error:
             raise UnusableError(f"{path} was not written: {error}. Make room there, or name another place.") from None
+
+
+def _no_study(url: str) -> UnusableError:
+    return UnusableError(f"no study in {shown_url(url)}; make one with: empatheia study init DESIGN --db PLACE")
 
 
 @contextlib.contextmanager
