@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from empatheia.cli import load_command, main, own_commands
+from empatheia.cli import listed_commands, load_command, main
 
 PAGE = Path(__file__).with_name("cli.md")
 HEAD = """\
@@ -34,7 +34,7 @@ colours.
 
 def command_lines() -> Iterator[list[str]]:
     """Every command and subcommand as the words that call it."""
-    for name in (name for name, entry in own_commands().items() if entry.help):
+    for name in listed_commands():
         yield [name]
         for child in getattr(load_command(name), "commands", {}):
             yield [name, child]

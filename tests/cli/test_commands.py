@@ -9,10 +9,10 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from empatheia.cli import main, own_commands
+from empatheia.cli import listed_commands, main
 from empatheia.cli.research_commands import COMMANDS as RESEARCH
 
-COMMANDS = {name: entry.help for name, entry in own_commands().items() if entry.help}
+COMMANDS = {name: entry.help for name, entry in listed_commands().items()}
 """Commands that ``--help`` lists, and their lines."""
 
 TEXT = "I lost my grandmother last week and I keep her scarf on my desk."
@@ -96,6 +96,17 @@ def test_a_command_whose_extra_is_missing_says_how_to_install_it(cli, monkeypatc
     done = cli("train")
     said = "the command 'train' needs the module 'nothing_such', which is not installed."
     assert done.code == 3 and done.err == f"error: {said} pip install 'empatheia[research]'\n"
+
+
+def test_what_joins_a_core_command_says_how_to_install_it(cli, monkeypatch):
+    monkeypatch.setitem(RESEARCH, "models train", ("nothing_such:train", "Train a model.", "research"))
+    monkeypatch.setitem(RESEARCH, "--system", ("nothing_such:", "", "research"))
+    missing = "the module 'nothing_such', which is not installed. pip install 'empatheia[research]'\n"
+    assert "train   Train a model." in cli("models", "--help").out
+    assert cli("models", "train").err == f"error: the command 'models train' needs {missing}"
+    assert cli("respond", TEXT, "--system", "cause_gated").err == f"error: --system needs {missing}"
+    assert cli("models", "list").code == 0 and "cause_gated  " in cli("models", "list").out  # the bundled model
+    assert "no such command 'models train'" in cli("models train").err and "--system" not in cli("--help").out
 
 
 def plug_in(monkeypatch, *points: tuple[str, str], **modules: dict) -> None:

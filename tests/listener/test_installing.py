@@ -173,12 +173,12 @@ def made(tmp_path_factory, sentence_encoder):
     """What ``models train understanding --size smoke`` printed and left, with no corpus but the self-written ones."""
     from typer.testing import CliRunner
 
-    from empatheia.cli.models import app
+    from empatheia.cli import app
 
     cache = tmp_path_factory.mktemp("made")
     names = {"EMPATHEIA_CACHE": str(cache), "EMPATHEIA_OFFLINE": "1", "EMPATHEIA_DATA": None, "EMPATHEIA_MODELS": None}
     done = CliRunner().invoke(
-        app, ["train", "understanding", "--size", "smoke", "--stand-in", "--quiet", "--json"], env=names
+        app, ["models", "train", "understanding", "--size", "smoke", "--stand-in", "--quiet", "--json"], env=names
     )
     assert done.exit_code == 0, done.output
     return cache, {row["model"]: row["state"] for row in json.loads(done.stdout.splitlines()[-1])}

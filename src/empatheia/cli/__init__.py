@@ -64,6 +64,11 @@ def own_commands() -> dict[str, Entry]:
     return {name: Entry(*entry) for table in tables for name, entry in table.items()}
 
 
+def listed_commands() -> dict[str, Entry]:
+    """Those of our commands that ``empatheia --help`` lists."""
+    return {name: entry for name, entry in own_commands().items() if entry.help and " " not in name}
+
+
 def all_commands() -> dict[str, Entry]:
     """Our own commands, and behind them those of other packages; where two have one name, the first keeps it.
 
@@ -88,7 +93,7 @@ def all_commands() -> dict[str, Entry]:
 
 def _resolved(place: str) -> Any:
     module, _, attribute = place.partition(":")
-    return getattr(import_module(module), attribute)
+    return getattr(import_module(module), attribute) if attribute else import_module(module)
 
 
 class LazyGroup(TyperGroup):
@@ -96,7 +101,7 @@ class LazyGroup(TyperGroup):
 
     def list_commands(self, ctx: typer.Context) -> list[str]:
         """Names in the order of the tables, those of other packages last."""
-        return [name for name, entry in all_commands().items() if entry.help]
+        return [name for name, entry in all_commands().items() if entry.help and " " not in name]
 
     def get_command(self, ctx: typer.Context, cmd_name: str) -> TyperCommand | None:
         """A stand-in that knows its help line; None for an unknown name."""
@@ -107,10 +112,9 @@ class LazyGroup(TyperGroup):
     def resolve_command(self, ctx: typer.Context, args: list[str]) -> tuple[str | None, Command, list[str]]:
         """Imports the command that is about to run."""
         name = args[0]
-        if not name.startswith("-"):
-            known = own_commands()
-            if not (name in known and known[name].help) and name not in (listed := self.list_commands(ctx)):
-                ctx.fail(f"no such command {name!r}.{nearest(name, listed)} Known: {', '.join(listed)}.")
+        is_ours = name.startswith("-") or name in listed_commands()
+        if not is_ours and name not in (known := self.list_commands(ctx)):
+            ctx.fail(f"no such command {name!r}.{nearest(name, known)} Known: {', '.join(known)}.")
         name, _, rest = super().resolve_command(ctx, args)
         return name, load_command(str(name)), rest
 
@@ -137,7 +141,8 @@ def load_target(name: str) -> Any:
 
 def _missing(name: str, entry: Entry, error: ModuleNotFoundError) -> MissingDependencyError:
     """What to install, where a module is not there."""
-    what = f"the command {name!r} needs the module {error.name!r}, which is not installed."
+    who = f"the command {name!r}" if entry.help else name
+    what = f"{who} needs the module {error.name!r}, which is not installed."
     if entry.package:
         return MissingDependencyError(f"{what} Reinstall {entry.package}, whose command it is.")
     if entry.extra and not (error.name or "").startswith("empatheia."):
@@ -153,10 +158,27 @@ def load_command(name: str) -> Command:
         if callback is not None and callback.__doc__:
             callback.__doc__ = callback.__doc__.replace("\\b\n", "\b\n")
     if isinstance(target, typer.Typer):
-        return typer.main.get_group(target)
+        found = typer.main.get_group(target)
+        for joined in all_commands():
+            if joined.startswith(f"{name} "):
+                found.add_command(_joined(joined))
+        return found
     wrapper = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings=HELP_FLAGS)
-    wrapper.command(name, context_settings=HELP_FLAGS)(target)
+    wrapper.command(name.rpartition(" ")[2], context_settings=HELP_FLAGS)(target)
     return typer.main.get_command(wrapper)
+
+
+def _joined(name: str) -> Command:
+    """A command that joins the group of another package; where it cannot be loaded it says so when it is called."""
+    try:
+        return load_command(name)
+    except MissingDependencyError as error:
+        problem = error
+
+    def fail() -> None:
+        raise problem
+
+    return TyperCommand(name.rpartition(" ")[2], callback=fail, short_help=all_commands()[name].help)
 
 
 app = typer.Typer(

@@ -131,7 +131,7 @@ def _by_shards(texts: list[str], options: AnalyzeOptions) -> None:
         raise ConfigError(f"--engine dask takes one folder or file that is there; found {', '.join(texts)[:200]!r}.")
     if options.out is None or options.out.is_file():
         raise ConfigError("--engine dask needs --out FOLDER, which may be there or not.")
-    analyze_files = load_target("analyze-shards")
+    analyze_files = load_target("analyze --engine dask")
     found = analyze_files(
         Path(texts[0]),
         options.out,

@@ -50,8 +50,7 @@ def annotate(
     emotion: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME",
-            help="For causes without gold labels: model that predicts the emotion; none = no emotion.",
+            metavar="NAME", help="For causes without gold labels: model that predicts the emotion; none = no emotion."
         ),
     ] = None,
     report: Annotated[Path | None, typer.Option(help="Write agreement with RecEC as JSON.")] = None,

@@ -2,7 +2,7 @@
 
 The table imports nothing, so that ``empatheia --help`` is fast. ``place`` names the function or the
 :class:`typer.Typer` of the command; ``extra`` the packages it cannot do without, ``pip install 'empatheia[EXTRA]'``.
-A command without a help line is not listed: another one starts it.
+Two words are a command that joins the group of the first. What has no help line is no command: another one loads it.
 """
 
 COMMANDS: dict[str, tuple[str, str, str]] = {

@@ -31,8 +31,7 @@ app = group("Make dialogue corpora out of subtitles and chats, on this machine o
 
 FolderArgument = Annotated[Path, typer.Argument(metavar="FOLDER", help="Of a run.")]
 WorkersOption = Annotated[
-    int | None,
-    typer.Option(min=0, help="Worker processes; 0 = only this process, without Dask."),
+    int | None, typer.Option(min=0, help="Worker processes; 0 = only this process, without Dask.")
 ]
 SchedulerOption = Annotated[str | None, typer.Option(metavar="tcp://HOST:PORT", help="A Dask cluster to use.")]
 
@@ -45,8 +44,7 @@ def run_curation(
     out: Annotated[Path | None, typer.Option(help="Folder of the result; default runs/NAME.")] = None,
     only: Annotated[str | None, typer.Option(metavar="STAGE", help="Stop after this stage.")] = None,
     overrides: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Change a setting; may be repeated."),
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting; may be repeated.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -143,8 +141,7 @@ def explain_file(
         typer.Argument(metavar="FILE", help="A file of the run (path or its end), FILM/SUBTITLE, or a dialogue's key."),
     ],
     line: Annotated[
-        int | None,
-        typer.Argument(metavar="[LINE]", min=1, help="Number of a sentence: show only its dialogue."),
+        int | None, typer.Argument(metavar="[LINE]", min=1, help="Number of a sentence: show only its dialogue.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:

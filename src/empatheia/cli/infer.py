@@ -57,15 +57,13 @@ class CorpusOptions:
 class LookupOptions:
     """How one provider looks up or asks."""
 
-    minimum: Annotated[
-        float | None,
-        typer.Option(help="Look-up: cosine below which a head does not count (0.4)."),
-    ] = None
+    minimum: Annotated[float | None, typer.Option(help="Look-up: cosine below which a head does not count (0.4).")] = (
+        None
+    )
     search: Annotated[Search | None, typer.Option(help="Look-up: exact or approximate.")] = None
-    prompt: Annotated[
-        str | None,
-        typer.Option(help="Generation: form of the question, '{head} {relation} [GEN]'."),
-    ] = None
+    prompt: Annotated[str | None, typer.Option(help="Generation: form of the question, '{head} {relation} [GEN]'.")] = (
+        None
+    )
 
 
 @dataclass(frozen=True)
@@ -80,12 +78,10 @@ class IndexOptions:
         ),
     ] = None
     encoder: Annotated[
-        str | None,
-        typer.Option(help="Of the index: encoder folder or name (minilm); 'words' needs no weights."),
+        str | None, typer.Option(help="Of the index: encoder folder or name (minilm); 'words' needs no weights.")
     ] = None
     index: Annotated[
-        Path | None,
-        typer.Option(help="With --build-index: its folder; default where `empatheia analyze` finds it."),
+        Path | None, typer.Option(help="With --build-index: its folder; default where `empatheia analyze` finds it.")
     ] = None
     form: Annotated[Form, typer.Option(help="With --build-index: heads in plain words, or turns as PersonX.")] = (
         Form.plain
@@ -111,10 +107,7 @@ def infer(
     relations: Annotated[str, typer.Option(help="Relations or groups, comma-separated; all: the 11.")] = "all",
     n: Annotated[int, typer.Option("--n", "-n", min=1, help="Most inferences a relation.")] = 5,
     head: Annotated[str, typer.Option(help="Text asked about: turn, causes, last_cause, each, context.")] = "turn",
-    causes: Annotated[
-        str | None,
-        typer.Option(help="Model that finds the causes, for heads that are causes."),
-    ] = None,
+    causes: Annotated[str | None, typer.Option(help="Model that finds the causes, for heads that are causes.")] = None,
     lookup: LookupOptions,
     batch_size: Annotated[int, typer.Option(min=1, help="Rows in one forward pass, at most.")] = 32,
     device: Annotated[str, typer.Option(help="Where models run, e.g. cpu or cuda.")] = "cpu",

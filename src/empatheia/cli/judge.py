@@ -66,8 +66,7 @@ def judge(
     ] = None,
     criteria: Annotated[str, typer.Option(help="Comma-separated.")] = "empathy,relevance,fluency,overall",
     limit: Annotated[
-        int | None,
-        typer.Option(help="Number of contexts, drawn at random; the papers take 100. [default: all]", min=1),
+        int | None, typer.Option(help="Number of contexts, drawn at random; the papers take 100. [default: all]", min=1)
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
     sending: SendingOptions,

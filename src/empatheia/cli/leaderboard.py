@@ -21,8 +21,7 @@ def leaderboard(
         typer.Option(help="Folder of run folders whose replies are shown; the page then holds text of the corpus."),
     ] = None,
     replies: Annotated[
-        list[Path] | None,
-        typer.Option(help="A file of replies, in any format of `empatheia score`; can be repeated."),
+        list[Path] | None, typer.Option(help="A file of replies, in any format of `empatheia score`; can be repeated.")
     ] = None,
     out: Annotated[Path, typer.Option(help="The HTML file.")] = Path("leaderboard.html"),
 ) -> None:

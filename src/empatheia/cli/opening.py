@@ -7,20 +7,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from empatheia.checkpoints.catalogue import DEFAULT, LISTENER, describe_model, find_model
+from empatheia.cli import load_target
 from empatheia.cli.listener_settings import LISTENER_FILES, check_overrides
 from empatheia.cli.options import WhoOptions
 from empatheia.cli.output import say
-from empatheia.errors import ConfigError
-from empatheia.listener.systems import check_folder, check_system, find_system
+from empatheia.errors import ConfigError, MissingDependencyError
 from empatheia.resources.chat_endpoint import Prices
 from empatheia.resources.lookup import resolve_weights
-from empatheia.responders import RESPONDERS
 
 if TYPE_CHECKING:
     from empatheia.listener.protocol import AnyListener
     from empatheia.resources.chat_endpoint import Usage
 
 LANGUAGE_MODEL = "language_model"
+SYSTEMS = "--system"
+"""Under which the published systems join."""
 
 
 def check_who(who: WhoOptions, file: Path | None = None) -> None:
@@ -48,8 +49,9 @@ def check_who(who: WhoOptions, file: Path | None = None) -> None:
                 f"no file {str(file)!r}; accepted: the YAML file of a listener, see docs/howto/listener.md."
             )
     elif who.system is not None and who.system != LANGUAGE_MODEL:
-        check_system(who.system)
-        find_system(who.system, who.runs or Path("runs"))
+        systems = load_target(SYSTEMS)
+        systems.check_system(who.system)
+        systems.find_system(who.system, who.runs or Path("runs"))
     elif who.model is not None:
         find_model(who.model)
 
@@ -69,8 +71,16 @@ def analyst(model: str | None) -> str:
 def check_places(places: Sequence[str], runs: Path | None = None) -> None:
     """As :func:`check_who`, for what ``--model`` of a server names, which may also be a system."""
     for place in places:
-        is_system = place in RESPONDERS and not Path(place).is_dir()
+        is_system = not Path(place).is_dir() and _is_system(place)
         check_who(WhoOptions(system=place, runs=runs) if is_system else WhoOptions(model=place, runs=runs))
+
+
+def _is_system(name: str) -> bool:
+    """Whether it is a published system; none is known where research is not installed."""
+    try:
+        return name in load_target(SYSTEMS).RESPONDERS
+    except MissingDependencyError:
+        return False
 
 
 def open_listener(who: WhoOptions, overrides: Sequence[str] = ()) -> AnyListener:
@@ -156,21 +166,22 @@ def _place(who: WhoOptions) -> str | Path:
     """The folder or name of the model to load."""
     if who.system is None:
         return LISTENER if who.model is None else who.model
-    check_system(who.system)
+    systems = load_target(SYSTEMS)
+    systems.check_system(who.system)
     if who.model is not None:
         within = Path(who.model) / "checkpoint"
         place = find_model(within if within.is_dir() else who.model)
-        check_folder(place, who.system)
+        systems.check_folder(place, who.system)
         return place
     runs = who.runs or Path("runs")
     if who.system == LANGUAGE_MODEL:
         try:
-            place = find_system(who.system, runs)
+            place = systems.find_system(who.system, runs)
         except Exception as error:
             message = f"{error} A model as it is: --endpoint URL --llm NAME, or --folder DIR."
             raise type(error)(message) from None
     else:
-        place = find_system(who.system, runs)
+        place = systems.find_system(who.system, runs)
     say(f"{who.system}: {place}")
     return place
 

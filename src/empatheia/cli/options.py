@@ -15,8 +15,7 @@ import typer
 HELP_FLAGS = {"help_option_names": ["-h", "--help"]}
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 ModelOption = Annotated[
-    str | None,
-    typer.Option(help="Answer with this model only, by name or folder. Without it: the default listener."),
+    str | None, typer.Option(help="Answer with this model only, by name or folder. Without it: the default listener.")
 ]
 CountryOption = Annotated[
     str | None,
@@ -89,8 +88,7 @@ class WhoOptions:
         None
     )
     folder: Annotated[
-        str | None,
-        typer.Option(metavar="DIR", help="With --system language_model: a local model by folder or name."),
+        str | None, typer.Option(metavar="DIR", help="With --system language_model: a local model by folder or name.")
     ] = None
     condition: Annotated[
         str | None,

@@ -12,5 +12,5 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
         "people",
     ),
     "curate": ("empatheia.cli.curate:app", "Make dialogue corpora out of subtitles and chats.", "people"),
-    "analyze-shards": ("empatheia.cli.analyze_shards:analyze_files", "", "people"),  # analyze --engine dask
+    "analyze --engine dask": ("empatheia.cli.analyze_shards:analyze_files", "", "people"),
 }

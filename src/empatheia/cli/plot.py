@@ -124,13 +124,9 @@ def plot_tradeoff(
     y: Annotated[str, typer.Option(help="Score upwards, e.g. dist_corpus_2.")],
     results: Annotated[Path, typer.Option(help="Folder of kept run records.")] = Path("results"),
     runs: Annotated[
-        list[Path] | None,
-        typer.Option(help="Also this run folder, or all runs below it; can be repeated."),
+        list[Path] | None, typer.Option(help="Also this run folder, or all runs below it; can be repeated.")
     ] = None,
-    published: Annotated[
-        str | None,
-        typer.Option(help="Also the rows of this printed table, e.g. imagine/1."),
-    ] = None,
+    published: Annotated[str | None, typer.Option(help="Also the rows of this printed table, e.g. imagine/1.")] = None,
     out: OutOption = None,
 ) -> None:
     """One score against another, a mark for each run, with intervals.

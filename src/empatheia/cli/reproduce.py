@@ -51,13 +51,11 @@ def reproduce(
         Path, typer.Option(help="Folder of run records; by default also those installed with empatheia.")
     ] = RESULTS,
     runs: Annotated[
-        list[Path] | None,
-        typer.Option(help="Also this run folder, or all runs below it; can be repeated."),
+        list[Path] | None, typer.Option(help="Also this run folder, or all runs below it; can be repeated.")
     ] = None,
     size: Annotated[str, typer.Option(help="smoke, row, cpu or full: size of the missing runs to list.")] = "cpu",
     out: Annotated[
-        Path | None,
-        typer.Option(help="Also write the reports into this folder: NAME.md and NAME.html."),
+        Path | None, typer.Option(help="Also write the reports into this folder: NAME.md and NAME.html.")
     ] = None,
     plots: Annotated[
         bool, typer.Option("--plots", help="With --out: also the training curves of the runs, as pictures.")

@@ -34,5 +34,21 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
         "Write commonsense inferences about every speaker turn to a file; build the index.",
         "research",
     ),
+    "models train": (
+        "empatheia.cli.models_training:train_models",
+        "Train the model of a part, and install it.",
+        "research",
+    ),
+    "models export": (
+        "empatheia.cli.models_training:export_models",
+        "Pack models into one archive that others install by 'models get'.",
+        "research",
+    ),
+    "models pull": (
+        "empatheia.cli.models_training:pull_model",
+        "Fetch a model from the hub, and install it for a part or a system.",
+        "research",
+    ),
+    "--system": ("empatheia.listener.systems:", "", "research"),
     "package": ("empatheia.cli.package:package", "Turn a finished run into a model folder with its card.", "research"),
 }

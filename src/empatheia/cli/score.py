@@ -81,21 +81,16 @@ def score(
         str, typer.Option(help="moel, mime, empdg, kemp, cem, jsonl, csv, or auto: recognise it.")
     ] = "auto",
     system: Annotated[
-        list[str] | None,
-        typer.Option(help="Only this system of the file; can be repeated. Default: all."),
+        list[str] | None, typer.Option(help="Only this system of the file; can be repeated. Default: all.")
     ] = None,
     baseline: Annotated[
         str | None,
         typer.Option(help="Compare the others with this system, paired. [default: of several files, the first]"),
     ] = None,
-    hyp: Annotated[
-        list[Path] | None,
-        typer.Option(help="Text file, one reply a line; can be repeated."),
-    ] = None,
+    hyp: Annotated[list[Path] | None, typer.Option(help="Text file, one reply a line; can be repeated.")] = None,
     ref: Annotated[Path | None, typer.Option(help="Text file, one gold reply a line, in the same order.")] = None,
     context: Annotated[
-        Path | None,
-        typer.Option(help="Text file, one context a line: a JSON list of turns, or tabs between turns."),
+        Path | None, typer.Option(help="Text file, one context a line: a JSON list of turns, or tabs between turns.")
     ] = None,
     profile: Annotated[
         str | None,

@@ -58,16 +58,12 @@ def init(
         list[str] | None,
         typer.Option(help="Run folder or file of replies: PLACE, SET=PLACE or SET:SYSTEM=PLACE; several times."),
     ] = None,
-    system: Annotated[
-        list[str] | None,
-        typer.Option(help="System of a live study: NAME=MODEL; several times."),
-    ] = None,
+    system: Annotated[list[str] | None, typer.Option(help="System of a live study: NAME=MODEL; several times.")] = None,
     db: Annotated[
         str, typer.Option(help="Store to make: a file, sqlite:///FILE or postgresql://HOST/NAME.")
     ] = "study.db",
     settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Change a value: worker.cap=20; several times."),
+        list[str] | None, typer.Option("--set", help="Change a value: worker.cap=20; several times.")
     ] = None,
     allow_missing: Annotated[
         bool, typer.Option("--allow-missing", help="Leave out items that a system did not answer.")
@@ -281,8 +277,7 @@ def judge(
     store: StoreArgument,
     model: Annotated[str, typer.Option(help="Name under which the endpoint serves the judge.")],
     base_url: Annotated[
-        str | None,
-        typer.Option(help="OpenAI-compatible endpoint. [default: EMPATHEIA_BASE_URL]"),
+        str | None, typer.Option(help="OpenAI-compatible endpoint. [default: EMPATHEIA_BASE_URL]")
     ] = None,
     key_env: Annotated[str, typer.Option(help="Environment variable that holds the key.")] = "EMPATHEIA_API_KEY",
     out: Annotated[Path, typer.Option(help="Folder of answers; questions answered there are not asked again.")] = Path(
@@ -304,14 +299,12 @@ def judge(
 @app.command("plan")
 def plan(
     shares: Annotated[
-        str | None,
-        typer.Option(help="Two shares to distinguish, e.g. 0.32,0.35: replies rated good."),
+        str | None, typer.Option(help="Two shares to distinguish, e.g. 0.32,0.35: replies rated good.")
     ] = None,
     difference: Annotated[float | None, typer.Option(help="Difference of means on a scale, in points.")] = None,
     deviation: Annotated[float, typer.Option(help="Standard deviation of single ratings on the scale.")] = 1.3,
     prefer: Annotated[
-        float | None,
-        typer.Option(help="Share of choices for the better system of a pair, e.g. 0.6."),
+        float | None, typer.Option(help="Share of choices for the better system of a pair, e.g. 0.6.")
     ] = None,
     ties: Annotated[float, typer.Option(help="Share of judgements without a choice (ties).")] = 0.3,
     raters: Annotated[int, typer.Option(help="Raters for each dialogue.", min=1)] = 4,
@@ -320,12 +313,10 @@ def plan(
     alpha: Annotated[float, typer.Option(help="Level of the two-sided test.")] = 0.05,
     comparisons: Annotated[int, typer.Option(help="Pairs of systems.", min=1)] = 1,
     design: Annotated[
-        str | None,
-        typer.Option(help="Study file whose pay, fee and HITs give the cost, e.g. studies/rashkin_ratings."),
+        str | None, typer.Option(help="Study file whose pay, fee and HITs give the cost, e.g. studies/rashkin_ratings.")
     ] = None,
     settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Change a value of the design: payment.base=2; several times."),
+        list[str] | None, typer.Option("--set", help="Change a value of the design: payment.base=2; several times.")
     ] = None,
     systems: Annotated[int, typer.Option(help="Systems of the study, for the cost.", min=1)] = 2,
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,

@@ -99,6 +99,11 @@ class SystemEntry:
     folder: str = ""
     command: str = ""
 
+    @property
+    def shown(self) -> list[str]:
+        """Names of the scores that a line of the table shows."""
+        return [name for name in TOLD if name in self.published or (name in ALWAYS and name in self.ours)]
+
     def to_dict(self) -> dict[str, Json]:
         """Plain JSON-ready data; ``kind`` tells it from a model folder."""
         return {"kind": "system", **asdict(self), "recipes": list(self.recipes)}
