@@ -11,7 +11,6 @@ import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import hypothesis
 import pytest
@@ -23,14 +22,6 @@ from tiny_responders import build_model_folder
 
 hypothesis.settings.register_profile("empatheia", deadline=None)  # no test may fail because a machine is slow
 hypothesis.settings.load_profile("empatheia")
-
-
-class LooksOnce:
-    """Stands in for :class:`JoinedAffect` where a listener is opened: golden replies are those of one look."""
-
-    @staticmethod
-    def where_at_hand(first: Any) -> Any:
-        return first
 
 
 class YoungGarbage:
@@ -45,14 +36,6 @@ class YoungGarbage:
 def no_long_collections() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("accelerate.utils.memory.gc", YoungGarbage)
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def one_look() -> Iterator[None]:
-    """The default listener looks once, whether or not the developer has the second look's language model."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("empatheia.listener.perceiving.JoinedAffect", LooksOnce)
         yield
 
 
