@@ -7,13 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from empatheia.decoding.pragmatics import (
-    log_listener,
-    log_speaker,
-    log_true_world,
-    next_prior,
-    priors_along,
-)
+from empatheia.decoding.pragmatics import log_listener, log_speaker, log_true_world, next_prior, priors_along
 from empatheia.errors import DecodingError
 from empatheia.voices.decoding import check_rationality
 

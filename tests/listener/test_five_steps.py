@@ -14,7 +14,6 @@ from fake_components import FakeEmotion, FakeInferences, FakeIntent, FakeMechani
 from pydantic import BaseModel
 
 from empatheia.analysis import Inference, TurnLabels
-from empatheia.checkpoints.inputs import prepare
 from empatheia.decoding.distractors import GivenDistractors, RandomDistractors
 from empatheia.decoding.focus import focused_generate
 from empatheia.decoding.given_replies import focused_score
@@ -36,6 +35,7 @@ from empatheia.listener.steps.settings import (
 from empatheia.listener.steps.steering import Steering
 from empatheia.research_voices.responder import ResponderVoice
 from empatheia.taxonomy import EMOTIONS, LABELS_41, RELATIONS
+from empatheia.text.inputs import prepare
 from empatheia.voices.decoding import Decoding
 from empatheia.voices.voice import Draft, Request, Voice
 

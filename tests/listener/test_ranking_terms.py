@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from empatheia.analysis import Inference, TurnLabels
-from empatheia.checkpoints.inputs import prepare
 from empatheia.decoding.distractors import GivenDistractors
 from empatheia.decoding.targets import named
 from empatheia.dialogue import Dialogue
@@ -19,6 +18,7 @@ from empatheia.listener.steps.settings import WeightSettings
 from empatheia.listener.steps.understood import GIVEN, Understood
 from empatheia.listener.terms.term import TERMS, Case, Row, Tools, all_terms, total
 from empatheia.taxonomy import EMOTIONS
+from empatheia.text.inputs import prepare
 from empatheia.voices.decoding import FocusSettings
 from empatheia.voices.voice import Request
 

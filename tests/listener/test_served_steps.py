@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from empatheia.checkpoints.inputs import prepare
 from empatheia.decoding.distractors import GivenDistractors, RandomDistractors
 from empatheia.decoding.turn_pool import TurnPool
 from empatheia.dialogue import Dialogue
@@ -20,6 +19,7 @@ from empatheia.research_voices.language_models import LocalLanguageListener
 from empatheia.research_voices.local import in_worlds
 from empatheia.resources.chat_endpoint import ChatEndpoint
 from empatheia.taxonomy import EMOTIONS
+from empatheia.text.inputs import prepare
 from tiny_language_models import make_folder
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "judging"))

@@ -6,13 +6,11 @@ import pytest
 import tiny_training as bench
 import torch
 import yaml
+from empatheia.settings import apply_override, merge, read_yaml
 
 from empatheia.config import (
     SIZES,
-    apply_override,
     load_recipe,
-    merge,
-    read_yaml,
     recipe_files,
     recipe_sizes,
     recipes_root,

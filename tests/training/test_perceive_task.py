@@ -7,8 +7,9 @@ import re
 import numpy as np
 import pytest
 import torch
+from empatheia.settings import read_yaml
 
-from empatheia.config import load_recipe, read_yaml, stage_data_config, validate_recipe
+from empatheia.config import load_recipe, stage_data_config, validate_recipe
 from empatheia.corpora import everyday, reccon, sample
 from empatheia.dialogue import Dialogue, Span, Turn
 from empatheia.errors import ConfigError

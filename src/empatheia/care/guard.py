@@ -17,16 +17,7 @@ from dataclasses import replace
 from functools import partial, wraps
 from typing import Any, ParamSpec, Protocol, cast, overload
 
-from empatheia.care.checking import (
-    CLAIM_LEFT_OUT,
-    WITHHELD,
-    Care,
-    Checked,
-    built_reply,
-    care_of,
-    mark,
-    unguarded,
-)
+from empatheia.care.checking import CLAIM_LEFT_OUT, WITHHELD, Care, Checked, built_reply, care_of, mark, unguarded
 from empatheia.care.reply_check import ends_sentence, sentences_of
 from empatheia.dialogue import Dialogue, Reply, Understanding
 from empatheia.errors import DataError

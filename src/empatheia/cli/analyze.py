@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from empatheia.checkpoints.inputs import as_dialogue, up_to
 from empatheia.cli import load_target
 from empatheia.cli.arguments import check_output, file_given, rows_given
 from empatheia.cli.asking import ask
@@ -26,6 +25,7 @@ from empatheia.files.rows import Row, Say, read_rows, told
 from empatheia.files.talks import Notes
 from empatheia.files.transcripts import PROBE_LINES, is_transcript
 from empatheia.listener.progress import progress_bar
+from empatheia.text.inputs import as_dialogue, up_to
 
 if TYPE_CHECKING:
     from empatheia.dialogue import Understanding

@@ -15,7 +15,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
-from empatheia.checkpoints.inputs import as_dialogue
 from empatheia.curation.run import Progress
 from empatheia.curation.shards import finish, is_made, pyarrow, rows_of, settings_hash, whole_file, write_json
 from empatheia.curation.workers import DiedError, Workers, started
@@ -27,6 +26,7 @@ from empatheia.files.result_table import beside, flat
 from empatheia.files.rows import SUFFIXES, Row, item_of, read_rows
 from empatheia.files.talks import Notes
 from empatheia.reading import UnreadableError, parse_json, read_record
+from empatheia.text.inputs import as_dialogue
 
 if TYPE_CHECKING:
     from empatheia.listener import Listener

@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
-from empatheia.checkpoints.inputs import up_to
 from empatheia.cli.options import AnalyzeOptions
 from empatheia.cli.output import say
 from empatheia.errors import ConfigError, DataError
 from empatheia.files.rows import SUFFIXES, Row, Say
+from empatheia.text.inputs import up_to
 
 
 def looks_like_file(argument: str) -> bool:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from empatheia.analysis import Analysis
 from empatheia.checkpoints.catalogue import LISTENER
-from empatheia.checkpoints.inputs import as_conversation
 from empatheia.cli.arguments import file_given, rows_given
 from empatheia.cli.findings import TABLE_COLUMNS, analysis_lines, table_rows
 from empatheia.cli.opening import analyst
@@ -27,6 +26,7 @@ from empatheia.listener.progress import progress_bar
 from empatheia.registry import nearest
 from empatheia.reports.page import check_place
 from empatheia.resources import resolve_model
+from empatheia.text.inputs import as_conversation
 
 if TYPE_CHECKING:
     from empatheia.dialogue import Dialogue

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from empatheia.cli.output import json_line, print_json, show
-from empatheia.config import DATA_CONFIGS, load_recipe, read_yaml, recipes_root
+from empatheia.config import DATA_CONFIGS, load_recipe, recipes_root
 from empatheia.errors import ConfigError
 from empatheia.metrics.earlier_records import is_score
 from empatheia.metrics.published import AT_ROW_SIZE, compare, published
 from empatheia.metrics.score import Score
 from empatheia.reading import read_record
 from empatheia.resources import resolve_model, shipped_path
+from empatheia.settings import read_yaml
 from empatheia.training.standings import standings, to_text
 
 if TYPE_CHECKING:

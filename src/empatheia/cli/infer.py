@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from empatheia.checkpoints.inputs import as_conversation
 from empatheia.cli.arguments import looks_like_file
 from empatheia.cli.options import with_options
 from empatheia.cli.output import print_json, say
@@ -22,6 +21,7 @@ from empatheia.dialogue import Dialogue, Turn
 from empatheia.errors import ConfigError, DataError
 from empatheia.files.conversations import read_conversations, read_stream
 from empatheia.resources import models_root
+from empatheia.text.inputs import as_conversation
 from empatheia.text.readable import readable
 
 if TYPE_CHECKING:

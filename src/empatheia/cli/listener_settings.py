@@ -9,8 +9,8 @@ from typing import Any
 
 import typer
 
-from empatheia.config import apply_override
 from empatheia.errors import ConfigError
+from empatheia.settings import apply_override
 
 LISTENER_FILES = (".yaml", ".yml")
 """Ends of names of files that hold a listener's settings."""

@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from empatheia.cli.output import show
-from empatheia.config import read_yaml
 from empatheia.errors import CheckpointError
+from empatheia.settings import read_yaml
 
 
 class Kept(StrEnum):

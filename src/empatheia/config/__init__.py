@@ -18,14 +18,11 @@ from empatheia.config.data import (
     PromptData,
     RankData,
     RetrieveData,
-    Strict,
     TaskData,
     WholeData,
 )
-from empatheia.config.names import path_name, plain_name
 from empatheia.config.recipe import (
     SIZES,
-    YAML_LOADER,
     AlternateConfig,
     DecodingConfig,
     PublishedRow,
@@ -33,14 +30,10 @@ from empatheia.config.recipe import (
     Size,
     StageConfig,
     TokenizerConfig,
-    apply_override,
     check_recipe_size,
-    explain_invalid,
     find_recipe,
     load_recipe,
-    merge,
     read_recipe_tree,
-    read_yaml,
     recipe_files,
     recipe_sizes,
     recipe_titles,
@@ -48,6 +41,16 @@ from empatheia.config.recipe import (
     stage_data_config,
     validate_model_fields,
     validate_recipe,
+)
+from empatheia.settings import (
+    YAML_LOADER,
+    Strict,
+    apply_override,
+    explain_invalid,
+    merge,
+    path_name,
+    plain_name,
+    read_yaml,
 )
 
 __all__ = [

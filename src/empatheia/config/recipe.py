@@ -26,11 +26,12 @@ from pydantic import (
     model_serializer,
 )
 
-from empatheia.config.data import DATA_CONFIGS, WITHOUT_TRAINING, DataConfig, Strict, TaskData
+from empatheia.config.data import DATA_CONFIGS, WITHOUT_TRAINING, DataConfig, TaskData
 from empatheia.config.names import PathName, PlainName
 from empatheia.errors import ConfigError, MissingResourceError
 from empatheia.reading import read_text
 from empatheia.registry import nearest
+from empatheia.settings import Strict
 
 Size = Literal["smoke", "row", "cpu", "full"]
 SIZES: tuple[Size, ...] = ("smoke", "row", "cpu", "full")

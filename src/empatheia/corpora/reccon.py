@@ -15,15 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from empatheia.corpora.facts import CorpusFacts, Licence
-from empatheia.corpora.loading import (
-    LoadedCorpus,
-    Problem,
-    canonical_split,
-    is_sample,
-    read_text,
-    report,
-    sample_root,
-)
+from empatheia.corpora.loading import LoadedCorpus, Problem, canonical_split, is_sample, read_text, report, sample_root
 from empatheia.corpora.reccon_pairs import Pair, SpanItem, pairs, span_items
 from empatheia.dialogue import ROLES, CauseAnnotation, Dialogue, Example, Span, Turn
 from empatheia.errors import DataError

@@ -10,11 +10,12 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from empatheia.config import apply_override, find_recipe, read_yaml
+from empatheia.config import find_recipe
 from empatheia.curation.cleaning import Cleaner
 from empatheia.curation.dialogues import CHAT_GAP_MS, MAX_GAP_MS
 from empatheia.curation.segmenter import BUNDLED
 from empatheia.errors import ConfigError
+from empatheia.settings import apply_override, read_yaml
 
 _NAME = re.compile(r"[A-Za-z0-9][\w-]{0,60}(?:/[A-Za-z0-9][\w-]{0,60})?")
 _BYTES = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)I?B?\s*", re.IGNORECASE)

@@ -8,7 +8,6 @@ from typing import Any, Unpack, overload
 
 from empatheia.care.checking import Care
 from empatheia.care.guard import guarded
-from empatheia.checkpoints.inputs import ReadyInput, prepare
 from empatheia.checkpoints.manifest import Manifest
 from empatheia.dialogue import Dialogue, Reply, Turn, Understanding
 from empatheia.errors import CheckpointError, DataError, DecodingError
@@ -18,6 +17,7 @@ from empatheia.listener.listener import Listener
 from empatheia.listener.protocol import Input, Inputs
 from empatheia.listener.streaming import ReplyStream
 from empatheia.registry import nearest
+from empatheia.text.inputs import ReadyInput, prepare
 from empatheia.voices.decoding import Decoding, DecodingFields
 
 INPUTS_PER_CHUNK = 4096

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from empatheia.checkpoints.catalogue import LISTENER, SMALL, find_model
-from empatheia.checkpoints.inputs import ReadyInput
 from empatheia.checkpoints.manifest import read_manifest
 from empatheia.checkpoints.open import open_model
 from empatheia.dialogue import Dialogue, Example
 from empatheia.errors import CheckpointError, ConfigError, MissingResourceError
 from empatheia.perceive.opening import open_perception
 from empatheia.resources import installed_model
+from empatheia.text.inputs import ReadyInput
 from empatheia.text.prompts import Hints, cause_texts
 from empatheia.understanding import COMPONENTS
 

@@ -15,7 +15,6 @@ from typing import Any, Protocol, Unpack
 from empatheia.care.checking import Care
 from empatheia.care.guard import guarded_stream
 from empatheia.checkpoints.catalogue import LISTENER
-from empatheia.checkpoints.inputs import ReadyInput, prepare
 from empatheia.checkpoints.manifest import FORMAT, Manifest
 from empatheia.dialogue import Dialogue, Reply, Understanding
 from empatheia.errors import DecodingError
@@ -27,6 +26,7 @@ from empatheia.registry import Registry
 from empatheia.resources.chat_endpoint import API_KEY, ChatEndpoint, Prices, Usage
 from empatheia.responders.language_endpoint import EndpointReplies
 from empatheia.taxonomy import EMOTIONS
+from empatheia.text.inputs import ReadyInput, prepare
 from empatheia.text.prompts import Hints, Wording, cause_texts, messages_of, parse_shown
 from empatheia.text.uncertainty import doubts
 from empatheia.voices.decoding import Decoding, DecodingFields

@@ -14,7 +14,6 @@ from typing import Any, ClassVar, Unpack, overload
 
 from empatheia.care.checking import Care
 from empatheia.checkpoints.catalogue import DEFAULT, LISTENER, find_model
-from empatheia.checkpoints.inputs import as_dialogue, up_to
 from empatheia.checkpoints.manifest import read_manifest
 from empatheia.dialogue import Reply, Understanding
 from empatheia.errors import ConfigError
@@ -24,6 +23,7 @@ from empatheia.listener.progress import Told, told
 from empatheia.listener.protocol import AnyListener, Input
 from empatheia.listener.steps.steering import NAMES, SteeredFields, Steering
 from empatheia.registry import Registry
+from empatheia.text.inputs import as_dialogue, up_to
 from empatheia.text.words import tokenize_words
 from empatheia.voices.decoding import Decoding
 from empatheia.voices.voice import VOICES, Voice

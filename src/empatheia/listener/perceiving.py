@@ -15,7 +15,6 @@ from typing import Any, Unpack
 from empatheia.care.checking import Care
 from empatheia.care.guard import guarded_stream
 from empatheia.checkpoints.catalogue import LISTENER, find_model
-from empatheia.checkpoints.inputs import ReadyInput, unread
 from empatheia.checkpoints.manifest import Manifest, read_manifest
 from empatheia.dialogue import Dialogue, Reply, Understanding
 from empatheia.giving_way import give_way
@@ -26,6 +25,7 @@ from empatheia.listener.streaming import ReplyStream, whole_reply
 from empatheia.perceive.affect import Affect, Perceiving, named
 from empatheia.perceive.opening import open_perception
 from empatheia.taxonomy import SIDES
+from empatheia.text.inputs import ReadyInput, unread
 from empatheia.text.uncertainty import doubts
 from empatheia.voices.decoding import Decoding, DecodingFields
 

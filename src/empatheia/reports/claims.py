@@ -26,7 +26,6 @@ from typing import Any, Literal
 
 import yaml
 
-from empatheia.config import YAML_LOADER
 from empatheia.config.queue import queued_anew
 from empatheia.errors import EmpatheiaError
 from empatheia.metrics.item_tests import t_test
@@ -36,6 +35,7 @@ from empatheia.metrics.score import Score, Signature
 from empatheia.metrics.tolerances import is_believed
 from empatheia.reports.lines import PAPER_SEEDS, in_print, scores_for
 from empatheia.reports.targets import Target, answering, is_automatic, table_key
+from empatheia.settings import YAML_LOADER
 
 Outcome = Literal["held", "same sign", "other sign", "not held", "undecided in print", "not comparable", "no run"]
 OUTCOMES: Mapping[Outcome, str] = MappingProxyType(

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import yaml
 
-from empatheia.config import YAML_LOADER, PublishedRow, load_recipe, recipes_root
+from empatheia.config import PublishedRow, load_recipe, recipes_root
 from empatheia.errors import EmpatheiaError
 from empatheia.metrics.mechanisms import EPITOME_PAPER
 from empatheia.metrics.mechanisms import EPITOME_PUBLISHED as EPITOME
@@ -24,6 +24,7 @@ from empatheia.metrics.records import RunRecord, measured_of
 from empatheia.metrics.rows import fold_name
 from empatheia.metrics.score import Score
 from empatheia.metrics.significance import ComparisonRecord
+from empatheia.settings import YAML_LOADER
 from empatheia.taxonomy import MECHANISMS
 
 _TESTED_ON = re.compile(r"test (\d)$")

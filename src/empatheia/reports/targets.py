@@ -17,10 +17,11 @@ from typing import Any
 
 import yaml
 
-from empatheia.config import YAML_LOADER, read_recipe_tree, recipe_files
+from empatheia.config import read_recipe_tree, recipe_files
 from empatheia.errors import ConfigError
 from empatheia.metrics.published import DEFINITIONS, PAPERS, Published, has_words, read_published
 from empatheia.registry import nearest
+from empatheia.settings import YAML_LOADER
 
 TESTED_ON = re.compile(r", test \d$")
 """RECCON prints a row for each fold a model is tested on: one model, several rows."""

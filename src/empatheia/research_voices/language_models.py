@@ -12,7 +12,6 @@ from torch import Tensor
 from transformers import LogitsProcessor, LogitsProcessorList
 
 from empatheia.checkpoints.catalogue import find_model
-from empatheia.checkpoints.inputs import prepare
 from empatheia.checkpoints.manifest import FORMAT, MANIFEST, Manifest, read_json, read_manifest
 from empatheia.checkpoints.prompt_contexts import PromptContexts
 from empatheia.decoding.strategies import generate_settings
@@ -24,13 +23,8 @@ from empatheia.research_voices.local import LocalVoice
 from empatheia.resources import load_pretrained, quiet_loading
 from empatheia.resources.chat_endpoint import Usage
 from empatheia.responders.language_endpoint import open_endpoint
-from empatheia.responders.language_model import (
-    LanguageModel,
-    LanguageModelConfig,
-    form_of,
-    load_tokenizer,
-    make_reader,
-)
+from empatheia.responders.language_model import LanguageModel, LanguageModelConfig, form_of, load_tokenizer, make_reader
+from empatheia.text.inputs import prepare
 from empatheia.text.prompt_pieces import PromptItem, PromptReader
 from empatheia.text.prompts import read_reply
 from empatheia.voices.decoding import NO_REPEAT, Decoding, DecodingSettings

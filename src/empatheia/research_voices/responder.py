@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 from transformers import LogitsProcessor
 
-from empatheia.checkpoints.inputs import prepare
 from empatheia.checkpoints.reader import EncodedInput
 from empatheia.research_voices.local import LocalVoice
 from empatheia.research_voices.responder_listener import ResponderListener
 from empatheia.taxonomy import LABELS_41
+from empatheia.text.inputs import prepare
 from empatheia.voices.decoding import Decoding
 from empatheia.voices.voice import Request, Traits
 

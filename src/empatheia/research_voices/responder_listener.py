@@ -14,7 +14,6 @@ from transformers import LogitsProcessorList
 from empatheia.care.checking import Care
 from empatheia.care.guard import guarded_stream
 from empatheia.checkpoints.catalogue import find_model
-from empatheia.checkpoints.inputs import prepare
 from empatheia.checkpoints.manifest import read_manifest
 from empatheia.checkpoints.open import open_folder
 from empatheia.checkpoints.reader import ANSWERING, ANSWERING_ALONE, EncodedInput, Reader
@@ -25,6 +24,7 @@ from empatheia.errors import DecodingError
 from empatheia.listener.batch_listener import BatchListener, decoding_of
 from empatheia.listener.protocol import Input
 from empatheia.listener.streaming import ReplyStream
+from empatheia.text.inputs import prepare
 from empatheia.voices.decoding import Decoding, DecodingFields
 
 

@@ -31,7 +31,6 @@ from empatheia.layers.precision import wide
 from empatheia.layers.smoothing import smoothed_cross_entropy
 from empatheia.layers.stepping import giving_way
 from empatheia.layers.transformer import Decoder, Encoder
-from empatheia.text import auto_tokenizer as auto_tokenizer
 
 IGNORED = -100
 INNER_STATES = ("output_attentions", "output_hidden_states")

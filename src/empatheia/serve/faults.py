@@ -18,14 +18,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from empatheia.errors import (
-    ConfigError,
-    DataError,
-    DecodingError,
-    EmpatheiaError,
-    EndpointError,
-    MissingResourceError,
-)
+from empatheia.errors import ConfigError, DataError, DecodingError, EmpatheiaError, EndpointError, MissingResourceError
 from empatheia.resources.chat_stream import RefusedError, SlowEndpointError
 
 _LOG = logging.getLogger(__name__)

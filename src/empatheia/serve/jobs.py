@@ -26,7 +26,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from empatheia.checkpoints.inputs import as_conversation
 from empatheia.dialogue import Dialogue
 from empatheia.errors import DataError, EmpatheiaError
 from empatheia.files.bulk import joined, record_of, usable
@@ -41,6 +40,7 @@ from empatheia.serve.messages import ChatMessage
 from empatheia.serve.service import Service
 from empatheia.serve.shelf import Entry
 from empatheia.serve.temporary import PrivateFolder
+from empatheia.text.inputs import as_conversation
 
 _LOG = logging.getLogger(__name__)
 _IS_ID = re.compile(r"[A-Za-z0-9_-]{32}\Z")

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from empatheia.config import read_yaml
 from empatheia.corpora.replies import numbered
 from empatheia.corpora.reply_files import read_text
 from empatheia.errors import DataError
 from empatheia.reading import parse_json
 from empatheia.registry import nearest
+from empatheia.settings import read_yaml
 from empatheia.side_by_side import OUTPUTS, AnswerFile, Item, align, read_answers, text_key
 from empatheia.studies.design import GOLD, Design
 

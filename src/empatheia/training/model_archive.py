@@ -22,13 +22,14 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from empatheia.checkpoints.catalogue import describe_model, find_model
 from empatheia.checkpoints.manifest import MANIFEST
-from empatheia.config.names import PlainName, plain_name
+from empatheia.config.names import PlainName
 from empatheia.errors import CheckpointError, ConfigError, DataError, MissingDependencyError, MissingResourceError
 from empatheia.listener.parts import PART_MODELS
 from empatheia.reading import read_record
 from empatheia.resources import cache_dir, check_links, models_root
 from empatheia.resources.fetch import Progress, download, extract_tar, file_sha256
 from empatheia.responders import RESPONDERS
+from empatheia.settings import plain_name
 from empatheia.training.install import install_folder, install_system
 from empatheia.training.saving import MADE, cannot_write, save_folder, write_atomically
 

@@ -10,7 +10,7 @@ from typing import Any, NotRequired, TypedDict
 import numpy as np
 from safetensors.numpy import save_file
 
-from empatheia.config import Recipe, read_yaml, validate_recipe
+from empatheia.config import Recipe, validate_recipe
 from empatheia.corpora import everyday, sample
 from empatheia.errors import CheckpointError
 from empatheia.perceive.affect import Perceiving
@@ -18,6 +18,7 @@ from empatheia.perceive.model_file import FACTS, GRAPH
 from empatheia.perceive.opening import open_perception
 from empatheia.reading import read_record
 from empatheia.resources import load_arrays, resolve_model
+from empatheia.settings import read_yaml
 from empatheia.training.release import finished_record
 from empatheia.training.saving import save_folder
 from empatheia.training.tasks.perceive import OUTSIDE, perception_scores

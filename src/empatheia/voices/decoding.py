@@ -10,10 +10,10 @@ from typing import Any, Literal, TypedDict, get_args
 
 from pydantic import Field, field_validator, model_validator
 
-from empatheia.config import Strict
 from empatheia.errors import DataError, DecodingError
 from empatheia.reading import Json
 from empatheia.registry import nearest
+from empatheia.settings import Strict
 from empatheia.taxonomy import canonical_emotion
 
 Strategy = Literal["greedy", "beam", "sample"]

@@ -20,7 +20,6 @@ from typing import Any, Unpack, overload
 from empatheia.care.checking import Care
 from empatheia.care.guard import guarded, guarded_stream
 from empatheia.checkpoints.catalogue import LISTENER, find_model
-from empatheia.checkpoints.inputs import ReadyInput, prepare
 from empatheia.checkpoints.manifest import FORMAT, Manifest, read_manifest
 from empatheia.dialogue import Dialogue, Explanation, Reply, Understanding
 from empatheia.errors import ConfigError, DecodingError
@@ -44,6 +43,7 @@ from empatheia.listener.steps.understood import Understood
 from empatheia.listener.streaming import ReplyStream
 from empatheia.registry import nearest
 from empatheia.resources.chat_endpoint import Usage
+from empatheia.text.inputs import ReadyInput, prepare
 from empatheia.understanding import Component, Record
 from empatheia.voices.decoding import Decoding, DecodingSettings
 from empatheia.voices.voice import VOICES, Kit, Voice

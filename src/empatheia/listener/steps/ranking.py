@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Any
 
 from empatheia.checkpoints.catalogue import SMALL, is_here
-from empatheia.checkpoints.inputs import as_dialogue
 from empatheia.dialogue import Candidate, Explanation
 from empatheia.errors import DataError
 from empatheia.listener.listener import Listener
@@ -18,6 +17,7 @@ from empatheia.listener.protocol import Input
 from empatheia.listener.steps.express import reply_key
 from empatheia.listener.steps.focused import FocusedListener
 from empatheia.listener.steps.steering import Steering
+from empatheia.text.inputs import as_dialogue
 from empatheia.voices.given import GivenVoice
 from empatheia.voices.voice import VOICES
 

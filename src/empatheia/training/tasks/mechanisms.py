@@ -15,11 +15,7 @@ from empatheia.metrics.mechanisms import EPITOME_PUBLISHED, MechanismLevel, Rati
 from empatheia.taxonomy import MECHANISMS
 from empatheia.training.sources import folder_of
 from empatheia.training.tasks.base import Task, counted_splits, scored, write_rows
-from empatheia.understanding.mechanisms.identifier import (
-    MechanismIdentifier,
-    MechanismIdentifierConfig,
-    identify,
-)
+from empatheia.understanding.mechanisms.identifier import MechanismIdentifier, MechanismIdentifierConfig, identify
 from empatheia.understanding.mechanisms.pairs import IGNORED, Identified, Pair, PairReader
 
 LEVELS = (0, 1, 2)

@@ -17,13 +17,7 @@ import numpy as np
 from torch import Tensor
 from transformers.trainer_utils import set_seed
 
-from empatheia.config import (
-    PromptData,
-    Recipe,
-    StageConfig,
-    read_yaml,
-    validate_recipe,
-)
+from empatheia.config import PromptData, Recipe, StageConfig, validate_recipe
 from empatheia.corpora import CORPORA
 from empatheia.corpora.licences import LICENCES
 from empatheia.dialogue import Dialogue, Example
@@ -33,6 +27,7 @@ from empatheia.reading import read_record
 from empatheia.resources import load_pretrained, load_weights
 from empatheia.responders.language_endpoint import EndpointReplies, open_endpoint
 from empatheia.responders.language_model import LanguageModel, LanguageModelConfig, load_tokenizer, make_reader
+from empatheia.settings import read_yaml
 from empatheia.taxonomy import EMOTIONS
 from empatheia.text.prompt_pieces import PromptItem, train_prompt_pieces, whole_conversations
 from empatheia.text.prompts import Hints, Wording, read_reply

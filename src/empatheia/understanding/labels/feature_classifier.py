@@ -22,13 +22,7 @@ from empatheia.errors import ConfigError, DataError, MissingResourceError
 from empatheia.layers.aligned import AlignedModel
 from empatheia.reading import read_arrays
 from empatheia.understanding.heads import Heads, LabelOutput
-from empatheia.understanding.labels.classifier import (
-    Row,
-    Text,
-    label_fields,
-    label_tensor,
-    read_model,
-)
+from empatheia.understanding.labels.classifier import Row, Text, label_fields, label_tensor, read_model
 
 SUFFIXES = (".safetensors", ".npz")
 

@@ -24,14 +24,7 @@ from empatheia.errors import ConfigError, DataError
 from empatheia.layers.aligned import AlignedModel
 from empatheia.text.words import tokenize_words
 from empatheia.understanding.heads import Heads, LabelOutput
-from empatheia.understanding.labels.classifier import (
-    Row,
-    Text,
-    label_fields,
-    label_tensor,
-    pad_rows,
-    read_model,
-)
+from empatheia.understanding.labels.classifier import Row, Text, label_fields, label_tensor, pad_rows, read_model
 
 END = "</s>"
 SPLITS = ("blanks", "spaced", "family")
