@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from empatheia.config import read_yaml
 from empatheia.corpora import CORPORA, facts_of, splits_of
 from empatheia.corpora.loading import read_text
 from empatheia.corpora.replies import ReplyFile, SystemReply, numbered
@@ -20,6 +19,7 @@ from empatheia.corpora.reply_files import read_replies
 from empatheia.dialogue import Dialogue, Span
 from empatheia.errors import DataError, EmpatheiaError
 from empatheia.reading import files_below, parse_json, read_record
+from empatheia.settings import read_yaml
 from empatheia.text.words import CONTRACTIONS
 
 OUTPUTS = "outputs.jsonl"

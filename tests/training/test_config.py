@@ -9,10 +9,7 @@ import yaml
 
 from empatheia.config import (
     SIZES,
-    apply_override,
     load_recipe,
-    merge,
-    read_yaml,
     recipe_files,
     recipe_sizes,
     recipes_root,
@@ -21,6 +18,7 @@ from empatheia.config import (
 )
 from empatheia.errors import ConfigError
 from empatheia.responders import RESPONDERS
+from empatheia.settings import apply_override, merge, read_yaml
 from empatheia.training.tasks.respond import accepted_fields
 
 RECIPES = recipe_files(Path(__file__).resolve().parents[2] / "recipes")

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 import tiny_training as bench
 
-from empatheia.config import Recipe, load_recipe, path_name, plain_name
+from empatheia.config import Recipe, load_recipe
 from empatheia.errors import CheckpointError, ConfigError
+from empatheia.settings import path_name, plain_name
 from empatheia.training import release, runner
 from empatheia.training.records import keep_record
 from empatheia.training.runner import run, run_folder

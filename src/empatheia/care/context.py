@@ -14,7 +14,7 @@ from pathlib import Path
 from empatheia.care.assessment import About
 from empatheia.care.lexicon import Hit, sentences
 from empatheia.care.normalising import LAUGH, Token
-from empatheia.config.recipe import read_yaml
+from empatheia.settings import read_yaml
 
 _WORDS = read_yaml(Path(__file__).parent / "data" / "words.yaml")
 _SELF, _YOU, _KIN = frozenset(_WORDS["self"]), frozenset(_WORDS["you"]), frozenset(_WORDS["others"])

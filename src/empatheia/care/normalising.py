@@ -20,7 +20,7 @@ from functools import lru_cache
 from html import unescape
 from pathlib import Path
 
-from empatheia.config.recipe import read_yaml
+from empatheia.settings import read_yaml
 
 APOSTROPHES = "'\u2018\u2019\u201b\u02bc\u2032\u02b9\u0060\u00b4\uff07"
 LAUGH = "_laugh_"

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from empatheia.config import Strict
+from empatheia.settings import Strict
 
 Crisis = Literal["replace", "follow"]
 Concern = Literal["follow", "pass"]

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from empatheia.care.assessment import Kind, Level
 from empatheia.care.normalising import tokens_of
-from empatheia.config.recipe import read_yaml
+from empatheia.settings import read_yaml
 
 _QUESTIONS = read_yaml(Path(__file__).parent / "data" / "questions.yaml")
 SHORT = 14

@@ -11,11 +11,10 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError, field_validator
 
-from empatheia.config import Strict
-from empatheia.config.recipe import read_yaml
 from empatheia.errors import ConfigError
 from empatheia.reading import Json
 from empatheia.registry import nearest
+from empatheia.settings import Strict, read_yaml
 
 RESOURCES = Path(__file__).parent / "data" / "resources.yaml"
 MONTHS = 12

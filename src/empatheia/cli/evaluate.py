@@ -108,7 +108,8 @@ class RecordedRun:
 
 def _opened(folder: Path) -> Measurable:
     """A run folder or a model folder, ready to be measured."""
-    from empatheia.config import DATA_CONFIGS, read_yaml
+    from empatheia.config import DATA_CONFIGS
+    from empatheia.settings import read_yaml
     from empatheia.training.perception_card import PerceptionFolder
     from empatheia.training.release import ModelFolder
     from empatheia.training.tasks.prompt import PromptRun

@@ -182,8 +182,8 @@ def check_overrides(overrides: Sequence[str], tree: Mapping[str, object] | None 
     """
     if not overrides:
         return dict(tree or {})
-    from empatheia.config import apply_override
     from empatheia.listener.steps.settings import check_settings
+    from empatheia.settings import apply_override
 
     laid = dict(tree or {})
     for override in overrides:

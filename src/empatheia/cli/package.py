@@ -34,8 +34,8 @@ def package(
     Example: empatheia package runs/default/listener/cpu-seed1024 my-model --name my-model
     Example: empatheia package listener my-onnx-listener --onnx mixed
     """
-    from empatheia.config import read_yaml
     from empatheia.errors import CheckpointError
+    from empatheia.settings import read_yaml
 
     if onnx is not None:
         _package_onnx(run, target, name, onnx)

@@ -9,19 +9,10 @@ from typing import Any
 
 from pydantic import Field, ValidationError, field_validator
 
-from empatheia.config.data import Strict
-from empatheia.config.recipe import (
-    QUEUE,
-    SIZES,
-    Recipe,
-    explain_invalid,
-    find_recipe,
-    load_recipe,
-    read_yaml,
-    recipes_root,
-)
+from empatheia.config.recipe import QUEUE, SIZES, Recipe, find_recipe, load_recipe, recipes_root
 from empatheia.errors import ConfigError
 from empatheia.registry import nearest
+from empatheia.settings import Strict, explain_invalid, read_yaml
 
 
 class QueueEntry(Strict):

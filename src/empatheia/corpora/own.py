@@ -24,7 +24,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from empatheia.config.recipe import read_yaml
 from empatheia.corpora import conversations
 from empatheia.corpora.facts import CorpusFacts, Licence
 from empatheia.corpora.loading import LoadedCorpus, canonical_split
@@ -33,6 +32,7 @@ from empatheia.files.json_forms import turn_talk
 from empatheia.files.talks import listed
 from empatheia.registry import nearest
 from empatheia.resources import find_corpus_file
+from empatheia.settings import read_yaml
 from empatheia.taxonomy import EMOTIONS
 
 NAME = "own"

@@ -298,7 +298,7 @@ class _Words:
 
 @lru_cache(maxsize=1)
 def _words() -> _Words:
-    from empatheia.config.recipe import read_yaml
+    from empatheia.settings import read_yaml
 
     kinds: dict[str, list[str]] = {}
     for words in read_yaml(Path(__file__).with_name("whatsapp.yaml")).values():

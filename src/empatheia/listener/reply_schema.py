@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from empatheia.config import Strict
 from empatheia.reading import Json
+from empatheia.settings import Strict
 
 SCHEMA = Path(__file__).with_name("reply.schema.json")
 

@@ -17,12 +17,12 @@ from pydantic import Field, SecretStr
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.supervisors import Multiprocess
 
-from empatheia.config import Strict
 from empatheia.errors import ConfigError, EmpatheiaError
 from empatheia.reading import parse_json
 from empatheia.serve.listening import BACKLOG, Place, hand_signals_to, listening
 from empatheia.serve.settings import ServerSettings
 from empatheia.serve.temporary import PrivateFolder
+from empatheia.settings import Strict
 
 if TYPE_CHECKING:
     from fastapi import FastAPI

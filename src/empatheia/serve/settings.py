@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field, SecretStr
 
-from empatheia.config import Strict
+from empatheia.settings import Strict
 
 MEGABYTE = 1 << 20
 

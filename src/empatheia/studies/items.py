@@ -143,7 +143,7 @@ def _set_of(design: Design, file: AnswerFile) -> str:
         return design.composition.default_set
     recipe = file.place / "recipe.yaml"
     if file.place.is_dir() and recipe.is_file():
-        from empatheia.config import read_yaml
+        from empatheia.settings import read_yaml
 
         found = read_yaml(recipe).get("data")
         corpus = str(found.get("corpus", "empathetic_dialogues")) if isinstance(found, dict) else "empathetic_dialogues"

@@ -10,11 +10,12 @@ from typing import Any, NotRequired, TypedDict
 import numpy as np
 from safetensors.numpy import save_file
 
-from empatheia.config import Recipe, read_yaml, validate_recipe
+from empatheia.config import Recipe, validate_recipe
 from empatheia.corpora import everyday, sample
 from empatheia.errors import CheckpointError
 from empatheia.reading import read_record
 from empatheia.resources import load_arrays
+from empatheia.settings import read_yaml
 from empatheia.training.release import finished_record
 from empatheia.training.saving import save_folder
 from empatheia.training.tasks.perceive import OUTSIDE, perception_scores

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from empatheia.config import path_name, plain_name
 from empatheia.errors import CheckpointError
 from empatheia.reading import read_record
+from empatheia.settings import path_name, plain_name
 from empatheia.training.saving import cannot_write, copy_atomically, write_atomically
 
 

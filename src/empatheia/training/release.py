@@ -11,13 +11,14 @@ from typing import Any, TypedDict
 from safetensors.torch import load_file, save_file
 
 from empatheia.checkpoints.open import open_model
-from empatheia.config import Recipe, read_yaml, validate_recipe
+from empatheia.config import Recipe, validate_recipe
 from empatheia.corpora import CORPORA, recec, sample
 from empatheia.corpora.licences import licence
 from empatheia.dialogue import Example
 from empatheia.errors import CheckpointError, EmpatheiaError
 from empatheia.metrics.earlier_records import is_score, score_of
 from empatheia.reading import read_record
+from empatheia.settings import read_yaml
 from empatheia.training import evaluation
 from empatheia.training.saving import check_replaceable, is_run, save_folder, write_atomically
 

@@ -14,9 +14,10 @@ from typing import Any
 import torch
 from safetensors.torch import save_file
 
-from empatheia.config import load_recipe, merge, validate_recipe
+from empatheia.config import load_recipe, validate_recipe
 from empatheia.errors import CheckpointError
 from empatheia.reading import read_record
+from empatheia.settings import merge
 from empatheia.text.collation import EncodedExample
 from empatheia.training.evaluation import measure
 from empatheia.training.saving import WRITE_PROBLEMS, cannot_write

@@ -12,7 +12,6 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from empatheia.config import Strict, apply_override, explain_invalid, read_yaml
 from empatheia.decoding.distractors import N_WORLDS
 from empatheia.decoding.focus import ALPHA, BETA
 from empatheia.decoding.strategies import Decoding
@@ -20,6 +19,7 @@ from empatheia.decoding.targets import N_WORDS
 from empatheia.errors import ConfigError, DataError
 from empatheia.registry import nearest
 from empatheia.resources.chat_endpoint import API_KEY
+from empatheia.settings import Strict, apply_override, explain_invalid, read_yaml
 from empatheia.taxonomy import EMOTIONS, LABELS_41, RELATIONS, canonical_emotion
 
 AUTO = "auto"

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from transformers.utils import logging as transformers_logging
 
-from empatheia.config import ListenData, Recipe, merge
+from empatheia.config import ListenData, Recipe
 from empatheia.decoding.focus_scores import Judged
 from empatheia.dialogue import Dialogue, Reply
 from empatheia.errors import ConfigError
@@ -29,6 +29,7 @@ from empatheia.listener.steps.settings import ListenerSettings, check_settings
 from empatheia.metrics.base import Metric
 from empatheia.metrics.score import Score, Signature
 from empatheia.metrics.significance import adjusted, paired_permutation
+from empatheia.settings import merge
 from empatheia.taxonomy import MECHANISMS
 from empatheia.training.evaluation import N_RESAMPLES, reply_scores
 from empatheia.training.tasks.reply_judges import JudgedMeasurement, Judges, check_judges, kept, plain_words

@@ -19,14 +19,7 @@ import numpy as np
 from torch import Tensor
 from transformers.trainer_utils import set_seed
 
-from empatheia.config import (
-    PromptData,
-    Recipe,
-    StageConfig,
-    read_yaml,
-    validate_model_fields,
-    validate_recipe,
-)
+from empatheia.config import PromptData, Recipe, StageConfig, validate_model_fields, validate_recipe
 from empatheia.corpora import CORPORA
 from empatheia.corpora.licences import LICENCES
 from empatheia.dialogue import Dialogue, Example
@@ -37,6 +30,7 @@ from empatheia.resources import load_pretrained, load_weights
 from empatheia.responders import RESPONDERS
 from empatheia.responders.language_endpoint import EndpointReplies, open_endpoint
 from empatheia.responders.language_model import LanguageModel, LanguageModelConfig, load_tokenizer, make_reader
+from empatheia.settings import read_yaml
 from empatheia.taxonomy import EMOTIONS
 from empatheia.text.prompt_pieces import PromptItem, train_prompt_pieces, whole_conversations
 from empatheia.text.prompts import Hints, Wording, read_reply
