@@ -7,11 +7,11 @@ import sys
 import pytest
 
 import empatheia
-from empatheia.checkpoints.inputs import MAX_CHARACTERS, prepare, readable
 from empatheia.dialogue import Dialogue, Turn
 from empatheia.errors import CheckpointError, DataError, DecodingError
 from empatheia.listener import Decoding, Listener
 from empatheia.taxonomy import EMOTIONS
+from empatheia.text.inputs import MAX_CHARACTERS, prepare, readable
 
 TEXT = "I lost my grandmother last week and I keep her scarf on my desk."
 MIXED = [

@@ -194,10 +194,10 @@ def _cache(folder: Path) -> None:
 
 
 def _rows(folder: Path, name: str, **options: Any) -> None:
-    from empatheia.checkpoints.inputs import prepare
     from empatheia.errors import DataError
     from empatheia.files.conversations import read_conversations
     from empatheia.files.rows import read_rows
+    from empatheia.text.inputs import prepare
 
     for row in read_conversations(folder / name, **options):
         assert (row.error is None) != (row.item is None), row

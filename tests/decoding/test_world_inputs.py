@@ -8,7 +8,6 @@ import torch
 from tiny_focus import byte_tokenizer, own_tokenizer
 
 from empatheia.checkpoints.contexts import ContextReader
-from empatheia.checkpoints.inputs import prepare
 from empatheia.checkpoints.reader import Reader
 from empatheia.decoding.distractors import GivenDistractors
 from empatheia.decoding.focus import focused_generate
@@ -19,6 +18,7 @@ from empatheia.dialogue import Dialogue
 from empatheia.errors import DecodingError
 from empatheia.responders import RESPONDERS
 from empatheia.text.collation import Layout
+from empatheia.text.inputs import prepare
 
 DIALOGUES = [
     Dialogue.of("Hello.", "How was the day?", "My dog ate the cake.", id="a"),

@@ -14,7 +14,6 @@ from fake_components import FakeEmotion, FakeInferences, FakeIntent, FakeMechani
 from pydantic import BaseModel
 
 from empatheia.analysis import Inference, TurnLabels
-from empatheia.checkpoints.inputs import prepare
 from empatheia.decoding.distractors import GivenDistractors, RandomDistractors
 from empatheia.decoding.focus import focused_generate
 from empatheia.decoding.given_replies import focused_score
@@ -38,6 +37,7 @@ from empatheia.listener.steps.settings import (
 from empatheia.listener.steps.steering import Steering
 from empatheia.listener.steps.voices import Asked, Voice
 from empatheia.taxonomy import EMOTIONS, LABELS_41, RELATIONS
+from empatheia.text.inputs import prepare
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "decoding"))
 import tiny_focus

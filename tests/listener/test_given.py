@@ -4,11 +4,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from empatheia.checkpoints.inputs import up_to
 from empatheia.dialogue import Dialogue
 from empatheia.errors import DataError, InputTypeError
 from empatheia.listener.batch_listener import chunks
 from empatheia.listener.given import given
+from empatheia.text.inputs import up_to
 
 CHAT = [
     {"role": "system", "content": "Be kind."},

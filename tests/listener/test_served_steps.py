@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from empatheia.checkpoints.inputs import prepare
 from empatheia.decoding.distractors import GivenDistractors, RandomDistractors
 from empatheia.decoding.turn_pool import TurnPool
 from empatheia.dialogue import Dialogue
@@ -18,6 +17,7 @@ from empatheia.listener.steps.served import SERVED, served_component
 from empatheia.listener.steps.steering import Steering
 from empatheia.resources.chat_endpoint import ChatEndpoint
 from empatheia.taxonomy import EMOTIONS
+from empatheia.text.inputs import prepare
 from tiny_language_models import make_folder
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "judging"))

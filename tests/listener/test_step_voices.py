@@ -11,7 +11,6 @@ from fake_components import Fake, FakeIntent, FakeReaction, FakeWords
 from transformers import GenerationConfig
 
 from empatheia.analysis import WordScores
-from empatheia.checkpoints.inputs import prepare
 from empatheia.checkpoints.manifest import FORMAT, Manifest
 from empatheia.checkpoints.reader import Reader
 from empatheia.decoding.distractors import GivenDistractors
@@ -34,6 +33,7 @@ from empatheia.responders.rashkin_retrieval import RashkinRetrieval, RetrievalCo
 from empatheia.side_inputs.external_vectors import ExternalVectors
 from empatheia.side_inputs.prepended_labels import PrependedLabels
 from empatheia.taxonomy import LABELS_41
+from empatheia.text.inputs import prepare
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "decoding"))
 import tiny_focus

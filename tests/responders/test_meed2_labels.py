@@ -9,7 +9,6 @@ import pytest
 import torch
 import yaml
 
-from empatheia.checkpoints.inputs import prepare
 from empatheia.config import load_recipe, recipes_root
 from empatheia.corpora import edos, pooled, sample
 from empatheia.corpora.turn_labels import write_turn_labels
@@ -21,6 +20,7 @@ from empatheia.metrics.score import Score
 from empatheia.side_inputs.turn_labels import LabelsOfTurns
 from empatheia.taxonomy import LABELS_41
 from empatheia.text.collation import Layout, encode_examples
+from empatheia.text.inputs import prepare
 from empatheia.text.tokenizer import DialogueTokenizer
 from empatheia.training.evaluation import evaluate_model, generate, one_turn_a_dialogue, similarity_score
 from empatheia.training.initial_weights import load_start, started_from

@@ -15,7 +15,6 @@ import torch
 from torch import Tensor
 
 from empatheia.checkpoints.contexts import ContextReader
-from empatheia.checkpoints.inputs import ReadyInput, unread
 from empatheia.checkpoints.manifest import Manifest
 from empatheia.dialogue import Understanding
 from empatheia.perceive.phrases import cause_phrases, speaker_words
@@ -25,6 +24,7 @@ from empatheia.side_inputs import make_side_inputs
 from empatheia.taxonomy import EMOTIONS
 from empatheia.text.batching import TokenBatchSampler, cut_by_length
 from empatheia.text.collation import EncodedExample, Layout, word_scores
+from empatheia.text.inputs import ReadyInput, unread
 from empatheia.text.tokenizer import DialogueTokenizer
 from empatheia.text.uncertainty import doubts
 

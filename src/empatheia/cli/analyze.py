@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from empatheia.checkpoints.inputs import up_to
 from empatheia.cli.analyzed_rows import ROWS_PER_CHUNK, analyzed, plain_record
 from empatheia.cli.opening import analyst
 from empatheia.cli.rows import aimed, check_output, columns_given, count_lines, file_given
@@ -20,6 +19,7 @@ from empatheia.errors import ConfigError, DataError
 from empatheia.files.conversations import read_texts
 from empatheia.files.rows import Row, read_rows, told
 from empatheia.files.talks import Notes
+from empatheia.text.inputs import up_to
 
 if TYPE_CHECKING:
     from empatheia.cli.results import ResultFile
@@ -236,11 +236,11 @@ def _run(
     keeps_formulas: bool,
 ) -> None:
     """Analyses rows chunk by chunk, in constant memory."""
-    from empatheia.checkpoints.inputs import as_dialogue
     from empatheia.cli.output import print_json, print_lines, row_line, say
     from empatheia.cli.results import ResultFile, model_mark
     from empatheia.listener.progress import progress_bar
     from empatheia.listener.tables import CSV_COLUMNS, beside_file, flat
+    from empatheia.text.inputs import as_dialogue
 
     tally, file = Tally(), None
     with ExitStack() as stack:

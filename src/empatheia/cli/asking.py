@@ -213,7 +213,7 @@ def _opened(stack: ExitStack, analyzer: Analyzer, to: Destination, given: Sequen
 
 def _take_up(file: ResultFile, rows: Iterator[Row], tally: Tally, report: Report | None) -> None:
     """Passes over the rows that an earlier run has done; they are counted and come into the report."""
-    from empatheia.checkpoints.inputs import as_conversation
+    from empatheia.text.inputs import as_conversation
 
     say(f"continuing after row {file.n_done:,} of {file.partial}")
     for record in file.finished(rows, as_conversation):
@@ -304,7 +304,7 @@ def _asked(
     analyzer: Analyzer, chunk: list[Row], batch_size: int, advance: Callable[[int], None]
 ) -> Iterator[tuple[Row, Analysis | str]]:
     """Each row of a chunk with its analysis, or with what is wrong with it."""
-    from empatheia.checkpoints.inputs import as_conversation
+    from empatheia.text.inputs import as_conversation
 
     faults: dict[int, str] = {}
     good: list[Dialogue] = []

@@ -230,8 +230,8 @@ def _readable(row: Row) -> Dialogue:
     Raises:
         DataError: There is none.
     """
-    from empatheia.checkpoints.inputs import as_conversation
     from empatheia.dialogue import Dialogue, Turn
+    from empatheia.text.inputs import as_conversation
     from empatheia.text.readable import readable
 
     if row.error is not None or row.item is None:

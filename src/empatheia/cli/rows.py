@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from empatheia.checkpoints.inputs import up_to
 from empatheia.errors import ConfigError, DataError, EmpatheiaError
 from empatheia.files.rows import SUFFIXES, Row
+from empatheia.text.inputs import up_to
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")

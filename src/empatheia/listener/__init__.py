@@ -6,7 +6,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from empatheia.checkpoints.inputs import as_dialogue
     from empatheia.decoding.strategies import Decoding
     from empatheia.files.transcripts import read_transcripts
     from empatheia.listener.analyzer import Analyzer
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from empatheia.listener.steps.focused import FocusedListener
     from empatheia.listener.steps.steering import Steering
     from empatheia.listener.streaming import ReplyStream
+    from empatheia.text.inputs import as_dialogue
 
 _HOMES = {
     "Analyzer": "empatheia.listener.analyzer",
@@ -29,7 +29,7 @@ _HOMES = {
     "Retriever": "empatheia.listener.retriever",
     "Steering": "empatheia.listener.steps.steering",
     "analyze": "empatheia.listener.listener",
-    "as_dialogue": "empatheia.checkpoints.inputs",
+    "as_dialogue": "empatheia.text.inputs",
     "read_transcripts": "empatheia.files.transcripts",
     "respond": "empatheia.listener.listener",
 }

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, overload
 
 from empatheia.analysis import PARTS, Analysis
-from empatheia.checkpoints.inputs import as_conversation, up_to
 from empatheia.dialogue import Dialogue, Turn
 from empatheia.errors import CheckpointError, ConfigError, DataError, EmpatheiaError
 from empatheia.listener.parts import (
@@ -28,6 +27,7 @@ from empatheia.listener.parts import (
 )
 from empatheia.registry import nearest
 from empatheia.resources import quiet_loading
+from empatheia.text.inputs import as_conversation, up_to
 from empatheia.text.readable import has_controls, readable
 from empatheia.text.uncertainty import CONTROLS, doubts
 from empatheia.understanding import Component, Record

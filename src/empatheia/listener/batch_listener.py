@@ -8,7 +8,6 @@ from typing import Any, Unpack, overload
 
 from empatheia.care.checking import Care
 from empatheia.care.guard import guarded
-from empatheia.checkpoints.inputs import ReadyInput, prepare
 from empatheia.checkpoints.manifest import Manifest
 from empatheia.checkpoints.reader import ANSWERING
 from empatheia.decoding.strategies import Decoding, DecodingFields
@@ -19,6 +18,7 @@ from empatheia.listener.given import refuse
 from empatheia.listener.protocol import Input, Inputs
 from empatheia.listener.streaming import ReplyStream
 from empatheia.registry import nearest
+from empatheia.text.inputs import ReadyInput, prepare
 
 INPUTS_PER_CHUNK = 4096
 REPLIES_PER_BATCH = 64

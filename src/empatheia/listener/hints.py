@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from empatheia.checkpoints.catalogue import SMALL, find_model, perceiver
-from empatheia.checkpoints.inputs import ReadyInput
 from empatheia.checkpoints.manifest import read_manifest
 from empatheia.checkpoints.open import open_model
 from empatheia.dialogue import Dialogue, Example
 from empatheia.errors import CheckpointError, ConfigError, MissingResourceError
 from empatheia.resources import installed_model
+from empatheia.text.inputs import ReadyInput
 from empatheia.text.prompts import Hints, cause_texts
 from empatheia.understanding import COMPONENTS
 from empatheia.understanding.affect.turns import AffectOfTurns

@@ -17,7 +17,6 @@ import torch
 from empatheia.care.checking import Care
 from empatheia.care.guard import guarded_stream
 from empatheia.checkpoints.catalogue import find_model, perceiver
-from empatheia.checkpoints.inputs import ReadyInput, prepare
 from empatheia.checkpoints.manifest import FORMAT, MANIFEST, Manifest, read_json, read_manifest
 from empatheia.decoding.strategies import NO_REPEAT, Decoding, DecodingFields
 from empatheia.dialogue import Dialogue, Example, Reply, Understanding
@@ -38,6 +37,7 @@ from empatheia.responders.language_model import (
     make_reader,
 )
 from empatheia.taxonomy import EMOTIONS
+from empatheia.text.inputs import ReadyInput, prepare
 from empatheia.text.prompt_pieces import PromptItem, PromptReader
 from empatheia.text.prompts import Hints, Wording, cause_texts, messages_of, parse_shown, read_reply
 from empatheia.text.uncertainty import doubts

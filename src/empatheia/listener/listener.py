@@ -20,7 +20,6 @@ from transformers import LogitsProcessorList
 from empatheia.care.checking import Care
 from empatheia.care.guard import guarded_stream
 from empatheia.checkpoints.catalogue import DEFAULT, find_model, perceiver
-from empatheia.checkpoints.inputs import as_dialogue, prepare, up_to
 from empatheia.checkpoints.manifest import read_manifest
 from empatheia.checkpoints.open import open_folder
 from empatheia.checkpoints.reader import ANSWERING, ANSWERING_ALONE, EncodedInput, Reader
@@ -35,6 +34,7 @@ from empatheia.listener.protocol import Input
 from empatheia.listener.steps.steering import NAMES, SteeredFields, Steering
 from empatheia.listener.streaming import Cancelled, PieceQueue, ReplyStream
 from empatheia.registry import Registry
+from empatheia.text.inputs import as_dialogue, prepare, up_to
 
 LISTENERS = Registry(
     "listeners",

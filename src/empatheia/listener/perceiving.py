@@ -15,7 +15,6 @@ from typing import Any, Unpack
 from empatheia.care.checking import Care
 from empatheia.care.guard import guarded_stream
 from empatheia.checkpoints.catalogue import LISTENER, find_model
-from empatheia.checkpoints.inputs import ReadyInput, unread
 from empatheia.checkpoints.manifest import Manifest, read_manifest
 from empatheia.decoding.strategies import Decoding, DecodingFields
 from empatheia.dialogue import Dialogue, Reply, Understanding
@@ -29,6 +28,7 @@ from empatheia.perceive.model_file import is_perception
 from empatheia.perceive.perception import Perception
 from empatheia.resources import installed_model
 from empatheia.taxonomy import SIDES
+from empatheia.text.inputs import ReadyInput, unread
 from empatheia.text.uncertainty import doubts
 from empatheia.understanding.affect.states import JoinedAffect
 from empatheia.understanding.affect.turns import AffectOfTurns

@@ -13,7 +13,6 @@ import torch
 from empatheia.care.checking import Care
 from empatheia.care.guard import guarded_stream
 from empatheia.checkpoints.catalogue import find_model
-from empatheia.checkpoints.inputs import ReadyInput, prepare
 from empatheia.checkpoints.manifest import MANIFEST, Manifest, read_json, read_manifest
 from empatheia.checkpoints.weights import load_network
 from empatheia.decoding.reply_index import ReplyIndex
@@ -28,6 +27,7 @@ from empatheia.responders.rashkin_retrieval import RashkinRetrieval
 from empatheia.side_inputs.external_vectors import ExternalVectors
 from empatheia.side_inputs.prepended_labels import PrependedLabels
 from empatheia.taxonomy import EMOTIONS
+from empatheia.text.inputs import ReadyInput, prepare
 from empatheia.text.tokenizer import DialogueTokenizer
 from empatheia.text.uncertainty import doubts
 

@@ -9,9 +9,17 @@ from typing import Any, TypeVar
 
 from empatheia.reports.emotion_timeline import polarity_class
 from empatheia.reports.page import safe
-from empatheia.taxonomy import RELATION_GROUPS, RELATION_TITLES
+from empatheia.taxonomy import (
+    BLOCKED,
+    EMPTY,
+    NO_HEAD,
+    NOT_CACHED,
+    NOT_COVERED,
+    ONLY_NONE,
+    RELATION_GROUPS,
+    RELATION_TITLES,
+)
 from empatheia.text.readable import readable
-from empatheia.understanding.inferences.provider import BLOCKED, EMPTY, NO_HEAD, NOT_CACHED, NOT_COVERED, ONLY_NONE
 
 TOP_LABELS = 3
 TOP_WORDS = 6

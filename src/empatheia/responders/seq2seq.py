@@ -31,9 +31,9 @@ from empatheia.layers.precision import wide
 from empatheia.layers.smoothing import smoothed_cross_entropy
 from empatheia.layers.stepping import giving_way
 from empatheia.layers.transformer import Decoder, Encoder
+from empatheia.taxonomy import IGNORED
 from empatheia.text import auto_tokenizer as auto_tokenizer
 
-IGNORED = -100
 INNER_STATES = ("output_attentions", "output_hidden_states")
 _OF_THE_LOOP = frozenset(("next_sequence_length", "is_first_iteration", "inputs_embeds"))
 

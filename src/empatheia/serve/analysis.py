@@ -9,7 +9,6 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, Field
 
 from empatheia.checkpoints.catalogue import perceiver
-from empatheia.checkpoints.inputs import as_dialogue
 from empatheia.dialogue import Dialogue
 from empatheia.errors import DataError
 from empatheia.listener.reply_schema import UnderstandingRecord
@@ -18,6 +17,7 @@ from empatheia.serve.faults import ApiError, FaultRecord, api_error
 from empatheia.serve.messages import ChatMessage, read_messages
 from empatheia.serve.requests import Body, GuardedRoute, unless_left
 from empatheia.serve.settings import Limits
+from empatheia.text.inputs import as_dialogue
 
 router = APIRouter(prefix="/v1", route_class=GuardedRoute, tags=["analysis"])
 

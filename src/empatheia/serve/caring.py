@@ -10,13 +10,13 @@ from pydantic import BaseModel, Field
 
 from empatheia.care import Care
 from empatheia.care.checking import care_of
-from empatheia.checkpoints.inputs import as_dialogue
 from empatheia.dialogue import Dialogue
 from empatheia.listener.reply_schema import SpanRecord
 from empatheia.serve.asking import FAULTS, service_of
 from empatheia.serve.messages import ChatMessage, read_messages
 from empatheia.serve.requests import Body, GuardedRoute, unless_left
 from empatheia.serve.service import Service
+from empatheia.text.inputs import as_dialogue
 
 router = APIRouter(prefix="/v1", route_class=GuardedRoute, tags=["analysis"])
 

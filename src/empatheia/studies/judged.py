@@ -90,9 +90,8 @@ def read_verdicts(
     path: Path, pairs: Iterable[Pair], a: str, b: str, design: Design, model: str = ""
 ) -> list[JudgedPair]:
     """Verdicts out of a file of ``empatheia judge``; identical replies are ties."""
-    from empatheia.corpora.loading import numbered_lines
     from empatheia.judging.verdicts import verdict_of
-    from empatheia.reading import parse_json
+    from empatheia.reading import numbered_lines, parse_json
 
     rows: dict[tuple[str, str], Mapping[str, Any]] = {}
     for number, line in numbered_lines(path):

@@ -20,7 +20,6 @@ from typing import Any, Unpack, overload
 from empatheia.care.checking import Care
 from empatheia.care.guard import guarded, guarded_stream
 from empatheia.checkpoints.catalogue import perceiver
-from empatheia.checkpoints.inputs import ReadyInput, prepare
 from empatheia.checkpoints.manifest import FORMAT, Manifest
 from empatheia.decoding.distractors import Distractors
 from empatheia.decoding.strategies import Decoding
@@ -50,6 +49,7 @@ from empatheia.listener.steps.voices import Voice
 from empatheia.listener.streaming import Cancelled, PieceQueue, ReplyStream
 from empatheia.registry import nearest
 from empatheia.resources.chat_endpoint import Usage
+from empatheia.text.inputs import ReadyInput, prepare
 from empatheia.understanding import Component, Record
 
 SYSTEM = "five_steps"

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 from transformers import LogitsProcessor, LogitsProcessorList
 
-from empatheia.checkpoints.inputs import prepare
 from empatheia.checkpoints.prompt_contexts import PromptContexts
 from empatheia.checkpoints.reader import EncodedInput
 from empatheia.decoding.strategies import Decoding
@@ -23,6 +22,7 @@ from empatheia.listener.steps.settings import REFLECTION, DecodingSettings, Focu
 from empatheia.listener.steps.voices import Asked, LocalVoice, Voice, Written
 from empatheia.responders.reflection import Perceived, reflect
 from empatheia.taxonomy import LABELS_41
+from empatheia.text.inputs import prepare
 from empatheia.text.prompt_pieces import PromptItem, PromptReader
 from empatheia.text.prompts import Hints
 

@@ -15,7 +15,6 @@ from threading import RLock
 from typing import Literal, overload
 
 from empatheia.analysis import Inference, TurnLabels, WordScores
-from empatheia.checkpoints.inputs import ReadyInput, unread
 from empatheia.decoding.targets import ReasonerTargets, ScoredTargets, SpanTargets, TargetFinder, Targets, named
 from empatheia.dialogue import CauseAnnotation, Dialogue, Understanding
 from empatheia.errors import ConfigError, DataError, MissingResourceError
@@ -28,6 +27,7 @@ from empatheia.listener.steps.settings import ListenerSettings, ProjectSettings
 from empatheia.listener.steps.steering import OFF, Steering
 from empatheia.listener.steps.understood import GIVEN, Understood
 from empatheia.taxonomy import EMOTIONS
+from empatheia.text.inputs import ReadyInput, unread
 from empatheia.text.uncertainty import doubts
 from empatheia.understanding import Component, ExplainingComponent, Record
 

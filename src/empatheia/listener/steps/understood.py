@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from empatheia.analysis import Inference
-from empatheia.checkpoints.inputs import ReadyInput
 from empatheia.decoding.targets import Targets
 from empatheia.dialogue import Dialogue, Span, Understanding
 from empatheia.responders.reflection.perceived import Perceived
+from empatheia.text.inputs import ReadyInput
 
 GIVEN = "given"
 """In the place of who found something: the caller said so."""

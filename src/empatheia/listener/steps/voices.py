@@ -23,8 +23,9 @@ from empatheia.dialogue import Dialogue
 from empatheia.errors import DecodingError
 from empatheia.listener.steps.settings import DecodingSettings, FocusSettings
 from empatheia.responders.reflection.perceived import Perceived
+from empatheia.taxonomy import IGNORED
 from empatheia.text.batching import TokenBatchSampler
-from empatheia.text.collation import IGNORED, pad_rows
+from empatheia.text.collation import pad_rows
 from empatheia.text.prompts import Hints
 
 PIECES_PER_BATCH = 4096

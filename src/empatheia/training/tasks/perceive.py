@@ -26,14 +26,13 @@ from transformers import PreTrainedTokenizerFast
 from empatheia.config import PerceiveData, Recipe, StageConfig, stage_data_config, validate_model_fields
 from empatheia.corpora import CORPORA, empathetic_dialogues, everyday, reccon, sample
 from empatheia.corpora.everyday import EverydayItem
-from empatheia.corpora.loading import read_text
 from empatheia.dialogue import Span, Turn
 from empatheia.errors import ConfigError, MissingResourceError
 from empatheia.metrics.classification import Accuracy, CalibrationError
 from empatheia.perceive.affect import Affect, mass_of_sides
-from empatheia.reading import CsvRows
+from empatheia.reading import CsvRows, read_text
 from empatheia.resources import find_corpus_file, load_pretrained, load_weights
-from empatheia.taxonomy import EMOTION_TO_RECCON, EMOTIONS, RECCON_EMOTIONS, SIDE_OF, SIDES
+from empatheia.taxonomy import EMOTION_TO_RECCON, EMOTIONS, IGNORED, RECCON_EMOTIONS, SIDE_OF, SIDES
 from empatheia.text.noise import noisy
 from empatheia.training import word_marks
 from empatheia.training.evaluation import N_RESAMPLES, fit_temperature
@@ -51,7 +50,7 @@ from empatheia.understanding.affect.reader import (
     checksum_of,
 )
 from empatheia.understanding.affect.turns import AffectOfTurns
-from empatheia.understanding.labels.classifier import IGNORED, Row, row_lengths
+from empatheia.understanding.labels.classifier import Row, row_lengths
 from empatheia.understanding.labels.utterance_classifier import train_pieces
 
 SIX: Mapping[str, Mapping[str, str]] = {

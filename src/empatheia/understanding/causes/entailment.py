@@ -23,9 +23,9 @@ from transformers.utils import ModelOutput
 
 from empatheia.dialogue import CauseAnnotation, Span
 from empatheia.errors import DataError
+from empatheia.taxonomy import IGNORED
 from empatheia.understanding.causes.entailment_config import CauseEntailmentConfig
 from empatheia.understanding.causes.entailment_items import (
-    IGNORED,
     EntailmentCollator,
     EntailmentDataset,
     EntailmentItem,

@@ -25,10 +25,10 @@ from empatheia.giving_way import give_way
 from empatheia.reading import read_record
 from empatheia.registry import nearest
 from empatheia.resources import check_finite, check_pieces, fitting_parts, load_pretrained, resolve_model
+from empatheia.taxonomy import IGNORED
 from empatheia.text.batching import BucketBatchSampler, TokenBatchSampler
 from empatheia.understanding import UNDERSTANDERS
 
-IGNORED = -100
 PROCESSOR_BATCH_TOKENS, ACCELERATOR_BATCH_TOKENS = 512, 2048
 """Padded tokens a pass; on a processor larger batches only add padding (``benchmarks/classify.py``)."""
 WINDOW = 8192

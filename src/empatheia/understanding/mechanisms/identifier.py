@@ -27,12 +27,12 @@ from empatheia.errors import CheckpointError, ConfigError
 from empatheia.layers.aligned import AlignedModel
 from empatheia.reading import read_record
 from empatheia.resources import resolve_model
-from empatheia.taxonomy import MECHANISMS
+from empatheia.taxonomy import IGNORED, MECHANISMS
 from empatheia.text.batching import BucketBatchSampler
 from empatheia.understanding.encoders import build_encoder, load_encoder, plain_encoder, start_from
 from empatheia.understanding.labels.classifier import read_model, read_tokenizer
 from empatheia.understanding.mechanisms.config import N_LEVELS, MechanismIdentifierConfig
-from empatheia.understanding.mechanisms.pairs import IGNORED, Identified, Pair, PairReader, answered_turns
+from empatheia.understanding.mechanisms.pairs import Identified, Pair, PairReader, answered_turns
 
 
 @dataclass
