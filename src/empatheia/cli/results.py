@@ -20,7 +20,7 @@ from empatheia.cli.output import json_line, say
 from empatheia.errors import DataError, MissingResourceError
 from empatheia.listener.tables import CSV_COLUMNS, csv_pieces, flat
 from empatheia.reading import parse_json, read_record
-from empatheia.resources import hold_file
+from empatheia.writing import hold_file
 
 if TYPE_CHECKING:
     from empatheia.dialogue import Dialogue

@@ -12,7 +12,7 @@ from empatheia.metrics.records import RunRecord, measured_of, read_records
 from empatheia.reading import read_record
 from empatheia.reports.record_tables import Printed, Row, Table, run_name, tables
 from empatheia.training.records import keep_record
-from empatheia.training.saving import write_atomically
+from empatheia.writing import write_atomically
 
 PAGE = "README.md"
 logger = logging.getLogger("empatheia.records")

@@ -30,13 +30,13 @@ from empatheia.dialogue import Dialogue
 from empatheia.errors import DataError, EmpatheiaError
 from empatheia.listener.tables import CSV_COLUMNS, beside_given, csv_pieces, flat, side_of
 from empatheia.reading import lines_of, parse_json, read_record
-from empatheia.resources import hold_folder
 from empatheia.serve.analysis import read_item
 from empatheia.serve.faults import ApiError, api_error
 from empatheia.serve.messages import ChatMessage
 from empatheia.serve.service import Service
 from empatheia.serve.shelf import Entry
 from empatheia.serve.temporary import PrivateFolder
+from empatheia.writing import hold_folder
 
 _LOG = logging.getLogger(__name__)
 _IS_ID = re.compile(r"[A-Za-z0-9_-]{32}\Z")

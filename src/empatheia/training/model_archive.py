@@ -30,7 +30,7 @@ from empatheia.resources.fetch import Progress, download, extract_tar, file_sha2
 from empatheia.responders import RESPONDERS
 from empatheia.settings import PlainName, Strict, plain_name
 from empatheia.training.install import install_folder, install_system
-from empatheia.training.saving import MADE, cannot_write, save_folder, write_atomically
+from empatheia.writing import MADE, cannot_write, save_folder, write_atomically
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey

@@ -31,7 +31,7 @@ from empatheia.metrics.published import published
 from empatheia.resources import load_pretrained, load_weights, resolve_model
 from empatheia.taxonomy import LABELS_41
 from empatheia.training.evaluation import N_RESAMPLES
-from empatheia.training.saving import save_folder, save_understander
+from empatheia.training.saving import save_understander
 from empatheia.training.stages import StageData
 from empatheia.understanding.labels.next_label import (
     ContextReader,
@@ -41,6 +41,7 @@ from empatheia.understanding.labels.next_label import (
     predict,
 )
 from empatheia.understanding.labels.utterance_classifier import train_pieces
+from empatheia.writing import save_folder
 
 PUBLISHED_ROWS = ("Random", "MEED2 (OS)", "MEED2 (OS → EDOS)", "MEED2 (OS → ED)")
 ONE_TURN_SEED = 2021

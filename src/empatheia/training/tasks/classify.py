@@ -30,7 +30,7 @@ from empatheia.registry import nearest
 from empatheia.resources import load_pretrained, load_weights, resolve_model
 from empatheia.taxonomy import EMOTIONS, LABELS_41
 from empatheia.training.evaluation import N_RESAMPLES, fit_temperature
-from empatheia.training.saving import save_folder, save_understander
+from empatheia.training.saving import save_understander
 from empatheia.training.stages import StageData
 from empatheia.understanding.labels.classifier import Reader, Row, Text, classify_rows, row_lengths
 from empatheia.understanding.labels.feature_classifier import (
@@ -46,6 +46,7 @@ from empatheia.understanding.labels.utterance_classifier import (
     UtteranceClassifierConfig,
     train_pieces,
 )
+from empatheia.writing import save_folder
 
 CONFIGS = {
     "utterance_classifier": UtteranceClassifierConfig,

@@ -37,7 +37,7 @@ from empatheia.text.tokenizer import DialogueTokenizer
 from empatheia.text.vectors import distil_vectors
 from empatheia.text.words import count_words
 from empatheia.training.evaluation import N_RESAMPLES
-from empatheia.training.saving import save_folder, save_understander
+from empatheia.training.saving import save_understander
 from empatheia.training.stages import StageData
 from empatheia.training.tasks.classify import classification_scores
 from empatheia.training.tasks.word_chart import word_chart, word_table
@@ -53,6 +53,7 @@ from empatheia.understanding.words.estimator_pieces import EstimatorReader
 from empatheia.understanding.words.gold import WordItem, emocause_words, reccon_words
 from empatheia.understanding.words.questions import WordScorer, rank
 from empatheia.understanding.words.turns import EVIDENCES, EstimatorWords
+from empatheia.writing import save_folder
 
 TOP_K = (1, 3, 5)
 GOLD = ", gold emotion"

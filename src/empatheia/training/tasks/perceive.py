@@ -37,7 +37,7 @@ from empatheia.text.noise import noisy
 from empatheia.training import word_marks
 from empatheia.training.evaluation import N_RESAMPLES, fit_temperature
 from empatheia.training.initial_weights import model_named, started_from
-from empatheia.training.saving import save_folder, save_understander
+from empatheia.training.saving import save_understander
 from empatheia.training.stages import StageData
 from empatheia.training.tasks.respond import accepted_fields
 from empatheia.training.word_marks import best_threshold, flags, marked_scores, reccon_scores, word_scores
@@ -52,6 +52,7 @@ from empatheia.understanding.affect.reader import (
 from empatheia.understanding.affect.turns import AffectOfTurns
 from empatheia.understanding.labels.classifier import Row, row_lengths
 from empatheia.understanding.labels.utterance_classifier import train_pieces
+from empatheia.writing import save_folder
 
 SIX: Mapping[str, Mapping[str, str]] = {
     "meld": {

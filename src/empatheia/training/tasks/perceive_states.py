@@ -24,7 +24,7 @@ from empatheia.resources import build_pretrained
 from empatheia.taxonomy import EMOTIONS, SIDES
 from empatheia.text.prompt_pieces import train_prompt_pieces
 from empatheia.training.evaluation import fit_temperature
-from empatheia.training.saving import save_folder, save_understander
+from empatheia.training.saving import save_understander
 from empatheia.training.stages import StageData
 from empatheia.training.tasks.perceive import Lesson, PerceiveTask, everyday_items, perception_scores, taught
 from empatheia.training.tasks.respond import accepted_fields
@@ -40,6 +40,7 @@ from empatheia.understanding.affect.states import (
 )
 from empatheia.understanding.affect.turns import AffectOfTurns
 from empatheia.understanding.labels.classifier import Row, row_lengths
+from empatheia.writing import save_folder
 
 SHARES = tuple(share / 20 for share in range(21))
 """Of the second look in the mixture, of which the best on validation data is taken."""

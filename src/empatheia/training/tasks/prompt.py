@@ -36,9 +36,9 @@ from empatheia.text.prompt_pieces import PromptItem, train_prompt_pieces, whole_
 from empatheia.text.prompts import Hints, Wording, read_reply
 from empatheia.text.words import tokenize_words
 from empatheia.training.evaluation import Measured, likelihood_scores, reply_scores
-from empatheia.training.saving import save_folder
 from empatheia.training.stages import StageData
 from empatheia.training.tasks.respond import accepted_fields
+from empatheia.writing import save_folder
 
 
 class PromptTask:

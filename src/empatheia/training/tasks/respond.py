@@ -36,9 +36,9 @@ from empatheia.text.tokenizer import DialogueTokenizer
 from empatheia.text.vectors import distil_vectors, load_vectors
 from empatheia.text.words import tokenize_words
 from empatheia.training.initial_weights import load_start, started_from
-from empatheia.training.saving import save_folder
 from empatheia.training.stages import StageData
 from empatheia.training.tasks.feedback import FeedbackCollator, answered, no_emotion_words
+from empatheia.writing import save_folder
 
 logger = logging.getLogger(__name__)
 EMOTION_INDEX = {name: i for i, name in enumerate(EMOTIONS)}

@@ -34,9 +34,9 @@ from empatheia.text.tokenizer import DialogueTokenizer
 from empatheia.text.vectors import distil_vectors, load_vectors
 from empatheia.text.words import tokenize_words
 from empatheia.training.evaluation import N_RESAMPLES, emotion_scores, reply_scores
-from empatheia.training.saving import save_folder
 from empatheia.training.stages import StageData
 from empatheia.training.tasks.respond import accepted_fields
+from empatheia.writing import save_folder
 
 BLOCK = 100
 SHUFFLE_SEED = 0
