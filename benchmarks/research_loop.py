@@ -18,7 +18,8 @@ import torch.nn.functional as F
 from report import arguments, measure, show
 
 from empatheia.config import load_recipe
-from empatheia.responders.seq2seq import IGNORED, smoothed_target
+from empatheia.responders.seq2seq import smoothed_target
+from empatheia.taxonomy import IGNORED
 from empatheia.text.batching import TokenBatchSampler
 from empatheia.text.collation import Collator
 from empatheia.training.evaluation import context_features

@@ -7,10 +7,11 @@ import multiprocessing
 
 import pytest
 
+from empatheia import writing
 from empatheia.errors import DataError
 from empatheia.judging.judge import _kept
-from empatheia.resources import append_line, holding
 from empatheia.responders.language_endpoint import _read_journal
+from empatheia.writing import append_line
 
 FORKED = pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="processes are not forked")
 
@@ -79,10 +80,10 @@ def test_processes_that_add_and_are_killed_leave_whole_lines(tmp_path):
 
 def test_a_file_that_others_never_let_go_of_is_told(tmp_path, monkeypatch):
     pytest.importorskip("fcntl")
-    monkeypatch.setattr(holding, "_MOST_WAITED", 0.05)
+    monkeypatch.setattr(writing, "_MOST_WAITED", 0.05)
     path = tmp_path / "j.jsonl"
     with path.open("ab") as stream:
-        holding.hold_file(stream, path)
+        writing.hold_file(stream, path)
         with pytest.raises(DataError, match=r"other processes keep .*j\.jsonl held\. Wait for them"):
             append_line(path, "{}")
 
@@ -92,9 +93,9 @@ def test_a_file_that_was_replaced_since_it_was_opened_is_not_held(tmp_path):
     path = tmp_path / "rows.part"
     path.write_text("")
     with path.open("a") as stream:
-        holding.hold_file(stream, path)
+        writing.hold_file(stream, path)
     with path.open("a") as stream:
         path.rename(tmp_path / "rows.jsonl")
         path.write_text("")
         with pytest.raises(DataError, match=r"another process is writing to .*rows\.part"):
-            holding.hold_file(stream, path)
+            writing.hold_file(stream, path)

@@ -10,12 +10,14 @@ import csv
 import gzip
 import io
 import json
+import logging
 import math
 import os
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, cast
@@ -46,6 +48,11 @@ MAX_ALL_CONTENTS = 256 << 20
 _BLOCK = 1 << 20
 _GZIP = b"\x1f\x8b"
 _DAMAGED = (OSError, EOFError, zlib.error)
+
+
+_LOG = logging.getLogger(__name__)
+_LOGGED = 5
+"""Problems of a file that are logged one by one."""
 
 
 class UnreadableError(DataError, ValueError):
@@ -492,3 +499,44 @@ def read_member(path: str | Path, choose: Callable[[list[str]], str]) -> tuple[s
     except Exception as error:  # damaged archives raise errors of all kinds
         said = " ".join(str(error).split())[:200]
         raise UnreadableError(f"{path}: a damaged archive ({said}). Get it again.") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A place in a corpus file that could not be used.
+
+    Attributes:
+        path: The file.
+        line: 1-based line, or 0 when the fault is not in one line.
+        reason: What is wrong and what was left out because of it.
+    """
+
+    path: str
+    line: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.reason}" if self.line else f"{self.path}: {self.reason}"
+
+
+def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Lines with their 1-based numbers; only a line feed (or carriage return and line feed) ends one."""
+    for number, line in enumerate(io.StringIO(read_text(path), newline="\n"), start=1):
+        yield number, line.rstrip("\r\n")
+
+
+def report(problems: Sequence[Problem], strict: bool) -> None:
+    """Logs the problems of a file, or raises the first when ``strict``.
+
+    Raises:
+        DataError: ``strict`` and there is a problem.
+    """
+    if not problems:
+        return
+    if strict:
+        more = f" ({len(problems) - 1} more)" if len(problems) > 1 else ""
+        raise DataError(f"{problems[0]}{more}")
+    for problem in problems[:_LOGGED]:
+        _LOG.warning("%s", problem)
+    if len(problems) > _LOGGED:
+        _LOG.warning("... and %d more problems in %s", len(problems) - _LOGGED, problems[0].path)

@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from empatheia.corpora import CORPORA, facts_of, splits_of
-from empatheia.corpora.loading import read_text
 from empatheia.corpora.replies import ReplyFile, SystemReply, numbered
 from empatheia.corpora.reply_files import read_replies
 from empatheia.dialogue import Dialogue, Span
 from empatheia.errors import DataError, EmpatheiaError
-from empatheia.reading import files_below, parse_json, read_record
+from empatheia.reading import files_below, parse_json, read_record, read_text
 from empatheia.settings import read_yaml
 from empatheia.text.words import CONTRACTIONS
 

@@ -247,3 +247,14 @@ def order(name: str) -> tuple[str, ...]:
 def _nearest(name: str, known: Sequence[str]) -> str:
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     return f" Did you mean {close[0]!r}?" if close else ""
+
+
+IGNORED = -100
+"""Index of a label that is not supervised: losses and metrics leave it out."""
+NOT_COVERED = "relation not covered"
+NO_HEAD = "no near head"
+ONLY_NONE = "nothing but 'none'"
+NOT_CACHED = "not in the cache"
+BLOCKED = "blocked"
+EMPTY = "nothing to ask about"
+"""Why there is no inference."""

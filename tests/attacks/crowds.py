@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from empatheia.errors import ConfigError, DataError
-from empatheia.resources import append_line
 from empatheia.taxonomy import RELATIONS
 from empatheia.understanding.inferences.cache import CachedInferences
 from empatheia.understanding.inferences.provider import Tails
 from empatheia.understanding.vectors.cache import CachedVectors
+from empatheia.writing import append_line
 
 N_PROCESSES = 8
 MOST_SECONDS = 300.0

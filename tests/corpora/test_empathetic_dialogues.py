@@ -95,7 +95,7 @@ def test_wrapped_quotes_are_undone_only_where_certain():
 def test_bad_rows_are_reported_and_the_rest_is_kept(tmp_path, caplog, row, reason):
     content = HEADER + "c,1,sad,p,1,Hi,,\n" + row + "d,1,angry,q,1,There,,\nd,2,angry,q,2,Here,,\n"
     root = write(tmp_path, content)
-    with caplog.at_level(logging.WARNING, "empatheia.corpora"):
+    with caplog.at_level(logging.WARNING, "empatheia.reading"):
         corpus = ed.load("train", root=root)
     assert [len(d.turns) for d in corpus] == [1, 2]
     assert len(corpus.problems) == 1

@@ -107,7 +107,8 @@ def test_relations_without_an_answer_say_why():
 
 
 def test_why_an_inference_is_missing_is_plain_english():
-    from empatheia.understanding.inferences.provider import NO_HEAD, REASONS
+    from empatheia.taxonomy import NO_HEAD
+    from empatheia.understanding.inferences.provider import REASONS
 
     assert set(IN_WORDS) == set(REASONS)
     page = shown(_inferences([{"turn": 0, "relation": "xReact", "tails": [], "absent": NO_HEAD}], is_open=False))

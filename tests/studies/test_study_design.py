@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from empatheia.settings import read_yaml
 from made_studies import RECIPES, made_items, meed2, simple
 
 from empatheia.errors import ConfigError, DataError
+from empatheia.settings import read_yaml
 from empatheia.studies.design import read_design, validate_design
 from empatheia.studies.items import Candidate, StudyItem, leaks, normalised, read_material
 from empatheia.studies.making import make_study

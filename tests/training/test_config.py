@@ -6,7 +6,6 @@ import pytest
 import tiny_training as bench
 import torch
 import yaml
-from empatheia.settings import apply_override, merge, read_yaml
 
 from empatheia.config import (
     SIZES,
@@ -19,6 +18,7 @@ from empatheia.config import (
 )
 from empatheia.errors import ConfigError
 from empatheia.responders import RESPONDERS
+from empatheia.settings import apply_override, merge, read_yaml
 from empatheia.training.tasks.base import accepted_fields
 
 RECIPES = recipe_files(Path(__file__).resolve().parents[2] / "recipes")

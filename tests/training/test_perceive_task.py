@@ -7,7 +7,6 @@ import re
 import numpy as np
 import pytest
 import torch
-from empatheia.settings import read_yaml
 
 from empatheia.config import load_recipe, stage_data_config, validate_recipe
 from empatheia.corpora import everyday, reccon, sample
@@ -15,6 +14,7 @@ from empatheia.dialogue import Dialogue, Span, Turn
 from empatheia.errors import ConfigError
 from empatheia.perceive.affect import Affect
 from empatheia.resources import load_weights
+from empatheia.settings import read_yaml
 from empatheia.taxonomy import EMOTIONS, RECCON_EMOTIONS
 from empatheia.training.perception_card import PerceptionFolder, package_perception
 from empatheia.training.runner import run

@@ -112,7 +112,7 @@ def test_a_full_disk_while_a_record_is_kept_loses_nothing_and_doubles_nothing(qu
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as full:
-        full.setattr("empatheia.training.saving.shutil.copyfile", copied)
+        full.setattr("empatheia.writing.shutil.copyfile", copied)
         with pytest.raises(CheckpointError, match=r"cannot write .*curves.jsonl: No space left on device. Free some"):
             work(one, results, runs, show_progress=False)
     assert [path for path in results.rglob("*") if path.is_file()] == [] and states(one, tmp_path) == ["begun"]

@@ -19,13 +19,12 @@ import fresh
 from empatheia.config import load_recipe
 from empatheia.errors import CheckpointError, ConfigError
 from empatheia.reports.results_page import keep
-from empatheia.resources import hold_folder
 from empatheia.responders import RESPONDERS
 from empatheia.text.tokenizer import DialogueTokenizer
 from empatheia.training import runner, trainer
 from empatheia.training.runner import run, run_all, run_folder
-from empatheia.training.saving import save_folder, write_atomically
 from empatheia.training.trainer import MARKER
+from empatheia.writing import hold_folder, save_folder, write_atomically
 
 
 @pytest.fixture(scope="module")

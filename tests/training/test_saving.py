@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 import tiny_training as bench
-from empatheia.settings import path_name, plain_name
 
 from empatheia.config import Recipe, load_recipe
 from empatheia.errors import CheckpointError, ConfigError
+from empatheia.settings import path_name, plain_name
 from empatheia.training import release, runner
 from empatheia.training.records import keep_record
 from empatheia.training.runner import run, run_folder
-from empatheia.training.saving import MADE, save_folder
+from empatheia.writing import MADE, save_folder
 
 LEAD_ELSEWHERE = ["", ".", "..", "/etc", "a/../b", "../../x", "a\\b", "..\\x", "a\0b", "a\nb", " a", "a ", "a.", ".a"]
 NOT_FOR_US = ["joint.part", "x.PARTIAL", "a" * 121, "C:x", "a*", "-rf", "~"]

@@ -17,7 +17,7 @@ from transformers import PreTrainedTokenizerFast
 
 from empatheia.dialogue import Dialogue, Span, Turn
 from empatheia.errors import CheckpointError, ConfigError, MissingResourceError
-from empatheia.taxonomy import MECHANISMS
+from empatheia.taxonomy import IGNORED, MECHANISMS
 from empatheia.understanding import COMPONENTS, UNDERSTANDERS
 from empatheia.understanding.mechanisms.identifier import (
     MechanismIdentifier,
@@ -25,15 +25,7 @@ from empatheia.understanding.mechanisms.identifier import (
     MechanismsOfTurns,
     identify,
 )
-from empatheia.understanding.mechanisms.pairs import (
-    IGNORED,
-    Identified,
-    Pair,
-    PairReader,
-    answered_turns,
-    lowered,
-    marked_spans,
-)
+from empatheia.understanding.mechanisms.pairs import Identified, Pair, PairReader, answered_turns, lowered, marked_spans
 
 ER, IP, EX = MECHANISMS
 

@@ -12,7 +12,8 @@ from torch import Tensor
 from empatheia.dialogue import Dialogue, Example
 from empatheia.responders.seq2seq import Seq2SeqResponder
 from empatheia.side_inputs import SideInput
-from empatheia.text.collation import IGNORED, Collator, EncodedExample, Layout, encode_examples, pad_rows
+from empatheia.taxonomy import IGNORED
+from empatheia.text.collation import Collator, EncodedExample, Layout, encode_examples, pad_rows
 from empatheia.text.tokenizer import DialogueTokenizer
 
 N_KEPT = 256

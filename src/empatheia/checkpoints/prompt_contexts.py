@@ -9,7 +9,8 @@ from torch import Tensor
 
 from empatheia.dialogue import Dialogue, Example, Turn
 from empatheia.responders.language_model import LanguageModel
-from empatheia.text.collation import IGNORED, pad_rows
+from empatheia.taxonomy import IGNORED
+from empatheia.text.collation import pad_rows
 from empatheia.text.prompt_pieces import PromptItem, PromptReader
 from empatheia.text.prompts import read_reply
 from empatheia.text.words import tokenize_words

@@ -8,18 +8,10 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Field,
-    SerializerFunctionWrapHandler,
-    model_serializer,
 )
 
-
-class Strict(BaseModel):
-    """Settings: an unknown key is an error, and so is a number that is none (NaN) or has no end."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=(), allow_inf_nan=False)
+from empatheia.settings import Sparse, Strict
 
 
 class TaskData(Strict):
@@ -31,8 +23,10 @@ class TaskData(Strict):
     test_limit: int | None = Field(None, description="First so many test dialogues.", ge=1)
 
 
-class DataConfig(TaskData):
+class DataConfig(TaskData, Sparse):
     """Task `respond`: which conversations, which labels."""
+
+    unwritten = {"answered": ((), []), "max_turns": (None,), "truncate": (None,)}
 
     roles: tuple[Literal["speaker", "listener"], ...] = Field(("listener",), description="Whose turns are targets.")
     situations: bool = Field(False, description="Also learn the emotion from the situation texts (no reply).")
@@ -80,15 +74,11 @@ class DataConfig(TaskData):
         "reccon", description="Emotion words the annotator reads for EmpatheticDialogues."
     )
 
-    @model_serializer(mode="wrap")
-    def _without_blanks(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Later fields are written only where they are given: recipes of earlier runs stay the same."""
-        later = ("answered", "max_turns", "truncate")
-        return {name: value for name, value in handler(self).items() if value or name not in later}
 
-
-class ClassifyData(TaskData):
+class ClassifyData(TaskData, Sparse):
     """Task `classify`: an emotion or intent of one text."""
+
+    unwritten = {"path": (None,)}
 
     labels: Literal[32, 41, "file", "turns"] = Field(
         32,
@@ -118,11 +108,6 @@ class ClassifyData(TaskData):
         "none", description="`balanced` weighs each class by the inverse of its training count."
     )
     features: str | None = Field(None, description="File of a frozen encoder's features (feature_classifier).")
-
-    @model_serializer(mode="wrap")
-    def _without_blanks(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Later fields are written only where they are given: recipes of earlier runs stay the same."""
-        return {name: value for name, value in handler(self).items() if value is not None or name != "path"}
 
 
 class EntailData(TaskData):
@@ -164,8 +149,10 @@ class MechanismsData(TaskData):
     corpus: str = Field("epitome", description="`epitome` (Reddit part) or `sample` (self-written).")
 
 
-class PerceiveData(TaskData):
+class PerceiveData(TaskData, Sparse):
     """Task `perceive`: emotion, side and cause words from several corpora; the everyday corpus is always among them."""
+
+    unwritten = {"reccon": ("history",)}
 
     corpus: Literal["everyday", "sample"] = Field(  # pyright: ignore[reportIncompatibleVariableOverride] (it is frozen)
         "everyday", description="`sample` = a few self-written items."
@@ -193,11 +180,6 @@ class PerceiveData(TaskData):
         (), description="Runs or model folders whose mean perception is learnt besides; {size}, {seed} are the run's."
     )
     teacher_share: float = Field(0.7, ge=0, le=1, description="Share of the target that is the teachers'.")
-
-    @model_serializer(mode="wrap")
-    def _without_blanks(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Later fields are written only where they are given: recipes of earlier runs stay the same."""
-        return {name: value for name, value in handler(self).items() if (name, value) != ("reccon", "history")}
 
 
 class PerceiveStatesData(PerceiveData):
@@ -231,8 +213,15 @@ class AnticipateData(TaskData):
     )
 
 
-class PromptData(TaskData):
+class PromptData(TaskData, Sparse):
     """Task `prompt`: a language model that answers from a prompt, as it is or tuned."""
+
+    unwritten = {
+        **dict.fromkeys(("train_limit", "valid_limit", "test_limit"), (None,)),
+        "extra": ((),),
+        "items": ("replies",),
+        "hidden": (0.0,),
+    }
 
     roles: tuple[Literal["speaker", "listener"], ...] = Field(("listener",), description="Whose turns are targets.")
     extra: tuple[str, ...] = Field((), description="Corpora whose replies are learnt, too; measured is `corpus` alone.")
@@ -246,12 +235,6 @@ class PromptData(TaskData):
     analyst: str = Field("gao2021-small", description="Folder or name of the listener that finds emotion and causes.")
     reaction: str = Field("reaction", description="Folder or name of the model that finds the reply's intent.")
     labeller: str = Field("intent", description="Folder or name of the turn labels that model reads.")
-
-    @model_serializer(mode="wrap")
-    def _without_blanks(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Later fields are written only where they are given: recipes of earlier runs stay the same."""
-        later = {"extra": (), "items": "replies", "hidden": 0.0}
-        return {name: value for name, value in handler(self).items() if later.get(name) != value}
 
 
 class RetrieveData(TaskData):

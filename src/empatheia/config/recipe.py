@@ -8,41 +8,29 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import islice, takewhile
+from collections.abc import Mapping
+from itertools import takewhile
 from pathlib import Path
-from typing import Any, Literal, Required, TypedDict, TypeGuard
+from typing import Any, Literal, Required, TypedDict
 
 import yaml
 from pydantic import (
     BaseModel,
     Field,
     PositiveFloat,
-    SerializerFunctionWrapHandler,
     ValidationError,
     ValidationInfo,
     field_validator,
-    model_serializer,
 )
 
 from empatheia.config.data import DATA_CONFIGS, WITHOUT_TRAINING, DataConfig, TaskData
-from empatheia.config.names import PathName, PlainName
 from empatheia.errors import ConfigError, MissingResourceError
-from empatheia.reading import read_text
 from empatheia.registry import nearest
-from empatheia.settings import Strict
+from empatheia.settings import PathName, PlainName, Sparse, Strict, apply_override, explain_invalid, merge, read_yaml
 
 Size = Literal["smoke", "row", "cpu", "full"]
 SIZES: tuple[Size, ...] = ("smoke", "row", "cpu", "full")
 """``smoke``: a minute on samples; ``row``: ``cpu`` made smaller, equal for all rows of a table; ``cpu``; ``full``."""
-YAML_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""The compiled one where PyYAML has it: ten times faster."""
-_MOST_DEEP, _MOST_VALUES, _MOST_LOOKED_AT, _MOST_DIGITS = 40, 100_000, 200, 100
-_TOO_DEEP = f"values are nested more than {_MOST_DEEP} deep, or in themselves; accepted: less."
-_NUMBER = re.compile(r"[-+]?(0[xb][0-9a-fA-F_]+|[0-9][0-9_]*(:[0-9_.]+)*)")
-"""What YAML makes a whole number of, or one to the base of 60."""
-_EXPONENT = re.compile(r"[+-]?\d+(\.\d*)?[eE][+-]?\d+")
 
 
 class TokenizerConfig(Strict):
@@ -67,8 +55,16 @@ class AlternateConfig(Strict):
     learning_rate: float | None = Field(None, gt=0, description="None = the stage's.")
 
 
-class StageConfig(Strict):
+class StageConfig(Sparse):
     """One training phase."""
+
+    unwritten = {
+        "alternate": ((), []),
+        "same_batch": (False,),
+        "optimizer": (None,),
+        "precision": (None,),
+        "rates": ({},),
+    }
 
     name: PlainName = Field("train", description="Used in the run folder and the curves.")
     losses: dict[str, float] = Field(description="Weight of each loss; a loss not named is not computed.")
@@ -108,12 +104,6 @@ class StageConfig(Strict):
     def loss_names(self) -> list[str]:
         """Every loss the stage names, in `losses` or in a group of `alternate`."""
         return list(dict.fromkeys([*self.losses, *(name for group in self.alternate for name in group.losses)]))
-
-    @model_serializer(mode="wrap")
-    def _without_blanks(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Later fields are written only where they are given: recipes of earlier runs stay the same."""
-        later = ("alternate", "same_batch", "optimizer", "precision", "rates")
-        return {name: value for name, value in handler(self).items() if value or name not in later}
 
 
 class GenerateSettings(TypedDict, total=False):
@@ -156,8 +146,10 @@ class DecodingConfig(Strict):
         return settings
 
 
-class PublishedRow(Strict):
+class PublishedRow(Sparse):
     """The row of a paper's table a run is compared with; see :func:`empatheia.metrics.published.published`."""
+
+    unwritten = dict.fromkeys(("paper", "table", "row", "setting", "dataset"), ("",))
 
     paper: str
     table: str
@@ -165,14 +157,11 @@ class PublishedRow(Strict):
     setting: str = Field("", description="Whole words of the setting, where a row has several.")
     dataset: str = Field("", description="Whole words of the test set's name, where a row has several.")
 
-    @model_serializer(mode="wrap")
-    def _without_blanks(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """What is not given is not written, so that recipes of runs made before these fields stay the same."""
-        return {name: value for name, value in handler(self).items() if value}
 
-
-class Recipe(Strict):
+class Recipe(Sparse):
     """Everything that determines a run."""
+
+    unwritten = {"overrides": ((), [])}
 
     name: PathName = Field(description="Of the recipe and its run folder, e.g. `gao2021/soft`.")
     task: str = Field("respond", description=f"One of: {', '.join(DATA_CONFIGS)}.")
@@ -197,11 +186,6 @@ class Recipe(Strict):
     published: PublishedRow | None = None
     overrides: tuple[str, ...] = Field((), description="What differs from the recipe's file, as given to --set.")
 
-    @model_serializer(mode="wrap")
-    def _without_blanks(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Written only where something was overridden: recipes of earlier runs stay the same."""
-        return {name: value for name, value in handler(self).items() if value or name != "overrides"}
-
     @field_validator("task")
     @classmethod
     def _known_task(cls, value: str) -> str:
@@ -220,168 +204,6 @@ class Recipe(Strict):
     def dump(self) -> str:
         """The resolved recipe as YAML; :func:`load_recipe` reads it back to an equal one."""
         return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True, width=110)
-
-
-def merge(base: Mapping[str, object], over: Mapping[str, object]) -> dict[str, object]:
-    """``over`` laid on ``base``: dicts merge, lists of named dicts (stages) merge by name, all else replaces."""
-    out = dict(base)
-    for key, value in over.items():
-        old = out.get(key)
-        if isinstance(value, dict) and isinstance(old, dict):
-            out[key] = merge(old, value)
-        elif _is_named(value) and _is_named(old):
-            by_name = {item["name"]: item for item in value}
-            unknown = set(by_name) - {item["name"] for item in old}
-            if unknown:
-                raise ConfigError(
-                    f"stage {sorted(unknown)[0]!r} is overridden but not defined;"
-                    f" defined: {', '.join(item['name'] for item in old)}."
-                )
-            out[key] = [merge(item, by_name.get(item["name"], {})) for item in old]
-        else:
-            out[key] = value
-    return out
-
-
-def _is_named(value: object) -> TypeGuard[list[dict[str, Any]]]:
-    return (
-        isinstance(value, list)
-        and bool(value)
-        and all(isinstance(v, dict) and isinstance(v.get("name"), str) for v in value)
-    )
-
-
-def apply_override(tree: Mapping[str, object], override: str) -> dict[str, object]:
-    """Sets ``a.b=value`` in a copy of a recipe tree; a stage is addressed by name: ``stages.joint.epochs=2``.
-
-    Raises:
-        ConfigError: The text has no ``=``, or no such stage.
-    """
-    path, equals, text = override.partition("=")
-    if not equals:
-        raise ConfigError(f"override {override!r} is not of the form key=value.")
-    value = _parsed(text, f"override {override[:60]!r}")
-    if isinstance(value, str) and _EXPONENT.fullmatch(value):  # YAML reads 1e-4 as text
-        value = float(value)
-    keys = path.strip().split(".")
-    if keys[0] == "stages" and len(keys) >= 3:
-        return merge(tree, {"stages": [merge({"name": keys[1]}, _nest(keys[2:], value))]})
-    return merge(tree, _nest(keys, value))
-
-
-def _nest(keys: list[str], value: Any) -> dict[str, Any]:
-    for key in reversed(keys):
-        value = {key: value}
-    return value
-
-
-def read_yaml(path: str | Path) -> dict[str, Any]:
-    """A YAML file that holds a mapping.
-
-    Raises:
-        ConfigError: Missing file (names the nearest in that folder), bad YAML (with line), or not a mapping.
-    """
-    path = Path(path)
-    try:
-        is_there = path.is_file()
-    except OSError:  # a name that is too long for a file
-        is_there = False
-    if not is_there:
-        name = str(path) if len(str(path)) <= 300 else f"{str(path)[:300]}..."
-        raise ConfigError(f"no recipe at {name!r}.{nearest(name, _recipes_near(path)) or ' Check the path.'}")
-    try:
-        text = read_text(path)
-    except ValueError as problem:
-        raise ConfigError(f"{path}: not valid YAML: {' '.join(str(problem).split())[:300]}.") from None
-    tree = _parsed(text, str(path))
-    if not isinstance(tree, dict):
-        raise ConfigError(
-            f"{path}: a recipe is a mapping of keys, found {type(tree).__name__}. Write `name: value` lines."
-        )
-    return tree
-
-
-def _recipes_near(path: Path) -> list[str]:
-    """Recipes one may have meant: in the folder of a path, or the nearest one above that is there, and one below."""
-    try:
-        folder = next((parent for parent in path.parents if parent.is_dir()), Path())
-        folders = [folder, *(inner for inner in islice(folder.iterdir(), _MOST_LOOKED_AT) if inner.is_dir())]
-        return sorted(str(file) for inner in folders for file in islice(inner.glob("*.yaml"), _MOST_LOOKED_AT))
-    except OSError:  # a folder one may not read
-        return []
-
-
-def _parsed(text: str, origin: str) -> Any:
-    """The value of a YAML text.
-
-    Raises:
-        ConfigError: It is none, or one that :func:`_check_nodes` refuses.
-    """
-    problem: Exception | None = None
-    for loader in (YAML_LOADER, yaml.SafeLoader):  # the messages of the second name the right line
-        try:
-            _check_nodes(text, origin, loader)
-            return yaml.load(text, loader)
-        except ConfigError:
-            raise
-        except Exception as error:  # a tag on a value of another kind raises errors of all kinds
-            problem = error
-    raise ConfigError(f"{origin}: not valid YAML: {' '.join(str(problem).split())[:300]}.")
-
-
-def _check_nodes(text: str, origin: str, loader: type) -> None:
-    """Refuses, before values are made of it, what a short YAML text can blow up to.
-
-    Anchors within anchors, merged or not, count as often as they are named; for deep nesting the compiled loader has no
-    limit but its stack; numbers of many digits take the square of their length.
-
-    Raises:
-        ConfigError: It is.
-        yaml.YAMLError: It is no YAML.
-    """
-    total, anchored, open_nodes = 0, dict[str, tuple[int, int]](), list[_OpenNode]()
-    for event in yaml.parse(text, loader):
-        levels = 0
-        match event:
-            case yaml.CollectionStartEvent():
-                open_nodes.append(_OpenNode(event.anchor, total))
-                total += 1
-            case yaml.CollectionEndEvent():
-                node = open_nodes.pop()
-                levels = node.levels + 1
-                anchored[node.anchor or ""] = (total - node.before, levels)
-            case yaml.ScalarEvent():
-                total += 1
-                anchored[event.anchor or ""] = (1, 0)
-                _check_digits(event, origin)
-            case yaml.AliasEvent():  # one that is not anchored is in itself, or an error the loader tells
-                is_in_itself = event.anchor in (node.anchor for node in open_nodes)
-                size, levels = anchored.get(event.anchor, (0, _MOST_DEEP + 1 if is_in_itself else 0))
-                total += size
-        if len(open_nodes) + levels > _MOST_DEEP:
-            raise ConfigError(f"{origin}: {_TOO_DEEP}")
-        if total > _MOST_VALUES:
-            raise ConfigError(
-                f"{origin}: over {_MOST_VALUES:,} values and keys, its anchors resolved; accepted: fewer."
-            )
-        if open_nodes:
-            open_nodes[-1].levels = max(open_nodes[-1].levels, levels)
-
-
-def _check_digits(event: yaml.ScalarEvent, origin: str) -> None:
-    if event.implicit[0] and len(event.value) > _MOST_DIGITS and _NUMBER.fullmatch(event.value):
-        raise ConfigError(
-            f"{origin}: a number of {len(event.value):,} characters; accepted: {_MOST_DIGITS}, or quotes."
-        )
-
-
-@dataclass
-class _OpenNode:
-    """A list or mapping that is being read: its anchor, the nodes before it, and the levels in it so far."""
-
-    anchor: str | None
-    before: int
-    levels: int = 0
 
 
 def check_recipe_size(size: str) -> None:
@@ -541,11 +363,16 @@ def validate_recipe(tree: Mapping[str, object], origin: str) -> Recipe:
     try:
         recipe = Recipe.model_validate(tree)
     except ValidationError as problem:
-        raise ConfigError(f"{origin}: {explain_invalid(problem, tree)}") from None
+        raise ConfigError(f"{origin}: {explain_invalid(problem, tree, Recipe, blocks=_blocks(tree))}") from None
     if (place := _not_finite(recipe.model_dump())) is not None:  # in a block that the model's own class reads
         raise ConfigError(f"{origin}: {place[0]}: Input should be a finite number (found {place[1]!r}).")
     _check_stages(recipe, origin)
     return recipe
+
+
+def _blocks(tree: Mapping[str, object]) -> dict[str, type[BaseModel]]:
+    """The class of the ``data`` block, which the task determines."""
+    return {"data": DATA_CONFIGS.get(str(tree.get("task", "respond")), DataConfig)}
 
 
 def _not_finite(value: Any, where: str = "") -> tuple[str, float] | None:
@@ -580,44 +407,6 @@ def _check_stages(recipe: Recipe, origin: str) -> None:
             accepted_data.model_validate(merge(recipe.data.model_dump(mode="json"), stage.data))
         except ValidationError as problem:
             raise ConfigError(f"{origin}: {explain_invalid(problem, {}, accepted_data, f'{where}.data.')}") from None
-
-
-def explain_invalid(
-    problem: ValidationError, tree: Mapping[str, object], model: type[BaseModel] = Recipe, prefix: str = ""
-) -> str:
-    """The first error of a validation on one line: the key, what was found, what is accepted, the nearest name.
-
-    Args:
-        problem: What pydantic raised.
-        tree: What was validated.
-        model: Against which class.
-        prefix: In front of the key's path.
-    """
-    errors = problem.errors()  # a mistyped key also leaves the right one missing: tell the former
-    first = next((error for error in errors if error["type"] == "extra_forbidden"), errors[0])
-    parts = [str(part) for part in first["loc"]]
-    if len(parts) > 1 and parts[0] == "stages":  # name the stage instead of counting it
-        stages = tree["stages"]
-        named = stages[int(parts[1])] if isinstance(stages, Sequence) else None
-        if isinstance(named, dict) and parts[2:] != ["name"]:
-            parts[1] = str(named.get("name", parts[1]))
-    where = prefix + ".".join(parts)
-    if first["type"] != "extra_forbidden":
-        return f"{where}: {first['msg']} (found {first.get('input')!r})."
-    for part in first["loc"][:-1]:
-        if model is Recipe and part == "data":
-            model = DATA_CONFIGS.get(str(tree.get("task", "respond")), DataConfig)
-        elif not isinstance(part, int):
-            model = _class_of_field(model, part)
-    known = list(model.model_fields)
-    return f"unknown key {where!r}.{nearest(str(first['loc'][-1]), known)} Accepted here: {', '.join(known)}."
-
-
-def _class_of_field(model: type[BaseModel], name: str) -> type[BaseModel]:
-    """The class of a field's value, or of those in it if it is a collection."""
-    annotation = model.model_fields[name].annotation
-    args = getattr(annotation, "__args__", ())
-    return next(kind for kind in (annotation, *args) if isinstance(kind, type) and issubclass(kind, BaseModel))
 
 
 def validate_model_fields(fields: Mapping[str, object], accepted: list[str], origin: str) -> None:

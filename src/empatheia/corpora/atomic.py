@@ -16,9 +16,9 @@ from typing import Literal
 
 import polars as pl
 
-from empatheia.corpora.loading import Problem, is_sample, numbered_lines, report, sample_root
+from empatheia.corpora.loading import is_sample, sample_root
 from empatheia.errors import ConfigError, DataError, MissingResourceError
-from empatheia.reading import parse_json
+from empatheia.reading import Problem, numbered_lines, parse_json, report
 from empatheia.registry import nearest
 from empatheia.resources import file_sha256, find_corpus_file
 from empatheia.taxonomy import RELATIONS

@@ -17,10 +17,10 @@ from typing import Any
 
 from empatheia.corpora.facts import CorpusFacts, Licence
 from empatheia.corpora.licences import LICENCES
-from empatheia.corpora.loading import SPLITS, LoadedCorpus, Problem, numbered_lines, report
+from empatheia.corpora.loading import SPLITS, LoadedCorpus
 from empatheia.dialogue import ROLES, Dialogue, Role, Turn
 from empatheia.errors import ConfigError, DataError
-from empatheia.reading import Json, UnreadableError, parse_json, read_json
+from empatheia.reading import Json, Problem, UnreadableError, numbered_lines, parse_json, read_json, report
 from empatheia.registry import nearest
 from empatheia.resources import find_corpus_file
 

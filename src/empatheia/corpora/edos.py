@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from empatheia.corpora.facts import CorpusFacts, Licence
-from empatheia.corpora.loading import LoadedCorpus, Problem, read_text, report
+from empatheia.corpora.loading import LoadedCorpus
 from empatheia.dialogue import ROLES, Dialogue, Turn
 from empatheia.errors import DataError
-from empatheia.reading import CsvRows
+from empatheia.reading import CsvRows, Problem, read_text, report
 from empatheia.resources import find_corpus_file
 from empatheia.taxonomy import canonical_emotion
 

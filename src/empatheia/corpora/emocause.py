@@ -21,10 +21,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from empatheia.corpora.facts import CorpusFacts, Licence
-from empatheia.corpora.loading import LoadedCorpus, Problem, canonical_split, read_text, report, sample_root
+from empatheia.corpora.loading import LoadedCorpus, canonical_split, sample_root
 from empatheia.dialogue import CauseAnnotation, Dialogue, Span, Turn
 from empatheia.errors import DataError
-from empatheia.reading import UnreadableError, parse_json, read_member
+from empatheia.reading import Problem, UnreadableError, parse_json, read_member, read_text, report
 from empatheia.resources import find_corpus_file
 from empatheia.taxonomy import EMOTIONS, canonical_emotion
 

@@ -13,18 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from empatheia.corpora.facts import CorpusFacts, Licence
-from empatheia.corpora.loading import (
-    LoadedCorpus,
-    Problem,
-    canonical_split,
-    is_sample,
-    numbered_lines,
-    report,
-    sample_root,
-)
+from empatheia.corpora.loading import LoadedCorpus, canonical_split, is_sample, sample_root
 from empatheia.dialogue import ROLES, Dialogue, Turn
 from empatheia.errors import DataError
-from empatheia.reading import whole_number
+from empatheia.reading import Problem, numbered_lines, report, whole_number
 from empatheia.resources import find_corpus_file
 from empatheia.taxonomy import EMOTIONS, canonical_emotion
 

@@ -15,19 +15,10 @@ from pathlib import Path
 from typing import Literal
 
 from empatheia.corpora.facts import CorpusFacts, Licence
-from empatheia.corpora.loading import (
-    SPLITS,
-    LoadedCorpus,
-    Problem,
-    canonical_split,
-    is_sample,
-    numbered_lines,
-    report,
-    sample_root,
-)
+from empatheia.corpora.loading import SPLITS, LoadedCorpus, canonical_split, is_sample, sample_root
 from empatheia.dialogue import Dialogue, Turn
 from empatheia.errors import ConfigError, DataError
-from empatheia.reading import whole_number
+from empatheia.reading import Problem, numbered_lines, report, whole_number
 from empatheia.resources import find_corpus_file
 from empatheia.taxonomy import EMOTIONS, LABELS_41, canonical_emotion
 

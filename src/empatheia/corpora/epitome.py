@@ -29,10 +29,10 @@ from pathlib import Path
 from typing import Literal
 
 from empatheia.corpora.facts import CorpusFacts, Licence
-from empatheia.corpora.loading import SPLITS, LoadedCorpus, Problem, canonical_split, is_sample, read_text, report
+from empatheia.corpora.loading import SPLITS, LoadedCorpus, canonical_split, is_sample
 from empatheia.dialogue import Dialogue, Span, Turn
 from empatheia.errors import DataError
-from empatheia.reading import CsvRows
+from empatheia.reading import CsvRows, Problem, read_text, report
 from empatheia.resources import find_corpus_file
 from empatheia.taxonomy import MECHANISMS
 

@@ -20,10 +20,10 @@ from typing import Any
 
 from empatheia.corpora import conversations
 from empatheia.corpora.facts import CorpusFacts, Licence
-from empatheia.corpora.loading import LoadedCorpus, Problem, canonical_split, report
+from empatheia.corpora.loading import LoadedCorpus, canonical_split
 from empatheia.dialogue import Dialogue, Turn
 from empatheia.errors import DataError
-from empatheia.reading import csv_reader, read_text
+from empatheia.reading import Problem, csv_reader, read_text, report
 from empatheia.resources import find_corpus_file
 
 FOLDER = "esconv_strategies"

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from empatheia.corpora.facts import CorpusFacts, Licence
-from empatheia.corpora.loading import LoadedCorpus, Problem, canonical_split, numbered_lines, report
+from empatheia.corpora.loading import LoadedCorpus, canonical_split
 from empatheia.dialogue import CauseAnnotation, Dialogue, Span
 from empatheia.errors import DataError
-from empatheia.reading import Json, parse_json
+from empatheia.reading import Json, Problem, numbered_lines, parse_json, report
 from empatheia.taxonomy import EMOTIONS, INTENTS, SIDES, Side
 
 NAME = "everyday"

@@ -13,9 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from empatheia.corpora.loading import read_text
 from empatheia.errors import DataError
-from empatheia.reading import CsvRows, UnreadableError, parse_json
+from empatheia.reading import CsvRows, UnreadableError, parse_json, read_text
 from empatheia.resources import find_corpus_file, shipped_path
 
 FOLDER = "lexicons"

@@ -1,16 +1,14 @@
-"""What every corpus loader returns, and how text files are opened and their faults reported."""
+"""What every corpus loader returns."""
 
 from __future__ import annotations
 
-import io
-import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from empatheia.dialogue import CauseAnnotation, Dialogue
 from empatheia.errors import DataError
-from empatheia.reading import read_text
+from empatheia.reading import Problem
 
 SPLITS = ("train", "valid", "test")
 _SPLIT_NAMES = {
@@ -21,27 +19,6 @@ _SPLIT_NAMES = {
     "val": "valid",
     "test": "test",
 }
-_LOGGED = 5
-
-logger = logging.getLogger("empatheia.corpora")
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """A place in a corpus file that could not be used.
-
-    Attributes:
-        path: The file.
-        line: 1-based line, or 0 when the fault is not in one line.
-        reason: What is wrong and what was left out because of it.
-    """
-
-    path: str
-    line: int
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.path}:{self.line}: {self.reason}" if self.line else f"{self.path}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,26 +90,3 @@ def canonical_split(split: str, accepted: Sequence[str] = SPLITS) -> str:
     if name not in accepted:
         raise DataError(f"unknown split {split!r}; accepted: {', '.join(accepted)}.")
     return name
-
-
-def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Lines with their 1-based numbers; only a line feed (or carriage return and line feed) ends one."""
-    for number, line in enumerate(io.StringIO(read_text(path), newline="\n"), start=1):
-        yield number, line.rstrip("\r\n")
-
-
-def report(problems: Sequence[Problem], strict: bool) -> None:
-    """Logs the problems of a file, or raises the first when ``strict``.
-
-    Raises:
-        DataError: ``strict`` and there is a problem.
-    """
-    if not problems:
-        return
-    if strict:
-        more = f" ({len(problems) - 1} more)" if len(problems) > 1 else ""
-        raise DataError(f"{problems[0]}{more}")
-    for problem in problems[:_LOGGED]:
-        logger.warning("%s", problem)
-    if len(problems) > _LOGGED:
-        logger.warning("... and %d more problems in %s", len(problems) - _LOGGED, problems[0].path)

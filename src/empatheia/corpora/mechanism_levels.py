@@ -14,9 +14,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from empatheia.corpora.loading import numbered_lines, sample_root
+from empatheia.corpora.loading import sample_root
 from empatheia.errors import DataError, MissingResourceError
-from empatheia.reading import UnreadableError, parse_json
+from empatheia.reading import UnreadableError, numbered_lines, parse_json
 from empatheia.resources import shipped_path
 from empatheia.taxonomy import MECHANISMS
 

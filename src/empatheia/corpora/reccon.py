@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from empatheia.corpora.facts import CorpusFacts, Licence
-from empatheia.corpora.loading import LoadedCorpus, Problem, canonical_split, is_sample, read_text, report, sample_root
+from empatheia.corpora.loading import LoadedCorpus, canonical_split, is_sample, sample_root
 from empatheia.corpora.reccon_pairs import Pair, SpanItem, pairs, span_items
 from empatheia.dialogue import ROLES, CauseAnnotation, Dialogue, Example, Span, Turn
 from empatheia.errors import DataError
-from empatheia.reading import UnreadableError, parse_json
+from empatheia.reading import Problem, UnreadableError, parse_json, read_text, report
 from empatheia.resources import find_corpus_file
 from empatheia.taxonomy import canonical_reccon_emotion
 

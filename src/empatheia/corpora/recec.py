@@ -14,18 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from empatheia.corpora.facts import CorpusFacts, Licence
-from empatheia.corpora.loading import (
-    LoadedCorpus,
-    Problem,
-    canonical_split,
-    is_sample,
-    numbered_lines,
-    report,
-    sample_root,
-)
+from empatheia.corpora.loading import LoadedCorpus, canonical_split, is_sample, sample_root
 from empatheia.dialogue import ROLES, CauseAnnotation, Dialogue, Turn
 from empatheia.errors import DataError
-from empatheia.reading import UnreadableError, parse_json
+from empatheia.reading import Problem, UnreadableError, numbered_lines, parse_json, report
 from empatheia.resources import find_corpus_file
 from empatheia.taxonomy import EMOTIONS, canonical_emotion
 

@@ -14,10 +14,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from empatheia.corpora.loading import Problem, report
 from empatheia.corpora.replies import ReplyFile, SystemReply, file_of, numbered
 from empatheia.errors import DataError
-from empatheia.reading import parse_json
+from empatheia.reading import Problem, parse_json, report
 
 _RULE = re.compile(r"-{5,}")
 _RULE_OR_NUMBER = re.compile(r"-{5,}|\d{1,6}")  # EmpDG's baselines print a bare number before each item

@@ -13,11 +13,11 @@ from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
 
-from empatheia.corpora.loading import numbered_lines, read_text
 from empatheia.corpora.replies import ReplyFile, SystemReply
 from empatheia.corpora.reply_blocks import KNOWLEDGE, LAYOUTS, is_parallel_lists, read_blocks
 from empatheia.corpora.reply_rows import context_of, read_csv, read_jsonl
 from empatheia.errors import ConfigError, DataError
+from empatheia.reading import numbered_lines, read_text
 from empatheia.registry import nearest
 
 _FOREIGN = re.compile(r"\0|\r(?!\r*(?:\n|\Z))")  # lines that only a carriage return ends would count as one

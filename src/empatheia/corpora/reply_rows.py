@@ -13,10 +13,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from empatheia.corpora.loading import Problem, report
 from empatheia.corpora.replies import ReplyFile, SystemReply, file_of, numbered
 from empatheia.errors import DataError
-from empatheia.reading import csv_reader, parse_json
+from empatheia.reading import Problem, csv_reader, parse_json, report
 
 COLUMNS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {

@@ -16,10 +16,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from empatheia.corpora.loading import is_sample, numbered_lines
+from empatheia.corpora.loading import is_sample
 from empatheia.dialogue import Dialogue
 from empatheia.errors import DataError, MissingResourceError
-from empatheia.reading import UnreadableError, parse_json
+from empatheia.reading import UnreadableError, numbered_lines, parse_json
 from empatheia.resources import find_corpus_file
 from empatheia.taxonomy import LABELS_41, canonical_emotion
 

@@ -32,7 +32,8 @@ from empatheia.curation.summary import MOST_LISTED, summary, unreadable
 from empatheia.curation.workers import DiedError, Workers, started
 from empatheia.errors import DataError, UnreadableFilesError
 from empatheia.reading import UnreadableError, read_record
-from empatheia.resources import hold_file, shipped_path
+from empatheia.resources import shipped_path
+from empatheia.writing import hold_file
 
 STAGES = ("dialogues", "unique", "labelled", "rank", "corpus")
 SETTINGS_FILE, INVENTORY_FILE, RESULT_FILE = "curation.yaml", "inventory.json", "corpus.json"

@@ -8,25 +8,21 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, field_validator
 
 from empatheia.config import find_recipe
 from empatheia.curation.cleaning import Cleaner
 from empatheia.curation.dialogues import CHAT_GAP_MS, MAX_GAP_MS
 from empatheia.curation.segmenter import BUNDLED
 from empatheia.errors import ConfigError
-from empatheia.settings import apply_override, read_yaml
+from empatheia.settings import Strict, apply_override, read_yaml
 
 _NAME = re.compile(r"[A-Za-z0-9][\w-]{0,60}(?:/[A-Za-z0-9][\w-]{0,60})?")
 _BYTES = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)I?B?\s*", re.IGNORECASE)
 Positive = Annotated[int, Field(ge=1)]
 
 
-class _Block(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class ReadSettings(_Block):
+class ReadSettings(Strict):
     """How files are read."""
 
     most_mb: Positive = Field(
@@ -38,7 +34,7 @@ class ReadSettings(_Block):
     )
 
 
-class SegmentSettings(_Block):
+class SegmentSettings(Strict):
     """How turns are found."""
 
     segmenter: str = Field(
@@ -53,7 +49,7 @@ class SegmentSettings(_Block):
     )
 
 
-class DialogueSettings(_Block):
+class DialogueSettings(Strict):
     """How dialogues are cut."""
 
     max_gap_ms: int = Field(
@@ -66,7 +62,7 @@ class DialogueSettings(_Block):
     max_turns: Positive | None = Field(default=None, description="Cut longer dialogues; off in the paper.")
 
 
-class CleanSettings(_Block):
+class CleanSettings(Strict):
     """Which cleaning steps run."""
 
     without: tuple[str, ...] = Field(default=(), description="Steps that are switched off.")
@@ -94,7 +90,7 @@ class CleanSettings(_Block):
         )
 
 
-class LabelSettings(_Block):
+class LabelSettings(Strict):
     """What labels the utterances."""
 
     classifier: str | None = Field(
@@ -113,7 +109,7 @@ class LabelSettings(_Block):
     )
 
 
-class RankSettings(_Block):
+class RankSettings(Strict):
     """Which dialogues are the emotional ones."""
 
     top: Annotated[int, Field(ge=1)] | Annotated[float, Field(gt=0, lt=1)] = Field(
@@ -121,7 +117,7 @@ class RankSettings(_Block):
     )
 
 
-class SplitSettings(_Block):
+class SplitSettings(Strict):
     """What is on which side."""
 
     by: Literal["movie", "dialogue"] = Field(
@@ -137,7 +133,7 @@ class SplitSettings(_Block):
         return value
 
 
-class CurationSettings(_Block):
+class CurationSettings(Strict):
     """A whole curation."""
 
     name: str = Field(description="Of the corpus, e.g. `curation/sample`.")

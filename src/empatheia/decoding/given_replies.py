@@ -16,9 +16,8 @@ from empatheia.decoding import pragmatics
 from empatheia.decoding.models import GeneratingModel
 from empatheia.decoding.worlds import MOST_SCORES, Worlds, check_readable, limits_told, takes, trimmed
 from empatheia.errors import DecodingError
+from empatheia.taxonomy import IGNORED
 from empatheia.voices.decoding import ALPHA, BETA, Prior, check_rationality
-
-_IGNORED = -100
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +79,7 @@ def focused_score(
     check_readable(model, worlds)
     if len(labels) != worlds.n_examples:
         raise DecodingError(f"{len(labels)} replies for {worlds.n_examples} contexts; one reply each.")
-    kept = labels.ne(_IGNORED)
+    kept = labels.ne(IGNORED)
     if not bool(kept.any(-1).all()) or bool((kept[:, 1:] & ~kept[:, :-1]).any()):
         raise DecodingError("labels must hold at least one piece a reply, and -100 only behind the last.")
     size = getattr(model.config.get_text_config(decoder=True), "vocab_size", 50_000)
@@ -103,7 +102,7 @@ def _score(
     beta: float,
     prior: Prior,
 ) -> tuple[Tensor, ...]:
-    kept = labels.ne(_IGNORED)
+    kept = labels.ne(IGNORED)
     logits = _logits(model, inputs, labels.repeat_interleave(n_worlds, 0)).float()
     log_s0 = logits.log_softmax(-1).unflatten(0, (-1, n_worlds)).transpose(1, 2)  # (batch, T, W, V)
     pieces = labels.masked_fill(~kept, 0)
@@ -127,7 +126,7 @@ def _logits(model: GeneratingModel[object], inputs: dict[str, Tensor], labels: T
     prompt_mask = inputs.get("attention_mask")
     if prompt_mask is None:
         prompt_mask = torch.ones_like(inputs["input_ids"])
-    mask = torch.cat((prompt_mask, labels.ne(_IGNORED).to(prompt_mask.dtype)), 1)
+    mask = torch.cat((prompt_mask, labels.ne(IGNORED).to(prompt_mask.dtype)), 1)
     others: dict[str, Any] = {
         name: tensor for name, tensor in inputs.items() if name not in ("input_ids", "attention_mask")
     }

@@ -13,9 +13,10 @@ import torch
 from torch import Tensor
 
 from empatheia.dialogue import Turn
-from empatheia.responders.rashkin_retrieval import IGNORED, RashkinRetrieval, RetrievalConfig, TextReader
+from empatheia.responders.rashkin_retrieval import RashkinRetrieval, RetrievalConfig, TextReader
 from empatheia.side_inputs.external_vectors import ExternalVectors
 from empatheia.side_inputs.prepended_labels import PrependedLabels
+from empatheia.taxonomy import IGNORED
 from empatheia.text.batching import TokenBatchSampler
 from empatheia.text.tokenizer import DialogueTokenizer
 

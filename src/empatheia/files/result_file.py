@@ -22,7 +22,8 @@ from empatheia.files.result_table import CSV_COLUMNS, beside_file, csv_pieces, f
 from empatheia.files.rows import Row, Say
 from empatheia.files.visible import json_line
 from empatheia.reading import parse_json, read_record
-from empatheia.resources import hold_file, resolve_model
+from empatheia.resources import resolve_model
+from empatheia.writing import hold_file
 
 _MODEL_FILES = (
     *(".safetensors", ".bin", ".pt", ".npy", ".npz", ".model", ".txt"),

@@ -25,9 +25,9 @@ from empatheia.judging.verdicts import (
 )
 from empatheia.reading import parse_json
 from empatheia.registry import nearest
-from empatheia.resources import append_line, is_whole_line
 from empatheia.resources.chat_endpoint import ChatAnswer
 from empatheia.side_by_side import AnswerFile, align, text_key
+from empatheia.writing import append_line, is_whole_line
 
 Order = Literal["ab", "ba"]
 ORDERS: tuple[Order, ...] = ("ab", "ba")

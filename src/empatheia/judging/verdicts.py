@@ -11,14 +11,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from empatheia.corpora.loading import read_text
 from empatheia.errors import ConfigError, DataError
 from empatheia.judging.prompts import Choice
 from empatheia.metrics.agreement import CohenKappa, FleissKappa, RawAgreement
 from empatheia.metrics.base import Metric
 from empatheia.metrics.item_tests import mcnemar
 from empatheia.metrics.significance import holm
-from empatheia.reading import CsvRows, parse_json
+from empatheia.reading import CsvRows, parse_json, read_text
 
 Outcome = Literal["win", "loss", "tie"]
 OUTCOMES: tuple[Outcome, ...] = ("win", "loss", "tie")

@@ -17,8 +17,8 @@ import numpy as np
 from empatheia.errors import ConfigError, DataError
 from empatheia.metrics.base import Metric, check_same_length
 from empatheia.metrics.classification import F1
+from empatheia.taxonomy import IGNORED
 
-IGNORED = -100
 CauseWord = str | tuple[str, int]
 """A word, or with its token index where :class:`CauseRecall` asks for it."""
 

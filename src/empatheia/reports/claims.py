@@ -20,11 +20,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
-
-import yaml
 
 from empatheia.config.queue import queued_anew
 from empatheia.errors import EmpatheiaError
@@ -35,7 +32,7 @@ from empatheia.metrics.score import Score, Signature
 from empatheia.metrics.tolerances import is_believed
 from empatheia.reports.lines import PAPER_SEEDS, in_print, scores_for
 from empatheia.reports.targets import Target, answering, is_automatic, table_key
-from empatheia.settings import YAML_LOADER
+from empatheia.settings import read_package_yaml
 
 Outcome = Literal["held", "same sign", "other sign", "not held", "undecided in print", "not comparable", "no run"]
 OUTCOMES: Mapping[Outcome, str] = MappingProxyType(
@@ -269,7 +266,7 @@ def _outcome(claim: Claim, ours: float, interval: tuple[float, float] | None) ->
 
 @cache
 def _claims() -> tuple[Claim, ...]:
-    entries = yaml.load(Path(__file__).with_name("claims.yaml").read_text(encoding="utf-8"), YAML_LOADER)
+    entries = read_package_yaml(__file__, "claims.yaml")
     return tuple(claim for entry in entries for claim in _claims_of_entry(entry))
 
 

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from empatheia.corpora.loading import read_text
 from empatheia.errors import DataError
 from empatheia.metrics.classification import confusion
-from empatheia.reading import parse_json
+from empatheia.reading import parse_json, read_text
 from empatheia.reports.charts import COLOURS, INK, MARKERS, RULE, chart, legend_above, new_figure
 from empatheia.taxonomy import EMOTIONS, INTENTS, POSITIVE_EMOTIONS
 

@@ -17,7 +17,7 @@ from empatheia.reports.curves import curves_chart, read_curves
 from empatheia.reports.focus_chart import focus_chart, is_focus_record
 from empatheia.reports.record_tables import Printed, Row, Table, run_name, tables
 from empatheia.training.records import keep_record
-from empatheia.training.saving import write_atomically
+from empatheia.writing import write_atomically
 
 PAGE = "README.md"
 logger = logging.getLogger("empatheia.records")

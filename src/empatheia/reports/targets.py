@@ -15,13 +15,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-import yaml
-
 from empatheia.config import read_recipe_tree, recipe_files
 from empatheia.errors import ConfigError
 from empatheia.metrics.published import DEFINITIONS, PAPERS, Published, has_words, read_published
 from empatheia.registry import nearest
-from empatheia.settings import YAML_LOADER
+from empatheia.settings import read_package_yaml
 
 TESTED_ON = re.compile(r", test \d$")
 """RECCON prints a row for each fold a model is tested on: one model, several rows."""
@@ -273,7 +271,7 @@ class _NotesFile:
 
 @cache
 def _notes_file() -> _NotesFile:
-    tree = yaml.load(Path(__file__).with_name("reasons.yaml").read_text(encoding="utf-8"), YAML_LOADER)
+    tree = read_package_yaml(__file__, "reasons.yaml")
     return _NotesFile(
         MappingProxyType(tree["kinds"]),
         MappingProxyType(tree["same_systems"]),

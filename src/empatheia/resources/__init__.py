@@ -1,7 +1,6 @@
 """Where a corpus, a checkpoint or a remote model is: a folder, the environment, the package, a cache, an address."""
 
 from empatheia.resources.fetch import download, extract_tar, file_sha256
-from empatheia.resources.holding import append_line, hold_file, hold_folder, is_whole_line
 from empatheia.resources.lookup import (
     cache_dir,
     corpus_roots,
@@ -32,7 +31,6 @@ from empatheia.resources.pretrained import (
 )
 
 __all__ = [
-    "append_line",
     "build_pretrained",
     "described_encoder",
     "cache_dir",
@@ -46,9 +44,6 @@ __all__ = [
     "extract_tar",
     "file_sha256",
     "find_corpus_file",
-    "hold_file",
-    "hold_folder",
-    "is_whole_line",
     "installed_model",
     "is_offline",
     "is_reachable",

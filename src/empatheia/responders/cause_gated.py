@@ -28,7 +28,6 @@ from empatheia.layers.transformer import Encoder
 from empatheia.reading import Json
 from empatheia.resources import build_pretrained, described_encoder, load_pretrained
 from empatheia.responders.seq2seq import (
-    IGNORED,
     ResponderEncoding,
     Seq2SeqConfig,
     Seq2SeqResponder,
@@ -36,6 +35,7 @@ from empatheia.responders.seq2seq import (
     encoder_stack,
     register,
 )
+from empatheia.taxonomy import IGNORED
 
 _VARIANTS: dict[str, dict[str, Any]] = {
     # name: value in the paper, value in the released code (spec: sections 4, 5 and 8)

@@ -32,7 +32,8 @@ from empatheia.layers.losses import total_of
 from empatheia.layers.precision import wide
 from empatheia.responders.copying import CopyingConfig, CopyingEncoding, CopyingResponder
 from empatheia.responders.moel_family import FamilyEncoder, family_encoder
-from empatheia.responders.seq2seq import IGNORED, ResponderOutput, given, register
+from empatheia.responders.seq2seq import ResponderOutput, given, register
+from empatheia.taxonomy import IGNORED
 
 DISCRIMINATORS = {"both": ("semantic", "emotion"), "semantic": ("semantic",), "none": ()}
 REPLY_LOSSES = frozenset(("words", "emotion"))

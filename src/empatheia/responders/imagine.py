@@ -29,7 +29,8 @@ from empatheia.layers.refinement import GatedMLP, beside
 from empatheia.resources import build_pretrained, described_encoder
 from empatheia.responders.cem import DiverseConfig, DiverseResponder, affect_vector, read_sequences
 from empatheia.responders.moel_family import family_encoder
-from empatheia.responders.seq2seq import IGNORED, ResponderEncoding, given, register
+from empatheia.responders.seq2seq import ResponderEncoding, given, register
+from empatheia.taxonomy import IGNORED
 
 AFFECT, TYPES = 0, slice(1, 4)
 """Places of affect, and of behaviour, physical entities and events, among the knowledge sequences."""

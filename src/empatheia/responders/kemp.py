@@ -24,7 +24,8 @@ from empatheia.layers.copy import CopyDecoderLayer, compact
 from empatheia.layers.graph import GraphAttention, context_graph
 from empatheia.responders.copying import CopyingConfig, CopyingEncoding, CopyingResponder
 from empatheia.responders.moel_family import FamilyEncoder, family_encoder
-from empatheia.responders.seq2seq import IGNORED, register
+from empatheia.responders.seq2seq import register
+from empatheia.taxonomy import IGNORED
 
 REPO_PADDING_INTENSITY = 0.5
 

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from empatheia.dialogue import Example
 from empatheia.errors import ConfigError, DataError, EndpointError
 from empatheia.reading import Json, parse_json
-from empatheia.resources import append_line, is_whole_line
 from empatheia.resources.chat_endpoint import ChatAnswer, ChatEndpoint, Ledger, Message, Prices, Usage, in_order
 from empatheia.text.prompts import Hints, Wording, messages_of, read_reply
+from empatheia.writing import append_line, is_whole_line
 
 if TYPE_CHECKING:
     from empatheia.responders.language_model import LanguageModelConfig

@@ -36,7 +36,8 @@ from empatheia.errors import CheckpointError, ConfigError, MissingDependencyErro
 from empatheia.layers.stepping import giving_way
 from empatheia.registry import nearest
 from empatheia.resources import build_pretrained, load_pretrained, load_weights, quiet_loading, resolve_weights
-from empatheia.responders.seq2seq import IGNORED, ResponderOutput
+from empatheia.responders.seq2seq import ResponderOutput
+from empatheia.taxonomy import IGNORED
 from empatheia.text.batching import TokenBatchSampler
 from empatheia.text.prompt_pieces import FORMS, Form, PromptItem, PromptReader
 from empatheia.text.prompts import Wording

@@ -37,15 +37,8 @@ from empatheia.errors import DecodingError
 from empatheia.layers.post_norm import PostNormDecoder, PostNormEncoder
 from empatheia.reading import Json
 from empatheia.resources import build_pretrained, described_encoder, load_pretrained
-from empatheia.responders.seq2seq import (
-    IGNORED,
-    ResponderEncoding,
-    Seq2SeqConfig,
-    Seq2SeqResponder,
-    register,
-    word_loss,
-)
-from empatheia.taxonomy import LABELS_41, canonical_emotion
+from empatheia.responders.seq2seq import ResponderEncoding, Seq2SeqConfig, Seq2SeqResponder, register, word_loss
+from empatheia.taxonomy import IGNORED, LABELS_41, canonical_emotion
 
 VARIANTS = ("paper", "repo")
 N_LABELS = len(LABELS_41)

@@ -27,8 +27,8 @@ from empatheia.layers.attention import Attention
 from empatheia.layers.convolutional import ConvolutionalFeedForward, UnbiasedLayerNorm, timing_signal
 from empatheia.layers.pooling import mean_pool
 from empatheia.responders.moel_family import FamilyConfig, FamilyEncoder, FamilyResponder, family_encoder
-from empatheia.responders.seq2seq import IGNORED, ResponderEncoding, register
-from empatheia.taxonomy import EMOTIONS
+from empatheia.responders.seq2seq import ResponderEncoding, register
+from empatheia.taxonomy import EMOTIONS, IGNORED
 
 POSITIVE = (
     "caring",

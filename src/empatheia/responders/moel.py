@@ -24,7 +24,8 @@ from empatheia.layers.convolutional import ConvolutionalDecoder, ConvolutionalDe
 from empatheia.layers.experts import ExpertDecoderLayer, ExpertLinear, ExpertNorm, Routing
 from empatheia.layers.pooling import mean_pool
 from empatheia.responders.moel_family import FamilyConfig, FamilyEncoder, FamilyResponder
-from empatheia.responders.seq2seq import IGNORED, ResponderEncoding, given, register
+from empatheia.responders.seq2seq import ResponderEncoding, given, register
+from empatheia.taxonomy import IGNORED
 
 LEAST_TEACHING = 1e-4
 

@@ -35,10 +35,10 @@ from empatheia.layers.positions import sinusoidal_positions
 from empatheia.layers.post_norm import PostNormEncoder
 from empatheia.reading import Json
 from empatheia.resources import build_pretrained, described_encoder, load_pretrained
+from empatheia.taxonomy import IGNORED
 from empatheia.text.collation import pad_rows
 from empatheia.text.tokenizer import DialogueTokenizer
 
-IGNORED = -100
 _CHOICES = {"pooling": ("mean", "first"), "towers": ("two", "one"), "truncate": ("newest", "oldest")}
 
 

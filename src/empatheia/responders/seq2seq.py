@@ -31,8 +31,8 @@ from empatheia.layers.precision import wide
 from empatheia.layers.smoothing import smoothed_cross_entropy
 from empatheia.layers.stepping import giving_way
 from empatheia.layers.transformer import Decoder, Encoder
+from empatheia.taxonomy import IGNORED
 
-IGNORED = -100
 INNER_STATES = ("output_attentions", "output_hidden_states")
 _OF_THE_LOOP = frozenset(("next_sequence_length", "is_first_iteration", "inputs_embeds"))
 

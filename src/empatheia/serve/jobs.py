@@ -33,7 +33,6 @@ from empatheia.files.result_file import keep_whole
 from empatheia.files.result_table import CSV_COLUMNS, beside_given, csv_pieces, flat, side_of
 from empatheia.files.rows import Row
 from empatheia.reading import lines_of, parse_json, read_record
-from empatheia.resources import hold_folder
 from empatheia.serve.analysis import read_item
 from empatheia.serve.faults import ApiError, api_error
 from empatheia.serve.messages import ChatMessage
@@ -41,6 +40,7 @@ from empatheia.serve.service import Service
 from empatheia.serve.shelf import Entry
 from empatheia.serve.temporary import PrivateFolder
 from empatheia.text.inputs import as_conversation
+from empatheia.writing import hold_folder
 
 _LOG = logging.getLogger(__name__)
 _IS_ID = re.compile(r"[A-Za-z0-9_-]{32}\Z")

@@ -11,7 +11,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from empatheia.errors import EmpatheiaError
-from empatheia.resources import hold_folder
+from empatheia.writing import hold_folder
 
 _PREFIX = "empatheia-texts-"
 _YOUNG = 60.0  # seconds in which a folder may not be held yet by who made it

@@ -15,10 +15,9 @@ import yaml
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from empatheia.config import find_recipe
-from empatheia.config.names import PlainName
 from empatheia.errors import ConfigError
 from empatheia.registry import nearest
-from empatheia.settings import Strict, apply_override, explain_invalid, read_yaml
+from empatheia.settings import PlainName, Strict, apply_override, explain_invalid, read_yaml
 from empatheia.taxonomy import EMOTIONS
 
 Protocol = Literal["drag", "likert", "ab", "pairwise_dialogue", "turn_annotation", "live", "collect"]

@@ -16,11 +16,10 @@ from torch import Tensor
 from empatheia.dialogue import CauseAnnotation, Example, Span
 from empatheia.errors import ConfigError
 from empatheia.registry import nearest
-from empatheia.taxonomy import MECHANISMS
+from empatheia.taxonomy import IGNORED, MECHANISMS
 from empatheia.text.tokenizer import DialogueTokenizer, Pieces
 from empatheia.text.words import count_words
 
-IGNORED = -100
 ROLE_IDS = {"speaker": 1, "listener": 2}
 LABELS = ("emotion_labels", "cause_labels", "mechanism_labels", "labels")
 FEATURES = ("input_ids", "attention_mask", "role_ids", "turn_ids", *LABELS)

@@ -14,7 +14,8 @@ from torch import Tensor
 
 from empatheia.dialogue import Example, Turn
 from empatheia.errors import CheckpointError, ConfigError
-from empatheia.text.collation import IGNORED, pad_rows
+from empatheia.taxonomy import IGNORED
+from empatheia.text.collation import pad_rows
 from empatheia.text.prompts import TurnHints, Wording, hints_by_turn, messages_of, plain_prompt
 from empatheia.text.words import count_words
 

@@ -19,7 +19,7 @@ from empatheia.errors import CheckpointError, MissingResourceError
 from empatheia.listener.parts import BY_LISTENER, PART_MODELS, PartModel, load_part, part_model, stand_in_reason
 from empatheia.registry import nearest
 from empatheia.resources import check_links, installed_model, models_root, quiet_loading, resolve_model, resolve_weights
-from empatheia.training.saving import save_folder
+from empatheia.writing import save_folder
 
 SMOKE = "trained for a minute on a few self-written sentences (size smoke)"
 BASES = {

@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from empatheia.errors import CheckpointError
 from empatheia.reading import read_record
 from empatheia.training.release import check_target, finished_record, halved, number_lines
-from empatheia.training.saving import save_folder
+from empatheia.writing import save_folder
 
 _OF_THE_RECORD = ("recipe", "size", "seed", "note", "parameters", "training_seconds", "environment", "data", "metrics")
 _OF_THE_BASE = ("config.json", "empatheia.json", "recipe.yaml", "model.safetensors")

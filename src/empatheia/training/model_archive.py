@@ -18,20 +18,19 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from empatheia.checkpoints.catalogue import describe_model, find_model
 from empatheia.checkpoints.manifest import MANIFEST
-from empatheia.config.names import PlainName
 from empatheia.errors import CheckpointError, ConfigError, DataError, MissingDependencyError, MissingResourceError
 from empatheia.listener.parts import PART_MODELS
 from empatheia.reading import read_record
 from empatheia.resources import cache_dir, check_links, models_root
 from empatheia.resources.fetch import Progress, download, extract_tar, file_sha256
 from empatheia.responders import RESPONDERS
-from empatheia.settings import plain_name
+from empatheia.settings import PlainName, Strict, plain_name
 from empatheia.training.install import install_folder, install_system
-from empatheia.training.saving import MADE, cannot_write, save_folder, write_atomically
+from empatheia.writing import MADE, cannot_write, save_folder, write_atomically
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -48,18 +47,16 @@ _ADDRESS = re.compile(r"https?://", re.IGNORECASE)
 _KEYS = "made by: openssl genpkey -algorithm ed25519 -out key.pem; openssl pkey -in key.pem -pubout -out public.pem"
 
 
-class PackedFile(BaseModel):
+class PackedFile(Strict):
     """One file of a packed model: its bytes and their SHA-256, in hex."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     size: int = Field(ge=0, le=MAX_UNPACKED)
     sha256: str = Field(pattern="^[0-9a-f]{64}$")
 
 
-class PackedModel(BaseModel):
+class PackedModel(Strict):
     """One model of an archive; ``files`` by their path below the model's folder, with ``/`` between."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     name: PlainName
     title: str
     system: str
@@ -72,10 +69,9 @@ class PackedModel(BaseModel):
         return sum(file.size for file in self.files.values())
 
 
-class PackedModels(BaseModel):
+class PackedModels(Strict):
     """What is in an archive."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     format: int = Field(1, ge=1, le=1)
     models: tuple[PackedModel, ...]
 

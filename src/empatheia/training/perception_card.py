@@ -20,10 +20,10 @@ from empatheia.reading import read_record
 from empatheia.resources import load_arrays, resolve_model
 from empatheia.settings import read_yaml
 from empatheia.training.release import finished_record
-from empatheia.training.saving import save_folder
 from empatheia.training.tasks.perceive import OUTSIDE, perception_scores
 from empatheia.understanding.affect.reader import ADAPTER
 from empatheia.understanding.affect.states import JoinedAffect, StatesOfTurns
+from empatheia.writing import save_folder
 
 _INSIDE = {
     "affect_states": "one hidden layer on its states, in half precision",

@@ -43,9 +43,9 @@ from empatheia.perceive.pieces import Pieces
 from empatheia.reading import read_record
 from empatheia.resources import resolve_model
 from empatheia.taxonomy import EMOTIONS, SIDES
-from empatheia.training.saving import save_folder
 from empatheia.understanding.affect.reader import AffectReader
 from empatheia.understanding.affect.turns import AffectOfTurns
+from empatheia.writing import save_folder
 
 Weights = Literal["full", "half", "mixed"]
 _LICENCES = {"minilm": " (all-MiniLM-L6-v2, Apache-2.0)"}

@@ -20,7 +20,7 @@ from empatheia.metrics.earlier_records import is_score, score_of
 from empatheia.reading import read_record
 from empatheia.settings import read_yaml
 from empatheia.training import evaluation
-from empatheia.training.saving import check_replaceable, is_run, save_folder, write_atomically
+from empatheia.writing import check_replaceable, is_run, save_folder, write_atomically
 
 
 class ModelCard(TypedDict):

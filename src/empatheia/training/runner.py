@@ -29,12 +29,11 @@ from transformers.trainer_utils import set_seed
 from empatheia.config import Recipe, StageConfig, validate_recipe
 from empatheia.errors import ConfigError, EmpatheiaError
 from empatheia.reading import read_record
-from empatheia.resources import hold_folder
 from empatheia.settings import merge, read_yaml
 from empatheia.training.initial_weights import started_from
 from empatheia.training.progress_line import without_foreign_bars
-from empatheia.training.saving import cannot_write, save_folder, write_atomically
 from empatheia.training.stages import StageResult, run_stage
+from empatheia.writing import cannot_write, hold_folder, save_folder, write_atomically
 
 logger = logging.getLogger(__name__)
 

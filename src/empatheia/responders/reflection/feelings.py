@@ -10,11 +10,9 @@ import re
 from bisect import bisect_right
 from collections.abc import Mapping
 from functools import lru_cache
-from pathlib import Path
-
-import yaml
 
 from empatheia.responders.reflection.perceived import Perceived
+from empatheia.settings import read_package_yaml
 from empatheia.taxonomy import EMOTIONS
 from empatheia.text.noise import straight
 
@@ -56,8 +54,7 @@ _CLAUSE = re.compile(r"[.!?;\n]+|,\s|\b(?:but|because|and then|while)\b")
 
 @lru_cache(maxsize=1)
 def _words() -> tuple[re.Pattern[str], dict[str, str]]:
-    path = Path(__file__).with_name("feelings.yaml")
-    table: Mapping[str, list[str]] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    table: Mapping[str, list[str]] = read_package_yaml(__file__, "feelings.yaml")
     labels = {word: label for label, words in table.items() for word in words}
     longest_first = sorted(labels, key=lambda word: -len(word))
     return re.compile(r"(?<![\w'])(?:" + "|".join(map(re.escape, longest_first)) + r")(?![\w'])"), labels

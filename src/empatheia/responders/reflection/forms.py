@@ -6,14 +6,11 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
-
-import yaml
 
 from empatheia.errors import DataError
 from empatheia.responders.reflection.families import FAMILIES
-from empatheia.responders.reflection.lexicon import YAML_LOADER
 from empatheia.responders.reflection.topics import names
+from empatheia.settings import read_package_yaml
 from empatheia.taxonomy import EMOTIONS
 
 PARTS = ("say", "feel", "side", "ask", "stay", "whole")
@@ -92,8 +89,7 @@ def load_forms() -> tuple[Form, ...]:
     Raises:
         DataError: The file breaks its own rules.
     """
-    path = Path(__file__).with_name("forms.yaml")
-    return read_forms(yaml.load(path.read_text(encoding="utf-8"), YAML_LOADER), path.name)
+    return read_forms(read_package_yaml(__file__, "forms.yaml"))
 
 
 def read_forms(records: object, source: str = "forms.yaml") -> tuple[Form, ...]:

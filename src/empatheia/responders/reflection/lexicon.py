@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 
-import yaml
+from empatheia.settings import read_package_yaml
 
-YAML_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _VOWELS = "aeiou"
 _DOUBLING = re.compile(r"[^aeiou][aeiou][bdgklmnprt]\Z")
 _NEVER_DOUBLED = frozenset(
@@ -79,7 +77,7 @@ _COMMON = ("english", "adverbs", "people", "feelings", "kin_names", "auxiliaries
 @lru_cache(maxsize=1)
 def lexicon() -> Lexicon:
     """The lists; the file is read at the first call."""
-    data = yaml.load(Path(__file__).with_name("words.yaml").read_text(encoding="utf-8"), YAML_LOADER)
+    data = read_package_yaml(__file__, "words.yaml")
     bases, thirds, pasts, participles, finished = set(), set(), set(), set(), set()
     for entry in data.pop("verbs").split():
         base, _, irregular = entry.partition("=")

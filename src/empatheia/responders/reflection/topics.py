@@ -7,16 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from pathlib import Path
 from typing import Literal
 
-import yaml
-
 from empatheia.dialogue import Span
-from empatheia.responders.reflection.lexicon import YAML_LOADER
 from empatheia.responders.reflection.patterns import QUOTED
 from empatheia.responders.reflection.perceived import Perceived
 from empatheia.responders.reflection.turning import clean
+from empatheia.settings import read_package_yaml
 
 AGREES, DISAGREES, STRONG = 0.25, 0.20, 0.40
 """How much the side of a topic counts: where perception leans the same way, where not, and where it says enough."""
@@ -95,7 +92,7 @@ class _Rules:
 
 @lru_cache(maxsize=1)
 def _rules() -> _Rules:
-    data = yaml.load(Path(__file__).with_name("topics.yaml").read_text(encoding="utf-8"), YAML_LOADER)
+    data = read_package_yaml(__file__, "topics.yaml")
     macros: Mapping[str, str] = {name: re.sub(r"\|\s+", "|", text.strip()) for name, text in data["macros"].items()}
     stands = {"LAUGH": _LAUGHED, "KIN": r"kin\d+q", "PET": r"pet\d+q", "MY": macros["MY"], "PETS": macros["PETS"]}
 

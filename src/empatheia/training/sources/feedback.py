@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from empatheia.dialogue import Dialogue, Example
-from empatheia.text.collation import IGNORED, EncodedExample, pad_rows
+from empatheia.taxonomy import IGNORED
+from empatheia.text.collation import EncodedExample, pad_rows
 from empatheia.text.tokenizer import DialogueTokenizer
 
 

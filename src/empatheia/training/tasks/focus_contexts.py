@@ -25,8 +25,8 @@ from empatheia.dialogue import Dialogue, Example, Span
 from empatheia.errors import DataError
 from empatheia.reading import read_record
 from empatheia.resources import file_sha256
-from empatheia.training.saving import write_atomically
 from empatheia.understanding.words.turns import EstimatorWords, WordsOfTurns
+from empatheia.writing import write_atomically
 
 FILE = "contexts.json"
 _AT_ONCE = 64

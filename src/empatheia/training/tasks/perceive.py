@@ -24,12 +24,11 @@ from torch import Tensor
 from empatheia.config import PerceiveData, StageConfig
 from empatheia.corpora import CORPORA, empathetic_dialogues, everyday, reccon, sample
 from empatheia.corpora.everyday import EverydayItem
-from empatheia.corpora.loading import read_text
 from empatheia.dialogue import Span, Turn
 from empatheia.errors import MissingResourceError
 from empatheia.metrics.classification import Accuracy, CalibrationError
 from empatheia.perceive.affect import Affect, mass_of_sides
-from empatheia.reading import CsvRows
+from empatheia.reading import CsvRows, read_text
 from empatheia.resources import find_corpus_file, load_weights
 from empatheia.taxonomy import EMOTION_TO_RECCON, EMOTIONS, RECCON_EMOTIONS, SIDE_OF, SIDES
 from empatheia.text.noise import noisy

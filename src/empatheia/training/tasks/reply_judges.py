@@ -27,7 +27,6 @@ from empatheia.reading import read_record
 from empatheia.text.words import tokenize_words
 from empatheia.training.evaluation import N_RESAMPLES
 from empatheia.training.initial_weights import model_named
-from empatheia.training.saving import write_atomically
 from empatheia.training.tasks.base import Measurement
 from empatheia.training.tasks.focus_contexts import FocusContexts, focus_contexts
 from empatheia.training.tasks.focus_speakers import open_speaker
@@ -35,6 +34,7 @@ from empatheia.understanding.mechanisms.identifier import MechanismsOfTurns
 from empatheia.understanding.mechanisms.replies import TRIVIAL
 from empatheia.understanding.vectors.texts import SentenceVectors
 from empatheia.understanding.vectors.words import WordVectors
+from empatheia.writing import write_atomically
 
 Said = TypeVar("Said", bound=Any)
 """What a system said and how it was judged; plain data."""

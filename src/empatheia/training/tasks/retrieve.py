@@ -20,10 +20,10 @@ from empatheia.metrics import METRICS
 from empatheia.metrics.retrieval import BlockProtocol, block_scores, candidate_blocks
 from empatheia.metrics.score import Score
 from empatheia.resources import load_pretrained, resolve_model
-from empatheia.responders.rashkin_retrieval import IGNORED, RashkinRetrieval, RetrievalConfig
+from empatheia.responders.rashkin_retrieval import RashkinRetrieval, RetrievalConfig
 from empatheia.side_inputs.external_vectors import ExternalVectors
 from empatheia.side_inputs.prepended_labels import PrependedLabels
-from empatheia.taxonomy import EMOTIONS
+from empatheia.taxonomy import EMOTIONS, IGNORED
 from empatheia.text.tokenizer import DialogueTokenizer
 from empatheia.text.vectors import distil_vectors, load_vectors
 from empatheia.text.words import tokenize_words

@@ -34,7 +34,7 @@ from empatheia.layers.low_rank import LowRankLinear, add_low_rank, merge
 from empatheia.perceive.pieces import Cut, rows_of, typed
 from empatheia.reading import Json, read_record
 from empatheia.resources import load_pretrained, load_weights, resolve_model
-from empatheia.taxonomy import SIDES
+from empatheia.taxonomy import IGNORED, SIDES
 from empatheia.understanding.encoders import (
     EncoderModel,
     HeadLinear,
@@ -43,7 +43,7 @@ from empatheia.understanding.encoders import (
     load_encoder,
     special_ids,
 )
-from empatheia.understanding.labels.classifier import IGNORED, Row, Text, label_fields, pad_rows, read_tokenizer
+from empatheia.understanding.labels.classifier import Row, Text, label_fields, pad_rows, read_tokenizer
 
 ADAPTER = "adapter.safetensors"
 _BASE_WEIGHTS = "model.safetensors"

@@ -18,12 +18,12 @@ from empatheia.corpora.loading import LoadedCorpus
 from empatheia.corpora.reccon_pairs import Pair, pairs
 from empatheia.dialogue import CauseAnnotation, Dialogue, Span
 from empatheia.errors import ConfigError, DataError
+from empatheia.taxonomy import IGNORED
 from empatheia.text.readable import SURROGATES
 from empatheia.understanding.causes.entailment_config import CauseEntailmentConfig
 from empatheia.understanding.encoders import special_ids
 from empatheia.understanding.labels.classifier import pad_rows
 
-IGNORED = -100
 LITERAL_SEPARATOR = "<SEP>"
 
 

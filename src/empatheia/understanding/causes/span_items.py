@@ -13,14 +13,9 @@ from transformers import PreTrainedTokenizerBase
 from empatheia.corpora.reccon_pairs import span_question
 from empatheia.dialogue import Span
 from empatheia.errors import ConfigError
+from empatheia.taxonomy import IGNORED
 from empatheia.text.readable import SURROGATES
-from empatheia.understanding.causes.entailment_items import (
-    IGNORED,
-    EntailmentItem,
-    JointRow,
-    encode_joint,
-    split_candidates,
-)
+from empatheia.understanding.causes.entailment_items import EntailmentItem, JointRow, encode_joint, split_candidates
 from empatheia.understanding.causes.span_config import LEAST_CONTEXT, CauseSpansConfig
 from empatheia.understanding.encoders import special_ids
 from empatheia.understanding.labels.classifier import pad_rows

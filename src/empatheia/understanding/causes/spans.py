@@ -23,6 +23,7 @@ from transformers import AutoConfig, AutoModel, PreTrainedModel, PreTrainedToken
 
 from empatheia.dialogue import Span
 from empatheia.errors import CheckpointError, ConfigError, DataError
+from empatheia.taxonomy import IGNORED
 from empatheia.understanding.causes.entailment import (
     MASKED_LOGIT,
     CauseEntailment,
@@ -31,7 +32,7 @@ from empatheia.understanding.causes.entailment import (
     turn_loss,
     two_layers,
 )
-from empatheia.understanding.causes.entailment_items import IGNORED, EntailmentItem, in_stretches
+from empatheia.understanding.causes.entailment_items import EntailmentItem, in_stretches
 from empatheia.understanding.causes.span_answers import best_overlap, n_best, place_of, whole_words
 from empatheia.understanding.causes.span_config import CauseSpansConfig
 from empatheia.understanding.causes.span_items import SpanCollator, SpanDataset, joint_rows, question_rows

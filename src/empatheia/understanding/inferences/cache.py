@@ -24,19 +24,10 @@ from typing import Any, BinaryIO
 
 from empatheia.errors import CheckpointError, DataError, MissingResourceError
 from empatheia.reading import Json, parse_json
-from empatheia.resources import hold_file
-from empatheia.taxonomy import RELATIONS
+from empatheia.taxonomy import EMPTY, NOT_CACHED, RELATIONS
 from empatheia.understanding.inferences.heads import Asked
-from empatheia.understanding.inferences.provider import (
-    EMPTY,
-    NOT_CACHED,
-    Answer,
-    Inferences,
-    Progress,
-    Tails,
-    asked_relations,
-    merge,
-)
+from empatheia.understanding.inferences.provider import Answer, Inferences, Progress, Tails, asked_relations, merge
+from empatheia.writing import hold_file
 
 FORMAT = 1
 KIND = "inferences"

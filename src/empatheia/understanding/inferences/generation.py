@@ -19,19 +19,10 @@ from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer, PreTr
 from empatheia.errors import CheckpointError, ConfigError
 from empatheia.reading import read_record
 from empatheia.resources import load_pretrained, resolve_model
-from empatheia.taxonomy import RELATIONS
+from empatheia.taxonomy import EMPTY, NOT_COVERED, ONLY_NONE, RELATIONS
 from empatheia.text.batching import BucketBatchSampler
 from empatheia.understanding.fingerprints import fingerprint_of
-from empatheia.understanding.inferences.provider import (
-    EMPTY,
-    NOT_COVERED,
-    ONLY_NONE,
-    Answer,
-    Progress,
-    Tails,
-    asked_relations,
-    clean_tails,
-)
+from empatheia.understanding.inferences.provider import Answer, Progress, Tails, asked_relations, clean_tails
 from empatheia.understanding.vectors.texts import usable_device, weights_fingerprint
 
 PROMPT = "{head} {relation} [GEN]"

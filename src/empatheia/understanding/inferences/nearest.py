@@ -16,21 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from empatheia.errors import ConfigError
-from empatheia.taxonomy import RELATION_GROUPS, RELATIONS
+from empatheia.taxonomy import EMPTY, NO_HEAD, NOT_COVERED, ONLY_NONE, RELATION_GROUPS, RELATIONS
 from empatheia.understanding.fingerprints import fingerprint_of
 from empatheia.understanding.inferences.heads import events, phrases
 from empatheia.understanding.inferences.index import Hits, TupleIndex
-from empatheia.understanding.inferences.provider import (
-    EMPTY,
-    NO_HEAD,
-    NOT_COVERED,
-    ONLY_NONE,
-    Answer,
-    Progress,
-    Tails,
-    asked_relations,
-    clean_tail,
-)
+from empatheia.understanding.inferences.provider import Answer, Progress, Tails, asked_relations, clean_tail
 
 if TYPE_CHECKING:
     import torch

@@ -14,15 +14,9 @@ from typing import Any, Protocol
 from empatheia.corpora.atomic import canonical_relation
 from empatheia.errors import ConfigError
 from empatheia.reading import Json
-from empatheia.taxonomy import RELATION_GROUPS, RELATIONS
+from empatheia.taxonomy import BLOCKED, EMPTY, NO_HEAD, NOT_CACHED, NOT_COVERED, ONLY_NONE, RELATION_GROUPS, RELATIONS
 from empatheia.understanding.fingerprints import fingerprint_of
 
-NOT_COVERED = "relation not covered"
-NO_HEAD = "no near head"
-ONLY_NONE = "nothing but 'none'"
-NOT_CACHED = "not in the cache"
-BLOCKED = "blocked"
-EMPTY = "nothing to ask about"
 REASONS: tuple[str, ...] = (NOT_COVERED, NO_HEAD, ONLY_NONE, NOT_CACHED, BLOCKED, EMPTY)
 """Why an answer is empty."""
 

@@ -13,14 +13,13 @@ from empatheia.dialogue import CauseAnnotation, Dialogue
 from empatheia.errors import CheckpointError, ConfigError, MissingResourceError
 from empatheia.reading import Json, read_record
 from empatheia.resources import installed_model, models_root, resolve_model
-from empatheia.taxonomy import RELATIONS
+from empatheia.taxonomy import NOT_CACHED, RELATIONS
 from empatheia.understanding import COMPONENTS, Component
 from empatheia.understanding.inferences.cache import CachedInferences, infer_merged
 from empatheia.understanding.inferences.heads import Asked, asked_about, check_heads
 from empatheia.understanding.inferences.index import is_index
 from empatheia.understanding.inferences.nearest import NearestInferences
 from empatheia.understanding.inferences.provider import (
-    NOT_CACHED,
     Answer,
     Filtered,
     Inferences,

@@ -25,7 +25,6 @@ from empatheia.resources import check_finite, check_pieces, fitting_parts, load_
 from empatheia.text.batching import BucketBatchSampler, TokenBatchSampler
 from empatheia.understanding import UNDERSTANDERS
 
-IGNORED = -100
 PROCESSOR_BATCH_TOKENS, ACCELERATOR_BATCH_TOKENS = 512, 2048
 """Padded tokens a pass; on a processor larger batches only add padding (``benchmarks/classify.py``)."""
 WINDOW = 8192

@@ -16,12 +16,11 @@ from transformers import PreTrainedTokenizerBase as Tokenizer
 
 from empatheia.dialogue import Dialogue, Span
 from empatheia.errors import ConfigError
+from empatheia.taxonomy import IGNORED
 from empatheia.text.readable import SURROGATES
 from empatheia.understanding.encoders import check_positions, special_ids
 from empatheia.understanding.labels.classifier import pad_rows
 from empatheia.understanding.mechanisms.config import N_LEVELS, MechanismIdentifierConfig
-
-IGNORED = -100
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,10 +32,10 @@ from empatheia.errors import CheckpointError, ConfigError
 from empatheia.layers.aligned import AlignedModel
 from empatheia.reading import Json
 from empatheia.resources import build_pretrained, load_pretrained
-from empatheia.taxonomy import EMOTIONS
+from empatheia.taxonomy import EMOTIONS, IGNORED
 from empatheia.text.batching import BucketBatchSampler
 from empatheia.understanding.encoders import whole_in
-from empatheia.understanding.labels.classifier import IGNORED, label_fields, label_names, pad_rows, read_model
+from empatheia.understanding.labels.classifier import label_fields, label_names, pad_rows, read_model
 from empatheia.understanding.words.estimator_pieces import EstimatorReader, TextPieces
 from empatheia.understanding.words.evidence import (
     PAPER,

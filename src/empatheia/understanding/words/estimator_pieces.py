@@ -18,9 +18,10 @@ from torch import Tensor
 from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
 from empatheia.errors import ConfigError
+from empatheia.taxonomy import IGNORED
 from empatheia.text.readable import SURROGATES
 from empatheia.text.tokenizer import META, DialogueTokenizer
-from empatheia.understanding.labels.classifier import IGNORED, pad_rows, read_tokenizer
+from empatheia.understanding.labels.classifier import pad_rows, read_tokenizer
 
 Row = dict[str, Any]
 
