@@ -12,12 +12,11 @@ from typing import Any
 
 from sqlalchemy import select
 
-from empatheia.corpora.loading import numbered_lines
 from empatheia.errors import DataError
 from empatheia.judging.judge import Endpoint, Pair, judge
 from empatheia.judging.prompts import CRITERIA
 from empatheia.judging.verdicts import MARK, Agreement, HumanRating, Outcome, Verdict, agreement, verdict_of
-from empatheia.reading import parse_json
+from empatheia.reading import numbered_lines, parse_json
 from empatheia.studies.answers import PAIR
 from empatheia.studies.design import GOLD, Design
 from empatheia.studies.items import StudyItem

@@ -8,7 +8,7 @@ from pathlib import Path
 from empatheia.errors import CheckpointError
 from empatheia.reading import read_record
 from empatheia.settings import path_name, plain_name
-from empatheia.training.saving import cannot_write, copy_atomically, write_atomically
+from empatheia.writing import cannot_write, copy_atomically, write_atomically
 
 
 def keep_record(run: Path, results: Path) -> Path:

@@ -21,8 +21,9 @@ from empatheia.errors import CheckpointError, ConfigError
 from empatheia.layers.losses import total_of
 from empatheia.reading import Json, read_record
 from empatheia.resources import resolve_model
+from empatheia.taxonomy import IGNORED
 from empatheia.understanding.encoders import EncoderModel, encoder_settings, load_encoder
-from empatheia.understanding.labels.classifier import IGNORED, label_fields, read_model, read_tokenizer
+from empatheia.understanding.labels.classifier import label_fields, read_model, read_tokenizer
 
 Check = tuple[Callable[[Any], bool], str]
 """Whether a value is accepted, and which are."""

@@ -21,10 +21,10 @@ from empatheia.metrics.base import Metric
 from empatheia.registry import nearest
 from empatheia.resources import load_pretrained, load_weights, resolve_model
 from empatheia.training.evaluation import N_RESAMPLES
-from empatheia.training.saving import save_folder
 from empatheia.training.stages import StageData
 from empatheia.understanding.heads import HeadsConfig
 from empatheia.understanding.labels.utterance_classifier import train_pieces
+from empatheia.writing import save_folder
 
 _MADE_HERE = ("vocab_size", "pad_token_id", "bos_token_id", "eos_token_id", "encoder_config")
 

@@ -30,7 +30,7 @@ from empatheia.metrics.classification import Accuracy, CalibrationError
 from empatheia.perceive.affect import Affect, mass_of_sides
 from empatheia.reading import CsvRows, read_text
 from empatheia.resources import find_corpus_file, load_weights
-from empatheia.taxonomy import EMOTION_TO_RECCON, EMOTIONS, RECCON_EMOTIONS, SIDE_OF, SIDES
+from empatheia.taxonomy import EMOTION_TO_RECCON, EMOTIONS, IGNORED, RECCON_EMOTIONS, SIDE_OF, SIDES
 from empatheia.text.noise import noisy
 from empatheia.training import word_marks
 from empatheia.training.evaluation import fit_temperature
@@ -46,7 +46,7 @@ from empatheia.understanding.affect.reader import (
     checksum_of,
 )
 from empatheia.understanding.affect.turns import AffectOfTurns
-from empatheia.understanding.labels.classifier import IGNORED, Row
+from empatheia.understanding.labels.classifier import Row
 
 SIX: Mapping[str, Mapping[str, str]] = {
     "meld": {

@@ -24,7 +24,6 @@ from empatheia.resources import build_pretrained, resolve_model
 from empatheia.taxonomy import EMOTIONS, SIDES
 from empatheia.text.prompt_pieces import train_prompt_pieces
 from empatheia.training.evaluation import fit_temperature
-from empatheia.training.saving import save_folder
 from empatheia.training.stages import StageData
 from empatheia.training.tasks.perceive import Lesson, PerceiveTask, everyday_items, perception_scores
 from empatheia.understanding.affect.states import (
@@ -38,6 +37,7 @@ from empatheia.understanding.affect.states import (
     weights_checksum,
 )
 from empatheia.understanding.labels.classifier import Row
+from empatheia.writing import save_folder
 
 SHARES = tuple(share / 20 for share in range(21))
 """Of the second look in the mixture, of which the best on validation data is taken."""
