@@ -89,9 +89,9 @@ def test_perception_and_danger_read_where_torch_is_not_there():
         "from empatheia.care import assess\n"
         "found = bundled_perception().read([(Turn('speaker', 'I got the job!'),)])[0]\n"
         "danger = assess('nobody would even notice if i stopped showing up')\n"
-        "print(found.side, danger.level)\n"
+        "print(found.side, danger.is_flagged)\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(SOURCE)}
     )
-    assert done.stdout == "pleasant crisis\n", done.stderr
+    assert done.stdout == "pleasant True\n", done.stderr

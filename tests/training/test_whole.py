@@ -35,7 +35,7 @@ def test_a_run_measures_what_is_perceived_and_what_is_said(tmp_path):
 
 
 def test_without_the_encoder_the_perception_is_named_as_not_measured(monkeypatch: pytest.MonkeyPatch):
-    def missing(*_: object) -> None:
+    def missing(*_: object, **__: object) -> None:
         raise MissingResourceError("no encoder")
 
     monkeypatch.setattr(PerceivingListener, "load", missing)
