@@ -14,7 +14,8 @@ import numpy as np
 from empatheia.errors import ConfigError, DataError
 from empatheia.metrics.base import Metric, check_same_length
 from empatheia.metrics.ngrams import Tokens, as_tokens
-from empatheia.metrics.word_forms import base_form, stem
+from empatheia.metrics.word_forms import base_form
+from empatheia.text.stems import stem
 
 _FORMS: Mapping[str, Callable[[str], str]] = {"word": str, "stem": stem, "base": base_form}
 
