@@ -103,18 +103,18 @@ def line_html(content: Content) -> str:
     return _environment().get_template("blocks.html").make_module().line(content)  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def safe(text: object) -> str:
+def _safe(text: object) -> str:
     """A text for a page: escaped, control and direction characters as blanks."""
     return escape(readable(str(text)))
 
 
 def _shown(value: Any) -> Any:
-    return value if hasattr(value, "__html__") else Markup(safe(value))
+    return value if hasattr(value, "__html__") else Markup(_safe(value))
 
 
 def _attributes(values: Attributes) -> Markup:
     shown = {name: value for name, value in values.items() if not (value is None or value is False or value == "")}
-    parts = (f" {name}" if value is True else f' {name}="{safe(value)}"' for name, value in shown.items())
+    parts = (f" {name}" if value is True else f' {name}="{_safe(value)}"' for name, value in shown.items())
     return Markup("".join(parts))
 
 

@@ -24,28 +24,7 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#0
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 INK, SOFT, RULE = "#1d2430", "#566072", "#d5dae3"
 SUFFIXES = (".png", ".svg")
-_LOOK: Any = {
-    "font.family": "sans-serif",
-    "font.size": 9,
-    "axes.titlesize": 10,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.edgecolor": SOFT,
-    "axes.labelcolor": INK,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": RULE,
-    "grid.linewidth": 0.6,
-    "xtick.color": SOFT,
-    "ytick.color": SOFT,
-    "xtick.labelcolor": INK,
-    "ytick.labelcolor": INK,
-    "legend.frameon": False,
-    "svg.hashsalt": "empatheia",
-    "svg.fonttype": "path",
-}
+_LOOK = Path(__file__).with_suffix(".mplstyle")
 
 
 def chart(draw: Callable[P, Figure]) -> Callable[P, Figure]:
@@ -58,12 +37,12 @@ def chart(draw: Callable[P, Figure]) -> Callable[P, Figure]:
     @wraps(draw)
     def drawn(*args: P.args, **kwargs: P.kwargs) -> Figure:
         try:
-            import matplotlib as mpl
+            from matplotlib import style
         except ImportError:
             raise MissingDependencyError(
                 'pictures need matplotlib. Install it with: pip install "empatheia[plots]"'
             ) from None
-        with mpl.rc_context(_LOOK):
+        with style.context(_LOOK):
             return draw(*args, **kwargs)
 
     return drawn
@@ -101,7 +80,7 @@ def save(figure: Figure, path: str | Path) -> tuple[Path, ...]:
     Raises:
         DataError: The folder does not exist, or the path is a folder.
     """
-    import matplotlib as mpl
+    from matplotlib import style
 
     path = Path(path)
     if path.is_dir():
@@ -110,7 +89,7 @@ def save(figure: Figure, path: str | Path) -> tuple[Path, ...]:
         raise DataError(f"the folder {path.absolute().parent} does not exist; create it first.")
     ends = path.suffix.lower() in SUFFIXES
     files = (path,) if ends else tuple(path.with_name(path.name + suffix) for suffix in SUFFIXES)
-    with mpl.rc_context(_LOOK):
+    with style.context(_LOOK):
         for file in files:
             quiet = {"Date": None} if file.suffix.lower() == ".svg" else {"Software": None}
             part = file.with_name(f"{file.name}.{os.getpid()}.part")

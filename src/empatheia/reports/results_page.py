@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import logging
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from empatheia.documents.document import Block, Column, Content, Document, Heading, Text, element, link
@@ -97,26 +98,26 @@ def _is_tabulable(record: RunRecord) -> bool:
 
 def _table(table: Table) -> Lines:
     rates = [_rate(row.record) for row in table.rows]
-    more = [[rate or "-"] for rate in rates] if any(rates) else [[] for _ in rates]
-    numbers = [column.title for column in table.columns] + (["replies/s"] if any(rates) else [])
+    is_decoded = any(rates)
+    numbers = [*(column.title for column in table.columns), *(["replies/s"] if is_decoded else [])]
     heads = ["run", "minutes", "parameters", *table.labels, *(Column(title, is_number=True) for title in numbers)]
     lines: list[list[Content]] = []
     for i, row in enumerate(table.rows):
-        changes = [part for change in row.record.get("overrides") or () for part in (" ", element("code", change))]
-        lines.append(
-            [
-                (link(element("code", row.run), f"{row.run}.json"), *changes),
-                _minutes(row.record),
-                f"{(row.record.get('parameters') or 0) / 1e6:.1f}M",
-                *row.labels.values(),
-                *(_cell(row, column.key, column.decimals) for column in table.columns),
-                *more[i],
-            ]
-        )
+        lines.append([*_run_cells(row, table), *([rates[i] or "-"] if is_decoded else [])])
         following = table.rows[i + 1 : i + 2]
         if row.printed is not None and not any(_prints_the_same(row, other) for other in following):
-            lines.append([*_printed_cells(row.printed, table), *([""] if any(rates) else [])])
+            lines.append([*_printed_cells(row.printed, table), *([""] if is_decoded else [])])
     return Lines(heads, lines)
+
+
+def _run_cells(row: Row, table: Table) -> Iterator[Content]:
+    """A run: where its record is, what it took, our values."""
+    changes = [part for change in row.record.get("overrides") or () for part in (" ", element("code", change))]
+    yield (link(element("code", row.run), f"{row.run}.json"), *changes)
+    yield _minutes(row.record)
+    yield f"{(row.record.get('parameters') or 0) / 1e6:.1f}M"
+    yield from row.labels.values()
+    yield from (_cell(row, column.key, column.decimals) for column in table.columns)
 
 
 def _printed_cells(printed: Printed, table: Table) -> list[Content]:
