@@ -66,28 +66,33 @@ def own_commands() -> dict[str, Entry]:
 
 def listed_commands() -> dict[str, Entry]:
     """Those of our commands that ``empatheia --help`` lists."""
-    return {name: entry for name, entry in own_commands().items() if entry.help and " " not in name}
+    return {name: entry for name, entry in all_commands().items() if _is_listed(name, entry) and not entry.package}
+
+
+def _is_listed(name: str, entry: Entry) -> bool:
+    return bool(entry.help) and " " not in name
 
 
 def all_commands() -> dict[str, Entry]:
     """Our own commands, and behind them those of other packages; where two have one name, the first keeps it.
 
     An entry point of the group :data:`GROUP` is a function under its own name, or a table like ours, which is told by
-    a name in capitals: ``mine = "my_package.commands:COMMANDS"``. A table that cannot be read is told on stderr.
+    a name in capitals: ``mine = "my_package.commands:COMMANDS"``. What cannot be read is told on stderr.
     """
     found = own_commands()
     for point in entry_points(group=GROUP):
         place, _, attribute = point.value.partition(":")
-        package = point.dist.name if point.dist else place.partition(".")[0]
+        owner = point.dist.name if point.dist else place.partition(".")[0]
+        package = "" if owner == "empatheia" else owner
         if not attribute.isupper():
-            found.setdefault(point.name, Entry(point.value, f"A command of {package}.", "", package))
+            found.setdefault(point.name, Entry(point.value, f"A command of {owner}.", "", package))
             continue
         try:
             table = {name: Entry(*entry, package=package) for name, entry in _resolved(point.value).items()}
         except Exception as error:
-            say(f"the commands of {package} ({place}) cannot be read: {type(error).__name__}: {error}. Update it.")
+            say(f"the commands of {owner} ({place}) cannot be read: {type(error).__name__}: {error}. Update it.")
             continue
-        found = table | found
+        found |= {name: entry for name, entry in table.items() if name not in found}
     return found
 
 
@@ -101,7 +106,7 @@ class LazyGroup(TyperGroup):
 
     def list_commands(self, ctx: typer.Context) -> list[str]:
         """Names in the order of the tables, those of other packages last."""
-        return [name for name, entry in all_commands().items() if entry.help and " " not in name]
+        return [name for name, entry in all_commands().items() if _is_listed(name, entry)]
 
     def get_command(self, ctx: typer.Context, cmd_name: str) -> TyperCommand | None:
         """A stand-in that knows its help line; None for an unknown name."""
@@ -112,8 +117,9 @@ class LazyGroup(TyperGroup):
     def resolve_command(self, ctx: typer.Context, args: list[str]) -> tuple[str | None, Command, list[str]]:
         """Imports the command that is about to run."""
         name = args[0]
-        is_ours = name.startswith("-") or name in listed_commands()
-        if not is_ours and name not in (known := self.list_commands(ctx)):
+        own = own_commands().get(name)
+        is_own = name.startswith("-") or (own is not None and _is_listed(name, own))
+        if not is_own and name not in (known := self.list_commands(ctx)):
             ctx.fail(f"no such command {name!r}.{nearest(name, known)} Known: {', '.join(known)}.")
         name, _, rest = super().resolve_command(ctx, args)
         return name, load_command(str(name)), rest
@@ -223,7 +229,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     except Exception as error:
         if os.environ.get("EMPATHEIA_DEBUG"):
             raise
-        if isinstance(error, ModuleNotFoundError) and (entry := own_commands().get(args[0])) is not None:
+        if isinstance(error, ModuleNotFoundError) and (entry := all_commands().get(args[0])) is not None:
             error = _missing(args[0], entry, error)
         code = _report(error)
     sys.exit(code if isinstance(code, int) else 0)

@@ -78,7 +78,6 @@ class ResultFile:
         self.resume = resume
         self.n_done = 0
         self._has_ids = False
-        self.last_record: dict[str, Any] | None = None
         self.last_good: dict[str, Any] | None = None
 
     def __enter__(self) -> ResultFile:
@@ -206,7 +205,7 @@ class ResultFile:
     def _keep_whole_rows(self) -> None:
         """Cuts a last line that a kill left unfinished, and notes how many rows are done."""
         for record in keep_whole(self.partial):
-            self.n_done, self.last_record = record["row"], record
+            self.n_done = record["row"]
             self._has_ids |= "id" in record
             self.last_good = self.last_good if "error" in record else record
 
