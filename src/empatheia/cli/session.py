@@ -142,5 +142,6 @@ def in_five_steps(
         shown = (listener.shown or SHOWN) if condition is None else parse_shown(condition)
         reasoner = listener.analyst if listener.has_own_analyst and "reasoner" not in settings else None
         return FocusedListener(settings, voices=[listener.as_voice(shown)], reasoner=reasoner)
-    reasoner = listener if listener.reasons and "reasoner" not in settings else None
-    return FocusedListener(settings, voices=[listener], reasoner=reasoner)
+    model: Any = listener
+    reasoner = model if model.reasons and "reasoner" not in settings else None
+    return FocusedListener(settings, voices=[model], reasoner=reasoner)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -78,7 +78,7 @@ class ByListener:
     def __init__(self, folder: Path, exact: bool) -> None:
         from empatheia.listener import Listener
 
-        self._listener = Listener.load(folder)
+        self._listener: Any = Listener.load(folder)
         if exact:
             self._listener.network.double()
         self.name, self.labels = self._listener.name, EMOTIONS

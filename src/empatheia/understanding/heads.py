@@ -52,7 +52,7 @@ class HeadsConfig(PreTrainedConfig):
         ConfigError: A value is not accepted.
     """
 
-    encoder_config: dict[str, Json] | PreTrainedConfig | None = None
+    encoder_config: Any = None
     encoder_dropout: float | None = None
     labels: InitVar[Sequence[str] | None] = None
     choices: ClassVar[Mapping[str, Sequence[str]]] = {}
