@@ -13,9 +13,9 @@ from empatheia.checkpoints.catalogue import SMALL, find_model, perceiver
 from empatheia.checkpoints.inputs import ReadyInput
 from empatheia.checkpoints.manifest import read_manifest
 from empatheia.checkpoints.open import open_model
+from empatheia.checkpoints.perceptions import open_perception
 from empatheia.dialogue import Dialogue, Example
 from empatheia.errors import CheckpointError, ConfigError, MissingResourceError
-from empatheia.perceive.opening import open_perception
 from empatheia.resources import installed_model
 from empatheia.text.prompts import Hints, cause_texts
 from empatheia.understanding import COMPONENTS

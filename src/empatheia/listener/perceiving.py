@@ -17,6 +17,7 @@ from empatheia.care.guard import guarded_stream
 from empatheia.checkpoints.catalogue import LISTENER, find_model
 from empatheia.checkpoints.inputs import ReadyInput, unread
 from empatheia.checkpoints.manifest import Manifest, read_manifest
+from empatheia.checkpoints.perceptions import open_perception
 from empatheia.decoding.strategies import Decoding, DecodingFields
 from empatheia.dialogue import Dialogue, Reply, Understanding
 from empatheia.giving_way import give_way
@@ -25,7 +26,6 @@ from empatheia.listener.protocol import Input, whole_reply
 from empatheia.listener.steps.focused import FocusedListener
 from empatheia.listener.streaming import ReplyStream
 from empatheia.perceive.affect import Affect, Perceiving, named
-from empatheia.perceive.opening import open_perception
 from empatheia.taxonomy import SIDES
 from empatheia.text.uncertainty import doubts
 

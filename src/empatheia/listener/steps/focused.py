@@ -27,7 +27,7 @@ from empatheia.decoding.strategies import Decoding
 from empatheia.dialogue import Dialogue, Explanation, Reply, Understanding
 from empatheia.errors import ConfigError, DecodingError
 from empatheia.listener.batch_listener import chunks, each_once
-from empatheia.listener.listener import Listener
+from empatheia.listener.listener import LISTENERS, Listener
 from empatheia.listener.protocol import AnyListener, Input, Inputs
 from empatheia.listener.reasoner import Reasoner
 from empatheia.listener.steps.contrast import Contrasts
@@ -380,15 +380,13 @@ class FocusedListener:
         Raises:
             ConfigError: The place is no perception.
         """
-        from empatheia.listener.perceiving import PerceivingListener
-
         folder = find_model(place)
         if (system := read_manifest(folder).system) != PERCEPTION:
             raise ConfigError(
                 f"perception: joined looks a second time beside a perception; reasoner {place!r} is of {system}. Leave"
                 " one of the two out."
             )
-        return PerceivingListener.load(folder, self.device, joined=True)
+        return LISTENERS.get(PERCEPTION).load(folder, self.device, joined=True)
 
     def _listener(self, place: str) -> Listener:
         """Loaded once, whoever asks for it."""

@@ -16,11 +16,11 @@ import numpy as np
 import torch
 from transformers import AutoModelForCausalLM
 
+from empatheia.checkpoints.perceptions import open_perception
 from empatheia.config import Recipe, StageConfig, stage_data_config, validate_model_fields
 from empatheia.dialogue import Turn
 from empatheia.errors import ConfigError
 from empatheia.perceive.affect import Affect, Perceiving
-from empatheia.perceive.opening import open_perception
 from empatheia.resources import build_pretrained, resolve_model
 from empatheia.taxonomy import EMOTIONS, SIDES
 from empatheia.text.prompt_pieces import train_prompt_pieces
