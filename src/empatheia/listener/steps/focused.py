@@ -25,7 +25,7 @@ from empatheia.checkpoints.manifest import FORMAT, Manifest, read_manifest
 from empatheia.decoding.distractors import Distractors
 from empatheia.decoding.strategies import Decoding
 from empatheia.dialogue import Dialogue, Explanation, Reply, Understanding
-from empatheia.errors import ConfigError, DecodingError
+from empatheia.errors import ConfigError, DecodingError, MissingResourceError
 from empatheia.listener.batch_listener import chunks, each_once
 from empatheia.listener.listener import LISTENERS, Listener
 from empatheia.listener.protocol import AnyListener, Input, Inputs
@@ -378,7 +378,7 @@ class FocusedListener:
         """The perception with a second look.
 
         Raises:
-            ConfigError: The place is no perception.
+            ConfigError: The place is no perception, or a model of the second look is not here.
         """
         folder = find_model(place)
         if (system := read_manifest(folder).system) != PERCEPTION:
@@ -386,7 +386,10 @@ class FocusedListener:
                 f"perception: joined looks a second time beside a perception; reasoner {place!r} is of {system}. Leave"
                 " one of the two out."
             )
-        return LISTENERS.get(PERCEPTION).load(folder, self.device, joined=True)
+        try:
+            return LISTENERS.get(PERCEPTION).load(folder, self.device, joined=True)
+        except MissingResourceError as problem:  # asked for by name: nobody else perceives in its place
+            raise ConfigError(str(problem)) from problem
 
     def _listener(self, place: str) -> Listener:
         """Loaded once, whoever asks for it."""
