@@ -11,7 +11,7 @@ import empatheia
 from empatheia.checkpoints import catalogue
 from empatheia.checkpoints.catalogue import bundled_root
 from empatheia.dialogue import Dialogue
-from empatheia.errors import ConfigError, MissingResourceError
+from empatheia.errors import ConfigError
 from empatheia.listener import Listener
 from empatheia.listener import listener as home
 from empatheia.listener.perceiving import PerceivingListener
@@ -146,13 +146,13 @@ def test_a_second_look_that_is_not_here_is_an_error(monkeypatch):
     from empatheia.understanding.affect import states
 
     monkeypatch.setattr(states, "installed_model", lambda name: None)
-    with pytest.raises(MissingResourceError, match=r"perception: joined needs .*empatheia models get second_look"):
+    with pytest.raises(ConfigError, match=r"perception: joined needs .*empatheia models get second_look"):
         FocusedListener(check_settings({"perception": "joined"})).respond(TALK)
 
 
 def test_the_second_look_goes_with_a_perception_alone():
     settings = check_settings({"perception": "joined", "reasoner": "gao2021-small"})
-    with pytest.raises(ConfigError, match=r"reasoner 'gao2021-small' is of gao2021.*Leave one of the two out"):
+    with pytest.raises(ConfigError, match=r"reasoner 'gao2021-small' is of cause_gated.*Leave one of the two out"):
         FocusedListener(settings).respond(TALK)
 
 

@@ -202,7 +202,7 @@ def lacking(folder: Path, name: str) -> None:
         (lambda f: change(f, probe=[0.5]), "has probe"),
         (lambda f: lacking(f, "probe"), "lacks 'probe'"),
         (lambda f: (f / FACTS).unlink(), "perception.json cannot be read"),
-        (lambda f: (f / FACTS).write_text("[1]"), "holds no object"),
+        (lambda f: (f / FACTS).write_text("[1]"), "holds a JSON list"),
         (lambda f: (f / GRAPH).unlink(), "cannot read .*perception.onnx: No such file"),
         (lambda f: (f / TOKENIZER).write_text("{}"), "is no tokenizer"),
         (lambda f: (f / TOKENIZER).unlink(), "is no tokenizer"),

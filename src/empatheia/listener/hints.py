@@ -12,9 +12,9 @@ from typing import Any
 from empatheia.checkpoints.catalogue import LISTENER, SMALL, find_model
 from empatheia.checkpoints.manifest import read_manifest
 from empatheia.checkpoints.open import open_model
+from empatheia.checkpoints.perceptions import open_perception
 from empatheia.dialogue import Dialogue, Example
 from empatheia.errors import CheckpointError, ConfigError, MissingResourceError
-from empatheia.perceive.opening import open_perception
 from empatheia.resources import installed_model
 from empatheia.text.inputs import ReadyInput
 from empatheia.text.prompts import Hints, cause_texts

@@ -16,6 +16,7 @@ from empatheia.care.checking import Care
 from empatheia.care.guard import guarded_stream
 from empatheia.checkpoints.catalogue import LISTENER, find_model
 from empatheia.checkpoints.manifest import Manifest, read_manifest
+from empatheia.checkpoints.perceptions import open_perception
 from empatheia.dialogue import Dialogue, Reply, Understanding
 from empatheia.giving_way import give_way
 from empatheia.listener.batch_listener import BatchListener, decoding_of
@@ -23,7 +24,6 @@ from empatheia.listener.protocol import Input
 from empatheia.listener.steps.focused import FocusedListener
 from empatheia.listener.streaming import ReplyStream, whole_reply
 from empatheia.perceive.affect import Affect, Perceiving, named
-from empatheia.perceive.opening import open_perception
 from empatheia.taxonomy import SIDES
 from empatheia.text.inputs import ReadyInput, unread
 from empatheia.text.uncertainty import doubts

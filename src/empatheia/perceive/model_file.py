@@ -90,8 +90,6 @@ def read_facts(folder: Path) -> PerceptionFacts:
         record: Any = read_record(path)
     except (OSError, ValueError) as problem:
         raise CheckpointError(f"{path} cannot be read: {problem}. {_REMEDY}") from None
-    if not isinstance(record, dict):
-        raise CheckpointError(f"{path} holds no object. {_REMEDY}")
     if record.get("format") != FORMAT:
         raise CheckpointError(
             f"{path} has format {record.get('format')!r}; this release reads {FORMAT}."

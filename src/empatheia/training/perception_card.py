@@ -10,12 +10,12 @@ from typing import Any, NotRequired, TypedDict
 import numpy as np
 from safetensors.numpy import save_file
 
+from empatheia.checkpoints.perceptions import open_perception
 from empatheia.config import Recipe, validate_recipe
 from empatheia.corpora import everyday, sample
 from empatheia.errors import CheckpointError
 from empatheia.perceive.affect import Perceiving
 from empatheia.perceive.model_file import FACTS, GRAPH
-from empatheia.perceive.opening import open_perception
 from empatheia.reading import read_record
 from empatheia.resources import load_arrays, resolve_model
 from empatheia.settings import read_yaml

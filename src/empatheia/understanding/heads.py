@@ -19,7 +19,7 @@ from transformers.utils import ModelOutput
 
 from empatheia.errors import CheckpointError, ConfigError
 from empatheia.layers.losses import total_of
-from empatheia.reading import Json, read_record
+from empatheia.reading import read_record
 from empatheia.resources import resolve_model
 from empatheia.taxonomy import IGNORED
 from empatheia.understanding.encoders import EncoderModel, encoder_settings, load_encoder

@@ -22,7 +22,7 @@ from empatheia.care.guard import guarded, guarded_stream
 from empatheia.checkpoints.catalogue import LISTENER, find_model
 from empatheia.checkpoints.manifest import FORMAT, Manifest, read_manifest
 from empatheia.dialogue import Dialogue, Explanation, Reply, Understanding
-from empatheia.errors import ConfigError, DecodingError
+from empatheia.errors import ConfigError, DecodingError, MissingResourceError
 from empatheia.listener.batch_listener import chunks, each_once
 from empatheia.listener.listener import LISTENERS, Listener
 from empatheia.listener.protocol import Input, Inputs
@@ -370,17 +370,18 @@ class FocusedListener(Listener):
         """The perception with a second look.
 
         Raises:
-            ConfigError: The place is no perception.
+            ConfigError: The place is no perception, or a model of the second look is not here.
         """
-        from empatheia.listener.perceiving import PerceivingListener
-
         folder = find_model(place)
         if (system := read_manifest(folder).system) != PERCEPTION:
             raise ConfigError(
                 f"perception: joined looks a second time beside a perception; reasoner {place!r} is of {system}. Leave"
                 " one of the two out."
             )
-        return PerceivingListener.load(folder, self.device, joined=True)
+        try:
+            return LISTENERS.get(PERCEPTION).load(folder, self.device, joined=True)
+        except MissingResourceError as problem:  # asked for by name: nobody else perceives in its place
+            raise ConfigError(str(problem)) from problem
 
     def _listener(self, place: str) -> Listener:
         """Loaded once, whoever asks for it."""

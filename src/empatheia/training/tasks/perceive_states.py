@@ -16,10 +16,10 @@ import numpy as np
 import torch
 from transformers import AutoModelForCausalLM
 
+from empatheia.checkpoints.perceptions import open_perception
 from empatheia.config import Recipe, StageConfig
 from empatheia.dialogue import Turn
 from empatheia.perceive.affect import Affect, Perceiving
-from empatheia.perceive.opening import open_perception
 from empatheia.resources import build_pretrained, resolve_model
 from empatheia.taxonomy import EMOTIONS, SIDES
 from empatheia.text.prompt_pieces import train_prompt_pieces
