@@ -32,7 +32,7 @@ def model(tiny_model):
 def small_pool(monkeypatch):
     """Random distractors out of a few turns."""
     from empatheia.decoding.turn_pool import TurnPool
-    from empatheia.listener.steps import contrast
+    from empatheia.research_voices import contrast
 
     monkeypatch.setattr(contrast, "turn_pool", lambda _: TurnPool.of([*OTHERS, "We lost the game."]))
 
@@ -215,7 +215,7 @@ def test_a_file_named_as_the_model_answers_as_its_settings_say(cli, yaml_file):
 
 def test_many_distractors_are_counted(cli, model, monkeypatch):
     from empatheia.decoding.turn_pool import TurnPool
-    from empatheia.listener.steps import contrast
+    from empatheia.research_voices import contrast
 
     monkeypatch.setattr(contrast, "turn_pool", lambda _: TurnPool.of([f"Text number {i}." for i in range(30)]))
     wanted = ("respond", TEXT, *model, "--focus", "grandmother", "--set", "express.focus.worlds=21", "--explain")
