@@ -6,11 +6,10 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from safetensors import SafetensorError
 
-from empatheia.config import Recipe
 from empatheia.errors import CheckpointError
 from empatheia.reading import read_record
 
@@ -56,34 +55,6 @@ def copy_atomically(source: Path, target: Path) -> None:
     except OSError as problem:
         part.unlink(missing_ok=True)
         raise cannot_write(target, problem) from None
-
-
-class Savable(Protocol):
-    """What writes itself into a folder, as transformers' models do."""
-
-    def save_pretrained(self, folder: Path, /) -> object:
-        """Writes weights and configuration."""
-        ...
-
-
-def save_understander(
-    folder: Path, recipe: Recipe, model: Savable, save_reader: Callable[[Path], object], **facts: object
-) -> None:
-    """Model, tokenizer, the resolved recipe, and ``empatheia.json``: what the model is and how it was made.
-
-    Args:
-        folder: Exists and is empty.
-        recipe: Of the run.
-        model: Learnt.
-        save_reader: Writes the tokenizer into a folder.
-        **facts: Beside those of the recipe: ``part``, ``licence``, labels ...
-    """
-    model.save_pretrained(folder)
-    save_reader(folder)
-    described = {name: getattr(recipe, name) for name in ("system", "name", "size", "seed", "note", "encoder")}
-    meta = {"format": 1, **described, **facts}
-    (folder / "empatheia.json").write_text(json.dumps(meta, indent=2), encoding="utf-8")
-    (folder / "recipe.yaml").write_text(recipe.dump(), encoding="utf-8")
 
 
 def save_folder(target: Path, save: Callable[[Path], object]) -> None:
