@@ -244,7 +244,7 @@ def pieces_of(
     ordered = sorted(set(texts))
     if not ordered:
         return {}
-    options = {"return_attention_mask": False, "return_token_type_ids": False, "verbose": False}
+    options: dict[str, Any] = {"return_attention_mask": False, "return_token_type_ids": False, "verbose": False}
     cut: Any = tokenizer(list(map(clean, ordered)), add_special_tokens=False, split_special_tokens=True, **options)
     return dict(zip(ordered, cut["input_ids"], strict=True))
 
