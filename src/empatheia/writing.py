@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, Protocol
 
+from safetensors import SafetensorError
+
 from empatheia.errors import CheckpointError, DataError, EmpatheiaError
 from empatheia.reading import parse_json, read_record
 
@@ -24,6 +26,10 @@ _OURS = frozenset(("recipe.yaml", "README.md"))
 _OUR_KINDS = frozenset((".json", ".safetensors", ".txt", ".model", ".npy", ".npz", ".jinja"))
 _MOST_WAITED = 30.0
 _BLOCK = 1 << 16
+
+
+WRITE_PROBLEMS = (OSError, RuntimeError, SafetensorError)
+"""What a full disk may raise: torch and safetensors wrap it into errors of their own."""
 
 
 def cannot_write(place: Path, problem: Exception) -> CheckpointError:

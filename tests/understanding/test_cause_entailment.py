@@ -23,13 +23,13 @@ from empatheia.understanding.causes.entailment import (
     CauseEntailment,
     CauseEntailmentConfig,
     EntailmentCollator,
-    EntailmentDataset,
     EntailmentItem,
     annotate,
     best_run,
     best_threshold,
     encode_joint,
     encode_pairs,
+    entailment_rows,
     evaluate_pairs,
     items_from_dialogue,
     items_from_reccon,
@@ -106,11 +106,10 @@ def test_pair_text_is_the_published_format():
 @pytest.mark.parametrize(("separator", "piece"), [("literal", "< SEP >"), ("native", "[SEP]")])
 def test_pair_dataset_holds_one_row_for_each_supervised_turn(tokenizer, items, separator, piece):
     config = CauseEntailmentConfig(encoder_config=small_encoder(), form="pair", separator=separator)
-    data = EntailmentDataset(items, tokenizer, config)
+    data = entailment_rows(items, tokenizer, config)
     assert [row["labels"] for row in data] == [[1], [0], [1], [1], [0], [0], [0], [1], [0]]
     text = tokenizer.decode(data[1]["input_ids"])
     assert text == f"joy {piece} d e f {piece} c {piece} a b c d e f"
-    assert data.lengths == [len(row["input_ids"]) for row in data]
 
 
 def test_pairs_are_cut_on_the_right_and_their_length_follows_the_context(tokenizer):
@@ -179,7 +178,7 @@ def test_long_histories_lose_their_oldest_turns(tokenizer, items):
 @pytest.mark.parametrize("fields", [{"spans": True}, {"form": "pair"}])
 def test_batch_equals_singles_and_padding_content_does_not_matter(tokenizer, items, kind, fields):
     model = build(kind, max_pieces=70, **fields)
-    data = EntailmentDataset(items, tokenizer, model.config)
+    data = entailment_rows(items, tokenizer, model.config)
     collate = EntailmentCollator(tokenizer, model.config.form)
     batch = collate(list(data))
     assert set(batch) <= set(model.features)
@@ -196,13 +195,13 @@ def test_batch_equals_singles_and_padding_content_does_not_matter(tokenizer, ite
             turns = single.turn_logits.shape[1]
             torch.testing.assert_close(single.turn_logits[0], whole.turn_logits[i, :turns], rtol=0, atol=1e-5)
             if single.piece_logits is not None:
-                n = data.lengths[i]
+                n = len(data[i]["input_ids"])
                 torch.testing.assert_close(single.piece_logits[0], whole.piece_logits[i, :n], rtol=0, atol=1e-5)
 
 
 def test_losses_are_means_with_counts(tokenizer, items):
     model = build(spans=True, positive_weight=3.0)
-    batch = EntailmentCollator(tokenizer)(list(EntailmentDataset(items, tokenizer, model.config)))
+    batch = EntailmentCollator(tokenizer)(entailment_rows(items, tokenizer, model.config))
     output = model(**batch)
     assert output.turn_logits.shape == batch["labels"].shape == (4, 4)
     assert output.piece_logits.shape == batch["input_ids"].shape
@@ -219,7 +218,7 @@ def test_losses_are_means_with_counts(tokenizer, items):
 
 def test_every_parameter_learns(tokenizer, items):
     model = build(spans=True)
-    model(**EntailmentCollator(tokenizer)(list(EntailmentDataset(items, tokenizer, model.config)))).loss.backward()
+    model(**EntailmentCollator(tokenizer)(entailment_rows(items, tokenizer, model.config))).loss.backward()
     assert [name for name, p in model.named_parameters() if p.grad is None] == []
     assert not build(freeze_word_embeddings=True).get_input_embeddings().weight.requires_grad
 
@@ -235,7 +234,7 @@ def test_learns_eight_items(tokenizer, fields):
         spans = tuple(Span(j, t.index("a"), t.index("a") + 1) for j, t in enumerate(texts) if "a" in t)
         data.append(item(*texts, labels=labels, spans=spans, id=str(i)))
     model = build(dropout=0.0, **fields)
-    batch = EntailmentCollator(tokenizer, model.config.form)(list(EntailmentDataset(data, tokenizer, model.config)))
+    batch = EntailmentCollator(tokenizer, model.config.form)(entailment_rows(data, tokenizer, model.config))
     optimiser = torch.optim.Adam(model.parameters(), 5e-3)
     first = None
     for _ in range(60):
@@ -277,7 +276,7 @@ def test_fingerprint_follows_weights_and_reading(tokenizer):
 def test_saved_model_is_bit_equal_in_a_new_process(tokenizer, items, tmp_path):
     model = build(spans=True)
     model.save_pretrained(tmp_path)
-    row = EntailmentCollator(tokenizer)(list(EntailmentDataset(items, tokenizer, model.config)))
+    row = EntailmentCollator(tokenizer)(entailment_rows(items, tokenizer, model.config))
     torch.save(row, tmp_path / "batch.pt")
     code = f"""
 import json, torch

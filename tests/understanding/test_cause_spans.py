@@ -33,10 +33,10 @@ from empatheia.understanding.causes.spans import (
     CauseSpansConfig,
     SpanAnswer,
     SpanCollator,
-    SpanDataset,
     _best_window,
     _window_answers,
     extract,
+    span_rows,
 )
 
 FORMS = ({"form": "paper"}, {"form": "paper", "context": False}, {"form": "joint"}, {"form": "joint", "context": False})
@@ -47,7 +47,7 @@ def config(**fields):
 
 
 def batch_of(model, items):
-    return SpanCollator(bench.tokenizer(), model.config.form)(list(SpanDataset(items, bench.tokenizer(), model.config)))
+    return SpanCollator(bench.tokenizer(), model.config.form)(list(span_rows(items, bench.tokenizer(), model.config)))
 
 
 def text_of(row, context):
@@ -186,7 +186,7 @@ def test_joint_rows_without_context_pair_each_candidate_with_the_target():
 @pytest.mark.parametrize("fields", [FORMS[0], FORMS[2]])
 def test_batch_equals_singles_and_padding_content_does_not_matter(kind, fields):
     model = bench.spans_model(kind, **fields)
-    data = SpanDataset(bench.labelled(), bench.tokenizer(), model.config)
+    data = span_rows(bench.labelled(), bench.tokenizer(), model.config)
     collate = SpanCollator(bench.tokenizer(), model.config.form)
     batch = collate(list(data))
     assert set(batch) <= set(model.features)
@@ -200,7 +200,7 @@ def test_batch_equals_singles_and_padding_content_does_not_matter(kind, fields):
         torch.testing.assert_close(noisy.start_logits, whole.start_logits, rtol=0, atol=0)
         torch.testing.assert_close(noisy.loss, whole.loss, rtol=0, atol=0)
         for i, row in enumerate(data):
-            single, n = model(**collate([row])), data.lengths[i]
+            single, n = model(**collate([row])), len(row["input_ids"])
             torch.testing.assert_close(single.end_logits[0], whole.end_logits[i, :n], rtol=0, atol=1e-4)
             assert (whole.end_logits[i, n:] == -1e4).all()
 

@@ -12,8 +12,8 @@ from empatheia.dialogue import CauseAnnotation, Span
 from empatheia.errors import ConfigError, DataError, MissingResourceError
 from empatheia.understanding.causes.entailment import (
     CauseEntailmentConfig,
-    EntailmentDataset,
     annotate,
+    entailment_rows,
     items_from_reccon,
 )
 from empatheia.understanding.causes.entailment_items import items_of_fold, pair_text, split_candidates
@@ -40,7 +40,7 @@ def test_items_hold_exactly_the_published_pairs(corpus, fold, context):
     )
     assert made == published
     config = CauseEntailmentConfig(encoder_config=bench.encoder_config(), form="pair", context=context)
-    rows = EntailmentDataset(items, bench.tokenizer(), config)
+    rows = entailment_rows(items, bench.tokenizer(), config)
     assert Counter(row["labels"][0] for row in rows) == Counter(p.label for p in reccon.pairs(corpus, fold))
 
 
@@ -80,7 +80,7 @@ def test_without_context_nothing_tells_where_a_turn_stood():
 def test_joint_form_without_context_answers_for_every_turn():
     model = bench.entailment_model(context=False, spans=True)
     items = bench.labelled()
-    data = EntailmentDataset(items, bench.tokenizer(), model.config)
+    data = entailment_rows(items, bench.tokenizer(), model.config)
     assert len(data) == 3 + 1 + 1 + 4
     notes = annotate(model, bench.tokenizer(), items, threshold=0.0)
     assert [len(note.probabilities) for note in notes] == [3, 1, 2, 4]

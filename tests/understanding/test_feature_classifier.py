@@ -49,7 +49,7 @@ def test_files_that_cannot_be(tmp_path):
 
 def test_a_linear_layer_over_the_features(tmp_path):
     torch.manual_seed(0)
-    model = FeatureClassifier(FeatureClassifierConfig(5, EMOTIONS, softmax_temperature=2.0)).eval()
+    model = FeatureClassifier(FeatureClassifierConfig(width=5, labels=EMOTIONS, softmax_temperature=2.0)).eval()
     features = np.random.default_rng(0).normal(size=(7, 5)).astype(np.float32)
     rows = FeatureReader.rows_of(features)
     expected = (torch.from_numpy(features) @ model.head.weight.T + model.head.bias).div(2).softmax(-1)
@@ -63,6 +63,6 @@ def test_a_linear_layer_over_the_features(tmp_path):
 
 
 def test_settings_that_cannot_be():
-    with pytest.raises(ConfigError, match="width=0"):
-        FeatureClassifierConfig(0, EMOTIONS)
+    with pytest.raises(ConfigError, match="width is 0; accepted: 1 or more"):
+        FeatureClassifierConfig(width=0, labels=EMOTIONS)
     assert UNDERSTANDERS.get("feature_classifier") is FeatureClassifier

@@ -35,7 +35,7 @@ GLAD = {"my cat shone": 0.98488, "all day über new rain": 0.85943, "": 0.71231,
 
 @pytest.fixture
 def fasttext_model():
-    config = LinearClassifierConfig(WORDS, ("sad", "glad"), "blanks", width=2, n_grams=3, buckets=7)
+    config = LinearClassifierConfig(words=WORDS, labels=("sad", "glad"), split="blanks", width=2, n_grams=3, buckets=7)
     model = LinearClassifier(config)
     model.table.weight.data = torch.tensor([(0.0, 0.0), *TABLE])
     model.head.weight.data = torch.tensor(HEAD)
@@ -124,7 +124,7 @@ def test_settings_that_cannot_be():
         ({"softmax_temperature": -1.0}, "softmax_temperature is -1.0; accepted: above 0"),
     ):
         with pytest.raises(ConfigError, match=message):
-            LinearClassifierConfig(("a",), EMOTIONS, **fields)
+            LinearClassifierConfig(words=("a",), labels=EMOTIONS, **fields)
     with pytest.raises(DataError, match="no text to take words from"):
         LinearClassifier.from_texts([], EMOTIONS)
 

@@ -20,9 +20,8 @@ from empatheia.reading import read_record
 from empatheia.settings import merge
 from empatheia.text.collation import EncodedExample
 from empatheia.training.evaluation import measure
-from empatheia.training.saving import WRITE_PROBLEMS
 from empatheia.training.tasks.respond import RespondTask
-from empatheia.writing import cannot_write
+from empatheia.writing import WRITE_PROBLEMS, cannot_write
 
 
 def teacher_key(item: EncodedExample) -> str:

@@ -34,8 +34,7 @@ from empatheia.config import AlternateConfig, StageConfig
 from empatheia.errors import ConfigError, TrainingError
 from empatheia.reading import UnreadableError, parse_json, read_record, read_text
 from empatheia.registry import nearest
-from empatheia.training.saving import WRITE_PROBLEMS
-from empatheia.writing import cannot_write, write_atomically
+from empatheia.writing import WRITE_PROBLEMS, cannot_write, write_atomically
 
 MARKER = "complete.json"
 

@@ -7,7 +7,7 @@ padding, heads that start with Xavier weights, and starting from pretrained weig
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Self
 
 import torch
@@ -229,6 +229,24 @@ def special_ids(tokenizer: PreTrainedTokenizerBase) -> tuple[int, int, int]:
         raise ConfigError("the tokenizer has no CLS/BOS or no SEP/EOS piece; use an encoder's tokenizer.")
     padding: Any = tokenizer.pad_token_id
     return opening, closing, padding if padding is not None else closing
+
+
+def pieces_of(
+    tokenizer: PreTrainedTokenizerBase, texts: Iterable[str], clean: Callable[[str], str]
+) -> dict[str, list[int]]:
+    """Pieces of each different text, without special ones; a special piece typed by a user is text.
+
+    Args:
+        tokenizer: An encoder's.
+        texts: Any; equal ones are cut once.
+        clean: What is cut in place of a text.
+    """
+    ordered = sorted(set(texts))
+    if not ordered:
+        return {}
+    options: dict[str, Any] = {"return_attention_mask": False, "return_token_type_ids": False, "verbose": False}
+    cut: Any = tokenizer(list(map(clean, ordered)), add_special_tokens=False, split_special_tokens=True, **options)
+    return dict(zip(ordered, cut["input_ids"], strict=True))
 
 
 def whole_in(settings: Mapping[str, Json] | None, name: str) -> int:

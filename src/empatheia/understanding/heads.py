@@ -37,13 +37,10 @@ def at_least(least: int) -> Check:
     return (lambda value: value >= least), f"{least} or more"
 
 
-class HeadsConfig(PreTrainedConfig):
-    """What a model on an encoder reads and how it scores.
+class FieldsConfig(PreTrainedConfig):
+    """A configuration whose settings are the fields of its class.
 
     Attributes:
-        encoder_config: The encoder's own configuration as a dict with its ``model_type``; None only for the empty
-            configuration that transformers builds internally.
-        encoder_dropout: Replaces every dropout rate in ``encoder_config``; None = as the encoder has them.
         labels: Names of the classes by index; sets ``id2label``, where a saved configuration has them.
         choices: Accepted values by field.
         checks: Other checks by field.
@@ -52,8 +49,6 @@ class HeadsConfig(PreTrainedConfig):
         ConfigError: A value is not accepted.
     """
 
-    encoder_config: Any = None
-    encoder_dropout: float | None = None
     labels: InitVar[Sequence[str] | None] = None
     choices: ClassVar[Mapping[str, Sequence[str]]] = {}
     checks: ClassVar[Mapping[str, Check]] = {}
@@ -68,9 +63,25 @@ class HeadsConfig(PreTrainedConfig):
         if labels is not None:
             for name, value in label_fields(labels, self.model_type).items():
                 setattr(self, name, value)
+        super().__post_init__(**kwargs)
+
+
+class HeadsConfig(FieldsConfig):
+    """What a model on an encoder reads and how it scores.
+
+    Attributes:
+        encoder_config: The encoder's own configuration as a dict with its ``model_type``; None only for the empty
+            configuration that transformers builds internally.
+        encoder_dropout: Replaces every dropout rate in ``encoder_config``; None = as the encoder has them.
+    """
+
+    encoder_config: Any = None
+    encoder_dropout: float | None = None
+
+    def __post_init__(self, labels: Sequence[str] | None = None, **kwargs: Any) -> None:
         if self.encoder_config is not None:
             self.encoder_config = encoder_settings(self.encoder_config, self.encoder_dropout, self.model_type)
-        super().__post_init__(**kwargs)
+        super().__post_init__(labels, **kwargs)
 
 
 @dataclass

@@ -22,7 +22,7 @@ from empatheia.registry import nearest
 from empatheia.resources import load_pretrained, load_weights, resolve_model
 from empatheia.training.evaluation import N_RESAMPLES
 from empatheia.training.stages import StageData
-from empatheia.understanding.heads import HeadsConfig
+from empatheia.understanding.heads import FieldsConfig
 from empatheia.understanding.labels.utterance_classifier import train_pieces
 from empatheia.writing import save_folder
 
@@ -206,7 +206,7 @@ def accepted_fields(config_class: type) -> list[str]:
     """Parameters of a configuration class and its parents that a recipe may set."""
     names: list[str] = []
     for parent in config_class.__mro__:
-        if issubclass(parent, HeadsConfig):
+        if issubclass(parent, FieldsConfig):
             own = inspect.get_annotations(parent)
             names += [field.name for field in dataclasses.fields(parent) if field.name in own]
         elif parent.__module__.startswith("empatheia") and "__init__" in vars(parent):

@@ -21,10 +21,10 @@ from empatheia.training.tasks.span_scores import N_RESAMPLES, TUNED, best_null_t
 from empatheia.understanding.causes.entailment import (
     CauseEntailment,
     EntailmentCollator,
-    EntailmentDataset,
     EntailmentItem,
     annotate,
     encode_joint,
+    entailment_rows,
     items_of_fold,
 )
 from empatheia.understanding.causes.entailment_scores import best_scores, question_cells, scores_at
@@ -61,7 +61,7 @@ class RecconTask(Task):
     """What the two RECCON tasks share: a fold's items by split, the model folder, the counts."""
 
     model_class: ClassVar[Any]
-    dataset: ClassVar[Any]
+    encode: ClassVar[Any]
     collator: ClassVar[Any]
 
     def build(self) -> None:
@@ -75,9 +75,9 @@ class RecconTask(Task):
 
     def stage_data(self, stage: StageConfig) -> StageData:
         """RECCON train and valid of the recipe's fold."""
-        train, valid = (self.dataset(self.items(s), self.tokenizer, self.model.config) for s in ("train", "valid"))
+        train, valid = (self.encode(self.items(s), self.tokenizer, self.model.config) for s in ("train", "valid"))
         collate = self.collator(self.tokenizer, self.model.config.form)
-        return StageData(train, train.lengths, valid, valid.lengths, collate)
+        return StageData(train, self.lengths(train), valid, self.lengths(valid), collate)
 
     def save_reader(self, folder: Path) -> None:
         """The tokenizer; it loads with ``AutoTokenizer``."""
@@ -116,7 +116,7 @@ class RecconTask(Task):
 class EntailTask(RecconTask):
     """Trains a :class:`CauseEntailment` model on one fold and measures it on all."""
 
-    model_class, dataset, collator = CauseEntailment, EntailmentDataset, EntailmentCollator
+    model_class, encode, collator = CauseEntailment, staticmethod(entailment_rows), EntailmentCollator
     data: EntailData
 
     def calibrate(self) -> None:

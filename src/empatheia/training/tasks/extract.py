@@ -10,13 +10,13 @@ from empatheia.training.tasks.base import write_rows
 from empatheia.training.tasks.entail import RecconTask
 from empatheia.training.tasks.span_scores import TUNED, best_null_threshold, span_scores, tuned_value
 from empatheia.understanding.causes.entailment_items import EntailmentItem
-from empatheia.understanding.causes.spans import CauseSpans, SpanAnswer, SpanCollator, SpanDataset, extract
+from empatheia.understanding.causes.spans import CauseSpans, SpanAnswer, SpanCollator, extract, span_rows
 
 
 class ExtractTask(RecconTask):
     """Trains a :class:`CauseSpans` model on one fold and measures it on all."""
 
-    model_class, dataset, collator = CauseSpans, SpanDataset, SpanCollator
+    model_class, encode, collator = CauseSpans, staticmethod(span_rows), SpanCollator
     data: ExtractData
 
     def calibrate(self) -> None:

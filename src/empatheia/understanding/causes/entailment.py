@@ -24,11 +24,11 @@ from empatheia.errors import DataError
 from empatheia.understanding.causes.entailment_config import CauseEntailmentConfig
 from empatheia.understanding.causes.entailment_items import (
     EntailmentCollator,
-    EntailmentDataset,
     EntailmentItem,
     PairRow,
     encode_joint,
     encode_pairs,
+    entailment_rows,
     in_stretches,
     item_pair_texts,
     items_from_dialogue,
@@ -46,7 +46,7 @@ __all__ = [
     "CauseEntailmentConfig",
     "CauseEntailmentOutput",
     "EntailmentCollator",
-    "EntailmentDataset",
+    "entailment_rows",
     "EntailmentItem",
     "PairScores",
     "annotate",

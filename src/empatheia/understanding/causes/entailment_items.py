@@ -457,8 +457,10 @@ def _separator(config: CauseEntailmentConfig, tokenizer: PreTrainedTokenizerBase
     return str(native)
 
 
-class EntailmentDataset(Sequence["JointRow | PairRow"]):
-    """Encoded items in memory, as the form and its context want them.
+def entailment_rows(
+    items: Sequence[EntailmentItem], tokenizer: PreTrainedTokenizerBase, config: CauseEntailmentConfig
+) -> Sequence[JointRow | PairRow]:
+    """Items to learn from, as the form and its context want them.
 
     Joint form: one row for each target, or without context for each supervised turn. Pair form: one row for each
     published pair, so a turn with two gold spans comes twice.
@@ -467,36 +469,18 @@ class EntailmentDataset(Sequence["JointRow | PairRow"]):
         items: Targets with labels.
         tokenizer: The encoder's tokenizer.
         config: The model's configuration: form, lengths, span supervision.
-
-    Attributes:
-        lengths: Pieces in each row, for length-bucketed batches.
     """
-
-    def __init__(
-        self,
-        items: Sequence[EntailmentItem],
-        tokenizer: PreTrainedTokenizerBase,
-        config: CauseEntailmentConfig,
-    ) -> None:
-        if config.form == "joint":
-            supervision = config.span_supervision if config.spans else None
-            if not config.context:
-                items = [short for item in items for _, short in split_candidates(item)]
-            self.rows: Sequence[JointRow | PairRow] = encode_joint(items, tokenizer, config.max_pieces, supervision)
-        else:
-            chosen = []
-            for item in items:
-                texts = item_pair_texts(item, config, tokenizer)
-                chosen += [(texts[turn], label) for turn, label, _ in item.questions()]
-            texts, labels = [text for text, _ in chosen], [label for _, label in chosen]
-            self.rows = encode_pairs(texts, tokenizer, config.max_pieces, labels)
-        self.lengths = [len(row["input_ids"]) for row in self.rows]
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __getitem__(self, index: int) -> JointRow | PairRow:
-        return self.rows[index]
+    if config.form == "joint":
+        supervision = config.span_supervision if config.spans else None
+        if not config.context:
+            items = [short for item in items for _, short in split_candidates(item)]
+        return encode_joint(items, tokenizer, config.max_pieces, supervision)
+    chosen = []
+    for item in items:
+        texts = item_pair_texts(item, config, tokenizer)
+        chosen += [(texts[turn], label) for turn, label, _ in item.questions()]
+    texts, labels = [text for text, _ in chosen], [label for _, label in chosen]
+    return encode_pairs(texts, tokenizer, config.max_pieces, labels)
 
 
 class EntailmentCollator:

@@ -185,32 +185,13 @@ def _joint_position(row: Mapping[str, Any], item: EntailmentItem, span: Span) ->
     return (inside[0], inside[-1]) if inside else None
 
 
-class SpanDataset(Sequence[JointRow | QuestionRow]):
-    """Encoded training items in memory.
-
-    Args:
-        items: Targets with labels and spans.
-        tokenizer: The encoder's tokenizer.
-        config: Form and lengths.
-
-    Attributes:
-        lengths: Pieces in each row.
-    """
-
-    def __init__(
-        self, items: Sequence[EntailmentItem], tokenizer: PreTrainedTokenizerBase, config: CauseSpansConfig
-    ) -> None:
-        if config.form == "joint":
-            self.rows: Sequence[JointRow | QuestionRow] = joint_rows(items, tokenizer, config)
-        else:
-            self.rows = question_rows(items, tokenizer, config, with_answers=True)
-        self.lengths = [len(row["input_ids"]) for row in self.rows]
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __getitem__(self, index: int) -> JointRow | QuestionRow:
-        return self.rows[index]
+def span_rows(
+    items: Sequence[EntailmentItem], tokenizer: PreTrainedTokenizerBase, config: CauseSpansConfig
+) -> Sequence[JointRow | QuestionRow]:
+    """Targets with labels and spans as the form learns from them."""
+    if config.form == "joint":
+        return joint_rows(items, tokenizer, config)
+    return question_rows(items, tokenizer, config, with_answers=True)
 
 
 class SpanCollator:

@@ -35,7 +35,7 @@ from empatheia.understanding.causes.entailment import (
 from empatheia.understanding.causes.entailment_items import EntailmentItem, in_stretches
 from empatheia.understanding.causes.span_answers import best_overlap, n_best, place_of, whole_words
 from empatheia.understanding.causes.span_config import CauseSpansConfig
-from empatheia.understanding.causes.span_items import SpanCollator, SpanDataset, joint_rows, question_rows
+from empatheia.understanding.causes.span_items import SpanCollator, joint_rows, question_rows, span_rows
 from empatheia.understanding.heads import HeadsOutput, HeadSpec, supervised
 
 __all__ = [
@@ -44,7 +44,7 @@ __all__ = [
     "CauseSpansOutput",
     "SpanAnswer",
     "SpanCollator",
-    "SpanDataset",
+    "span_rows",
     "extract",
 ]
 

@@ -16,13 +16,18 @@ import torch
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModel, PreTrainedConfig
+from transformers import AutoConfig, AutoModel
 
-from empatheia.errors import ConfigError, DataError, MissingResourceError
+from empatheia.errors import DataError, MissingResourceError
 from empatheia.layers.aligned import AlignedModel
 from empatheia.reading import read_arrays
-from empatheia.understanding.heads import Heads, LabelOutput
-from empatheia.understanding.labels.classifier import Row, Text, label_fields, label_tensor, read_model
+from empatheia.understanding.heads import POSITIVE, RATE, Check, FieldsConfig, Heads, LabelOutput, at_least
+from empatheia.understanding.labels.classifier import (
+    Row,
+    Text,
+    label_tensor,
+    read_model,
+)
 
 SUFFIXES = (".safetensors", ".npz")
 
@@ -88,12 +93,11 @@ def write_features(path: str | Path, arrays: Mapping[str, np.ndarray]) -> None:
         part.unlink(missing_ok=True)
 
 
-class FeatureClassifierConfig(PreTrainedConfig):
+class FeatureClassifierConfig(FieldsConfig):
     """The linear layer.
 
-    Args:
+    Attributes:
         width: Of the features (DeepMoji: 2,304).
-        labels: Names of the classes by index; sets ``id2label``.
         encoder_name: Which encoder made the features, for the record.
         dropout: On the features, in [0, 1).
         label_weights: Factor of each label in the loss; None = all 1.
@@ -101,30 +105,12 @@ class FeatureClassifierConfig(PreTrainedConfig):
     """
 
     model_type = "feature_classifier"
-
-    def __init__(
-        self,
-        width: int = 2304,
-        labels: Sequence[str] | None = None,
-        encoder_name: str = "",
-        dropout: float = 0.0,
-        label_weights: list[float] | None = None,
-        softmax_temperature: float = 1.0,
-        **kwargs: Any,
-    ) -> None:
-        if width < 1 or not 0 <= dropout < 1 or softmax_temperature <= 0:
-            raise ConfigError(
-                f"feature_classifier: width={width}, dropout={dropout}, softmax_temperature={softmax_temperature};"
-                " accepted: width 1 or more, dropout from 0 to below 1, softmax_temperature above 0."
-            )
-        if labels is not None:
-            kwargs |= label_fields(labels, "feature_classifier")
-        self.width = width
-        self.encoder_name = encoder_name
-        self.dropout = dropout
-        self.label_weights = label_weights
-        self.softmax_temperature = softmax_temperature
-        super().__init__(**kwargs)
+    width: int = 2304
+    encoder_name: str = ""
+    dropout: float = 0.0
+    label_weights: list[float] | None = None
+    softmax_temperature: float = 1.0
+    checks: ClassVar[Mapping[str, Check]] = {"width": at_least(1), "dropout": RATE, "softmax_temperature": POSITIVE}
 
 
 class FeatureClassifier(AlignedModel, Heads):

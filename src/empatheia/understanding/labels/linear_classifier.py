@@ -11,20 +11,26 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModel, PreTrainedConfig
+from transformers import AutoConfig, AutoModel
 from transformers import initialization as init
 
-from empatheia.errors import ConfigError, DataError
+from empatheia.errors import DataError
 from empatheia.layers.aligned import AlignedModel
 from empatheia.text.words import tokenize_words
-from empatheia.understanding.heads import Heads, LabelOutput
-from empatheia.understanding.labels.classifier import Row, Text, label_fields, label_tensor, pad_rows, read_model
+from empatheia.understanding.heads import POSITIVE, Check, FieldsConfig, Heads, LabelOutput, at_least
+from empatheia.understanding.labels.classifier import (
+    Row,
+    Text,
+    label_tensor,
+    pad_rows,
+    read_model,
+)
 
 END = "</s>"
 SPLITS = ("blanks", "spaced", "family")
@@ -87,12 +93,11 @@ def split_words(text: str, style: str) -> list[str]:
     return text.split()
 
 
-class LinearClassifierConfig(PreTrainedConfig):
+class LinearClassifierConfig(FieldsConfig):
     """The features and sizes; defaults of the command-line fastText where it has one.
 
-    Args:
+    Attributes:
         words: Known words, by index; the end mark is always one of them.
-        labels: Names of the classes by index; sets ``id2label``.
         split: ``blanks``, ``spaced`` or ``family``, see :func:`split_words`.
         width: Of the word vectors.
         n_grams: Longest n-gram; 1 = words only.
@@ -104,41 +109,24 @@ class LinearClassifierConfig(PreTrainedConfig):
     """
 
     model_type = "linear_classifier"
+    words: Sequence[str] = ()
+    split: str = "spaced"
+    width: int = 100
+    n_grams: int = 1
+    buckets: int = 2_000_000
+    reads: str = "turn"
+    max_turns: int = 4
+    label_weights: list[float] | None = None
+    softmax_temperature: float = 1.0
+    choices: ClassVar[Mapping[str, Sequence[str]]] = {"split": SPLITS, "reads": READS}
+    checks: ClassVar[Mapping[str, Check]] = {
+        **dict.fromkeys(("width", "n_grams", "buckets", "max_turns"), at_least(1)),
+        "softmax_temperature": POSITIVE,
+    }
 
-    def __init__(
-        self,
-        words: Sequence[str] = (),
-        labels: Sequence[str] | None = None,
-        split: str = "spaced",
-        width: int = 100,
-        n_grams: int = 1,
-        buckets: int = 2_000_000,
-        reads: str = "turn",
-        max_turns: int = 4,
-        label_weights: list[float] | None = None,
-        softmax_temperature: float = 1.0,
-        **kwargs: Any,
-    ) -> None:
-        for name, value, accepted in (("split", split, SPLITS), ("reads", reads, READS)):
-            if value not in accepted:
-                raise ConfigError(f"linear_classifier: {name} is {value!r}; accepted: {', '.join(accepted)}.")
-        for name, number in (("width", width), ("n_grams", n_grams), ("buckets", buckets), ("max_turns", max_turns)):
-            if number < 1:
-                raise ConfigError(f"linear_classifier: {name} is {number}; accepted: 1 or more.")
-        if softmax_temperature <= 0:
-            raise ConfigError(f"linear_classifier: softmax_temperature is {softmax_temperature}; accepted: above 0.")
-        if labels is not None:
-            kwargs |= label_fields(labels, "linear_classifier")
-        self.words = list(words)
-        self.split = split
-        self.width = width
-        self.n_grams = n_grams
-        self.buckets = buckets
-        self.reads = reads
-        self.max_turns = max_turns
-        self.label_weights = label_weights
-        self.softmax_temperature = softmax_temperature
-        super().__init__(**kwargs)
+    def __post_init__(self, labels: Sequence[str] | None = None, **kwargs: Any) -> None:
+        super().__post_init__(labels, **kwargs)
+        self.words = list(self.words)
 
     @property
     def n_rows(self) -> int:
@@ -190,7 +178,7 @@ class LinearClassifier(AlignedModel, Heads):
         Raises:
             DataError: There is no text.
         """
-        config = LinearClassifierConfig((END,), labels, **kwargs)
+        config = LinearClassifierConfig(words=(END,), labels=labels, **kwargs)
         reader = NgramReader(config)
         counts: Counter[str] = Counter()
         for text in texts:

@@ -30,7 +30,7 @@ from empatheia.layers.pooling import POOLINGS, Pooling
 from empatheia.taxonomy import LABELS_41
 from empatheia.text.batching import BucketBatchSampler
 from empatheia.understanding import COMPONENTS, Component
-from empatheia.understanding.encoders import check_positions, special_ids
+from empatheia.understanding.encoders import check_positions, pieces_of, special_ids
 from empatheia.understanding.heads import RATE, SHARE, Check, EncoderHeads, HeadsConfig, LabelOutput, at_least
 from empatheia.understanding.labels.classifier import label_tensor, pad_rows
 
@@ -202,7 +202,8 @@ class ContextReader:
 
         ``is_whole`` says that nothing was left out; ``label`` is there if all items have one.
         """
-        pieces = self._pieces({turn.text for item in items for turn in item.context})
+        texts = (turn.text for item in items for turn in item.context)
+        pieces = pieces_of(self.tokenizer, texts, lambda text: text.encode("utf-8", "replace").decode())
         has_labels = all(item.label is not None for item in items)
         rows = []
         for item in items:
@@ -225,21 +226,6 @@ class ContextReader:
     def save(self, folder: Path) -> None:
         """Writes the tokenizer."""
         self.tokenizer.save_pretrained(folder)
-
-    def _pieces(self, texts: set[str]) -> dict[str, list[int]]:
-        ordered = sorted(texts)
-        if not ordered:
-            return {}
-        clean = [text.encode("utf-8", "replace").decode() for text in ordered]
-        found: Any = self.tokenizer(
-            clean,
-            add_special_tokens=False,
-            return_attention_mask=False,
-            return_token_type_ids=False,
-            split_special_tokens=True,
-            verbose=False,
-        )
-        return dict(zip(ordered, found["input_ids"], strict=True))
 
     def _row(self, item: NextTurn, turns: Sequence[Sequence[int]]) -> dict[str, Any]:
         between = 2 if self.config.double_separator else 1

@@ -26,7 +26,7 @@ from transformers import (
 from empatheia.errors import ConfigError
 from empatheia.layers.pooling import POOLINGS, Pooling
 from empatheia.text.readable import SURROGATES
-from empatheia.understanding.encoders import HeadLinear, check_positions, special_ids
+from empatheia.understanding.encoders import HeadLinear, check_positions, pieces_of, special_ids
 from empatheia.understanding.heads import POSITIVE, RATE, Check, EncoderHeads, HeadsConfig, LabelOutput, at_least
 from empatheia.understanding.labels.classifier import Row, Text, label_tensor, pad_rows
 
@@ -148,7 +148,7 @@ class PieceReader:
         """One row a text: ``input_ids`` and ``token_type_ids`` (1 = listener)."""
         room = self.config.max_pieces - 1
         turns = [self._newest(text, room) for text in texts]
-        pieces = self._pieces({words for row in turns for words, _ in row})
+        pieces = pieces_of(self.tokenizer, (words for row in turns for words, _ in row), self._clean)
         return [self._row([(pieces[words], type_id) for words, type_id in row], room) for row in turns]
 
     def collate(self, rows: Sequence[Row]) -> dict[str, Tensor]:
@@ -172,23 +172,9 @@ class PieceReader:
             return [(text, 0)]
         return [(turn.text, int(turn.role == "listener")) for turn in text[-max(1, room) :]]
 
-    def _pieces(self, texts: set[str]) -> dict[str, list[int]]:
-        """Pieces of each different text."""
-        ordered = sorted(texts)
-        if not ordered:
-            return {}
-        clean = [SURROGATES.sub(" ", text) for text in ordered]
-        if self.config.lowercase:
-            clean = [text.lower() for text in clean]
-        ids: Any = self.tokenizer(
-            clean,
-            add_special_tokens=False,
-            return_attention_mask=False,
-            return_token_type_ids=False,
-            split_special_tokens=True,
-            verbose=False,
-        )["input_ids"]
-        return dict(zip(ordered, ids, strict=True))
+    def _clean(self, text: str) -> str:
+        clean = SURROGATES.sub(" ", text)
+        return clean.lower() if self.config.lowercase else clean
 
     def _row(self, turns: list[tuple[list[int], int]], room: int) -> Row:
         kept: list[tuple[list[int], int]] = []
