@@ -19,8 +19,8 @@ from empatheia.studies.effects import effect_of
 from empatheia.studies.filters import apply, at_least_points, attentive, dwelt, filter_of, hurried, same_answer
 from empatheia.studies.items import Candidate, StudyItem
 from empatheia.studies.manifest import compose
-from empatheia.studies.power import plan_means, plan_preference, plan_shares, sign_power
-from empatheia.studies.preferences import PairResult, bradley_terry, needed_wins, pair_results, sign_test, strengths
+from empatheia.studies.power import needed_wins, plan_means, plan_preference, plan_shares, sign_power
+from empatheia.studies.preferences import PairResult, bradley_terry, pair_results, sign_test, strengths
 from empatheia.studies.report import report_page
 from empatheia.studies.results import results_of
 from empatheia.studies.sheets import Answer, Sheet

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from math import comb
 from statistics import NormalDist
 
 from empatheia.errors import ConfigError
-from empatheia.studies.preferences import needed_wins
 
 _NORMAL = NormalDist()
 
@@ -198,3 +198,17 @@ def _check(power: float, alpha: float, comparisons: int) -> None:
         raise ConfigError(
             f"power {power}, alpha {alpha}, {comparisons} comparisons; accepted: between 0 and 1, and 1 or more."
         )
+
+
+def needed_wins(n: int, alpha: float = 0.05) -> int:
+    """Fewest wins among n choices for which the two-sided sign test is below alpha.
+
+    >>> [needed_wins(n) for n in (50, 100, 200, 300)]
+    [33, 61, 115, 168]
+    """
+    tail = 0.0
+    for wins in range(n, n // 2, -1):
+        tail += comb(n, wins) / 2**n
+        if 2 * tail >= alpha:
+            return wins + 1
+    return n // 2 + 1

@@ -10,7 +10,6 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from math import comb
 from typing import Any
 
 import numpy as np
@@ -242,20 +241,6 @@ def bradley_terry(wins: np.ndarray) -> np.ndarray:
         if is_close:
             break
     return np.log(np.maximum(strength, 1e-12))
-
-
-def needed_wins(n: int, alpha: float = 0.05) -> int:
-    """Fewest wins among n choices for which the two-sided sign test is below alpha.
-
-    >>> [needed_wins(n) for n in (50, 100, 200, 300)]
-    [33, 61, 115, 168]
-    """
-    tail = 0.0
-    for wins in range(n, n // 2, -1):
-        tail += comb(n, wins) / 2**n
-        if 2 * tail >= alpha:
-            return wins + 1
-    return n // 2 + 1
 
 
 def agreement_units(answers: Sequence[Answer]) -> dict[str, list[list[str]]]:
