@@ -83,7 +83,7 @@ pages: $(MADE)core ## what is written from results/ and by the listener: README.
 	@$(BIN)/python docs/generate_readme.py
 	@$(BIN)/python docs/generate_examples.py
 	@$(BIN)/python docs/generate_reproduction.py
-	@$(BIN)/python -c "from pathlib import Path; from empatheia.reports.results_page import PAGE, results_page; Path('results', PAGE).write_text(results_page(Path('results')), encoding='utf-8')"
+	@$(BIN)/python -c "from pathlib import Path; from empatheia_research.reports.results_page import PAGE, results_page; Path('results', PAGE).write_text(results_page(Path('results')), encoding='utf-8')"
 
 docs: $(MADE)docs ## the documentation as a website in build/site
 	@$(BIN)/python docs/generate_cli.py

@@ -35,8 +35,8 @@ def write(path, rows):
 
 def answer(model, out, contexts):
     """Replies of a listener: ``empatheia`` (what answers where nobody is named), a YAML file, or a model's name."""
-    from empatheia.dialogue import Dialogue
     from empatheia.listener import Listener
+    from empatheia.records.dialogue import Dialogue
 
     listener = Listener.load(model)
     rows = []

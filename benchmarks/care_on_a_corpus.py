@@ -7,7 +7,7 @@ import json
 
 from empatheia.care import Detector
 from empatheia.care.evaluating import Share
-from empatheia.corpora import CORPORA
+from empatheia_research.corpora import CORPORA
 
 
 def main() -> None:

@@ -22,8 +22,8 @@ from transformers import pipeline
 from transformers.utils import logging
 
 from empatheia.taxonomy import LABELS_41
-from empatheia.understanding.labels.classifier import PROCESSOR_BATCH_TOKENS, TextClassifier
-from empatheia.understanding.labels.utterance_classifier import UtteranceClassifier
+from empatheia_research.understanding.labels.classifier import PROCESSOR_BATCH_TOKENS, TextClassifier
+from empatheia_research.understanding.labels.utterance_classifier import UtteranceClassifier
 
 TOLERANCE = 1e-5
 

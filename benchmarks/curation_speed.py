@@ -24,13 +24,13 @@ from xml.dom import minidom
 import numpy as np
 from report import Measurement, arguments, measure
 
-from empatheia.curation import global_steps
-from empatheia.curation.cleaning import Cleaner
-from empatheia.curation.dialogues import dialogues_of
-from empatheia.curation.opus import read_opus
-from empatheia.curation.run import Curation
-from empatheia.curation.segmenter import PairModel, load_segmenter, turns_of
-from empatheia.curation.settings import CurationSettings
+from empatheia_people.curation import global_steps
+from empatheia_people.curation.cleaning import Cleaner
+from empatheia_people.curation.dialogues import dialogues_of
+from empatheia_people.curation.opus import read_opus
+from empatheia_people.curation.run import Curation
+from empatheia_people.curation.segmenter import PairModel, load_segmenter, turns_of
+from empatheia_people.curation.settings import CurationSettings
 
 SENTENCES = 200
 """Of a synthetic film; a real one has about 1,000."""

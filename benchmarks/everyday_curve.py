@@ -15,9 +15,9 @@ import argparse
 import numpy as np
 import torch
 
-from empatheia.corpora import everyday
 from empatheia.taxonomy import EMOTIONS
-from empatheia.understanding.vectors.texts import SentenceVectors
+from empatheia_research.corpora import everyday
+from empatheia_research.understanding.vectors.texts import SentenceVectors
 
 
 def features(encoder, items):

@@ -18,10 +18,10 @@ from report import contexts, measure
 from torch import Tensor
 from transformers import BartConfig, BartForConditionalGeneration
 
-from empatheia.decoding.focus import focused_generate
-from empatheia.decoding.worlds import Worlds
-from empatheia.dialogue import Dialogue
-from empatheia.responders import RESPONDERS
+from empatheia.records.dialogue import Dialogue
+from empatheia_research.decoding.focus import focused_generate
+from empatheia_research.decoding.worlds import Worlds
+from empatheia_research.responders import RESPONDERS
 
 WORDS = 24_000
 GOAL = 0.30

@@ -11,9 +11,9 @@ from typing import Any
 
 import torch
 
-from empatheia.corpora import CORPORA
-from empatheia.dialogue import Dialogue
 from empatheia.errors import MissingResourceError
+from empatheia.records.dialogue import Dialogue
+from empatheia_research.corpora import CORPORA
 
 
 @dataclass(frozen=True)

@@ -17,13 +17,13 @@ import torch
 import torch.nn.functional as F
 from report import arguments, measure, show
 
-from empatheia.config import load_recipe
-from empatheia.responders.seq2seq import smoothed_target
 from empatheia.taxonomy import IGNORED
 from empatheia.text.batching import TokenBatchSampler
-from empatheia.text.collation import Collator
-from empatheia.training.evaluation import context_features
-from empatheia.training.tasks.respond import RespondTask
+from empatheia_research.recipes import load_recipe
+from empatheia_research.responders.seq2seq import smoothed_target
+from empatheia_research.text.collation import Collator
+from empatheia_research.training.evaluation import context_features
+from empatheia_research.training.tasks.respond import RespondTask
 
 SYSTEMS = {
     "transformer": "moel/trs",

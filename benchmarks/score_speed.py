@@ -10,11 +10,11 @@ import numpy as np
 from nltk.translate.bleu_score import corpus_bleu
 from report import Measurement, arguments, measure, show
 
-from empatheia.corpora.loading import sample_root
-from empatheia.corpora.replies import SystemReply
-from empatheia.corpora.reply_files import read_replies, read_texts
 from empatheia.metrics import METRICS
-from empatheia.scoring import columns_of, score_replies
+from empatheia.replies.replies import SystemReply
+from empatheia.replies.reply_files import read_replies, read_texts
+from empatheia.replies.scoring import columns_of, score_replies
+from empatheia_research.corpora.loading import sample_root
 
 RELEASED = "peer_outputs/moel_repo_generation_result.txt.gz"
 N_RESAMPLES = 1000

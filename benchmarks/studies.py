@@ -36,16 +36,16 @@ from fuzz import write_section
 from postgres_server import NoPostgres, PostgresServer
 from served_studies import CHROMIUM, FLAGS
 
-from empatheia.config import recipes_root
-from empatheia.studies.design import BOXES, read_design, validate_design
-from empatheia.studies.desk import Desk
-from empatheia.studies.exporting import rating_rows
-from empatheia.studies.items import Candidate, Material, StudyItem
-from empatheia.studies.manifest import compose
-from empatheia.studies.report import report_page
-from empatheia.studies.results import study_results
-from empatheia.studies.simulation import Opinion, crowd_of, published_shares, work_through
-from empatheia.studies.store import Store
+from empatheia_people.studies.design import BOXES, read_design, validate_design
+from empatheia_people.studies.desk import Desk
+from empatheia_people.studies.exporting import rating_rows
+from empatheia_people.studies.items import Candidate, Material, StudyItem
+from empatheia_people.studies.manifest import compose
+from empatheia_people.studies.report import report_page
+from empatheia_people.studies.results import study_results
+from empatheia_people.studies.simulation import Opinion, crowd_of, published_shares, work_through
+from empatheia_people.studies.store import Store
+from empatheia_research.shipped import recipes_root
 
 BEGIN, END = "<!-- studies -->", "<!-- /studies -->"
 SYSTEMS = ("A", "B", "C", "D")

@@ -12,11 +12,11 @@ from pathlib import Path
 import torch
 from report import Measurement, arguments, measure, show
 
-from empatheia.config import StageConfig, load_recipe
-from empatheia.corpora import empathetic_dialogues
 from empatheia.errors import MissingResourceError
-from empatheia.training.stages import StageData, run_stage
-from empatheia.training.tasks import make_task
+from empatheia_research.corpora import empathetic_dialogues
+from empatheia_research.recipes import StageConfig, load_recipe
+from empatheia_research.training.stages import StageData, run_stage
+from empatheia_research.training.tasks import make_task
 
 RECIPE = Path(__file__).parents[1] / "recipes" / "default" / "listener.yaml"
 SAMPLE = ["data.corpus=sample", "data.spans=none", "tokenizer.size=800", "tokenizer.distil=null"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from empatheia.documents.document import Content, Table, element, link
 from empatheia.documents.markdown import table_lines
-from empatheia.listener.systems import ALWAYS, TOLD, SystemEntry, known_systems
+from empatheia_research.voices.systems import ALWAYS, TOLD, SystemEntry, known_systems
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"

@@ -10,19 +10,19 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from empatheia.config.queue import read_queue
 from empatheia.documents.document import Column, Table
 from empatheia.documents.markdown import table_lines
 from empatheia.metrics.mechanisms import EPITOME_PAPER, EPITOME_PUBLISHED
 from empatheia.metrics.published import shown_tolerance
 from empatheia.metrics.records import measured_of
 from empatheia.metrics.tolerances import KINDS, N_DEVIATIONS
-from empatheia.reports.claims import OUTCOMES, SIZES, Compared
-from empatheia.reports.lines import Line, grouped
-from empatheia.reports.reproduction import TableReport, read_runs, report_table
-from empatheia.reports.targets import Why, kind_meaning, read_targets, tables
-from empatheia.reports.totals import line_that_counts, state_of, totals_of
-from empatheia.training.queue import QueuedRun, hours_left, standing
+from empatheia_research.recipes.queue import read_queue
+from empatheia_research.reports.claims import OUTCOMES, SIZES, Compared
+from empatheia_research.reports.lines import Line, grouped
+from empatheia_research.reports.reproduction import TableReport, read_runs, report_table
+from empatheia_research.reports.targets import Why, kind_meaning, read_targets, tables
+from empatheia_research.reports.totals import line_that_counts, state_of, totals_of
+from empatheia_research.training.queue import QueuedRun, hours_left, standing
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "reproduction.md"
@@ -224,7 +224,7 @@ BLOCKS: dict[str, Callable[[Sequence[TableReport], Sequence[QueuedRun]], Iterato
 
 def page(text: str) -> str:
     """The page with every block written anew."""
-    from empatheia.config import recipes_root
+    from empatheia_research.shipped import recipes_root
 
     targets, records = read_targets(recipes_root()), read_runs(RESULTS)
     reports = [report_table(key, targets, records) for key in tables()]

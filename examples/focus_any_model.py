@@ -12,14 +12,15 @@ import argparse
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
-from empatheia.decoding.distractors import exchanged
-from empatheia.decoding.focus import focused_generate
-from empatheia.decoding.given_replies import focused_score
-from empatheia.decoding.targets import named
-from empatheia.decoding.worlds import stack_worlds
+from empatheia.analysis.targets import named
 from empatheia.errors import EmpatheiaError
-from empatheia.resources import load_pretrained, resolve_model
-from empatheia.text.prompt_pieces import train_prompt_pieces
+from empatheia.resources import resolve_model
+from empatheia_research.decoding.distractors import exchanged
+from empatheia_research.decoding.focus import focused_generate
+from empatheia_research.decoding.given_replies import focused_score
+from empatheia_research.decoding.worlds import stack_worlds
+from empatheia_research.pretrained import load_pretrained
+from empatheia_research.text.prompt_pieces import train_prompt_pieces
 
 SENTENCE = "I finally passed my driving test after failing it three times!"
 OTHERS = ("garden", "concert", "breakfast", "sister", "holiday", "computer", "kitchen", "river")

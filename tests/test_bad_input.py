@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from empatheia.checkpoints.catalogue import known_models
-from empatheia.config import load_recipe
-from empatheia.dialogue import Dialogue, Turn
 from empatheia.errors import CheckpointError, ConfigError, DataError, MissingResourceError
-from empatheia.judging.verdicts import read_ratings
 from empatheia.listener import Listener
-from empatheia.research_voices.responder_listener import ResponderListener
+from empatheia.records.dialogue import Dialogue, Turn
+from empatheia.resources.catalogue import known_models
+from empatheia_people.judging.verdicts import read_ratings
+from empatheia_research.recipes import load_recipe
+from empatheia_research.voices.responder_listener import ResponderListener
 
 
 def assert_one_line_error(done, pattern: str, code: int = 1) -> None:
@@ -135,7 +135,7 @@ def test_weights_that_do_not_fit_the_config(tiny_copy):
 
 
 def test_a_vocabulary_of_another_model(tiny_copy):
-    from empatheia.text.tokenizer import DialogueTokenizer
+    from empatheia_research.text.tokenizer import DialogueTokenizer
 
     DialogueTokenizer.train_words(["one two three"]).save_pretrained(tiny_copy)
     with pytest.raises(CheckpointError, match=r"vocabulary in .* has 9 pieces but the weights have 400 rows"):

@@ -9,9 +9,9 @@ import pytest
 
 from empatheia import writing
 from empatheia.errors import DataError
-from empatheia.judging.judge import _kept
-from empatheia.responders.language_endpoint import _read_journal
+from empatheia.voices.language_endpoint import _read_journal
 from empatheia.writing import append_line
+from empatheia_people.judging.judge import _kept
 
 FORKED = pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="processes are not forked")
 

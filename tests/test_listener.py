@@ -7,9 +7,9 @@ import sys
 import pytest
 
 import empatheia
-from empatheia.dialogue import Dialogue, Turn
 from empatheia.errors import CheckpointError, DataError, DecodingError
 from empatheia.listener import Decoding, Listener
+from empatheia.records.dialogue import Dialogue, Turn
 from empatheia.taxonomy import EMOTIONS
 from empatheia.text.inputs import MAX_CHARACTERS, prepare, readable
 
@@ -108,7 +108,7 @@ def test_sampling_follows_the_distribution():
     """Gumbel noise and arg max draw from the softmax: 4,000 seeds within four standard errors."""
     import torch
 
-    from empatheia.decoding.strategies import RowNoise
+    from empatheia_research.decoding.strategies import RowNoise
 
     logits = torch.tensor([0.5, 2.0, -1.0, 1.0])
     n = 4000
@@ -216,7 +216,7 @@ def test_a_model_without_an_emotion_head_answers_and_says_so(tmp_path, tiny_mode
     import torch
     from transformers import GenerationConfig
 
-    from empatheia.responders import RESPONDERS
+    from empatheia_research.responders import RESPONDERS
 
     folder = shutil.copytree(tiny_model, tmp_path / "plain")
     network_class = RESPONDERS.get("transformer")

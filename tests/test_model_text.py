@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from empatheia.dialogue import Turn
+from empatheia.records.dialogue import Turn
 from empatheia.resources.chat_endpoint import ChatEndpoint
 from empatheia.resources.chat_stream import ChatStream
 from empatheia.resources.model_text import ModelText, spoken, without_tokens

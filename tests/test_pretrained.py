@@ -15,7 +15,7 @@ from tiny_causes import entailment_model, spans_model
 from tiny_classifiers import encoder_classifier
 
 from empatheia.errors import CheckpointError, MissingDependencyError, MissingResourceError
-from empatheia.resources import build_pretrained, load_pretrained, load_weights
+from empatheia_research.pretrained import build_pretrained, load_pretrained, load_weights
 from tiny_language_models import make_folder
 
 CODE = """
@@ -248,7 +248,7 @@ def test_a_number_that_is_none_in_the_configuration_of_a_part_is_told(cli, tmp_p
 )
 @pytest.mark.parametrize("content", [b"", b"\x80\x04junk" * 9])
 def test_a_damaged_part_of_a_bundled_model_is_named_by_its_file(cli, tmp_path, model, file, content):
-    from empatheia.checkpoints.catalogue import bundled_root
+    from empatheia.resources.catalogue import bundled_root
 
     folder = Path(shutil.copytree(bundled_root() / model, tmp_path / "model"))
     (folder / file).write_bytes(content)
@@ -315,7 +315,7 @@ def test_links_inside_a_folder_and_to_it_and_in_the_cache_of_the_hub_are_followe
 @pytest.mark.parametrize("place", ["notes.json", "inner/notes.json", "inner/folder"])
 def test_a_model_with_links_out_is_not_installed(tiny_copy, secret, place, tmp_path, monkeypatch):
     """The secret would be copied into a folder that is handed on."""
-    from empatheia.training.install import install_run, install_system
+    from empatheia_research.training.install import install_run, install_system
 
     monkeypatch.setenv("EMPATHEIA_MODELS", str(tmp_path / "models"))
     (tiny_copy / "inner").mkdir()

@@ -146,7 +146,7 @@ def test_archives_are_bounded_after_they_are_unpacked(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("index", ["300000000", "²", "1" * 5000])
 def test_a_label_row_beyond_any_conversation(tmp_path, index):
-    from empatheia.corpora.turn_labels import FILE, FOLDER, load_released
+    from empatheia_research.corpora.turn_labels import FILE, FOLDER, load_released
 
     path = tmp_path / FOLDER / FILE
     path.parent.mkdir()
@@ -157,8 +157,8 @@ def test_a_label_row_beyond_any_conversation(tmp_path, index):
 
 def test_every_reader_tells_a_bomb(tmp_path, monkeypatch):
     """Those that read whole and those that read line by line."""
-    from empatheia.corpora import conversations
-    from empatheia.corpora.reply_files import read_replies
+    from empatheia.replies.reply_files import read_replies
+    from empatheia_research.corpora import conversations
 
     monkeypatch.setattr(reading, "MAX_BYTES", 1 << 16)
     path = tmp_path / "x.jsonl.gz"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from empatheia.analysis import Analysis, Inference, Mechanism, TurnLabels, WordScores
-from empatheia.dialogue import CauseAnnotation, Dialogue, Reply, Span, Turn, Understanding
+from empatheia.records.analysis import Analysis, Inference, Mechanism, TurnLabels, WordScores
+from empatheia.records.dialogue import CauseAnnotation, Dialogue, Reply, Span, Turn, Understanding
 from empatheia.taxonomy import EMOTIONS
 
 TEXT = "I lost <b>my</b> dog & my cat."

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from empatheia.corpora.loading import sample_root
 from empatheia.errors import DataError
-from empatheia.side_by_side import align, find_runs, read_answers, text_key
+from empatheia_research.corpora.loading import sample_root
+from empatheia_research.replies.alignment import align, find_runs, read_answers, text_key
 
 REPLIES = sample_root() / "replies"
 
@@ -43,7 +43,7 @@ def test_an_item_without_reference_joins_the_only_one_of_its_context(tmp_path):
 
 
 def test_outputs_of_a_run_bring_ids_and_raw_text(tmp_path):
-    from empatheia.corpora import sample
+    from empatheia_research.corpora import sample
 
     dialogue = next(iter(sample.load("test")))
     run = tmp_path / "run"

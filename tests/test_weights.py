@@ -18,13 +18,13 @@ from tiny_classifiers import encoder_classifier, linear_classifier, save
 from empatheia.care.classifier import WEIGHTS as CARE
 from empatheia.care.classifier import LinearClassifier
 from empatheia.care.word_vectors import WORDS, WordVectors
-from empatheia.checkpoints.catalogue import LISTENER, bundled_root
-from empatheia.curation.segmenter import TurnSegmenter
 from empatheia.errors import CheckpointError
 from empatheia.listener.listener import Listener
-from empatheia.resources import load_described, load_weights
-from empatheia.understanding.affect.reader import AffectReader
-from empatheia.understanding.labels.classifier import TextClassifier
+from empatheia.resources.catalogue import LISTENER, bundled_root
+from empatheia_people.curation.segmenter import TurnSegmenter
+from empatheia_research.pretrained import load_described, load_weights
+from empatheia_research.understanding.affect.reader import AffectReader
+from empatheia_research.understanding.labels.classifier import TextClassifier
 
 NOT_NUMBERS = [np.nan, np.inf, -np.inf]
 

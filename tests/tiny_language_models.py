@@ -33,7 +33,7 @@ FORMS = {"llama": "causal", "gpt2": "causal", "t5": "seq2seq"}
 
 def make_tokenizer(template: str | None = None) -> Any:
     """Byte-level pieces of the test sentences, with a chat template's marks if it is given."""
-    from empatheia.text.prompt_pieces import train_prompt_pieces
+    from empatheia_research.text.prompt_pieces import train_prompt_pieces
 
     tokenizer = train_prompt_pieces(SENTENCES, 400)
     if template is not None:

@@ -22,9 +22,9 @@ def build_model_folder(folder: Path, seed: int = 0, **manifest: object) -> Path:
     import torch
     from transformers import GenerationConfig
 
-    from empatheia.responders import RESPONDERS
     from empatheia.taxonomy import EMOTIONS
-    from empatheia.text.tokenizer import DialogueTokenizer
+    from empatheia_research.responders import RESPONDERS
+    from empatheia_research.text.tokenizer import DialogueTokenizer
 
     tokenizer = DialogueTokenizer.train_bpe(SENTENCES, size=400)
     torch.manual_seed(seed)

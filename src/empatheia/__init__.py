@@ -13,26 +13,26 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from empatheia.analysis import Analysis
-    from empatheia.dialogue import Dialogue, Example, Reply, Span, Turn, Understanding
     from empatheia.errors import EmpatheiaError
     from empatheia.listener import Analyzer, Conversation, Decoding, Listener, analyze, respond
+    from empatheia.records.analysis import Analysis
+    from empatheia.records.dialogue import Dialogue, Example, Reply, Span, Turn, Understanding
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Analysis": "empatheia.analysis",
+    "Analysis": "empatheia.records.analysis",
     "Analyzer": "empatheia.listener",
     "Conversation": "empatheia.listener",
     "Decoding": "empatheia.listener",
-    "Dialogue": "empatheia.dialogue",
+    "Dialogue": "empatheia.records.dialogue",
     "EmpatheiaError": "empatheia.errors",
-    "Example": "empatheia.dialogue",
+    "Example": "empatheia.records.dialogue",
     "Listener": "empatheia.listener",
-    "Reply": "empatheia.dialogue",
-    "Span": "empatheia.dialogue",
-    "Turn": "empatheia.dialogue",
-    "Understanding": "empatheia.dialogue",
+    "Reply": "empatheia.records.dialogue",
+    "Span": "empatheia.records.dialogue",
+    "Turn": "empatheia.records.dialogue",
+    "Understanding": "empatheia.records.dialogue",
     "analyze": "empatheia.listener",
     "respond": "empatheia.listener",
 }

@@ -18,10 +18,10 @@ import numpy as np
 
 from empatheia.errors import ConfigError, DataError
 from empatheia.taxonomy import RELATIONS
-from empatheia.understanding.inferences.cache import CachedInferences
-from empatheia.understanding.inferences.provider import Tails
-from empatheia.understanding.vectors.cache import CachedVectors
 from empatheia.writing import append_line
+from empatheia_research.understanding.inferences.cache import CachedInferences
+from empatheia_research.understanding.inferences.provider import Tails
+from empatheia_research.understanding.vectors.cache import CachedVectors
 
 N_PROCESSES = 8
 MOST_SECONDS = 300.0
@@ -48,7 +48,7 @@ def starts(n_rounds: int, place: Path, recipe: Any) -> list[str]:
 
 
 def _start_again_and_again(n_rounds: int, place: Path, recipe: Any, barrier: Any, owners: Any) -> None:
-    from empatheia.training import runner
+    from empatheia_research.training import runner
 
     def own(*_: Any) -> None:
         with owners.get_lock():
@@ -143,7 +143,7 @@ def _journal(path: Path, number: int) -> None:
 
 
 def _journalled(path: Path) -> int:
-    from empatheia.responders.language_endpoint import _read_journal
+    from empatheia.voices.language_endpoint import _read_journal
 
     rows = _read_journal(path)
     assert all(row["answer"] == f"{key[1:]} {20_000 * 'x'}" for key, row in rows.items())

@@ -52,7 +52,7 @@ def _answer(folder: Path) -> None:
 
 
 def _classify(folder: Path) -> None:
-    from empatheia.understanding.labels.classifier import TextClassifier
+    from empatheia_research.understanding.labels.classifier import TextClassifier
 
     found: Any = TextClassifier.load(folder).classify_texts(["I lost my keys."])
     json.dumps(found.tolist(), allow_nan=False)

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import save as save_tensors
 
-from empatheia.corpora.loading import sample_root
-from empatheia.understanding.inferences.cache import cache_key
+from empatheia_research.corpora.loading import sample_root
+from empatheia_research.understanding.inferences.cache import cache_key
 
 Read = Callable[[Path], object]
 ROOT = Path(__file__).resolve().parents[2]
@@ -147,10 +147,10 @@ CARD = {"metrics": {"accuracy": SCORE, "group": {"x": 1.0}}}
 
 
 def _pages(folder: Path) -> None:
-    from empatheia.reports.leaderboard import _showable, leaderboard_html
-    from empatheia.reports.reproduction import read_runs
-    from empatheia.reports.results_page import results_page
-    from empatheia.reports.system_charts import points_of, unit_of
+    from empatheia_research.reports.leaderboard import _showable, leaderboard_html
+    from empatheia_research.reports.reproduction import read_runs
+    from empatheia_research.reports.results_page import results_page
+    from empatheia_research.reports.system_charts import points_of, unit_of
 
     (folder / "good-seed2.json").write_text(json.dumps({**RECORD, "seed": 2}), encoding="utf-8")
     shown, _ = _showable(read_runs(folder))
@@ -162,9 +162,9 @@ def _pages(folder: Path) -> None:
 
 
 def _reproduction(folder: Path) -> None:
-    from empatheia.listener.systems import _records
-    from empatheia.reports.reproduction import read_runs, report_table
-    from empatheia.reports.targets import read_targets
+    from empatheia_research.reports.reproduction import read_runs, report_table
+    from empatheia_research.reports.targets import read_targets
+    from empatheia_research.voices.systems import _records
 
     _records(folder)
     report_table("gao2021/2", _targets(read_targets), read_runs(folder))
@@ -176,14 +176,14 @@ def _targets(read: Callable[..., Any]) -> Any:
 
 
 def _curves(folder: Path) -> None:
-    from empatheia.reports.curves import _series, read_curves
+    from empatheia_research.reports.curves import _series, read_curves
 
     for rows in read_curves(folder / "curves.jsonl").values():
         _series(rows)
 
 
 def _cache(folder: Path) -> None:
-    from empatheia.understanding.inferences.cache import CachedInferences
+    from empatheia_research.understanding.inferences.cache import CachedInferences
 
     read = CachedInferences(folder / "c.jsonl")
     try:
@@ -219,7 +219,7 @@ def _partial(folder: Path) -> None:
 
 
 def _judge(folder: Path) -> None:
-    from empatheia.judging.judge import _kept
+    from empatheia_people.judging.judge import _kept
 
     _kept(folder / "j.jsonl", {}, "m", "q")
 
@@ -236,8 +236,8 @@ def _answer(folder: Path) -> None:
 
 def _texts_of_models(folder: Path) -> None:
     from empatheia.errors import EndpointError
-    from empatheia.judging.prompts import read_choices
     from empatheia.listener.steps.served import _distribution, _object
+    from empatheia_people.judging.prompts import read_choices
 
     text = (folder / "t.txt").read_bytes().decode("utf-8", "replace")
     read_choices(text, ("overall",))
@@ -248,10 +248,10 @@ def _texts_of_models(folder: Path) -> None:
 
 
 def _model(folder: Path) -> None:
-    from empatheia.checkpoints.catalogue import describe_model
-    from empatheia.checkpoints.manifest import read_manifest
     from empatheia.listener.parts import stand_in_reason
-    from empatheia.understanding.affect.reader import read_facts
+    from empatheia.resources.catalogue import describe_model
+    from empatheia.resources.manifest import read_manifest
+    from empatheia_research.understanding.affect.reader import read_facts
 
     for name in ("config.json", "model.safetensors"):
         (folder / name).touch()
@@ -263,8 +263,8 @@ def _model(folder: Path) -> None:
 
 def _config(folder: Path) -> None:
     from empatheia.errors import CheckpointError
-    from empatheia.resources.pretrained import _check_config, model_type_of
-    from empatheia.understanding.labels.classifier import TextClassifier
+    from empatheia_research.pretrained import _check_config, model_type_of
+    from empatheia_research.understanding.labels.classifier import TextClassifier
 
     model_type_of(folder)
     _check_config(folder, "m")
@@ -273,13 +273,13 @@ def _config(folder: Path) -> None:
 
 
 def _recipe(folder: Path) -> None:
-    from empatheia.config import load_recipe
+    from empatheia_research.recipes import load_recipe
 
     load_recipe(folder / "recipe.yaml", "cpu")
 
 
 def _gguf(folder: Path) -> None:
-    from empatheia.resources.gguf_header import check_gguf
+    from empatheia_research.gguf_header import check_gguf
 
     check_gguf(folder / "x.gguf")
 
@@ -343,7 +343,14 @@ def readers() -> tuple[Reader, ...]:
     from empatheia.care.evaluating import read_items
     from empatheia.care.lexicon import LEXICON, Lexicon
     from empatheia.care.resources import Resources
-    from empatheia.corpora import (
+    from empatheia.metrics.bertscore import read_baseline
+    from empatheia.metrics.records import read_records
+    from empatheia.reading import read_array, read_record
+    from empatheia.replies.reply_files import FORMATS, read_replies, read_texts
+    from empatheia.resources.fetch import extract_tar
+    from empatheia.voices.language_endpoint import _read_journal
+    from empatheia_people.judging.verdicts import read_ratings
+    from empatheia_research.corpora import (
         atomic,
         conceptnet,
         conversations,
@@ -360,22 +367,15 @@ def readers() -> tuple[Reader, ...]:
         recec,
         turn_labels,
     )
-    from empatheia.corpora.annotations import read_annotations
-    from empatheia.corpora.reply_files import FORMATS, read_replies, read_texts
-    from empatheia.decoding.reply_index import ReplyIndex
-    from empatheia.judging.verdicts import read_ratings
-    from empatheia.metrics.bertscore import read_baseline
-    from empatheia.metrics.records import read_records
-    from empatheia.reading import read_array, read_record
-    from empatheia.reports.focus_chart import focus_chart, read_focus_record
-    from empatheia.reports.label_charts import GOLD_FIELDS, labels_in, read_rows
-    from empatheia.resources.fetch import extract_tar
-    from empatheia.responders.language_endpoint import _read_journal
-    from empatheia.side_by_side import read_answers
-    from empatheia.side_inputs.external_vectors import read_features as read_vectors
-    from empatheia.text.vectors import load_vectors
-    from empatheia.understanding.inferences.index import read_meta
-    from empatheia.understanding.labels.feature_classifier import read_features
+    from empatheia_research.corpora.annotations import read_annotations
+    from empatheia_research.decoding.reply_index import ReplyIndex
+    from empatheia_research.replies.alignment import read_answers
+    from empatheia_research.reports.focus_chart import focus_chart, read_focus_record
+    from empatheia_research.reports.label_charts import GOLD_FIELDS, labels_in, read_rows
+    from empatheia_research.side_inputs.external_vectors import read_features as read_vectors
+    from empatheia_research.text.vectors import load_vectors
+    from empatheia_research.understanding.inferences.index import read_meta
+    from empatheia_research.understanding.labels.feature_classifier import read_features
 
     everyday_lines = sample("everyday/test.jsonl", 4)
     made = [
@@ -625,13 +625,13 @@ def _close(figure: Any) -> None:
 
 
 def _replies(name: str) -> Read:
-    from empatheia.corpora.reply_files import read_replies
+    from empatheia.replies.reply_files import read_replies
 
     return lambda folder: read_replies(next(folder.iterdir()), name)
 
 
 def _card(folder: Path) -> None:
-    from empatheia.checkpoints.catalogue import _numbers
+    from empatheia.resources.catalogue import _numbers
 
     _numbers(folder / "card.json")
 

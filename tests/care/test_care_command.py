@@ -10,9 +10,9 @@ import pytest
 
 from empatheia.care.evaluating import CareItem, Share, evaluate, read_items
 from empatheia.care.labelled import LabelledText, read_texts, with_typos
-from empatheia.care.training import limit_for, parts_of, targets
 from empatheia.cli import main
 from empatheia.errors import DataError
+from empatheia_research.care.training import limit_for, parts_of, targets
 
 
 def run(capsys: pytest.CaptureFixture, *arguments: str, code: int = 0) -> str:
@@ -137,7 +137,7 @@ def test_training_twice_gives_the_same_weights(tmp_path: Path):
     pytest.importorskip("scipy")
     from empatheia.care.classifier import LinearClassifier
     from empatheia.care.lexicon import Lexicon
-    from empatheia.care.training import train
+    from empatheia_research.care.training import train
 
     texts = [text for text in read_texts() if text.voice in ("burden", "teen_us", "grief")][::4]
     lexicon = Lexicon.read()

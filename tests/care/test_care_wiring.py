@@ -16,7 +16,7 @@ from dangers import SEVEN, UNKNOWN, is_cheerful
 from empatheia.care import Care
 from empatheia.cli import main
 from empatheia.listener.listener import LISTENERS
-from empatheia.listener.reply_schema import ReplyRecord
+from empatheia.records.reply_schema import ReplyRecord
 
 DANGER = "I want to kill myself."
 

@@ -6,8 +6,8 @@ import pytest
 from empatheia.care import Care, Detector
 from empatheia.care.danger import DangerReader, bundled_danger_reader
 from empatheia.care.detector import DOUBT
-from empatheia.dialogue import Dialogue
 from empatheia.perceive.perception import Perception, bundled_perception
+from empatheia.records.dialogue import Dialogue
 
 ITEMS = [
     "nobody would even notice if i stopped showing up. i've thought about it a lot",

@@ -12,8 +12,8 @@ import empatheia
 from empatheia.care import KINDS, Care, Counter, Detector, Guard, Policy, Resources, assess, guarded, guarded_stream
 from empatheia.care.earlier_turns import TurnJudgement
 from empatheia.care.replies import Wording
-from empatheia.dialogue import Dialogue, Reply, Turn, Understanding
 from empatheia.errors import ConfigError, DataError
+from empatheia.records.dialogue import Dialogue, Reply, Turn, Understanding
 from empatheia.taxonomy import EMOTIONS
 
 EVEN = dict.fromkeys(EMOTIONS, 1 / 32)

@@ -12,8 +12,8 @@ import pytest
 from empatheia.care import Care, Detector, assess
 from empatheia.care.detector import MOST_PARTS, PART, parts_of
 from empatheia.care.reply_check import check_reply
-from empatheia.dialogue import Dialogue, Turn, Understanding
 from empatheia.giving_way import Abandoned, asking
+from empatheia.records.dialogue import Dialogue, Turn, Understanding
 
 REPLIES = Path(__file__).parents[1] / "data" / "replies_to_danger.jsonl"
 WEATHER = "The weather was mild and we walked along the river with the dog. " * 730

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from empatheia.care import assess
-from empatheia.dialogue import Dialogue, Span
+from empatheia.records.dialogue import Dialogue, Span
 
 HARMLESS = [
     "She is skilled.",

@@ -7,15 +7,15 @@ from collections import Counter
 import pytest
 import torch
 
-from empatheia.checkpoints import contexts as home
-from empatheia.checkpoints.contexts import N_KEPT, ContextReader
-from empatheia.checkpoints.open import open_model
-from empatheia.decoding.distractors import GivenDistractors
-from empatheia.dialogue import Dialogue, Example
 from empatheia.errors import CheckpointError
 from empatheia.listener import FocusedListener, Listener
-from empatheia.research_voices.responder_listener import ResponderListener
-from empatheia.text.collation import Layout
+from empatheia.records.dialogue import Dialogue, Example
+from empatheia_research.checkpoints import contexts as home
+from empatheia_research.checkpoints.contexts import N_KEPT, ContextReader
+from empatheia_research.checkpoints.open import open_model
+from empatheia_research.decoding.distractors import GivenDistractors
+from empatheia_research.text.collation import Layout
+from empatheia_research.voices.responder_listener import ResponderListener
 
 TEXT = "I lost my grandmother last week."
 OTHERS = ("I am very proud of my daughter.", "My sister passed the exam today.")

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from empatheia.checkpoints.catalogue import bundled_root
 from empatheia.cli.arguments import looks_like_file
 from empatheia.cli.output import say
 from empatheia.errors import DataError, MissingResourceError
@@ -14,6 +13,7 @@ from empatheia.files.bulk import ROWS_PER_CHUNK, answer_each
 from empatheia.files.result_file import ResultFile
 from empatheia.files.result_table import as_text
 from empatheia.files.rows import read_rows
+from empatheia.resources.catalogue import bundled_root
 from empatheia.taxonomy import EMOTIONS
 
 TEXT = "I lost my grandmother last week and I keep her scarf on my desk."
@@ -205,7 +205,7 @@ class Stopped(BaseException):
 @pytest.mark.parametrize("cut", [0, 30])
 def test_resuming_gives_what_one_run_gives(cli, tiny_model, tmp_path, monkeypatch, cut):
     import empatheia.cli.analyze as command
-    from empatheia.research_voices.responder_listener import ResponderListener
+    from empatheia_research.voices.responder_listener import ResponderListener
 
     source, out, partial = tmp_path / "a.txt", tmp_path / "result.jsonl", tmp_path / "result.jsonl.partial"
     source.write_text("\n".join(f"She passed exam {i}." if i % 7 else "" for i in range(1, 41)))
@@ -242,7 +242,7 @@ def test_resuming_gives_what_one_run_gives(cli, tiny_model, tmp_path, monkeypatc
 
 def test_without_resume_a_stopped_run_leaves_nothing(tiny_model, tmp_path, monkeypatch):
     import empatheia.cli.analyze as command
-    from empatheia.research_voices.responder_listener import ResponderListener
+    from empatheia_research.voices.responder_listener import ResponderListener
 
     def stop(*args, **options):
         raise KeyboardInterrupt
@@ -415,7 +415,7 @@ def test_a_first_line_that_is_no_header_is_told(cli, tmp_path, monkeypatch):
 @pytest.mark.parametrize("with_", [(), ("--with", "emotion")])
 def test_a_row_that_no_model_can_answer_is_told_and_the_others_go_on(cli, tiny_model, tmp_path, monkeypatch, with_):
     from empatheia.listener import Analyzer
-    from empatheia.research_voices.responder_listener import ResponderListener
+    from empatheia_research.voices.responder_listener import ResponderListener
 
     for owner in (ResponderListener, Analyzer):
         analyze = owner.analyze

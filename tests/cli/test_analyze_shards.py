@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow.parquet
 import pytest
 
-from empatheia.cli import analyze_shards
+from empatheia_people.cli import analyze_shards
 
 TEXTS = ("I lost my keys again.", "We won the final!", "", "My cat is ill and I am afraid.", "Nobody called me today.")
 

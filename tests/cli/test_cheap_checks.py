@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from empatheia.cli import main
-from empatheia.config import recipes_root
+from empatheia_research.shipped import recipes_root
 
 CODE = """
 import contextlib, io, json, sys

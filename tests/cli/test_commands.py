@@ -10,7 +10,7 @@ from importlib.metadata import EntryPoint
 import pytest
 
 from empatheia.cli import listed_commands, main
-from empatheia.cli.research_commands import COMMANDS as RESEARCH
+from empatheia_research.cli import COMMANDS as RESEARCH
 
 COMMANDS = {name: entry.help for name, entry in listed_commands().items()}
 """Commands that ``--help`` lists, and their lines."""

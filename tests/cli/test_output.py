@@ -6,7 +6,7 @@ import json
 import pytest
 
 from empatheia.cli.output import marked_turn, print_lines, understanding_lines, visible
-from empatheia.dialogue import Span, Turn, Understanding
+from empatheia.records.dialogue import Span, Turn, Understanding
 from empatheia.taxonomy import EMOTIONS
 
 

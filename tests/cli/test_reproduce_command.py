@@ -79,7 +79,7 @@ def test_what_is_refused(cli, words, code, told):
 
 
 def test_missing_runs_are_trained_once_and_kept(cli, tmp_path, monkeypatch):
-    from empatheia.training import runner
+    from empatheia_research.training import runner
 
     seen = []
 
@@ -108,7 +108,7 @@ def test_missing_runs_are_trained_once_and_kept(cli, tmp_path, monkeypatch):
 
 def test_runs_that_a_recipe_reads_are_made_before_it(cli, tmp_path, monkeypatch):
     """``gao2021/moel`` measures the weights of ``imagine/moel``: a newcomer has neither."""
-    from empatheia.training import runner
+    from empatheia_research.training import runner
 
     seen = []
 

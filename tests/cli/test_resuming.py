@@ -52,7 +52,7 @@ def save_classifier(folder: Path, seed: int) -> Path:
     """A classifier of the 32 emotions with random weights."""
     import torch
 
-    from empatheia.understanding.labels.utterance_classifier import (
+    from empatheia_research.understanding.labels.utterance_classifier import (
         PieceReader,
         UtteranceClassifier,
         UtteranceClassifierConfig,

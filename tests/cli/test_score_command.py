@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from empatheia.corpora.loading import sample_root
+from empatheia_research.corpora.loading import sample_root
 
 SAMPLES = sample_root() / "replies"
 

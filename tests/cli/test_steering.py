@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from empatheia.listener.reply_schema import ReplyRecord
+from empatheia.records.reply_schema import ReplyRecord
 
 TEXT = "I lost my grandmother last week."
 OTHERS = ["I am very proud of my daughter.", "My sister passed the exam today."]
@@ -31,8 +31,8 @@ def model(tiny_model):
 @pytest.fixture(autouse=True)
 def small_pool(monkeypatch):
     """Random distractors out of a few turns."""
-    from empatheia.decoding.turn_pool import TurnPool
-    from empatheia.research_voices import contrast
+    from empatheia_research.decoding.turn_pool import TurnPool
+    from empatheia_research.voices import contrast
 
     monkeypatch.setattr(contrast, "turn_pool", lambda _: TurnPool.of([*OTHERS, "We lost the game."]))
 
@@ -56,7 +56,7 @@ def test_who_is_named_answers_alone_and_nobody_is_five_steps(cli, tiny_model, mo
 
     home.five_steps.cache_clear()
     home._shared.cache_clear()
-    monkeypatch.setattr("empatheia.checkpoints.catalogue.bundled_root", lambda: tiny_model.parent)
+    monkeypatch.setattr("empatheia.resources.catalogue.bundled_root", lambda: tiny_model.parent)
     for home_of in ("listener.listener", "checkpoints.catalogue", "cli.opening"):
         monkeypatch.setattr(f"empatheia.{home_of}.find_model", lambda place: tiny_model)
     try:
@@ -214,8 +214,8 @@ def test_a_file_named_as_the_model_answers_as_its_settings_say(cli, yaml_file):
 
 
 def test_many_distractors_are_counted(cli, model, monkeypatch):
-    from empatheia.decoding.turn_pool import TurnPool
-    from empatheia.research_voices import contrast
+    from empatheia_research.decoding.turn_pool import TurnPool
+    from empatheia_research.voices import contrast
 
     monkeypatch.setattr(contrast, "turn_pool", lambda _: TurnPool.of([f"Text number {i}." for i in range(30)]))
     wanted = ("respond", TEXT, *model, "--focus", "grandmother", "--set", "express.focus.worlds=21", "--explain")

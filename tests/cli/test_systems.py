@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from empatheia.checkpoints import system_recipes
-from empatheia.checkpoints.system_recipes import recipes_of_systems
-from empatheia.config import load_recipe
-from empatheia.listener import systems
-from empatheia.listener.systems import find_system, known_systems
-from empatheia.responders import RESPONDERS
+from empatheia_research.checkpoints import system_recipes
+from empatheia_research.checkpoints.system_recipes import recipes_of_systems
+from empatheia_research.recipes import load_recipe
+from empatheia_research.responders import RESPONDERS
+from empatheia_research.voices import systems
+from empatheia_research.voices.systems import find_system, known_systems
 from tiny_language_models import make_folder
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "judging"))
@@ -30,7 +30,7 @@ def nowhere(monkeypatch, tmp_path):
     """No model is bundled or installed, and there are no runs."""
     monkeypatch.setenv("EMPATHEIA_MODELS", str(tmp_path / "models"))
     monkeypatch.setenv("EMPATHEIA_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("empatheia.checkpoints.catalogue.bundled_root", lambda: tmp_path / "bundled")
+    monkeypatch.setattr("empatheia.resources.catalogue.bundled_root", lambda: tmp_path / "bundled")
     monkeypatch.delenv("EMPATHEIA_API_KEY", raising=False)
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -246,7 +246,7 @@ def test_listing_imports_no_torch(nowhere):
 
     code = (
         "import sys\n"
-        "from empatheia.listener.systems import known_systems\n"
+        "from empatheia_research.voices.systems import known_systems\n"
         "known_systems()\n"
         "assert 'torch' not in sys.modules"
     )

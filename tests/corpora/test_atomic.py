@@ -8,10 +8,10 @@ from collections import Counter
 import polars as pl
 import pytest
 
-from empatheia.corpora import atomic
-from empatheia.corpora.atomic import AtomicTuple
 from empatheia.errors import ConfigError, DataError, MissingResourceError
 from empatheia.taxonomy import RELATIONS
+from empatheia_research.corpora import atomic
+from empatheia_research.corpora.atomic import AtomicTuple
 
 
 def write(path, *rows):

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from empatheia.corpora import CORPORA, conversations, reccon
-from empatheia.corpora.licences import LICENCES, licence
-from empatheia.dialogue import Dialogue, Turn
 from empatheia.errors import ConfigError, DataError, MissingResourceError
+from empatheia.records.dialogue import Dialogue, Turn
+from empatheia_research.corpora import CORPORA, conversations, reccon
+from empatheia_research.corpora.licences import LICENCES, licence
 
 TURNS = [{"speaker": s, "text": t} for s, t in (("M", "Hi."), ("W", "Hello."), ("W", "Sit."), ("M", "Thanks."))]
 

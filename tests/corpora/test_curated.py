@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from empatheia.corpora import CORPORA, curated
-from empatheia.curation.run import Curation
-from empatheia.curation.settings import load_settings
 from empatheia.errors import DataError, MissingResourceError
+from empatheia_people.curation.run import Curation
+from empatheia_people.curation.settings import load_settings
+from empatheia_research.corpora import CORPORA, curated
 
 
 @pytest.fixture(scope="module")

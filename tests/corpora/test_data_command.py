@@ -11,9 +11,9 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from empatheia.cli import main
-from empatheia.corpora import CORPORA, empathetic_dialogues, sample
-from empatheia.corpora.fetching import fetch_empathetic_dialogues
 from empatheia.errors import DataError
+from empatheia_research.corpora import CORPORA, empathetic_dialogues, sample
+from empatheia_research.corpora.fetching import fetch_empathetic_dialogues
 
 
 @pytest.fixture

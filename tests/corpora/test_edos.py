@@ -6,9 +6,9 @@ from collections import Counter
 
 import pytest
 
-from empatheia.corpora import edos
 from empatheia.errors import DataError, MissingResourceError
 from empatheia.taxonomy import LABELS_41
+from empatheia_research.corpora import edos
 
 CROWD = (
     "Count,Index,DialogID,Dialog,Agreed emotion (2/3 vote),Worker 1 answer\n"

@@ -8,10 +8,10 @@ import zipfile
 
 import pytest
 
-from empatheia.corpora import CORPORA, emocause, facts_of, sample, splits_of
-from empatheia.corpora.licences import licence
 from empatheia.errors import DataError, MissingResourceError
 from empatheia.taxonomy import EMOTIONS
+from empatheia_research.corpora import CORPORA, emocause, facts_of, sample, splits_of
+from empatheia_research.corpora.licences import licence
 
 
 def item(**changes):

@@ -8,11 +8,11 @@ from collections import Counter
 
 import pytest
 
-from empatheia.corpora import empathetic_dialogues as ed
-from empatheia.decoding.reply_index import candidate_texts
-from empatheia.dialogue import Turn
 from empatheia.errors import DataError, MissingResourceError
+from empatheia.records.dialogue import Turn
 from empatheia.taxonomy import EMOTIONS
+from empatheia_research.corpora import empathetic_dialogues as ed
+from empatheia_research.decoding.reply_index import candidate_texts
 
 HEADER = "conv_id,utterance_idx,context,prompt,speaker_idx,utterance,selfeval,tags\n"
 GOOD = HEADER + (

@@ -6,9 +6,9 @@ from collections import Counter
 
 import pytest
 
-from empatheia.corpora import CORPORA, empathetic_intents, sample
 from empatheia.errors import ConfigError, DataError, MissingResourceError
 from empatheia.taxonomy import EMOTIONS, INTENTS, LABELS_41
+from empatheia_research.corpora import CORPORA, empathetic_intents, sample
 
 LINES = {
     "train": [

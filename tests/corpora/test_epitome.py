@@ -7,11 +7,11 @@ from collections import Counter
 
 import pytest
 
-from empatheia.corpora import epitome
-from empatheia.corpora.loading import sample_root
-from empatheia.dialogue import Dialogue
 from empatheia.errors import DataError, MissingResourceError
+from empatheia.records.dialogue import Dialogue
 from empatheia.taxonomy import MECHANISMS
+from empatheia_research.corpora import epitome
+from empatheia_research.corpora.loading import sample_root
 
 SPLITS = ("train", "valid", "test")
 

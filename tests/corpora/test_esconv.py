@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from empatheia.corpora import conversations, esconv
-from empatheia.corpora.loading import sample_root
-from empatheia.dialogue import Turn
 from empatheia.errors import DataError
+from empatheia.records.dialogue import Turn
+from empatheia_research.corpora import conversations, esconv
+from empatheia_research.corpora.loading import sample_root
 
 
 def test_the_turns_of_esconv_in_their_form(tmp_path):

@@ -6,9 +6,9 @@ from collections import Counter
 
 import pytest
 
-from empatheia.corpora import CORPORA, everyday
 from empatheia.errors import DataError
 from empatheia.taxonomy import EMOTIONS
+from empatheia_research.corpora import CORPORA, everyday
 
 LINE = {
     "turns": ["Third try.", "And?", "Passed!! My hands still shake."],

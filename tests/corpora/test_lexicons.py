@@ -7,8 +7,8 @@ import json
 
 import pytest
 
-from empatheia.corpora import lexicons
 from empatheia.errors import DataError, MissingResourceError
+from empatheia_research.corpora import lexicons
 
 WARRINER = ',Word,V.Mean.Sum,V.SD.Sum,A.Mean.Sum,D.Mean.Sum\n1,Calm,9,1,1,5\n2,"war",1,1,9,3\n'
 VADER = "calm\t4.0\t0.8\t[4, 4]\n:(\t-2.0\t0.8\t[-2, -2]\n"

@@ -2,13 +2,13 @@
 
 import pytest
 
-from empatheia.analysis import Mechanism
-from empatheia.corpora import sample
-from empatheia.corpora.mechanism_levels import read_levels, write_levels
-from empatheia.dialogue import Dialogue
 from empatheia.errors import ConfigError, DataError, MissingResourceError
+from empatheia.records.analysis import Mechanism
+from empatheia.records.dialogue import Dialogue
 from empatheia.taxonomy import MECHANISMS
-from empatheia.training.corpus_labels import mechanism_levels, shares_shown
+from empatheia_research.corpora import sample
+from empatheia_research.corpora.mechanism_levels import read_levels, write_levels
+from empatheia_research.training.corpus_labels import mechanism_levels, shares_shown
 
 
 class Component:

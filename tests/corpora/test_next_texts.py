@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from empatheia.care.assessment import ABOUT, KINDS, LEVELS
+from empatheia.records.danger import ABOUT, KINDS, LEVELS
 from empatheia.taxonomy import EMOTIONS, INTENTS, SIDES
 
 TEXTS = Path(__file__).parents[2] / "texts"

@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from empatheia.config import load_recipe
-from empatheia.corpora import CORPORA, own
 from empatheia.errors import ConfigError, DataError, MissingResourceError
-from empatheia.training import corpus_labels
-from empatheia.training.runner import run
+from empatheia_research.corpora import CORPORA, own
+from empatheia_research.recipes import load_recipe
+from empatheia_research.training import corpus_labels
+from empatheia_research.training.runner import run
 
 LINES = [
     {"turns": ["They moved my desk to the basement.", "Why?", "Nobody told me."], "emotion": "annoyed", "id": "desk"},

@@ -7,9 +7,9 @@ from collections import Counter
 
 import pytest
 
-from empatheia.corpora import reccon
-from empatheia.dialogue import Span
 from empatheia.errors import ConfigError, DataError, MissingResourceError
+from empatheia.records.dialogue import Span
+from empatheia_research.corpora import reccon
 
 
 def utterance(turn, speaker, text, emotion="neutral", evidence=None, spans=None):

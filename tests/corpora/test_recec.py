@@ -7,8 +7,8 @@ from collections import Counter
 
 import pytest
 
-from empatheia.corpora import empathetic_dialogues, recec
 from empatheia.errors import DataError, MissingResourceError
+from empatheia_research.corpora import empathetic_dialogues, recec
 
 LINE = {
     "conv_id": "c",

@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from empatheia.corpora.loading import sample_root
-from empatheia.corpora.reply_files import FORMATS, read_replies, read_texts
 from empatheia.errors import ConfigError, DataError
+from empatheia.replies.reply_files import FORMATS, read_replies, read_texts
+from empatheia_research.corpora.loading import sample_root
 
 SAMPLES = sample_root() / "replies"
 CONTEXT = ("my sister finished her first marathon today .",)

@@ -6,9 +6,9 @@ from collections import Counter
 
 import pytest
 
-from empatheia.corpora import empathetic_dialogues, reccon, recec, sample
-from empatheia.corpora.statistics import corpus_statistics
 from empatheia.taxonomy import EMOTIONS, RECCON_EMOTIONS
+from empatheia_research.corpora import empathetic_dialogues, reccon, recec, sample
+from empatheia_research.corpora.statistics import corpus_statistics
 
 SPLITS = ("train", "valid", "test")
 

@@ -3,12 +3,12 @@ from types import ModuleType
 
 import pytest
 
-from empatheia.corpora.senticnet import read_related
-from empatheia.dialogue import Example, Turn
 from empatheia.errors import DataError, MissingResourceError
-from empatheia.side_inputs.concept_graph import ConceptGraph
-from empatheia.text.collation import Layout, encode_examples
-from empatheia.text.tokenizer import DialogueTokenizer
+from empatheia.records.dialogue import Example, Turn
+from empatheia_research.corpora.senticnet import read_related
+from empatheia_research.side_inputs.concept_graph import ConceptGraph
+from empatheia_research.text.collation import Layout, encode_examples
+from empatheia_research.text.tokenizer import DialogueTokenizer
 
 
 def row(*related):

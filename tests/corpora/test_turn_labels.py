@@ -6,8 +6,11 @@ from collections import Counter
 
 import pytest
 
-from empatheia.corpora import empathetic_dialogues, sample
-from empatheia.corpora.turn_labels import (
+from empatheia.errors import DataError, MissingResourceError
+from empatheia.records.dialogue import Dialogue
+from empatheia.taxonomy import INTENTS
+from empatheia_research.corpora import empathetic_dialogues, sample
+from empatheia_research.corpora.turn_labels import (
     RELEASED,
     SAMPLE,
     LabelledTurns,
@@ -15,9 +18,6 @@ from empatheia.corpora.turn_labels import (
     read_turn_labels,
     write_turn_labels,
 )
-from empatheia.dialogue import Dialogue
-from empatheia.errors import DataError, MissingResourceError
-from empatheia.taxonomy import INTENTS
 
 
 def released(tmp_path, text):

@@ -14,8 +14,11 @@ from dying import doubled
 from hypothesis import given
 from hypothesis import strategies as st
 
-from empatheia.curation import global_steps, run, shards, workers
-from empatheia.curation.labelling import (
+from empatheia.errors import ConfigError, DataError, MissingDependencyError
+from empatheia.reading import read_record
+from empatheia.taxonomy import EMOTIONS, LABELS_41
+from empatheia_people.curation import global_steps, run, shards, workers
+from empatheia_people.curation.labelling import (
     BY_MASS,
     BY_PEAK,
     emotionality,
@@ -25,12 +28,9 @@ from empatheia.curation.labelling import (
     measure_of,
     turn_weights,
 )
-from empatheia.curation.samples import corpus_files
-from empatheia.curation.settings import CurationSettings, load_settings, memory_bytes
-from empatheia.curation.shards import rows_of
-from empatheia.errors import ConfigError, DataError, MissingDependencyError
-from empatheia.reading import read_record
-from empatheia.taxonomy import EMOTIONS, LABELS_41
+from empatheia_people.curation.samples import corpus_files
+from empatheia_people.curation.settings import CurationSettings, load_settings, memory_bytes
+from empatheia_people.curation.shards import rows_of
 
 SAMPLE = "recipes/curation/sample.yaml"
 
@@ -346,7 +346,7 @@ def test_of_equally_emotional_dialogues_the_smaller_key_is_taken(n, tmp_path, ti
     )
     for name in "cab":
         (place / f"{name}.srt").write_text(said.format(name))
-    monkeypatch.setattr("empatheia.curation.stages.load_labeller", lambda *_: Known())
+    monkeypatch.setattr("empatheia_people.curation.stages.load_labeller", lambda *_: Known())
     made(tmp_path / "out", inputs=f"[{place}]", shards=n, **{"label.classifier": tiny_model, "rank.top": 2})
     parts = {row["key"]: part for part, _, path in corpus_files(tmp_path / "out") for row in rows_of(path)}
     assert parts == {"a/a/00000": "edos", "b/b/00000": "edos", "c/c/00000": "os"}
@@ -430,7 +430,7 @@ def test_which_engine(classifier_folder, tiny_model, tmp_path, monkeypatch):
         engine(**own, engine="onnx")
     with pytest.raises(ConfigError, match="is another model"):
         engine(classifier=tiny_model, engine="onnx", exact="false")
-    monkeypatch.setattr("empatheia.understanding.labels.onnx_inference.PACKAGES", ("no_such_package",))
+    monkeypatch.setattr("empatheia_research.understanding.labels.onnx_inference.PACKAGES", ("no_such_package",))
     assert engine(**own, exact="false") == "torch"
     with pytest.raises(MissingDependencyError, match=r"empatheia\[onnx\]"):
         engine(**own, engine="onnx", exact="false")

@@ -8,12 +8,12 @@ import zipfile
 
 import pytest
 
-from empatheia.curation.chats import read_chats, read_meld
-from empatheia.curation.opus import parse_time, read_facts, read_opus
-from empatheia.curation.sources import by_film, find_sources, identity, shard_of
-from empatheia.curation.subtitles import read_subtitles
 from empatheia.errors import DataError
 from empatheia.reading import UnreadableError, members_of, read_member_at
+from empatheia_people.curation.chats import read_chats, read_meld
+from empatheia_people.curation.opus import parse_time, read_facts, read_opus
+from empatheia_people.curation.sources import by_film, find_sources, identity, shard_of
+from empatheia_people.curation.subtitles import read_subtitles
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from empatheia.curation.cleaning import STEPS, Cleaner, CleaningCounts
-from empatheia.curation.dialogues import dialogues_of
-from empatheia.curation.opus import read_opus
-from empatheia.curation.pair_features import BITS, SLOTS, pair_features, strip_marks, words_of
-from empatheia.curation.records import Script, ScriptDialogue, ScriptTurn, Sentence
-from empatheia.curation.segmenter import RULES, TurnSegmenter, join_turns, load_segmenter, new_turns, turns_of
 from empatheia.errors import CheckpointError, ConfigError
+from empatheia_people.curation.cleaning import STEPS, Cleaner, CleaningCounts
+from empatheia_people.curation.dialogues import dialogues_of
+from empatheia_people.curation.opus import read_opus
+from empatheia_people.curation.pair_features import BITS, SLOTS, pair_features, strip_marks, words_of
+from empatheia_people.curation.records import Script, ScriptDialogue, ScriptTurn, Sentence
+from empatheia_people.curation.segmenter import RULES, TurnSegmenter, join_turns, load_segmenter, new_turns, turns_of
 
 
 def script(*times: tuple[int | None, int | None], kind: str = "subtitle") -> tuple[Script, list[ScriptTurn]]:

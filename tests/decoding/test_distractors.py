@@ -5,8 +5,12 @@ import pytest
 import torch
 from tiny_focus import DIALOGUES, TURNS, WORDS, estimator, masked_model, words_component
 
-from empatheia.decoding import estimator_distractors
-from empatheia.decoding.distractors import (
+from empatheia.analysis.targets import ScoredTargets, Targets, named
+from empatheia.errors import CheckpointError, ConfigError, DataError, DecodingError, MissingResourceError
+from empatheia.metrics.word_forms import base_form
+from empatheia.records.dialogue import Dialogue
+from empatheia_research.decoding import estimator_distractors
+from empatheia_research.decoding.distractors import (
     DISTRACTORS,
     Distractors,
     GivenDistractors,
@@ -14,15 +18,11 @@ from empatheia.decoding.distractors import (
     cased_like,
     exchanged,
 )
-from empatheia.decoding.estimator_distractors import EstimatorDistractors
-from empatheia.decoding.masked_distractors import MaskedDistractors
-from empatheia.decoding.targets import ScoredTargets, Targets, named
-from empatheia.decoding.turn_pool import TurnPool, WordList, turn_pool, wording
-from empatheia.decoding.word_exchange import exchange
-from empatheia.dialogue import Dialogue
-from empatheia.errors import CheckpointError, ConfigError, DataError, DecodingError, MissingResourceError
-from empatheia.metrics.word_forms import base_form
-from empatheia.understanding.words.estimator import PAPER, REPO
+from empatheia_research.decoding.estimator_distractors import EstimatorDistractors
+from empatheia_research.decoding.masked_distractors import MaskedDistractors
+from empatheia_research.decoding.turn_pool import TurnPool, WordList, turn_pool, wording
+from empatheia_research.decoding.word_exchange import exchange
+from empatheia_research.understanding.words.estimator import PAPER, REPO
 
 KINDS = ("gee own", "gee bart", "gee gpt2", "gee repo own", "gee repo bart", "gee repo gpt2", "masked")
 

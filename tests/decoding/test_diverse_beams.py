@@ -5,9 +5,9 @@ import math
 import pytest
 import torch
 
-from empatheia.decoding.diverse_beams import diverse_beams
 from empatheia.errors import DecodingError
-from empatheia.responders.rashkin_generation import RashkinGeneration, RashkinGenerationConfig
+from empatheia_research.decoding.diverse_beams import diverse_beams
+from empatheia_research.responders.rashkin_generation import RashkinGeneration, RashkinGenerationConfig
 
 BOS, EOS = 4, 5
 N_NEW = 7

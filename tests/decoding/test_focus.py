@@ -5,10 +5,10 @@ import torch
 from slow_speaker import Reference, reference
 from tiny_models import make_model, make_worlds, pad
 
-from empatheia.decoding.focus import FocusProcessor, focused_generate
-from empatheia.decoding.given_replies import focused_score
-from empatheia.decoding.worlds import Worlds
 from empatheia.errors import DecodingError
+from empatheia_research.decoding.focus import FocusProcessor, focused_generate
+from empatheia_research.decoding.given_replies import focused_score
+from empatheia_research.decoding.worlds import Worlds
 
 SEQ2SEQ, CAUSAL = ("bart", "t5", "blenderbot-small"), ("gpt2", "llama")
 WAYS = {

@@ -9,18 +9,18 @@ import torch
 from tiny_focus import byte_tokenizer
 from tiny_models import make_model
 
-from empatheia.analysis import Mechanism
-from empatheia.decoding.distractors import GivenDistractors
-from empatheia.decoding.focus_scores import focus_scores
-from empatheia.decoding.given_replies import focused_score
-from empatheia.decoding.listening import FreshListener
-from empatheia.decoding.targets import GivenTargets
-from empatheia.decoding.world_inputs import stacked_worlds, worlds_of
-from empatheia.dialogue import Dialogue
+from empatheia.analysis.targets import GivenTargets
 from empatheia.errors import ConfigError, DataError
 from empatheia.metrics.significance import paired_permutation
+from empatheia.records.analysis import Mechanism
+from empatheia.records.dialogue import Dialogue
 from empatheia.taxonomy import MECHANISMS
-from empatheia.understanding.vectors.words import WordVectors
+from empatheia_research.decoding.distractors import GivenDistractors
+from empatheia_research.decoding.focus_scores import focus_scores
+from empatheia_research.decoding.given_replies import focused_score
+from empatheia_research.decoding.listening import FreshListener
+from empatheia_research.decoding.world_inputs import stacked_worlds, worlds_of
+from empatheia_research.understanding.vectors.words import WordVectors
 
 DIALOGUES = [Dialogue.of("My dog died.", id="a"), Dialogue.of("Hi.", "Hello!", "I lost my keys today.", id="b")]
 TARGETS = [GivenTargets(["dog", "died"]).find(DIALOGUES[:1])[0], GivenTargets(["lost", "keys"]).find(DIALOGUES[1:])[0]]

@@ -25,13 +25,13 @@ from transformers import (
     OPTForCausalLM,
 )
 
-from empatheia.decoding.diverse_beams import diverse_beams
-from empatheia.decoding.focus import FocusProcessor, focused_generate
-from empatheia.decoding.given_replies import focused_score
-from empatheia.decoding.pragmatics import log_speaker
-from empatheia.decoding.shrinking_beams import shrinking_beams
-from empatheia.decoding.worlds import Worlds
 from empatheia.errors import DecodingError
+from empatheia_research.decoding.diverse_beams import diverse_beams
+from empatheia_research.decoding.focus import FocusProcessor, focused_generate
+from empatheia_research.decoding.given_replies import focused_score
+from empatheia_research.decoding.pragmatics import log_speaker
+from empatheia_research.decoding.shrinking_beams import shrinking_beams
+from empatheia_research.decoding.worlds import Worlds
 
 SMALL = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
 BEAMS = {"num_beams": 3, "num_return_sequences": 2, "do_sample": False}
@@ -192,7 +192,7 @@ def test_rows_are_worked_on_in_blocks(models, monkeypatch):
     worlds = make_worlds(models["gpt2"], 3)
     options = {"max_new_tokens": 5, "return_dict_in_generate": True, "output_scores": True, **BEAMS}
     whole = focused_generate(models["gpt2"], worlds, 3.0, 0.9, **options)
-    monkeypatch.setattr("empatheia.decoding.focus._IN_CACHE", 2 * 2 * VOCABULARY)  # two rows of nine
+    monkeypatch.setattr("empatheia_research.decoding.focus._IN_CACHE", 2 * 2 * VOCABULARY)  # two rows of nine
     blocks = focused_generate(models["gpt2"], worlds, 3.0, 0.9, **options)
     assert torch.equal(blocks.sequences, whole.sequences)
     torch.testing.assert_close(torch.stack(blocks.scores), torch.stack(whole.scores))

@@ -3,7 +3,8 @@
 import pytest
 from tiny_focus import DIALOGUES, TURNS, words_component
 
-from empatheia.decoding.targets import (
+from empatheia.analysis.questions import is_candidate
+from empatheia.analysis.targets import (
     N_WORDS,
     TARGETS,
     GivenTargets,
@@ -14,10 +15,9 @@ from empatheia.decoding.targets import (
     named,
     of_understanding,
 )
-from empatheia.dialogue import CauseAnnotation, Dialogue, Span, Turn, Understanding
 from empatheia.errors import ConfigError, DataError
+from empatheia.records.dialogue import CauseAnnotation, Dialogue, Span, Turn, Understanding
 from empatheia.taxonomy import EMOTIONS
-from empatheia.understanding.words.questions import is_candidate
 
 LONG = Dialogue.of("My cat ran away.", "Oh no!", "She came back, but my dog is gone.", id="long")
 

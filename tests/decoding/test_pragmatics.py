@@ -7,9 +7,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from empatheia.decoding.pragmatics import log_listener, log_speaker, log_true_world, next_prior, priors_along
 from empatheia.errors import DecodingError
 from empatheia.voices.decoding import check_rationality
+from empatheia_research.decoding.pragmatics import log_listener, log_speaker, log_true_world, next_prior, priors_along
 
 TWO = torch.tensor([[0.6, 0.4], [0.2, 0.8]], dtype=torch.float64).log()
 EVEN = torch.tensor([0.5, 0.5], dtype=torch.float64).log()

@@ -7,18 +7,18 @@ import pytest
 import torch
 from tiny_focus import byte_tokenizer, own_tokenizer
 
-from empatheia.checkpoints.contexts import ContextReader
-from empatheia.checkpoints.reader import Reader
-from empatheia.decoding.distractors import GivenDistractors
-from empatheia.decoding.focus import focused_generate
-from empatheia.decoding.given_replies import focused_score
-from empatheia.decoding.targets import GivenTargets
-from empatheia.decoding.world_inputs import stacked_worlds, told_apart, world_texts, worlds_of
-from empatheia.dialogue import Dialogue
+from empatheia.analysis.targets import GivenTargets
 from empatheia.errors import DecodingError
-from empatheia.responders import RESPONDERS
-from empatheia.text.collation import Layout
+from empatheia.records.dialogue import Dialogue
 from empatheia.text.inputs import prepare
+from empatheia_research.checkpoints.contexts import ContextReader
+from empatheia_research.checkpoints.reader import Reader
+from empatheia_research.decoding.distractors import GivenDistractors
+from empatheia_research.decoding.focus import focused_generate
+from empatheia_research.decoding.given_replies import focused_score
+from empatheia_research.decoding.world_inputs import stacked_worlds, told_apart, world_texts, worlds_of
+from empatheia_research.responders import RESPONDERS
+from empatheia_research.text.collation import Layout
 
 DIALOGUES = [
     Dialogue.of("Hello.", "How was the day?", "My dog ate the cake.", id="a"),

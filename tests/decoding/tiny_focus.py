@@ -8,13 +8,13 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
 
-from empatheia.decoding.turn_pool import WordList
-from empatheia.dialogue import Dialogue
+from empatheia.records.dialogue import Dialogue
 from empatheia.taxonomy import EMOTIONS
-from empatheia.text.tokenizer import DialogueTokenizer
-from empatheia.understanding.words.estimator import EmotionEstimator, EmotionEstimatorConfig
-from empatheia.understanding.words.estimator_pieces import EstimatorReader
-from empatheia.understanding.words.turns import EstimatorWords, WordsOfTurns
+from empatheia_research.decoding.turn_pool import WordList
+from empatheia_research.text.tokenizer import DialogueTokenizer
+from empatheia_research.understanding.words.estimator import EmotionEstimator, EmotionEstimatorConfig
+from empatheia_research.understanding.words.estimator_pieces import EstimatorReader
+from empatheia_research.understanding.words.turns import EstimatorWords, WordsOfTurns
 
 TURNS = (
     "My dog ate the cake for my sister's party.",

@@ -16,7 +16,7 @@ from transformers import (
     T5ForConditionalGeneration,
 )
 
-from empatheia.decoding.worlds import Worlds
+from empatheia_research.decoding.worlds import Worlds
 
 VOCABULARY = 40
 SPECIAL = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}

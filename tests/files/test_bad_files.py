@@ -9,9 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from empatheia.corpora import own
-from empatheia.curation.chats import read_chats
-from empatheia.curation.subtitles import read_subtitles
 from empatheia.errors import DataError
 from empatheia.files import conversations, transcripts
 from empatheia.files.conversations import read_conversations, read_stream
@@ -22,6 +19,9 @@ from empatheia.files.tables import choose_column
 from empatheia.files.talks import dialogue_roles
 from empatheia.files.transcripts import read_talk_lines
 from empatheia.reading import UnreadableError, parse_json
+from empatheia_people.curation.chats import read_chats
+from empatheia_people.curation.subtitles import read_subtitles
+from empatheia_research.corpora import own
 
 REPORTS = Path(__file__).parents[1] / "data" / "reports"
 EXPORTS = ("telegram_full", "discord", "slack", "messenger", "chatgpt", "sharegpt", "array", "claude")

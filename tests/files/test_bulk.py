@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from empatheia.dialogue import Dialogue
 from empatheia.errors import DataError
 from empatheia.files.bulk import Tally, Work, record_of, run
 from empatheia.files.result_file import ResultFile, keep_whole
 from empatheia.files.rows import Row
 from empatheia.reading import parse_json
+from empatheia.records.dialogue import Dialogue
 
 
 class Length:

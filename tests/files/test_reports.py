@@ -10,18 +10,18 @@ from pathlib import Path
 import pytest
 import yaml
 
-from empatheia.corpora import own
-from empatheia.curation.chats import read_chats
-from empatheia.curation.cleaning import Cleaner, CleaningCounts
-from empatheia.curation.dialogues import dialogues_of
-from empatheia.curation.segmenter import RULES, chat_turn, turns_of
-from empatheia.curation.sources import find_sources
-from empatheia.curation.subtitles import read_subtitles
-from empatheia.dialogue import Dialogue
 from empatheia.files.conversations import read_conversations
 from empatheia.files.forms import FORMS, JSON_FORMS, json_form, text_form
 from empatheia.reading import read_json
+from empatheia.records.dialogue import Dialogue
 from empatheia.text.readable import readable
+from empatheia_people.curation.chats import read_chats
+from empatheia_people.curation.cleaning import Cleaner, CleaningCounts
+from empatheia_people.curation.dialogues import dialogues_of
+from empatheia_people.curation.segmenter import RULES, chat_turn, turns_of
+from empatheia_people.curation.sources import find_sources
+from empatheia_people.curation.subtitles import read_subtitles
+from empatheia_research.corpora import own
 
 REPORTS = Path(__file__).parents[1] / "data" / "reports"
 CASES = yaml.safe_load((REPORTS / "cases.yaml").read_text(encoding="utf-8"))

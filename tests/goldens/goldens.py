@@ -71,7 +71,7 @@ def command(*arguments: object, stdin: str = "") -> str:
 
 def conversations(most: int = 500) -> list[list[str]]:
     """Turns of self-written conversations, those of the valid and the test part of the everyday corpus."""
-    from empatheia.corpora import everyday
+    from empatheia_research.corpora import everyday
 
     items = (*everyday.items("valid"), *everyday.items("test"))
     return [[turn.text for turn in item.dialogue.turns] for item in items[:most]]

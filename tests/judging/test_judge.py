@@ -8,14 +8,22 @@ import re
 import pytest
 from chat_server import ChatServer
 
-from empatheia.corpora.loading import sample_root
 from empatheia.errors import ConfigError, DataError, EndpointError
-from empatheia.judging.judge import Pair, describe, judge, one_system, pairs_of
-from empatheia.judging.prompts import CRITERIA, messages_for, prompt_hash, read_choices
-from empatheia.judging.verdicts import HumanRating, JudgedShare, Verdict, agreement, read_ratings, summarise, verdict_of
 from empatheia.metrics import METRICS
 from empatheia.resources.chat_endpoint import ChatEndpoint
-from empatheia.side_by_side import read_answers
+from empatheia_people.judging.judge import Pair, describe, judge, one_system, pairs_of
+from empatheia_people.judging.prompts import CRITERIA, messages_for, prompt_hash, read_choices
+from empatheia_people.judging.verdicts import (
+    HumanRating,
+    JudgedShare,
+    Verdict,
+    agreement,
+    read_ratings,
+    summarise,
+    verdict_of,
+)
+from empatheia_research.corpora.loading import sample_root
+from empatheia_research.replies.alignment import read_answers
 
 REPLIES = sample_root() / "replies"
 

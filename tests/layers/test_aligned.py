@@ -2,8 +2,8 @@ import pytest
 import torch
 from transformers import BertConfig
 
-from empatheia.layers.aligned import ALIGNMENT, AlignedModel
-from empatheia.understanding.labels.utterance_classifier import UtteranceClassifier, UtteranceClassifierConfig
+from empatheia_research.layers.aligned import ALIGNMENT, AlignedModel
+from empatheia_research.understanding.labels.utterance_classifier import UtteranceClassifier, UtteranceClassifierConfig
 
 
 @pytest.fixture

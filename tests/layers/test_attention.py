@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import nn
 
-from empatheia.layers.attention import Attention, gated_weights
-from empatheia.layers.gates import hard_gates, soft_gates
-from empatheia.layers.positions import sinusoidal_positions
+from empatheia_research.layers.attention import Attention, gated_weights
+from empatheia_research.layers.gates import hard_gates, soft_gates
+from empatheia_research.layers.positions import sinusoidal_positions
 
 
 def attend(attention, queries, memory, keep=None, gates=None):

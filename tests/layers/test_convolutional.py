@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from empatheia.layers.convolutional import UnbiasedLayerNorm, standardised
+from empatheia_research.layers.convolutional import UnbiasedLayerNorm, standardised
 
 
 def written_out(states, eps):

@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
-from empatheia.layers.face import WordFrequencies, count_replies, frequency_weights
-from empatheia.layers.refinement import GatedMLP, beside
+from empatheia_research.layers.face import WordFrequencies, count_replies, frequency_weights
+from empatheia_research.layers.refinement import GatedMLP, beside
 
 EOS, BOS = 2, 1
 

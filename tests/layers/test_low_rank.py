@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from empatheia.layers.low_rank import LowRankLinear, add_low_rank, merge
+from empatheia_research.layers.low_rank import LowRankLinear, add_low_rank, merge
 
 
 def make() -> nn.Module:

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from empatheia.errors import ConfigError
-from empatheia.layers.pooling import POOLINGS, Pooling, mean_pool
+from empatheia_research.layers.pooling import POOLINGS, Pooling, mean_pool
 
 STATES = torch.tensor([[[1.0, 0.0], [0.0, 1.0], [2.0, 2.0]]])
 ALL = torch.tensor([[True, True, True]])

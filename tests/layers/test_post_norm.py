@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from empatheia.layers.post_norm import PostNormDecoder, PostNormEncoder
+from empatheia_research.layers.post_norm import PostNormDecoder, PostNormEncoder
 
 WIDTH, HEADS, INNER = 12, 3, 20
 ACTIVATIONS = [nn.ReLU, nn.GELU]  # Rashkin et al. 2018; Xie and Pu 2021

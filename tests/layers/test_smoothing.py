@@ -2,8 +2,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from empatheia.layers.smoothing import smoothed_cross_entropy
-from empatheia.responders.seq2seq import smoothed_target
+from empatheia_research.layers.smoothing import smoothed_cross_entropy
+from empatheia_research.responders.seq2seq import smoothed_target
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.6])

@@ -7,7 +7,7 @@ import json
 import pytest
 from fake_components import FAKES
 
-from empatheia.understanding import COMPONENTS
+from empatheia.analysis.component import COMPONENTS
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ import json
 import zlib
 from pathlib import Path
 
-from empatheia.analysis import Inference, Mechanism, TurnLabels, WordScores
-from empatheia.dialogue import CauseAnnotation, Dialogue, Span, Turn
+from empatheia.analysis.questions import words_of
+from empatheia.records.analysis import Inference, Mechanism, TurnLabels, WordScores
+from empatheia.records.dialogue import CauseAnnotation, Dialogue, Span, Turn
 from empatheia.taxonomy import EMOTIONS, LABELS_41, MECHANISMS, RELATIONS
-from empatheia.understanding.words.questions import words_of
 
 DIALOGUE = Dialogue(
     "flat",

@@ -11,13 +11,13 @@ import pytest
 from fake_components import DIALOGUE, FAKES, FakeEmotion, FakeIntent, fake_components
 
 import empatheia
-from empatheia.analysis import PARTS
-from empatheia.dialogue import Dialogue, Turn
+from empatheia.analysis.component import COMPONENTS
 from empatheia.errors import CheckpointError, ConfigError, DataError, MissingResourceError
 from empatheia.listener import analyzer as module
 from empatheia.listener.analyzer import Analyzer
 from empatheia.listener.parts import PART_MODELS, parse_parts, part_model
-from empatheia.understanding import COMPONENTS
+from empatheia.records.analysis import PARTS
+from empatheia.records.dialogue import Dialogue, Turn
 
 
 @pytest.fixture
@@ -273,7 +273,7 @@ def test_emotion_and_words_come_from_the_listener_without_a_model(models, tiny_m
 
 
 def test_the_listener_reads_once_for_both_and_gives_the_same_in_a_batch(models, tiny_model, monkeypatch):
-    from empatheia.research_voices.responder_listener import ResponderListener
+    from empatheia_research.voices.responder_listener import ResponderListener
 
     calls, analyze = [], ResponderListener.analyze
 

@@ -7,11 +7,11 @@ from itertools import pairwise
 import pytest
 import torch
 
-from empatheia.decoding.strategies import OfReply
 from empatheia.errors import DecodingError
 from empatheia.listener import Decoding
 from empatheia.listener.steps.settings import DecodingSettings, check_settings
 from empatheia.text.inputs import prepare
+from empatheia_research.decoding.strategies import OfReply
 
 TEXT = "I lost my grandmother last week and I keep her scarf on my desk."
 

@@ -13,16 +13,8 @@ import torch
 from fake_components import FakeEmotion, FakeInferences, FakeIntent, FakeMechanisms, FakeReaction, FakeWords
 from pydantic import BaseModel
 
-from empatheia.analysis import Inference, TurnLabels
-from empatheia.decoding.distractors import GivenDistractors, RandomDistractors
-from empatheia.decoding.focus import focused_generate
-from empatheia.decoding.given_replies import focused_score
-from empatheia.decoding.turn_pool import TurnPool
-from empatheia.decoding.world_inputs import worlds_of
-from empatheia.dialogue import Dialogue
 from empatheia.errors import ConfigError, DataError, DecodingError
 from empatheia.listener import FocusedListener, Listener
-from empatheia.listener.reply_schema import SCHEMA, ReplyRecord, schema
 from empatheia.listener.steps.perceive import carried
 from empatheia.listener.steps.settings import (
     DecodingSettings,
@@ -33,11 +25,19 @@ from empatheia.listener.steps.settings import (
     read_settings,
 )
 from empatheia.listener.steps.steering import Steering
-from empatheia.research_voices.responder import ResponderVoice
+from empatheia.records.analysis import Inference, TurnLabels
+from empatheia.records.dialogue import Dialogue
+from empatheia.records.reply_schema import SCHEMA, ReplyRecord, schema
 from empatheia.taxonomy import EMOTIONS, LABELS_41, RELATIONS
 from empatheia.text.inputs import prepare
 from empatheia.voices.decoding import Decoding
 from empatheia.voices.voice import Draft, Request, Voice
+from empatheia_research.decoding.distractors import GivenDistractors, RandomDistractors
+from empatheia_research.decoding.focus import focused_generate
+from empatheia_research.decoding.given_replies import focused_score
+from empatheia_research.decoding.turn_pool import TurnPool
+from empatheia_research.decoding.world_inputs import worlds_of
+from empatheia_research.voices.responder import ResponderVoice
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "decoding"))
 import tiny_focus
@@ -421,7 +421,7 @@ def test_a_words_model_explains_the_emotion_that_is_given(listener, tmp_path):
 def test_an_estimator_finds_the_words_and_what_they_are_told_from(listener, monkeypatch):
     """``auto`` takes it for both as soon as it is there; only target words differ between the worlds."""
     pool = SimpleNamespace(words=tiny_focus.WORDS)
-    monkeypatch.setattr("empatheia.decoding.estimator_distractors.turn_pool", lambda: pool)
+    monkeypatch.setattr("empatheia_research.decoding.estimator_distractors.turn_pool", lambda: pool)
     own = FocusedListener(
         {"express": SHORT, "explain": {"most": 2}},
         components={"words": tiny_focus.words_component()},
@@ -487,7 +487,7 @@ def test_a_reasoner_must_name_emotions():
 
 def test_without_any_model_of_emotion_nothing_is_named(listener, monkeypatch, tmp_path):
     monkeypatch.setattr("empatheia.resources.lookup._bundled", lambda name: None)
-    monkeypatch.setattr("empatheia.checkpoints.catalogue.bundled_root", lambda: tmp_path)
+    monkeypatch.setattr("empatheia.resources.catalogue.bundled_root", lambda: tmp_path)
     own = FocusedListener(
         {"express": SHORT, "reasoner": "gao2021-small"}, voices=[listener], distractors={"given": OTHERS}
     )

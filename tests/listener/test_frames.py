@@ -10,14 +10,14 @@ import polars as pl
 import pytest
 
 import empatheia
-from empatheia.dialogue import Dialogue
 from empatheia.errors import DataError, DecodingError, EmpatheiaError
 from empatheia.files.result_table import as_text
 from empatheia.listener import Analyzer, FocusedListener, Listener
 from empatheia.listener.frames import is_missing
 from empatheia.listener.steps.steering import SteeredFields, Steering
-from empatheia.research_voices.responder_listener import ResponderListener
+from empatheia.records.dialogue import Dialogue
 from empatheia.voices.decoding import Decoding, DecodingFields
+from empatheia_research.voices.responder_listener import ResponderListener
 
 TEXTS = ["I lost my keys.", None, "I won!", "  ", "I lost my keys.", "I won!"]
 OWN = ["emotion", "probability", "side", "causes", "uncertain", "error"]

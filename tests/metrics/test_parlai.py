@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
 
-from empatheia.corpora.replies import SystemReply
 from empatheia.errors import ConfigError, DataError
 from empatheia.metrics.parlai import ParlaiBLEU, ParlaiF1, parlai_tokens
-from empatheia.scoring import columns_of, score_replies
+from empatheia.replies.replies import SystemReply
+from empatheia.replies.scoring import columns_of, score_replies
 
 pieces = ["the", "a", "I'm", "sorry", ",", "dog", "Dog!", "...", "ça", "x_y"]
 text = st.lists(st.sampled_from(pieces), max_size=9).map(" ".join)

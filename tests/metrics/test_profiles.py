@@ -4,15 +4,15 @@ import math
 
 import pytest
 
-from empatheia.corpora.loading import sample_root
-from empatheia.corpora.replies import SystemReply
-from empatheia.corpora.reply_files import read_replies
 from empatheia.errors import ConfigError
 from empatheia.metrics import METRICS
 from empatheia.metrics.profiles import DEFAULT, PROFILES, WORDS, profile_of
 from empatheia.metrics.published import read_published
 from empatheia.metrics.score import Score
-from empatheia.scoring import columns_of, own_signature, score_file, score_replies, shared_signature
+from empatheia.replies.replies import SystemReply
+from empatheia.replies.reply_files import read_replies
+from empatheia.replies.scoring import columns_of, own_signature, score_file, score_replies, shared_signature
+from empatheia_research.corpora.loading import sample_root
 
 SAMPLES = sample_root() / "replies"
 NAMES = {"gao2021", "imagine", "meed2", "rashkin2018", "kim2021", "moel", "mime", "empdg", "kemp", "cem"}

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from empatheia.corpora.reply_files import read_replies
 from empatheia.metrics import METRICS
-from empatheia.scoring import columns_of, score_file, score_replies
+from empatheia.replies.reply_files import read_replies
+from empatheia.replies.scoring import columns_of, score_file, score_replies
 
 FILE = "peer_outputs/moel_repo_generation_result.txt.gz"
 ROOT = os.environ.get("EMPATHEIA_DATA", "")

@@ -13,15 +13,15 @@ SOURCE = Path(__file__).parents[2] / "src"
 HEAVY = {"torch", "transformers", "accelerate", "nltk", "polars"}
 ROOTS = ("empatheia.listener.perceiving", "empatheia.listener.steps.focused", "empatheia.listener", "empatheia.care")
 STILL = {
-    "empatheia.checkpoints": {"contexts", "prompt_contexts", "reader"},
-    "empatheia.decoding": {"focus", "given_replies", "models", "pragmatics", "strategies", "worlds"},
-    "empatheia.layers": {
+    "empatheia_research.checkpoints": {"contexts", "prompt_contexts", "reader"},
+    "empatheia_research.decoding": {"focus", "given_replies", "models", "pragmatics", "strategies", "worlds"},
+    "empatheia_research.layers": {
         *("aligned", "attention", "cache", "convolutional", "losses", "positions", "precision", "smoothing"),
         *("stepping", "transformer"),
     },
     "empatheia.listener": {"language_models", "listener", "streaming"},
     "empatheia.listener.steps": {"responders", "voices"},
-    "empatheia.responders": {"language_model", "seq2seq"},
+    "empatheia_research.responders": {"language_model", "seq2seq"},
     "empatheia": {"side_inputs"},
     "empatheia.text": {"auto_tokenizer", "collation", "prompt_pieces", "tokenizer"},
 }
@@ -84,7 +84,7 @@ def test_perception_and_danger_read_where_torch_is_not_there():
     code = (
         "import sys\n"
         f"sys.modules.update(dict.fromkeys({sorted(HEAVY)!r}))\n"
-        "from empatheia.dialogue import Turn\n"
+        "from empatheia.records.dialogue import Turn\n"
         "from empatheia.perceive.perception import bundled_perception\n"
         "from empatheia.care import assess\n"
         "found = bundled_perception().read([(Turn('speaker', 'I got the job!'),)])[0]\n"

@@ -12,12 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from empatheia.corpora import everyday
-from empatheia.dialogue import Turn
 from empatheia.errors import CheckpointError, ConfigError
 from empatheia.perceive.model_file import FACTS, GRAPH, TOKENIZER
 from empatheia.perceive.perception import Perception
 from empatheia.perceive.pieces import alike
+from empatheia.records.dialogue import Turn
+from empatheia_research.corpora import everyday
 
 onnx = pytest.importorskip("onnx")
 pytestmark = pytest.mark.usefixtures("sentence_encoder")
@@ -40,14 +40,14 @@ def conversations():
 
 @pytest.fixture(scope="module")
 def by_torch():
-    from empatheia.understanding.affect.turns import AffectOfTurns
+    from empatheia_research.understanding.affect.turns import AffectOfTurns
 
     return AffectOfTurns.load("listener_as_trained")
 
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
-    from empatheia.training.perception_file import export_perception
+    from empatheia_research.training.perception_file import export_perception
 
     root = tmp_path_factory.mktemp("perception")
     for weights in ("full", "mixed"):
@@ -96,7 +96,7 @@ def test_the_same_alone_and_in_company(mixed, conversations):
 
 
 def test_danger_is_read_from_the_same_file(full):
-    from empatheia.care.encoder import EncoderClassifier, plain
+    from empatheia_research.care.encoder import EncoderClassifier, plain
 
     texts = [plain(text) for text in ("I want to die tonight.", "The train was late again, I'm dead", "word " * 200)]
     expected = EncoderClassifier.load().probabilities(texts)
@@ -116,7 +116,7 @@ def test_reading_takes_neither_torch_nor_transformers(folders):
     code = (
         "import sys\n"
         "sys.modules.update(dict.fromkeys(('torch', 'transformers', 'accelerate', 'nltk', 'polars')))\n"
-        "from empatheia.dialogue import Turn\n"
+        "from empatheia.records.dialogue import Turn\n"
         "from empatheia.perceive.perception import Perception\n"
         f"found = Perception.open({str(folders / 'mixed')!r}).read([(Turn('speaker', 'I got the job!'),)])[0]\n"
         "print(found.side)\n"
@@ -215,7 +215,7 @@ def test_a_file_that_is_not_to_be_trusted_is_refused(copy, damage, message):
 
 
 def test_a_perception_without_updates_is_not_written(tmp_path, by_torch, monkeypatch):
-    from empatheia.training import perception_file
+    from empatheia_research.training import perception_file
 
     class Whole:
         class config:

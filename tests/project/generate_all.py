@@ -15,9 +15,9 @@ sys.path.append(str(Path(__file__).parents[1] / "responders"))
 import torch
 from contract import Case, all_cases
 
-from empatheia.responders import RESPONDERS
-from empatheia.responders.language_model import load_base
-from empatheia.responders.rashkin_retrieval import RashkinRetrieval, RetrievalConfig
+from empatheia_research.responders import RESPONDERS
+from empatheia_research.responders.language_model import load_base
+from empatheia_research.responders.rashkin_retrieval import RashkinRetrieval, RetrievalConfig
 from tiny_language_models import make_folder
 
 

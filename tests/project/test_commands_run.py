@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from empatheia.corpora.loading import sample_root
+from empatheia_research.corpora.loading import sample_root
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("tutorial", "tour", "analysis"))]
@@ -99,8 +99,8 @@ def name_of(page: Path) -> str:
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory) -> Path:
     """The run that several pages speak of, trained once."""
-    from empatheia.config import load_recipe
-    from empatheia.training.runner import run
+    from empatheia_research.recipes import load_recipe
+    from empatheia_research.training.runner import run
 
     runs = tmp_path_factory.mktemp("trained") / "runs"
     assert run(load_recipe("gao2021/soft", size="smoke"), runs, show_progress=False).is_finished

@@ -21,10 +21,10 @@ from typing import Any
 import pytest
 
 from empatheia.cli.core_commands import COMMANDS
-from empatheia.corpora import CORPORA, licences
 from empatheia.metrics import METRICS
 from empatheia.metrics.base import Metric
 from empatheia.taxonomy import EMOTIONS
+from empatheia_research.corpora import CORPORA, licences
 from metrics import test_every_metric as contract
 
 HOW_TO = Path(__file__).resolve().parents[2] / "docs" / "howto"

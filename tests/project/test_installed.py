@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import fresh
-from empatheia.config import find_recipe, load_recipe, recipes_root
 from empatheia.errors import ConfigError
-from empatheia.resources import shipped_path
+from empatheia_research.recipes import find_recipe, load_recipe
+from empatheia_research.shipped import recipes_root, shipped_path
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -1,10 +1,15 @@
-"""Reads the package's imports and holds the order of docs/design/0001-house.md."""
+"""Reads the imports of the three packages and holds the orders of docs/design/0001-house.md.
+
+The core (``empatheia``) imports neither of the others; research imports the core; people imports both, at module level
+only what needs no torch.
+"""
 
 from __future__ import annotations
 
 import ast
 import graphlib
 import re
+import subprocess
 import sys
 import tomllib
 from dataclasses import dataclass
@@ -17,18 +22,19 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src"
 HOUSE = ROOT / "docs" / "design" / "0001-house.md"
 
+CORE, RESEARCH, PEOPLE = "empatheia", "empatheia_research", "empatheia_people"
+PACKAGES = (CORE, RESEARCH, PEOPLE)
+"""Lowest first: none imports one behind it."""
+BLOCKED = ("torch", "transformers", "accelerate", "polars", "nltk", "sklearn", "scipy")
+"""What no module of the core imports when it loads, and no default reply at all."""
 FORBIDDEN_NAMES = {"utils", "util", "common", "helpers", "helper", "misc", "base2"}
-NEVER = {  # layer: layers it must not import although the order would allow it
-    "layers": {"taxonomy", "registry", "dialogue", "config", "resources", "metrics", "corpora", "text"},
+NEVER = {  # layer of research: layers it must not import although the order would allow it
+    "layers": {"corpora", "text", "recipes"},
     "responders": {"understanding", "decoding"},
 }
 LAZY_CIRCLES = {"care"}
 """Packages in which imports inside functions still close circles; none may be added."""
-_NAMED = re.compile(r"empatheia(\.\w+)+:\w+")
-NEVER_FOREIGN = {layer: {"torch", "transformers"} for layer in ("metrics", "perceive", "voices")}
-JOINED = {"research_voices"}
-"""Layers whose things are named in registries below them."""
-ON_AN_EXTRA = {"serve", "studies"}  # layers that are not there without their extra
+_NAMED = re.compile(r"empatheia(?:_research|_people)?(\.\w+)+:\w+")
 
 
 @dataclass(frozen=True)
@@ -36,7 +42,7 @@ class Import:
     """One import statement's target.
 
     Attributes:
-        module: Where it stands, e.g. ``empatheia.layers.gates``.
+        module: Where it stands, e.g. ``empatheia_research.layers.gates``.
         target: What it imports, down to the module, e.g. ``empatheia.errors`` or ``torch.nn``.
         line: Line number.
         is_lazy: It does not run when the module loads: it stands inside a function or under TYPE_CHECKING.
@@ -53,18 +59,18 @@ class Import:
         return f"{self.module}:{self.line} imports {self.target}"
 
 
-def modules_of(source: Path, package: str = "empatheia") -> dict[str, Path]:
-    """Dotted name to file for all modules of a package."""
+def modules_of(source: Path) -> dict[str, Path]:
+    """Dotted name to file for all modules of the packages."""
     found = {}
-    for path in sorted((source / package).rglob("*.py")):
+    for path in sorted(path for package in PACKAGES for path in (source / package).rglob("*.py")):
         parts = path.relative_to(source).with_suffix("").parts
         found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     return found
 
 
-def imports_of(source: Path, package: str = "empatheia") -> list[Import]:
-    """Every import statement of a package, those under TYPE_CHECKING and inside functions and names in registries."""
-    modules = modules_of(source, package)
+def imports_of(source: Path) -> list[Import]:
+    """Every import statement of the packages, those under TYPE_CHECKING and inside functions and names in registries."""
+    modules = modules_of(source)
     return [entry for module, path in modules.items() for entry in _imports_of_file(module, path, modules)]
 
 
@@ -103,25 +109,36 @@ def _absolute(node: ast.ImportFrom, module: str, path: Path) -> str:
     return ".".join([*parts, node.module] if node.module else parts)
 
 
+def package_of(module: str) -> str:
+    """``empatheia_research.layers.gates`` is of ``empatheia_research``."""
+    return module.partition(".")[0]
+
+
 def layer_of(module: str) -> str:
-    """``empatheia.layers.gates`` is of ``layers``; ``empatheia`` and its ``__main__`` stand above all."""
+    """``empatheia_research.layers.gates`` is of ``layers``; a package's own ``__init__`` stands above all, named as it."""
     parts = module.split(".")
-    return parts[1] if len(parts) > 1 and parts[1] != "__main__" else "empatheia"
+    return parts[1] if len(parts) > 1 and parts[1] != "__main__" else parts[0]
 
 
-def upward_imports(imports: list[Import], order: list[str]) -> list[str]:
-    """Imports that go up the order; the package's own ``__init__`` stands above all."""
-    rank = {layer: place for place, layer in enumerate([*order, "empatheia"])}
-    own = [entry for entry in imports if entry.target.split(".")[0] == "empatheia"]
-    own = [entry for entry in own if not (entry.is_name and layer_of(entry.target) in JOINED)]
+def upward_imports(imports: list[Import], order: list[str], package: str = CORE) -> list[str]:
+    """Imports within a package that go up its order; its own ``__init__`` stands above all."""
+    rank = {layer: place for place, layer in enumerate([*order, package])}
+    own = [entry for entry in imports if package_of(entry.target) == package_of(entry.module) == package]
     return [str(entry) for entry in own if rank[layer_of(entry.target)] > rank[layer_of(entry.module)]]
+
+
+def outward_imports(imports: list[Import]) -> list[str]:
+    """Imports of a package that stands behind one's own; a name in a registry is one too."""
+    rank = {package: place for place, package in enumerate(PACKAGES)}
+    own = [entry for entry in imports if package_of(entry.target) in rank]
+    return [str(entry) for entry in own if rank[package_of(entry.target)] > rank[package_of(entry.module)]]
 
 
 def cycle_of(imports: list[Import]) -> list[str]:
     """A cycle among all imports, those inside functions and under TYPE_CHECKING too; empty if there is none."""
     graph: dict[str, set[str]] = {}
     for entry in imports:
-        is_own = entry.target.startswith("empatheia.") and not entry.is_name
+        is_own = entry.target.partition(".")[0] in PACKAGES and "." in entry.target and not entry.is_name
         is_counted = not entry.is_lazy or layer_of(entry.module) not in LAZY_CIRCLES
         if is_own and is_counted and entry.target != entry.module:
             graph.setdefault(entry.module, set()).add(entry.target)
@@ -132,10 +149,11 @@ def cycle_of(imports: list[Import]) -> list[str]:
     return []
 
 
-def house_order() -> list[str]:
-    chain = re.search(r"(?:`\w+`\s*<\s*)+`\w+`", HOUSE.read_text(encoding="utf-8"))
-    assert chain, f"{HOUSE} no longer prints the order as `a` < `b` < ..."
-    return re.findall(r"`(\w+)`", chain.group())
+def house_orders() -> dict[str, list[str]]:
+    """The chain of each package as the house's page prints it."""
+    found = re.findall(r"^`(empatheia\w*)`: ((?:`\w+` < )+`\w+`)$", HOUSE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert [package for package, _ in found] == list(PACKAGES), f"{HOUSE} no longer prints `package`: `a` < `b` < ..."
+    return {package: re.findall(r"`(\w+)`", chain) for package, chain in found}
 
 
 @pytest.fixture(scope="module")
@@ -143,13 +161,26 @@ def imports() -> list[Import]:
     return imports_of(SOURCE)
 
 
-def test_every_module_belongs_to_a_layer_of_the_house():
-    layers = {layer_of(module) for module in modules_of(SOURCE)} - {"empatheia"}
-    assert layers <= set(house_order()), "write the new layer's place into docs/design/0001-house.md"
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_module_belongs_to_a_layer_of_the_house(package: str):
+    layers = {layer_of(module) for module in modules_of(SOURCE) if package_of(module) == package} - {package}
+    assert layers == set(house_orders()[package]), "write the new layer's place into docs/design/0001-house.md"
 
 
-def test_imports_go_down_only(imports: list[Import]):
-    assert upward_imports(imports, house_order()) == []
+@pytest.mark.parametrize("package", PACKAGES)
+def test_imports_go_down_only(package: str, imports: list[Import]):
+    assert upward_imports(imports, house_orders()[package], package) == []
+
+
+def test_no_package_imports_one_behind_it(imports: list[Import]):
+    assert outward_imports(imports) == []
+
+
+def test_the_check_sees_an_outward_import(tmp_path: Path):
+    source = _package(
+        tmp_path, a="def f():\n    import empatheia_research.b", b="NAMES = {'x': 'empatheia_people.c:x'}"
+    )
+    assert len(outward_imports(imports_of(source))) == 2
 
 
 def test_no_import_cycle(imports: list[Import]):
@@ -158,64 +189,78 @@ def test_no_import_cycle(imports: list[Import]):
 
 @pytest.mark.parametrize("layer", sorted(NEVER))
 def test_layer_keeps_out_of(layer: str, imports: list[Import]):
-    own = [entry for entry in imports if layer_of(entry.module) == layer and entry.target.startswith("empatheia.")]
-    assert [str(entry) for entry in own if layer_of(entry.target) in NEVER[layer]] == []
+    own = [
+        e for e in imports if package_of(e.module) == package_of(e.target) == RESEARCH and layer_of(e.module) == layer
+    ]
+    assert own and [str(entry) for entry in own if layer_of(entry.target) in NEVER[layer]] == []
 
 
-@pytest.mark.parametrize("layer", sorted(NEVER_FOREIGN))
-def test_layer_needs_no(layer: str, imports: list[Import]):
-    own = [entry for entry in imports if layer_of(entry.module) == layer]
-    assert [str(entry) for entry in own if entry.target.split(".")[0] in NEVER_FOREIGN[layer]] == []
+_BLOCKING = f"""
+import importlib, pkgutil, sys
 
 
-WITHOUT_TORCH = (
-    *("voices", "listener.listener", "listener.conversation", "listener.language_models", "listener.streaming"),
-    *("listener.batch_listener", "listener.steps", "listener.terms", "checkpoints.catalogue", "serve"),
-)
-"""What answers where no model in this process is named; :data:`TORCH` comes only by a name in a registry."""
-TORCH = {"torch", "transformers", "accelerate"}
+class Blocked:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name.partition(".")[0] in {(*BLOCKED, RESEARCH, PEOPLE)!r}:
+            raise ModuleNotFoundError(f"{{name}} is blocked", name=name)
 
 
-def loads_torch(imports: list[Import], begun: tuple[str, ...]) -> dict[str, str]:
-    """Modules of these that load torch when they are imported, to the import that does."""
-    own: dict[str, list[Import]] = {}
-    for entry in imports:
-        if not entry.is_lazy and not entry.is_name:
-            own.setdefault(entry.module, []).append(entry)
-    found = {}
-    starts = [module for module in own if any(f"{module}.".startswith(f"empatheia.{start}.") for start in begun)]
-    for start in starts:
-        seen, waiting = {start}, [start]
-        while waiting and start not in found:
-            for entry in own.get(waiting.pop(), ()):
-                if entry.target.split(".")[0] in TORCH:
-                    found[start] = str(entry)
-                elif entry.target not in seen:
-                    seen.add(entry.target)
-                    waiting.append(entry.target)
-    return found
+sys.meta_path.insert(0, Blocked)
+"""
+_EVERY_MODULE = """
+import empatheia
+
+failed = []
+for module in pkgutil.walk_packages(empatheia.__path__, "empatheia."):
+    if not module.name.endswith("__main__"):
+        try:
+            importlib.import_module(module.name)
+        except ModuleNotFoundError as error:
+            failed.append(f"{module.name}: {error}")
+print(*failed, sep="\\n")
+"""
+_A_REPLY = """
+import empatheia
+
+dialogue = empatheia.Dialogue.of("My dog ran away.", "Oh no. When?", "Last night. I am so worried.")
+assert empatheia.analyze(dialogue).emotion and empatheia.respond(dialogue).text
+print(*sorted(set({blocked!r}) & set(sys.modules)))
+"""
 
 
-def test_what_answers_by_default_loads_no_torch(imports: list[Import]):
-    assert loads_torch(imports, WITHOUT_TORCH) == {}
+def _fresh_python(code: str) -> subprocess.CompletedProcess:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 
 
-def test_the_check_sees_torch_behind_another_module(tmp_path: Path):
-    found = imports_of(_package(tmp_path, a="import empatheia.b", b="import torch", c="def f():\n    import torch"))
-    assert loads_torch(found, ("a", "c")) == {"empatheia.a": "empatheia.b:1 imports torch"}
+def test_the_core_imports_without_what_is_heavy():
+    done = _fresh_python(_BLOCKING + _EVERY_MODULE)
+    assert done.returncode == 0 and done.stdout.split() == [], done.stderr
+
+
+def test_a_default_reply_needs_nothing_heavy():
+    done = _fresh_python(_BLOCKING + _A_REPLY.format(blocked=BLOCKED))
+    assert done.returncode == 0 and done.stdout.split() == [], done.stderr
 
 
 def test_what_is_imported_is_a_declared_dependency(imports: list[Import]):
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     core = {_normal(line) for line in project["dependencies"]}
-    extras = {_normal(line) for lines in project["optional-dependencies"].values() for line in lines}
+    extras = {
+        name: {_normal(line) for line in lines} for name, lines in project["optional-dependencies"].items()
+    }  # fmt: skip
+    at_top = {CORE: core, RESEARCH: core | extras["research"], PEOPLE: core | extras["research"] | extras["people"]}
     homes = packages_distributions()
     undeclared = []
     for entry in imports:
-        top = entry.target.split(".")[0]
-        if top == "empatheia" or top in sys.stdlib_module_names:
+        top = package_of(entry.target)
+        if top in PACKAGES or top in sys.stdlib_module_names:
             continue
-        allowed = core | extras if entry.is_lazy or layer_of(entry.module) in ON_AN_EXTRA else core
+        allowed = at_top[package_of(entry.module)]
+        if package_of(entry.module) == CORE and layer_of(entry.module) == "serve":
+            allowed = allowed | extras["serve"]
+        if entry.is_lazy:
+            allowed = core.union(*extras.values())
         if not {_normal(name) for name in homes.get(top, [top])} & allowed:
             undeclared.append(str(entry))
     assert undeclared == []
@@ -226,14 +271,14 @@ def _normal(requirement: str) -> str:
 
 
 def foreign_loads(source: Path) -> list[str]:
-    """Calls that read or build something of transformers without ``empatheia.resources.pretrained``."""
+    """Calls that read or build something of transformers without ``empatheia_research.pretrained``."""
     found = []
     for module, path in modules_of(source).items():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
                 continue
             whose = ast.unparse(node.func.value)
-            is_ours = whose in ("super()", "DialogueTokenizer") or module == "empatheia.resources.pretrained"
+            is_ours = whose in ("super()", "DialogueTokenizer") or module == "empatheia_research.pretrained"
             if node.func.attr in ("from_pretrained", "from_config", "get_config_dict") and not is_ours:
                 found.append(f"{module}:{node.lineno} calls {whose}.{node.func.attr}")
     return found
@@ -269,7 +314,7 @@ def raw_prints(source: Path) -> list[str]:
     """Places of the command line that print without ``empatheia.cli.output``, which takes escapes out."""
     found = []
     for module, path in modules_of(source).items():
-        if not module.startswith("empatheia.cli") or module == "empatheia.cli.output":
+        if layer_of(module) != "cli" or module == "empatheia.cli.output":
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""

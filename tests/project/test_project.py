@@ -218,7 +218,7 @@ def test_every_recipe_is_named_in_the_docs():
 
 
 def test_every_system_is_in_the_readme_and_the_docs():
-    from empatheia.listener.systems import known_systems
+    from empatheia_research.voices.systems import known_systems
 
     readme, page, home = (
         (ROOT / place).read_text(encoding="utf-8") for place in ("README.md", "docs/systems.md", "docs/index.md")
@@ -267,7 +267,7 @@ def _without_numbers(text: str) -> list[str]:
 
 
 def test_variant_table_is_the_code():
-    config = _resolve("empatheia.responders.cause_gated.CauseGatedConfig")
+    config = _resolve("empatheia_research.responders.cause_gated.CauseGatedConfig")
     page = (ROOT / "docs" / "concepts" / "gao2021.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\w+)` \| `([^`]+)` \| `([^`]+)` \|", page, re.MULTILINE)
     for column, variant in ((1, "paper"), (2, "repo")):
@@ -323,7 +323,7 @@ def test_no_large_file_and_a_small_bundled_model():
 
 @pytest.mark.parametrize("size", ["smoke", "cpu", "full"])
 def test_every_recipe_loads(size: str):
-    from empatheia.config import WITHOUT_TRAINING, load_recipe, recipe_files
+    from empatheia_research.recipes import WITHOUT_TRAINING, load_recipe, recipe_files
 
     paths = recipe_files(ROOT / "recipes")
     assert paths

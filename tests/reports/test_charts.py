@@ -9,10 +9,17 @@ import pytest
 
 from empatheia.errors import DataError, MissingDependencyError
 from empatheia.metrics.published import read_published
-from empatheia.reports.charts import save
-from empatheia.reports.curves import curves_chart, curves_of, read_curves
-from empatheia.reports.label_charts import confusion_chart, in_order, labels_in, read_rows, shares_chart
-from empatheia.reports.system_charts import Point, points_of, printed_points, systems_chart, tradeoff_chart, unit_of
+from empatheia_research.reports.charts import save
+from empatheia_research.reports.curves import curves_chart, curves_of, read_curves
+from empatheia_research.reports.label_charts import confusion_chart, in_order, labels_in, read_rows, shares_chart
+from empatheia_research.reports.system_charts import (
+    Point,
+    points_of,
+    printed_points,
+    systems_chart,
+    tradeoff_chart,
+    unit_of,
+)
 
 pytest.importorskip("matplotlib")
 

@@ -7,16 +7,16 @@ from html.parser import HTMLParser
 import pytest
 import yaml
 
-from empatheia.config import recipes_root
 from empatheia.documents.markdown import to_markdown
 from empatheia.metrics.published import published
 from empatheia.metrics.score import Score
-from empatheia.reports import claims as module
-from empatheia.reports.claims import OUTCOMES, Claim, claims_of, compare_at, compared, together
-from empatheia.reports.reproduction import read_runs, report_table
-from empatheia.reports.reproduction_pages import reproduction_document, reproduction_page, short_text
-from empatheia.reports.targets import read_targets, tables
-from empatheia.reports.totals import line_that_counts, state_of, totals_of
+from empatheia_research.reports import claims as module
+from empatheia_research.reports.claims import OUTCOMES, Claim, claims_of, compare_at, compared, together
+from empatheia_research.reports.reproduction import read_runs, report_table
+from empatheia_research.reports.reproduction_pages import reproduction_document, reproduction_page, short_text
+from empatheia_research.reports.targets import read_targets, tables
+from empatheia_research.reports.totals import line_that_counts, state_of, totals_of
+from empatheia_research.shipped import recipes_root
 
 SOFT, NONE = "gao2021/soft", "gao2021/without_ec"
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from empatheia.errors import DataError
-from empatheia.reports.focus_chart import focus_chart, is_focus_record, read_focus_record
-from empatheia.reports.record_tables import tables
-from empatheia.reports.results_page import PAGE, keep
+from empatheia_research.reports.focus_chart import focus_chart, is_focus_record, read_focus_record
+from empatheia_research.reports.record_tables import tables
+from empatheia_research.reports.results_page import PAGE, keep
 
 SYSTEMS = {"S0": {}} | {
     f"{kind}, alpha {alpha}, beta 0.9": {"kind": kind, "alpha": float(alpha), "beta": 0.9}

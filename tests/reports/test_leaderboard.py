@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from empatheia.corpora.loading import sample_root
+from empatheia.documents.page import write_whole
 from empatheia.errors import DataError
 from empatheia.metrics.records import measured_of
-from empatheia.reports.leaderboard import leaderboard_html, reply_data, write_leaderboard
-from empatheia.reports.page import write_whole
-from empatheia.reports.record_tables import in_unit, tables
-from empatheia.side_by_side import align, read_answers
+from empatheia_research.corpora.loading import sample_root
+from empatheia_research.replies.alignment import align, read_answers
+from empatheia_research.reports.leaderboard import leaderboard_html, reply_data, write_leaderboard
+from empatheia_research.reports.record_tables import in_unit, tables
 
 ROOT = Path(__file__).resolve().parents[2]
 REPLIES = sample_root() / "replies"
@@ -227,7 +227,7 @@ def make_run(folder: Path, recipe: str, rows: list[dict]) -> Path:
 
 @pytest.fixture
 def runs(tmp_path: Path) -> Path:
-    from empatheia.corpora import sample
+    from empatheia_research.corpora import sample
 
     one, two = list(sample.load("test"))[:2]
     here = {"id": one.id, "turn": 1, "ref": one.turns[1].text, "emotion": one.emotion}

@@ -9,15 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from empatheia.config import recipes_root
 from empatheia.documents.document import Figure
 from empatheia.documents.markdown import to_markdown
 from empatheia.errors import DataError
 from empatheia.metrics.published import compare, published
 from empatheia.metrics.score import Score
-from empatheia.reports.reproduction import read_runs, report_table, scores_for
-from empatheia.reports.reproduction_pages import overview_text, reproduction_document, reproduction_page, short_text
-from empatheia.reports.targets import read_targets, tables
+from empatheia_research.reports.reproduction import read_runs, report_table, scores_for
+from empatheia_research.reports.reproduction_pages import (
+    overview_text,
+    reproduction_document,
+    reproduction_page,
+    short_text,
+)
+from empatheia_research.reports.targets import read_targets, tables
+from empatheia_research.shipped import recipes_root
 
 RESULTS = Path(__file__).parents[2] / "results"
 

@@ -1,7 +1,7 @@
 import json
 from pathlib import Path
 
-from empatheia.reports.results_page import PAGE, draw_curves, keep, results_page
+from empatheia_research.reports.results_page import PAGE, draw_curves, keep, results_page
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -6,11 +6,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from empatheia.config import recipes_root
 from empatheia.errors import ConfigError
 from empatheia.metrics.published import DEFINITIONS, published, read_published
-from empatheia.reports import targets as module
-from empatheia.reports.targets import (
+from empatheia_research.reports import targets as module
+from empatheia_research.reports.targets import (
     answering,
     is_automatic,
     kind_meaning,
@@ -21,6 +20,7 @@ from empatheia.reports.targets import (
     tables,
     tables_named,
 )
+from empatheia_research.shipped import recipes_root
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

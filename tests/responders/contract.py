@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from empatheia.responders import RESPONDERS
+from empatheia_research.responders import RESPONDERS
 
 SIZES = {"vocab_size": 60, "width": 24, "n_encoder_layers": 1, "n_decoder_layers": 2, "n_heads": 2, "ffn_width": 48}
 

@@ -4,12 +4,12 @@ from functools import cache
 
 import pytest
 
-from empatheia.corpora import sample
-from empatheia.responders import RESPONDERS
-from empatheia.side_inputs import make_side_inputs
 from empatheia.taxonomy import EMOTIONS
-from empatheia.text.collation import Collator, Layout, encode_examples
-from empatheia.text.tokenizer import DialogueTokenizer
+from empatheia_research.corpora import sample
+from empatheia_research.responders import RESPONDERS
+from empatheia_research.side_inputs import make_side_inputs
+from empatheia_research.text.collation import Collator, Layout, encode_examples
+from empatheia_research.text.tokenizer import DialogueTokenizer
 
 LEARNING = [
     pytest.param({"width": 60, "attention_width": 40, "ffn_width": 50}, 6e-3, 16, id="a fifth"),

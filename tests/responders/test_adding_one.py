@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import test_contract
 
-from empatheia.checkpoints.system_recipes import recipes_of_systems
-from empatheia.responders import RESPONDERS
+from empatheia_research.checkpoints.system_recipes import recipes_of_systems
+from empatheia_research.responders import RESPONDERS
 
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "add_a_responder.md"
 
@@ -33,8 +33,8 @@ def bag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     recipe.write_text(block("yaml"), encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path / "package"))
     monkeypatch.setattr(RESPONDERS, "_entries", {**RESPONDERS._entries, "bag": "bag_system:Bag"})
-    monkeypatch.setattr("empatheia.checkpoints.system_recipes.recipes_root", lambda: tmp_path / "recipes")
-    monkeypatch.setattr("empatheia.checkpoints.catalogue.bundled_root", lambda: tmp_path / "bundled")
+    monkeypatch.setattr("empatheia_research.checkpoints.system_recipes.recipes_root", lambda: tmp_path / "recipes")
+    monkeypatch.setattr("empatheia.resources.catalogue.bundled_root", lambda: tmp_path / "bundled")
     monkeypatch.setenv("EMPATHEIA_MODELS", str(tmp_path / "models"))
     monkeypatch.setenv("EMPATHEIA_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)

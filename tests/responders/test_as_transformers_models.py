@@ -19,13 +19,13 @@ from transformers import (
 from transformers.modeling_outputs import BaseModelOutputWithPast, Seq2SeqLMOutput
 
 import fresh
-from empatheia.layers.attention import Attention
-from empatheia.layers.cache import CACHE, CACHE_NAMES, cache_field
-from empatheia.layers.copy import copy_mixture
-from empatheia.responders.rashkin_retrieval import RashkinRetrieval, RetrievalConfig
-from empatheia.responders.seq2seq import ResponderOutput
-from empatheia.text.auto_tokenizer import EmpatheiaTokenizer
-from empatheia.text.tokenizer import DialogueTokenizer
+from empatheia_research.layers.attention import Attention
+from empatheia_research.layers.cache import CACHE, CACHE_NAMES, cache_field
+from empatheia_research.layers.copy import copy_mixture
+from empatheia_research.responders.rashkin_retrieval import RashkinRetrieval, RetrievalConfig
+from empatheia_research.responders.seq2seq import ResponderOutput
+from empatheia_research.text.auto_tokenizer import EmpatheiaTokenizer
+from empatheia_research.text.tokenizer import DialogueTokenizer
 
 CASES = all_cases()
 

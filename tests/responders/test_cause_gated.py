@@ -5,13 +5,13 @@ import math
 import pytest
 import torch
 
-from empatheia.config import load_recipe
-from empatheia.corpora import recec, sample
-from empatheia.dialogue import Dialogue
-from empatheia.responders.cause_gated import CauseGated, CauseGatedConfig, EmotionReasoner, Reasoning
-from empatheia.responders.seq2seq import smoothed_target, word_loss
-from empatheia.training.stages import choose_parameters
-from empatheia.training.tasks.respond import RespondTask
+from empatheia.records.dialogue import Dialogue
+from empatheia_research.corpora import recec, sample
+from empatheia_research.recipes import load_recipe
+from empatheia_research.responders.cause_gated import CauseGated, CauseGatedConfig, EmotionReasoner, Reasoning
+from empatheia_research.responders.seq2seq import smoothed_target, word_loss
+from empatheia_research.training.stages import choose_parameters
+from empatheia_research.training.tasks.respond import RespondTask
 
 SIZES = {"vocab_size": 60, "width": 24, "n_encoder_layers": 1, "n_decoder_layers": 2, "n_heads": 2, "ffn_width": 48}
 

@@ -7,7 +7,7 @@ from knowing import LEARNING, overfit, sample_batch, tokenizer
 from transformers import get_inverse_sqrt_schedule
 
 from empatheia.metrics import METRICS
-from empatheia.responders.cem import CEM, CEMConfig, affect_vector
+from empatheia_research.responders.cem import CEM, CEMConfig, affect_vector
 
 CASES = all_cases()
 SMALL = {"vocab_size": 60, "width": 24, "attention_width": 24, "ffn_width": 24}

@@ -7,7 +7,7 @@ import torch
 from contract import all_cases
 
 import fresh
-from empatheia.responders import RESPONDERS
+from empatheia_research.responders import RESPONDERS
 
 CASES = all_cases()
 
@@ -157,7 +157,7 @@ from pathlib import Path
 import torch
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 from contract import all_cases
-from empatheia.responders import RESPONDERS
+from empatheia_research.responders import RESPONDERS
 folder = Path({str(tmp_path)!r})
 for i, (name, case) in enumerate(all_cases().items()):
     model = RESPONDERS.get(case.system).from_pretrained(folder / f"m{{i}}").eval()

@@ -6,12 +6,12 @@ import contract
 import pytest
 import torch
 
-from empatheia.corpora import sample
-from empatheia.dialogue import Dialogue
-from empatheia.layers.copy import Copy, CopyDecoderLayer, compact, copy_mixture
-from empatheia.responders import empdg
-from empatheia.responders.empdg import EmpDG, EmpDGConfig
-from empatheia.training.sources.feedback import FeedbackCollator, answered
+from empatheia.records.dialogue import Dialogue
+from empatheia_research.corpora import sample
+from empatheia_research.layers.copy import Copy, CopyDecoderLayer, compact, copy_mixture
+from empatheia_research.responders import empdg
+from empatheia_research.responders.empdg import EmpDG, EmpDGConfig
+from empatheia_research.training.sources.feedback import FeedbackCollator, answered
 
 CASE = contract.all_cases()["empdg"]
 REPO = contract.all_cases()["empdg repo"]
@@ -59,8 +59,8 @@ def test_of_the_released_contexts_2713_are_left():
 
 def test_the_subset_of_the_real_test_split_has_the_published_size():
     """Check 20: 2,713 of the released contexts; the files at hand differ from them by a few known neighbours."""
-    from empatheia.corpora import empathetic_dialogues
     from empatheia.errors import EmpatheiaError
+    from empatheia_research.corpora import empathetic_dialogues
 
     try:
         dialogues = empathetic_dialogues.load("test").dialogues
@@ -71,7 +71,7 @@ def test_the_subset_of_the_real_test_split_has_the_published_size():
 
 
 def test_the_next_turn_joins_batches_only_in_the_collator_of_training():
-    from empatheia.text.tokenizer import DialogueTokenizer
+    from empatheia_research.text.tokenizer import DialogueTokenizer
 
     dialogues = list(sample.load("train"))[:4]
     tokenizer = DialogueTokenizer.train_words(turn.text for d in dialogues for turn in d.turns)
@@ -108,7 +108,7 @@ def test_copy_of_share_one_is_softmax_and_of_share_zero_is_the_source():
 
 def test_a_word_outside_the_vocabulary_is_copied_as_unk():
     """Check 21 where the vocabulary is of the training words alone: no mass is lost, UNK takes what is copied."""
-    from empatheia.text.tokenizer import DialogueTokenizer
+    from empatheia_research.text.tokenizer import DialogueTokenizer
 
     tokenizer = DialogueTokenizer.train_words(["the puppy ran"])
     ids = torch.tensor([tokenizer.encode("the zyzzyva ran").ids])

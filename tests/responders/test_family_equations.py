@@ -138,8 +138,8 @@ def test_multi_trs():
 @torch.no_grad()
 def test_mime():
     """At evaluation: the latents' means, the predicted polarity, the gate."""
-    from empatheia.responders.mime import POSITIVE
     from empatheia.taxonomy import EMOTIONS
+    from empatheia_research.responders.mime import POSITIVE
 
     model, example = steady("mime"), row("mime")
     encoder = model.encoder

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from empatheia.config import load_recipe
-from empatheia.responders import RESPONDERS
+from empatheia_research.recipes import load_recipe
+from empatheia_research.responders import RESPONDERS
 
 RECIPES = Path(__file__).resolve().parents[2] / "recipes"
 NAMES = [

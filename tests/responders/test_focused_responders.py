@@ -4,9 +4,9 @@ import pytest
 import torch
 from contract import all_cases
 
-from empatheia.decoding.focus import focused_generate
-from empatheia.decoding.given_replies import focused_score
-from empatheia.decoding.worlds import Worlds
+from empatheia_research.decoding.focus import focused_generate
+from empatheia_research.decoding.given_replies import focused_score
+from empatheia_research.decoding.worlds import Worlds
 
 CASES = {name: case for name, case in all_cases().items() if not case.sees_padding}
 

@@ -4,9 +4,9 @@ import contract
 import pytest
 import torch
 
-from empatheia.layers.graph import GraphAttention, context_graph
-from empatheia.responders import RESPONDERS
-from empatheia.responders.kemp import attention_loss
+from empatheia_research.layers.graph import GraphAttention, context_graph
+from empatheia_research.responders import RESPONDERS
+from empatheia_research.responders.kemp import attention_loss
 
 CASE = contract.all_cases()["kemp"]
 REPO = contract.all_cases()["kemp repo"]

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from empatheia.dialogue import Example, Turn
 from empatheia.errors import ConfigError, DataError, EndpointError
+from empatheia.records.dialogue import Example, Turn
 from empatheia.resources.chat_endpoint import ChatEndpoint, Ledger, Prices, in_order
-from empatheia.responders.language_endpoint import EndpointReplies
 from empatheia.text.prompts import Hints
+from empatheia.voices.language_endpoint import EndpointReplies
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "judging"))
 from chat_server import ChatServer

@@ -9,10 +9,12 @@ from dataclasses import replace
 import pytest
 import torch
 
-from empatheia.dialogue import Example, Span, Turn
 from empatheia.errors import CheckpointError, ConfigError, MissingDependencyError
-from empatheia.resources.gguf_header import check_gguf
-from empatheia.responders.language_model import (
+from empatheia.records.dialogue import Example, Span, Turn
+from empatheia.text.prompts import Hints, Wording, cause_texts, messages_of, parse_shown, plain_prompt, read_reply
+from empatheia.text.words import count_words
+from empatheia_research.gguf_header import check_gguf
+from empatheia_research.responders.language_model import (
     LanguageModel,
     LanguageModelConfig,
     form_of,
@@ -21,9 +23,7 @@ from empatheia.responders.language_model import (
     load_tokenizer,
     make_reader,
 )
-from empatheia.text.prompt_pieces import PromptReader, whole_conversations
-from empatheia.text.prompts import Hints, Wording, cause_texts, messages_of, parse_shown, plain_prompt, read_reply
-from empatheia.text.words import count_words
+from empatheia_research.text.prompt_pieces import PromptReader, whole_conversations
 from tiny_language_models import (
     CONFIGS,
     FORMS,

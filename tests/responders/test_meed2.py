@@ -6,17 +6,17 @@ import pytest
 import torch
 from transformers import NoRepeatNGramLogitsProcessor
 
-from empatheia.config import load_recipe
-from empatheia.decoding.shrinking_beams import BLOCKED, repeats, shrinking_beams
-from empatheia.dialogue import Dialogue
 from empatheia.errors import DataError, DecodingError
-from empatheia.responders.meed2 import MEED2, MEED2Config, add_labels, segments_of
-from empatheia.responders.seq2seq import ResponderOutput, word_loss
-from empatheia.responders.transformer import Transformer, TransformerConfig
+from empatheia.records.dialogue import Dialogue
 from empatheia.taxonomy import LABELS_41
-from empatheia.text.collation import Collator, Layout, encode_examples
-from empatheia.text.tokenizer import DialogueTokenizer
-from empatheia.training.tasks.respond import is_whole
+from empatheia_research.decoding.shrinking_beams import BLOCKED, repeats, shrinking_beams
+from empatheia_research.recipes import load_recipe
+from empatheia_research.responders.meed2 import MEED2, MEED2Config, add_labels, segments_of
+from empatheia_research.responders.seq2seq import ResponderOutput, word_loss
+from empatheia_research.responders.transformer import Transformer, TransformerConfig
+from empatheia_research.text.collation import Collator, Layout, encode_examples
+from empatheia_research.text.tokenizer import DialogueTokenizer
+from empatheia_research.training.tasks.respond import is_whole
 
 SIZES = {"vocab_size": 60, "width": 24, "n_encoder_layers": 1, "n_decoder_layers": 2, "n_heads": 2, "ffn_width": 48}
 IDS = torch.tensor([[2, 11, 12, 13, 3, 3, 14, 15, 3]])

@@ -9,32 +9,33 @@ import pytest
 import torch
 import yaml
 
-from empatheia.config import load_recipe, recipes_root
-from empatheia.corpora import edos, pooled, sample
-from empatheia.corpora.turn_labels import write_turn_labels
-from empatheia.dialogue import Dialogue, Example
 from empatheia.errors import CheckpointError, ConfigError, DecodingError, MissingResourceError
 from empatheia.listener import Listener
 from empatheia.metrics.published import compare, published
 from empatheia.metrics.score import Score
-from empatheia.side_inputs.turn_labels import LabelsOfTurns
+from empatheia.records.dialogue import Dialogue, Example
 from empatheia.taxonomy import LABELS_41
-from empatheia.text.collation import Layout, encode_examples
 from empatheia.text.inputs import prepare
-from empatheia.text.tokenizer import DialogueTokenizer
-from empatheia.training.evaluation import evaluate_model, generate, one_turn_a_dialogue, similarity_score
-from empatheia.training.initial_weights import load_start, started_from
-from empatheia.training.runner import _what_runs
-from empatheia.training.stages import run_stage
-from empatheia.training.tasks.respond import RespondTask
-from empatheia.understanding.labels.next_label import (
+from empatheia_research.corpora import edos, pooled, sample
+from empatheia_research.corpora.turn_labels import write_turn_labels
+from empatheia_research.recipes import load_recipe
+from empatheia_research.shipped import recipes_root
+from empatheia_research.side_inputs.turn_labels import LabelsOfTurns
+from empatheia_research.text.collation import Layout, encode_examples
+from empatheia_research.text.tokenizer import DialogueTokenizer
+from empatheia_research.training.evaluation import evaluate_model, generate, one_turn_a_dialogue, similarity_score
+from empatheia_research.training.initial_weights import load_start, started_from
+from empatheia_research.training.runner import _what_runs
+from empatheia_research.training.stages import run_stage
+from empatheia_research.training.tasks.respond import RespondTask
+from empatheia_research.understanding.labels.next_label import (
     ContextReader,
     NextTurn,
     ReactionPredictor,
     ReactionPredictorConfig,
     predict,
 )
-from empatheia.understanding.labels.utterance_classifier import (
+from empatheia_research.understanding.labels.utterance_classifier import (
     PieceReader,
     UtteranceClassifier,
     UtteranceClassifierConfig,
@@ -92,7 +93,7 @@ def collated(side, examples, how="add"):
 
 
 def test_every_piece_has_the_classifiers_label_of_its_turn(models):
-    from empatheia.understanding.labels.turns import IntentOfTurns
+    from empatheia_research.understanding.labels.turns import IntentOfTurns
 
     side = LabelsOfTurns(tokenizer(), **models)
     batch, items = collated(side, DIALOGUE.examples(("speaker", "listener")))
@@ -144,7 +145,7 @@ def test_a_file_of_labels_saves_the_classifier_and_must_be_its_own(models, tmp_p
 
 
 def test_labels_of_training_texts_are_remembered_without_the_texts(models, monkeypatch):
-    monkeypatch.setattr("empatheia.side_inputs.turn_labels._WORTH_KEEPING", 1)
+    monkeypatch.setattr("empatheia_research.side_inputs.turn_labels._WORTH_KEEPING", 1)
     first, _ = collated(LabelsOfTurns(tokenizer(), **models), DIALOGUE.examples(), "teach")
     again = LabelsOfTurns(tokenizer(), **models)
     monkeypatch.setattr(again, "_component", lambda: pytest.fail("the classifier was asked again"))

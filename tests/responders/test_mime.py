@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch.distributions import Normal, kl_divergence
 
-from empatheia.responders.mime import IS_POSITIVE, MIME, POSITIVE, GateFusion, Gaussians, MIMEConfig
 from empatheia.taxonomy import EMOTIONS
+from empatheia_research.responders.mime import IS_POSITIVE, MIME, POSITIVE, GateFusion, Gaussians, MIMEConfig
 
 SIZES = {"vocab_size": 60, "width": 12, "attention_width": 8, "ffn_width": 6}
 JOYFUL, SAD = EMOTIONS.index("joyful"), EMOTIONS.index("sad")

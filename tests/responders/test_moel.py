@@ -6,9 +6,9 @@ import pytest
 import torch
 from transformers.cache_utils import DynamicCache, EncoderDecoderCache
 
-from empatheia.layers.convolutional import ConvolutionalDecoder, ConvolutionalDecoderLayer, UnbiasedLayerNorm
-from empatheia.layers.experts import ExpertDecoderLayer, ExpertLinear, ExpertNorm, Routing
-from empatheia.responders.moel import ListenerDecoder, MoEL, MoELConfig, Teacher
+from empatheia_research.layers.convolutional import ConvolutionalDecoder, ConvolutionalDecoderLayer, UnbiasedLayerNorm
+from empatheia_research.layers.experts import ExpertDecoderLayer, ExpertLinear, ExpertNorm, Routing
+from empatheia_research.responders.moel import ListenerDecoder, MoEL, MoELConfig, Teacher
 
 SIZES = {"vocab_size": 60, "width": 12, "attention_width": 8, "ffn_width": 6}
 E, D = 4, 12

@@ -6,8 +6,10 @@ import pytest
 import torch
 from transformers import get_scheduler
 
-from empatheia.dialogue import Example, Turn
-from empatheia.layers.convolutional import (
+from empatheia.metrics import METRICS
+from empatheia.records.dialogue import Example, Turn
+from empatheia.text.words import tokenize_words
+from empatheia_research.layers.convolutional import (
     ConvolutionalDecoder,
     ConvolutionalDecoderLayer,
     ConvolutionalEncoder,
@@ -16,14 +18,12 @@ from empatheia.layers.convolutional import (
     UnbiasedLayerNorm,
     timing_signal,
 )
-from empatheia.metrics import METRICS
-from empatheia.responders.moel import MoEL, MoELConfig
-from empatheia.responders.moel_family import FamilyConfig, FamilyEncoder
-from empatheia.responders.multi_trs import MultiTRS, MultiTRSConfig
-from empatheia.responders.seq2seq import smoothed_target, word_loss
-from empatheia.text.collation import Layout, encode_examples
-from empatheia.text.tokenizer import DialogueTokenizer
-from empatheia.text.words import tokenize_words
+from empatheia_research.responders.moel import MoEL, MoELConfig
+from empatheia_research.responders.moel_family import FamilyConfig, FamilyEncoder
+from empatheia_research.responders.multi_trs import MultiTRS, MultiTRSConfig
+from empatheia_research.responders.seq2seq import smoothed_target, word_loss
+from empatheia_research.text.collation import Layout, encode_examples
+from empatheia_research.text.tokenizer import DialogueTokenizer
 
 RELEASED = (300, 2, 40, 50)  # width, heads, their total width, channels
 N_WORDS = 1000

@@ -9,17 +9,17 @@ import torch
 from safetensors.numpy import save_file
 
 import fresh
-from empatheia.config import load_recipe
-from empatheia.decoding.reply_index import ReplyIndex, candidate_texts
-from empatheia.dialogue import Dialogue, Example, Turn
 from empatheia.errors import CheckpointError, ConfigError, DataError, MissingResourceError
-from empatheia.layers.post_norm import PostNormDecoder, PostNormEncoder
-from empatheia.responders.rashkin_generation import RashkinGeneration, RashkinGenerationConfig, prepend
-from empatheia.responders.rashkin_retrieval import RashkinRetrieval, RetrievalConfig, TextReader, in_batch_loss
-from empatheia.side_inputs.external_vectors import ExternalVectors
-from empatheia.side_inputs.prepended_labels import PrependedLabels
-from empatheia.text.collation import Layout, encode_examples
-from empatheia.text.tokenizer import DialogueTokenizer
+from empatheia.records.dialogue import Dialogue, Example, Turn
+from empatheia_research.decoding.reply_index import ReplyIndex, candidate_texts
+from empatheia_research.layers.post_norm import PostNormDecoder, PostNormEncoder
+from empatheia_research.recipes import load_recipe
+from empatheia_research.responders.rashkin_generation import RashkinGeneration, RashkinGenerationConfig, prepend
+from empatheia_research.responders.rashkin_retrieval import RashkinRetrieval, RetrievalConfig, TextReader, in_batch_loss
+from empatheia_research.side_inputs.external_vectors import ExternalVectors
+from empatheia_research.side_inputs.prepended_labels import PrependedLabels
+from empatheia_research.text.collation import Layout, encode_examples
+from empatheia_research.text.tokenizer import DialogueTokenizer
 
 SMALL = {"vocab_size": 60, "width": 24, "n_layers": 1, "n_heads": 2, "ffn_width": 48}
 TINY_BERT = {
@@ -137,7 +137,7 @@ def test_equal_replies_are_negatives_unless_told_otherwise():
 
 def test_check_p_multitask_is_the_mean_of_both_losses():
     """Check P: likelihoods of 2.0 and 4.0 give 3.0; so do the recipes' weights, in both systems."""
-    from empatheia.config import load_recipe
+    from empatheia_research.recipes import load_recipe
 
     for kind, name in (("retrieval", "response"), ("generation", "words")):
         weights = load_recipe(f"recipes/rashkin2018/{kind}_multitask.yaml").stages[0].losses
@@ -216,7 +216,7 @@ def test_saved_and_loaded_in_a_new_process_is_bit_equal(tmp_path):
     code = f"""
 import torch
 from pathlib import Path
-from empatheia.responders import RESPONDERS
+from empatheia_research.responders import RESPONDERS
 for folder in Path({str(tmp_path)!r}).iterdir():
     model = RESPONDERS.get("rashkin_retrieval").from_pretrained(folder).eval()
     saved = torch.load(folder / "b.pt")
@@ -265,8 +265,8 @@ def test_an_ensemble_starts_as_the_model_without_it():
 @pytest.mark.parametrize("kind", ["retrieval", "generation"])
 def test_check_o_one_ensemble_step_moves_the_map_and_the_decoder_only(kind):
     """Check O: with the recipe's parameters of the second stage, only W, b (and the decoder) differ after a step."""
-    from empatheia.config import load_recipe
-    from empatheia.training.stages import choose_parameters
+    from empatheia_research.recipes import load_recipe
+    from empatheia_research.training.stages import choose_parameters
 
     stage = load_recipe(f"recipes/rashkin2018/{kind}_ensem_dm.yaml").stages[1]
     if kind == "retrieval":
@@ -353,7 +353,7 @@ def test_the_first_piece_of_an_unmarked_text_is_its_first_word_or_the_label_in_f
 
 
 def full(name):
-    from empatheia.config import load_recipe
+    from empatheia_research.recipes import load_recipe
 
     return load_recipe(f"recipes/rashkin2018/{name}.yaml", "full")
 

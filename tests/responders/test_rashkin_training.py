@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from empatheia.cli import main
-from empatheia.config import load_recipe
-from empatheia.corpora import labelled_texts
-from empatheia.decoding.retrieving import vectors_of
-from empatheia.dialogue import Dialogue
 from empatheia.errors import ConfigError, DataError, MissingResourceError
 from empatheia.listener import Listener
-from empatheia.training.runner import run
-from empatheia.training.stages import validation_batches
-from empatheia.training.tasks.retrieve import RetrieveTask, block_precisions
+from empatheia.records.dialogue import Dialogue
+from empatheia_research.corpora import labelled_texts
+from empatheia_research.decoding.retrieving import vectors_of
+from empatheia_research.recipes import load_recipe
+from empatheia_research.training.runner import run
+from empatheia_research.training.stages import validation_batches
+from empatheia_research.training.tasks.retrieve import RetrieveTask, block_precisions
 
 RECIPES = "recipes/rashkin2018"
 
@@ -97,7 +97,7 @@ def test_the_second_candidate_set_holds_the_first(tmp_path, monkeypatch):
     again = own[0].replace(".", " .").replace("!", " !").replace("?", " ?")  # other blanks, the same words
     assert again not in own
     dialogue = Dialogue.of("Hi.", again, f"{words}?", id="d")
-    monkeypatch.setattr("empatheia.training.tasks.retrieve.conversations.load", lambda name: [dialogue])
+    monkeypatch.setattr("empatheia_research.training.tasks.retrieve.conversations.load", lambda name: [dialogue])
     made = task.indices()
     assert list(made) == ["own", "own+dailydialog"]
     assert made["own+dailydialog"].texts == [*own, f"{words}?"]

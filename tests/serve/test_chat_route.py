@@ -9,8 +9,8 @@ from loopback import DOG, THREE_TURNS, events_of
 
 import empatheia
 from dangers import SEVEN, UNKNOWN, is_cheerful, messages_of
-from empatheia.checkpoints.catalogue import bundled_root
 from empatheia.resources import is_at_hand
+from empatheia.resources.catalogue import bundled_root
 from empatheia.serve.settings import ServerSettings
 from empatheia.serve.shelf import Shelf
 
@@ -209,7 +209,7 @@ def test_a_model_whose_encoder_is_not_here_is_not_offered(monkeypatch, tmp_path)
     shutil.copytree(bundled_root() / "listener", tmp_path / "trained")
     monkeypatch.setenv("EMPATHEIA_MODELS", str(tmp_path))
     assert ("trained" in Shelf(ServerSettings()).entries) == is_at_hand("minilm")
-    monkeypatch.setattr("empatheia.checkpoints.catalogue.is_at_hand", lambda name: False)
+    monkeypatch.setattr("empatheia.resources.catalogue.is_at_hand", lambda name: False)
     entries = Shelf(ServerSettings()).entries
     assert "trained" not in entries and {"listener", "gao2021-small"} <= set(entries)
 

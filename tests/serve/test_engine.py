@@ -8,16 +8,16 @@ import threading
 import pytest
 import torch
 
-from empatheia.dialogue import Dialogue
 from empatheia.errors import DataError
 from empatheia.giving_way import Abandoned, give_way
 from empatheia.listener import Listener
 from empatheia.listener.steps.settings import DecodingSettings
+from empatheia.records.dialogue import Dialogue
 from empatheia.serve.engine import Engine
 from empatheia.serve.faults import ApiError
 from empatheia.serve.measures import Measures
 from empatheia.serve.settings import Batching
-from empatheia.voices.reflection_voice import ReflectionVoice
+from empatheia.voices.reflection.voice import ReflectionVoice
 from empatheia.voices.voice import Request
 
 

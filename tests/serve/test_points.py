@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from empatheia.serve.pages import SHARED
-from empatheia.studies.serving import STATIC
+from empatheia_people.studies.serving import STATIC
 
 TEXTS = json.loads((Path(__file__).parents[1] / "data" / "reports" / "offsets.json").read_text(encoding="utf-8"))
 SCRIPT = """

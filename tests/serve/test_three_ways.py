@@ -8,9 +8,9 @@ import pytest
 from loopback import DOG, THREE_TURNS
 
 import empatheia
-from empatheia.corpora.loading import sample_root
 from empatheia.listener import Listener, Steering
 from empatheia.listener.steps.ranking import Ranker
+from empatheia_research.corpora.loading import sample_root
 
 TEXTS = ["I finally passed my driving test after three tries!", "My grandmother died last week.", "ok", "😀 we won!!"]
 

@@ -4,13 +4,13 @@ import logging
 
 import pytest
 
-from empatheia.corpora.annotations import write_annotations
-from empatheia.dialogue import CauseAnnotation, Example, Turn
 from empatheia.errors import ConfigError, MissingResourceError
-from empatheia.side_inputs import make_side_inputs
-from empatheia.side_inputs.cause_turns import CauseTurns
-from empatheia.text.collation import Layout, encode_examples
-from empatheia.text.tokenizer import DialogueTokenizer
+from empatheia.records.dialogue import CauseAnnotation, Example, Turn
+from empatheia_research.corpora.annotations import write_annotations
+from empatheia_research.side_inputs import make_side_inputs
+from empatheia_research.side_inputs.cause_turns import CauseTurns
+from empatheia_research.text.collation import Layout, encode_examples
+from empatheia_research.text.tokenizer import DialogueTokenizer
 
 TOKENIZER = DialogueTokenizer.train_words(["a b c d e"])
 A, B, C = (TOKENIZER.encode(word).ids[0] for word in "abc")

@@ -5,15 +5,15 @@ import json
 
 import pytest
 
-from empatheia.corpora import sample
-from empatheia.corpora.conceptnet import read_assertions
-from empatheia.corpora.lexicons import Affect
-from empatheia.dialogue import Dialogue
 from empatheia.errors import ConfigError, DataError, MissingResourceError
-from empatheia.side_inputs import make_side_inputs
-from empatheia.side_inputs.concept_graph import SAMPLE_ASSERTIONS, ConceptGraph, find_concepts, intensity
-from empatheia.text.collation import Layout, encode_examples
-from empatheia.text.tokenizer import DialogueTokenizer
+from empatheia.records.dialogue import Dialogue
+from empatheia_research.corpora import sample
+from empatheia_research.corpora.conceptnet import read_assertions
+from empatheia_research.corpora.lexicons import Affect
+from empatheia_research.side_inputs import make_side_inputs
+from empatheia_research.side_inputs.concept_graph import SAMPLE_ASSERTIONS, ConceptGraph, find_concepts, intensity
+from empatheia_research.text.collation import Layout, encode_examples
+from empatheia_research.text.tokenizer import DialogueTokenizer
 
 SAMPLE = sample.root() / SAMPLE_ASSERTIONS
 AFFECT = {

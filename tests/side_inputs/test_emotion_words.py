@@ -3,13 +3,13 @@
 import pytest
 import torch
 
-from empatheia.corpora import sample
-from empatheia.dialogue import Dialogue
 from empatheia.errors import MissingResourceError
-from empatheia.side_inputs import context_words, make_side_inputs
-from empatheia.side_inputs.emotion_words import EmotionWords
-from empatheia.text.collation import Collator, Layout, encode_examples
-from empatheia.text.tokenizer import DialogueTokenizer
+from empatheia.records.dialogue import Dialogue
+from empatheia_research.corpora import sample
+from empatheia_research.side_inputs import context_words, make_side_inputs
+from empatheia_research.side_inputs.emotion_words import EmotionWords
+from empatheia_research.text.collation import Collator, Layout, encode_examples
+from empatheia_research.text.tokenizer import DialogueTokenizer
 
 TURNS = ["I was scared and very angry!", "Oh, that is bad. Don't be sad.", "It was a dark night."]
 

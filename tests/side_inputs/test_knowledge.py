@@ -4,14 +4,14 @@ import json
 
 import pytest
 
-from empatheia.dialogue import Dialogue, Example, Turn
 from empatheia.errors import ConfigError, MissingResourceError
-from empatheia.side_inputs.knowledge import KnowledgeOfRelations, KnowledgeOfTypes
-from empatheia.text.collation import EncodedExample
-from empatheia.text.tokenizer import DialogueTokenizer
-from empatheia.understanding.inferences import Tails, fill_cache
-from empatheia.understanding.inferences.heads import asked_about
-from empatheia.understanding.inferences.provider import asked_relations
+from empatheia.records.dialogue import Dialogue, Example, Turn
+from empatheia_research.side_inputs.knowledge import KnowledgeOfRelations, KnowledgeOfTypes
+from empatheia_research.text.collation import EncodedExample
+from empatheia_research.text.tokenizer import DialogueTokenizer
+from empatheia_research.understanding.inferences import Tails, fill_cache
+from empatheia_research.understanding.inferences.heads import asked_about
+from empatheia_research.understanding.inferences.provider import asked_relations
 
 CAUSES = [f"c{i}" for i in range(1, 6)]
 REASONS = [f"x{i}" for i in range(1, 6)]

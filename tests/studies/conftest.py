@@ -9,7 +9,7 @@ import pytest
 from made_studies import Clock
 from postgres_server import NoPostgres, PostgresServer
 
-from empatheia.studies.store import Store
+from empatheia_people.studies.store import Store
 
 
 @pytest.fixture()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from empatheia.config import recipes_root
-from empatheia.studies.design import Design, read_design, validate_design
-from empatheia.studies.desk import Desk
-from empatheia.studies.items import Candidate, Material, StudyItem
-from empatheia.studies.manifest import compose
-from empatheia.studies.store import Store
+from empatheia_people.studies.design import Design, read_design, validate_design
+from empatheia_people.studies.desk import Desk
+from empatheia_people.studies.items import Candidate, Material, StudyItem
+from empatheia_people.studies.manifest import compose
+from empatheia_people.studies.store import Store
+from empatheia_research.shipped import recipes_root
 
 RECIPES = recipes_root() / "studies"
 

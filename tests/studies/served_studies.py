@@ -15,8 +15,8 @@ import uvicorn
 
 from empatheia.serve.run import Launch, _config
 from empatheia.serve.settings import Limits, ServerSettings
-from empatheia.studies.serving import study_app
-from empatheia.studies.store import Store
+from empatheia_people.studies.serving import study_app
+from empatheia_people.studies.store import Store
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 FLAGS = (

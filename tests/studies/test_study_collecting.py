@@ -12,18 +12,18 @@ from fastapi.testclient import TestClient
 from made_studies import RECIPES
 from served_studies import browsing, served
 
-from empatheia.corpora import empathetic_dialogues
-from empatheia.dialogue import Reply, Understanding
 from empatheia.errors import DataError
-from empatheia.studies.collected import collection_record, encoded, export_dialogues, read_collected, split_of
-from empatheia.studies.collecting import Collection
-from empatheia.studies.design import read_design
-from empatheia.studies.desk import Desk
-from empatheia.studies.items import Material
-from empatheia.studies.links import Refused
-from empatheia.studies.manifest import Manifest
-from empatheia.studies.serving import study_app
-from empatheia.studies.store import Store
+from empatheia.records.dialogue import Reply, Understanding
+from empatheia_people.studies.collected import collection_record, encoded, export_dialogues, read_collected, split_of
+from empatheia_people.studies.collecting import Collection
+from empatheia_people.studies.design import read_design
+from empatheia_people.studies.desk import Desk
+from empatheia_people.studies.items import Material
+from empatheia_people.studies.links import Refused
+from empatheia_people.studies.manifest import Manifest
+from empatheia_people.studies.serving import study_app
+from empatheia_people.studies.store import Store
+from empatheia_research.corpora import empathetic_dialogues
 
 SITUATION = "I lost my keys, and then my temper."
 
@@ -355,7 +355,7 @@ def test_who_writes_of_danger_is_shown_help_and_marked(tmp_path):
     assert Collection(Desk(Store(store.url))).snapshot(waiting)["state"] == "chat"  # nothing is blocked
     from sqlalchemy import select
 
-    from empatheia.studies.tables import Participant
+    from empatheia_people.studies.tables import Participant
 
     with Store(store.url).read() as session:
         flags = list(session.scalars(select(Participant.flags).order_by(Participant.id)))

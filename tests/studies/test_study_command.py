@@ -17,14 +17,14 @@ import pytest
 from made_studies import RECIPES, fill, made_items, meed2, simple
 
 from empatheia.resources.chat_endpoint import ChatAnswer
-from empatheia.studies.answers import questions
-from empatheia.studies.desk import Desk
-from empatheia.studies.exporting import RATING_COLUMNS
-from empatheia.studies.judged import ask_judge, keep_verdicts
-from empatheia.studies.report import report_page
-from empatheia.studies.results import study_results
-from empatheia.studies.simulation import Opinion, crowd_of, work_through
-from empatheia.studies.store import Store
+from empatheia_people.studies.answers import questions
+from empatheia_people.studies.desk import Desk
+from empatheia_people.studies.exporting import RATING_COLUMNS
+from empatheia_people.studies.judged import ask_judge, keep_verdicts
+from empatheia_people.studies.report import report_page
+from empatheia_people.studies.results import study_results
+from empatheia_people.studies.simulation import Opinion, crowd_of, work_through
+from empatheia_people.studies.store import Store
 from fresh import Fresh
 
 
@@ -316,7 +316,7 @@ def test_the_axis_of_the_means_is_the_whole_scale(tmp_path):
     """Two means of nearly the same height stand at nearly the same place."""
     from empatheia.documents.document import Document
     from empatheia.documents.html import to_html
-    from empatheia.studies.report import _points
+    from empatheia_people.studies.report import _points
 
     drawn = to_html(Document("", blocks=_points([("a", 3.0, (2.9, 3.1)), ("b", 3.1, (3.0, 3.2))], 1.0, 5.0)))
     first, second = (float(x) for x in re.findall(r'circle cx="([\d.]+)"', drawn))

@@ -12,9 +12,9 @@ from made_studies import RECIPES, made_items, meed2, simple
 
 from empatheia.errors import ConfigError, DataError
 from empatheia.settings import read_yaml
-from empatheia.studies.design import read_design, validate_design
-from empatheia.studies.items import Candidate, StudyItem, leaks, normalised, read_material
-from empatheia.studies.making import make_study
+from empatheia_people.studies.design import read_design, validate_design
+from empatheia_people.studies.items import Candidate, StudyItem, leaks, normalised, read_material
+from empatheia_people.studies.making import make_study
 
 
 @pytest.mark.parametrize("path", sorted(RECIPES.glob("*.yaml")), ids=lambda path: path.stem)

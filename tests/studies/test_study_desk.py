@@ -9,12 +9,12 @@ import pytest
 from made_studies import fill, made_items, meed2, simple
 
 from empatheia.errors import ConfigError, DataError
-from empatheia.studies.answers import questions
-from empatheia.studies.desk import Desk
-from empatheia.studies.links import Refused, opened, sign
-from empatheia.studies.sheets import read_sheets
-from empatheia.studies.simulation import Opinion, crowd_of, work_through
-from empatheia.studies.store import Store, StoreError
+from empatheia_people.studies.answers import questions
+from empatheia_people.studies.desk import Desk
+from empatheia_people.studies.links import Refused, opened, sign
+from empatheia_people.studies.sheets import read_sheets
+from empatheia_people.studies.simulation import Opinion, crowd_of, work_through
+from empatheia_people.studies.store import Store, StoreError
 
 SMALL = ("composition.hits=2", "composition.raters=2")
 
@@ -359,7 +359,7 @@ def test_older_and_damaged_stores(tmp_path):
     from alembic.autogenerate import compare_metadata
     from alembic.migration import MigrationContext
 
-    from empatheia.studies.tables import Base
+    from empatheia_people.studies.tables import Base
 
     store = Store(str(tmp_path / "s.db"))
     store.migrate()
@@ -396,7 +396,7 @@ def test_backup_while_running(tmp_path):
 
 
 def test_a_locked_store_says_so(tmp_path, monkeypatch):
-    monkeypatch.setattr("empatheia.studies.store._BUSY_SECONDS", 0.05)
+    monkeypatch.setattr("empatheia_people.studies.store._BUSY_SECONDS", 0.05)
     desk = fill(Store(str(tmp_path / "s.db")), meed2(*SMALL), made_items(20))
     with sqlite3.connect(tmp_path / "s.db", isolation_level=None) as other:
         other.execute("BEGIN IMMEDIATE")

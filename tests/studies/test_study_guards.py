@@ -19,12 +19,12 @@ from starlette.testclient import WebSocketDenialResponse
 from empatheia.errors import ConfigError, DataError
 from empatheia.serve.run import PatientProtocol
 from empatheia.serve.settings import WebSettings
-from empatheia.studies.design import read_design
-from empatheia.studies.desk import Desk
-from empatheia.studies.exporting import FORMATS, _write
-from empatheia.studies.making import make_study
-from empatheia.studies.serving import STATIC, study_app
-from empatheia.studies.store import Store
+from empatheia_people.studies.design import read_design
+from empatheia_people.studies.desk import Desk
+from empatheia_people.studies.exporting import FORMATS, _write
+from empatheia_people.studies.making import make_study
+from empatheia_people.studies.serving import STATIC, study_app
+from empatheia_people.studies.store import Store
 
 SMALL = ("composition.hits=2", "composition.raters=2", "composition.items_per_hit=3")
 
@@ -254,7 +254,7 @@ def test_cells_of_exported_tables_are_text(tmp_path):
 
 def test_a_study_at_home_is_served_under_its_own_names_only(cli, store, monkeypatch):
     given = {}
-    monkeypatch.setattr("empatheia.studies.serving.run", lambda *args, **_: given.update(hosts=args[3]))
+    monkeypatch.setattr("empatheia_people.studies.serving.run", lambda *args, **_: given.update(hosts=args[3]))
     for more, hosts in (
         ((), ("127.0.0.1", "localhost", "::1")),
         (("--allowed-host", "a.example"), ("a.example", "127.0.0.1", "localhost", "::1")),

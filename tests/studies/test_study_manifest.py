@@ -9,9 +9,9 @@ import pytest
 from made_studies import RECIPES, made_items, meed2, simple
 
 from empatheia.errors import ConfigError
-from empatheia.studies.design import GOLD, read_design
-from empatheia.studies.items import Candidate, StudyItem
-from empatheia.studies.manifest import compose
+from empatheia_people.studies.design import GOLD, read_design
+from empatheia_people.studies.items import Candidate, StudyItem
+from empatheia_people.studies.manifest import compose
 
 SYSTEMS = ("pre", "os", "edos", "ed")
 
@@ -119,7 +119,7 @@ def test_checks_of_attention_are_in_every_hit():
 
 def test_live_talks_meet_every_system():
     design = read_design(RECIPES / "live.yaml", ["live.systems={one: x, two: y}", "composition.hits=6"])
-    from empatheia.studies.making import make_study
+    from empatheia_people.studies.making import make_study
 
     hits = make_study(design).manifest.hits
     assert len(hits) == 6 and all(len(hit.tasks) == 3 and hit.tasks[2].item.startswith("compare:") for hit in hits)

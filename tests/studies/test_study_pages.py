@@ -11,13 +11,13 @@ from made_studies import RECIPES, fill, made_items, meed2, simple
 from served_studies import browsing, served
 
 from accessibility import serious, watched
-from empatheia.dialogue import Reply, Understanding
-from empatheia.studies.design import read_design
-from empatheia.studies.desk import Desk
-from empatheia.studies.making import make_study
-from empatheia.studies.serving import STATIC, study_app
-from empatheia.studies.sheets import read_sheets
-from empatheia.studies.store import Store, StoreError
+from empatheia.records.dialogue import Reply, Understanding
+from empatheia_people.studies.design import read_design
+from empatheia_people.studies.desk import Desk
+from empatheia_people.studies.making import make_study
+from empatheia_people.studies.serving import STATIC, study_app
+from empatheia_people.studies.sheets import read_sheets
+from empatheia_people.studies.store import Store, StoreError
 
 SMALL = ("composition.hits=2", "composition.raters=2", "composition.items_per_hit=3")
 

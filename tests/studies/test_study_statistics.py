@@ -14,18 +14,18 @@ from empatheia.metrics.intraclass import IntraclassCorrelation
 from empatheia.metrics.item_tests import cliff_delta, cohen_d
 from empatheia.metrics.krippendorff import krippendorff_alpha
 from empatheia.metrics.published import read_published
-from empatheia.studies.design import GOLD, read_design
-from empatheia.studies.effects import effect_of
-from empatheia.studies.filters import apply, at_least_points, attentive, dwelt, filter_of, hurried, same_answer
-from empatheia.studies.items import Candidate, StudyItem
-from empatheia.studies.manifest import compose
-from empatheia.studies.power import needed_wins, plan_means, plan_preference, plan_shares, sign_power
-from empatheia.studies.preferences import PairResult, bradley_terry, pair_results, sign_test, strengths
-from empatheia.studies.report import report_page
-from empatheia.studies.results import results_of
-from empatheia.studies.sheets import Answer, Sheet
-from empatheia.studies.simulation import KINDS, Opinion, Rater, plausible, published_shares, simulated_sheets
-from empatheia.studies.statistics import agreement_rows, answers_of, mean_rows, share_rows, worker_rows
+from empatheia_people.studies.design import GOLD, read_design
+from empatheia_people.studies.effects import effect_of
+from empatheia_people.studies.filters import apply, at_least_points, attentive, dwelt, filter_of, hurried, same_answer
+from empatheia_people.studies.items import Candidate, StudyItem
+from empatheia_people.studies.manifest import compose
+from empatheia_people.studies.power import needed_wins, plan_means, plan_preference, plan_shares, sign_power
+from empatheia_people.studies.preferences import PairResult, bradley_terry, pair_results, sign_test, strengths
+from empatheia_people.studies.report import report_page
+from empatheia_people.studies.results import results_of
+from empatheia_people.studies.sheets import Answer, Sheet
+from empatheia_people.studies.simulation import KINDS, Opinion, Rater, plausible, published_shares, simulated_sheets
+from empatheia_people.studies.statistics import agreement_rows, answers_of, mean_rows, share_rows, worker_rows
 
 BOXES = ("good", "okay", "bad")
 

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from transformers import AutoTokenizer, DataCollatorForSeq2Seq
 
 import fresh
-from empatheia.checkpoints.catalogue import bundled_root
-from empatheia.text.auto_tokenizer import EmpatheiaTokenizer
-from empatheia.text.tokenizer import DialogueTokenizer
+from empatheia.resources.catalogue import bundled_root
+from empatheia_research.text.auto_tokenizer import EmpatheiaTokenizer
+from empatheia_research.text.tokenizer import DialogueTokenizer
 
 DEFAULT = bundled_root() / "gao2021-small"
 TEXTS = (
@@ -57,7 +57,7 @@ def test_without_our_rules_the_file_is_refused_in_words(loader, tmp_path):
     code = f"import sys, transformers; transformers.{loader}.from_pretrained(sys.argv[1])"
     ran = fresh.run(["-c", code, str(tmp_path)])
     assert ran.returncode == 1
-    assert "import empatheia.text.auto_tokenizer first" in ran.stderr
+    assert "import empatheia_research.text.auto_tokenizer first" in ran.stderr
 
 
 def test_the_bundled_model_is_one_of_them():

@@ -5,9 +5,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from empatheia.dialogue import CauseAnnotation, Dialogue, Span
 from empatheia.errors import ConfigError
-from empatheia.text.collation import (
+from empatheia.records.dialogue import CauseAnnotation, Dialogue, Span
+from empatheia.text.words import count_words
+from empatheia_research.text.collation import (
     FEATURES,
     Collator,
     Layout,
@@ -17,8 +18,7 @@ from empatheia.text.collation import (
     raw_cause_labels,
     word_scores,
 )
-from empatheia.text.tokenizer import DialogueTokenizer
-from empatheia.text.words import count_words
+from empatheia_research.text.tokenizer import DialogueTokenizer
 
 TOKENIZER = DialogueTokenizer.train_words(["a b c d e", "yes no ."])
 CLS, SEP, EOS = TOKENIZER.cls_id, TOKENIZER.sep_id, TOKENIZER.eos_id

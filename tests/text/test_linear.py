@@ -21,26 +21,16 @@ from empatheia.care.guard import _whole_sentences
 from empatheia.care.normalising import tokens_of
 from empatheia.care.questions import read_answer
 from empatheia.care.reply_check import asks_whether_human, check_reply, human_claims, without_claims
-from empatheia.curation import cleaning, segmenter, subtitles
-from empatheia.dialogue import Turn
-from empatheia.responders.reflection import (
-    clauses,
-    feelings,
-    legible,
-    pieces,
-    refusals,
-    subjects,
-    talk,
-    topics,
-    turning,
-)
-from empatheia.responders.reflection.compose import reflect
-from empatheia.responders.reflection.perceived import Perceived
+from empatheia.records.dialogue import Turn
 from empatheia.text.noise import straight, unshouted
 from empatheia.text.prompts import read_reply
 from empatheia.text.readable import readable
 from empatheia.text.uncertainty import doubts
 from empatheia.text.words import detokenize, tokenize_words
+from empatheia.voices.reflection import clauses, feelings, legible, pieces, refusals, subjects, talk, topics, turning
+from empatheia.voices.reflection.compose import reflect
+from empatheia.voices.reflection.perceived import Perceived
+from empatheia_people.curation import cleaning, segmenter, subtitles
 
 SHORT, TIMES, ALLOWED = 1500, 4, 9
 SHORTER = {

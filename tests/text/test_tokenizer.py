@@ -10,8 +10,8 @@ from transformers import PreTrainedTokenizerFast
 
 import fresh
 from empatheia.errors import CheckpointError, ConfigError
-from empatheia.text.tokenizer import META, DialogueTokenizer, check_kind
 from empatheia.text.words import tokenize_words
+from empatheia_research.text.tokenizer import META, DialogueTokenizer, check_kind
 
 TEXTS = (
     "I lost my job and I don't know what to do.",
@@ -206,7 +206,7 @@ def test_a_saved_tokeniser_is_the_same_in_a_fresh_process(tokenizers, kind, tmp_
     tokenizer = tokenizers[kind]
     tokenizer.save_pretrained(tmp_path)
     code = (
-        "import sys, json; from empatheia.text.tokenizer import DialogueTokenizer as D;"
+        "import sys, json; from empatheia_research.text.tokenizer import DialogueTokenizer as D;"
         "t = D.from_pretrained(sys.argv[1]); p = t.encode(sys.argv[2]);"
         "print(json.dumps([t.kind, t.style, len(t), p.ids, p.starts, p.words, t.decode(p.ids)]))"
     )

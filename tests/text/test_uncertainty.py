@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from empatheia.text.tokenizer import DialogueTokenizer
 from empatheia.text.uncertainty import CONTROLS, EMOJI, FEW_KNOWN, LANGUAGE, NONE_KNOWN, SCRIPT, doubts
+from empatheia_research.text.tokenizer import DialogueTokenizer
 
 ENGLISH = """\
 I lost my job

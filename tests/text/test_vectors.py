@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from empatheia.errors import DataError, MissingResourceError
-from empatheia.text.vectors import distil_vectors, load_vectors, write_vectors
+from empatheia_research.text.vectors import distil_vectors, load_vectors, write_vectors
 
 GLOVE = "sad 1 2 3\nthe 4 5 6\njob -1 0.5 1e-2\n"
 

@@ -7,11 +7,11 @@ import tiny_adversarial as adversarial
 import tiny_training as bench
 import torch
 
-from empatheia.config import StageConfig
 from empatheia.errors import ConfigError
-from empatheia.responders import empdg
-from empatheia.training import trainer as trainer_module
-from empatheia.training.trainer import EmpatheiaTrainer, EpochBatches
+from empatheia_research.recipes import StageConfig
+from empatheia_research.responders import empdg
+from empatheia_research.training import trainer as trainer_module
+from empatheia_research.training.trainer import EmpatheiaTrainer, EpochBatches
 
 
 class Batches:
@@ -69,7 +69,7 @@ def test_each_loss_is_logged_by_name_as_a_mean_over_its_own_updates(tmp_path, mo
     assert bench.curve(tmp_path / "steps", "loss_adversarial_emotion")
     make = trainer_module.TrainingArguments
     monkeypatch.setattr(
-        "empatheia.training.stages.TrainingArguments",
+        "empatheia_research.training.stages.TrainingArguments",
         lambda **kw: make(**{**kw, "logging_steps": 6, "logging_first_step": False}),
     )
     adversarial.train(tmp_path / "once", epochs=2, evaluations=0)
@@ -123,7 +123,9 @@ def test_accumulating_is_one_large_batch(tmp_path, monkeypatch):
     curves = []
     for accumulate, size in ((1, 8), (2, 4)):
         batches = [list(range(i, i + size)) for i in range(0, 24, size)]
-        monkeypatch.setattr("empatheia.training.stages.BucketBatchSampler", lambda *a, b=batches, **k: Batches(b))
+        monkeypatch.setattr(
+            "empatheia_research.training.stages.BucketBatchSampler", lambda *a, b=batches, **k: Batches(b)
+        )
         adversarial.train(tmp_path / str(accumulate), accumulate=accumulate, evaluations=0)
         names = (*adversarial.CRITICS, *adversarial.GENERATOR)
         curves.append({name: bench.curve(tmp_path / str(accumulate), f"loss_{name}") for name in names})

@@ -11,12 +11,12 @@ import pytest
 import tiny_training as bench
 import torch
 
-from empatheia.config import load_recipe
 from empatheia.errors import ConfigError, MissingResourceError
-from empatheia.resources.devices import choose_device
-from empatheia.training import stages, tracking
-from empatheia.training.hours import passes, recorded_hours
-from empatheia.training.prerequisites import check_before
+from empatheia_research.devices import choose_device
+from empatheia_research.recipes import load_recipe
+from empatheia_research.training import stages, tracking
+from empatheia_research.training.hours import passes, recorded_hours
+from empatheia_research.training.prerequisites import check_before
 
 SOFT = "gao2021/soft"
 

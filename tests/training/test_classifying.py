@@ -9,16 +9,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from empatheia.config import Recipe, load_recipe
-from empatheia.corpora import sample
 from empatheia.errors import CheckpointError, ConfigError, DataError
 from empatheia.metrics.classification import CalibrationError
-from empatheia.reports.results_page import keep
 from empatheia.taxonomy import EMOTIONS, LABELS_41
-from empatheia.training.runner import run
-from empatheia.training.tasks.classify import ClassifyTask, classification_scores
-from empatheia.understanding.labels.classifier import TextClassifier
-from empatheia.understanding.labels.feature_classifier import write_features
+from empatheia_research.corpora import sample
+from empatheia_research.recipes import Recipe, load_recipe
+from empatheia_research.reports.results_page import keep
+from empatheia_research.training.runner import run
+from empatheia_research.training.tasks.classify import ClassifyTask, classification_scores
+from empatheia_research.understanding.labels.classifier import TextClassifier
+from empatheia_research.understanding.labels.feature_classifier import write_features
 
 RECIPES = Path(__file__).resolve().parents[2] / "recipes"
 STAGE = {"name": "label", "losses": {"label": 1.0}, "batch_examples": 16, "learning_rate": 1e-2, "evaluations": 1}
@@ -151,7 +151,7 @@ def test_the_record_is_whole_and_kept(runs, tmp_path):
 
 
 def test_evaluate_says_where_the_scores_are(runs):
-    from empatheia.training.release import ModelFolder
+    from empatheia_research.training.release import ModelFolder
 
     _, status = runs["linear_classifier"]
     with pytest.raises(CheckpointError, match=r"is a model of task 'classify'; accepted: a responder.*metrics\.json"):
@@ -178,7 +178,7 @@ def test_the_temperature_is_the_best_one_on_valid(runs):
 
 def test_gold_labels_do_not_enter_the_answer(runs):
     """Rows with other labels, or with none, give the same distributions."""
-    from empatheia.understanding.labels.classifier import classify_rows
+    from empatheia_research.understanding.labels.classifier import classify_rows
 
     made, status = runs["utterance_classifier"]
     task = ClassifyTask(made, status.folder)

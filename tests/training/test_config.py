@@ -7,19 +7,19 @@ import tiny_training as bench
 import torch
 import yaml
 
-from empatheia.config import (
+from empatheia.errors import ConfigError
+from empatheia.settings import apply_override, merge, read_yaml
+from empatheia_research.recipes import (
     SIZES,
     load_recipe,
     recipe_files,
     recipe_sizes,
-    recipes_root,
     stage_data_config,
     validate_model_fields,
 )
-from empatheia.errors import ConfigError
-from empatheia.responders import RESPONDERS
-from empatheia.settings import apply_override, merge, read_yaml
-from empatheia.training.tasks.base import accepted_fields
+from empatheia_research.responders import RESPONDERS
+from empatheia_research.shipped import recipes_root
+from empatheia_research.training.tasks.base import accepted_fields
 
 RECIPES = recipe_files(Path(__file__).resolve().parents[2] / "recipes")
 TEXT = """
@@ -296,7 +296,7 @@ def test_a_wrong_file_is_told(written, text, message):
 @pytest.mark.parametrize("text", [LAUGHS, MERGED_LAUGHS])
 def test_anchors_are_counted_before_values_are_made_of_them(written, text, monkeypatch):
     made = []
-    monkeypatch.setattr("empatheia.config.recipe.yaml.load", lambda *_: made.append(1))
+    monkeypatch.setattr("empatheia_research.recipes.recipe.yaml.load", lambda *_: made.append(1))
     with pytest.raises(ConfigError, match="over 100,000 values and keys"):
         read_yaml(written(TEXT + text))
     assert made == []

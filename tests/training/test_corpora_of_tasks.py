@@ -2,13 +2,14 @@
 
 import pytest
 
-from empatheia.config import load_recipe, recipes_root
-from empatheia.corpora import CORPORA
 from empatheia.errors import ConfigError
-from empatheia.training.sources.conversations import Conversations
-from empatheia.training.tasks.focus_contexts import chosen_examples
-from empatheia.training.tasks.prompt import PromptTask
-from empatheia.training.tasks.respond import RespondTask
+from empatheia_research.corpora import CORPORA
+from empatheia_research.recipes import load_recipe
+from empatheia_research.shipped import recipes_root
+from empatheia_research.training.sources.conversations import Conversations
+from empatheia_research.training.tasks.focus_contexts import chosen_examples
+from empatheia_research.training.tasks.prompt import PromptTask
+from empatheia_research.training.tasks.respond import RespondTask
 
 
 def task(kind: type, recipe: str, corpus: str) -> RespondTask | PromptTask:
@@ -22,7 +23,7 @@ def task(kind: type, recipe: str, corpus: str) -> RespondTask | PromptTask:
 
 @pytest.fixture
 def registered(monkeypatch) -> str:
-    monkeypatch.setitem(CORPORA._entries, "mine", "empatheia.corpora.everyday:load")
+    monkeypatch.setitem(CORPORA._entries, "mine", "empatheia_research.corpora.everyday:load")
     return "mine"
 
 

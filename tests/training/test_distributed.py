@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import load_file
 
 import fresh
-from empatheia.responders import empdg
+from empatheia_research.responders import empdg
 
 SCRIPT = """
 import os, sys
@@ -22,7 +22,7 @@ from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 import tiny_adversarial as adversarial
 import tiny_training as bench
 import torch
-from empatheia.training.runner import run_all
+from empatheia_research.training.runner import run_all
 folder = Path(sys.argv[1])
 
 def one_of_two():

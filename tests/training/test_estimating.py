@@ -11,17 +11,17 @@ import numpy as np
 import pytest
 import torch
 
-from empatheia.config import load_recipe
-from empatheia.corpora import sample
 from empatheia.errors import ConfigError
 from empatheia.metrics.earlier_records import measured_by_names
-from empatheia.reports.results_page import keep
-from empatheia.training.runner import run
-from empatheia.training.tasks.estimate import EstimateTask, comparisons, recall_metrics
-from empatheia.training.tasks.word_chart import methods_of, word_chart, word_table
-from empatheia.understanding.words.estimator import PAPER, REPO, RUNNING, Evidence, likelihoods
-from empatheia.understanding.words.gold import WordItem
-from empatheia.understanding.words.turns import EVIDENCES, WordsOfTurns
+from empatheia_research.corpora import sample
+from empatheia_research.recipes import load_recipe
+from empatheia_research.reports.results_page import keep
+from empatheia_research.training.runner import run
+from empatheia_research.training.tasks.estimate import EstimateTask, comparisons, recall_metrics
+from empatheia_research.training.tasks.word_chart import methods_of, word_chart, word_table
+from empatheia_research.understanding.words.estimator import PAPER, REPO, RUNNING, Evidence, likelihoods
+from empatheia_research.understanding.words.gold import WordItem
+from empatheia_research.understanding.words.turns import EVIDENCES, WordsOfTurns
 
 RECIPES = Path(__file__).resolve().parents[2] / "recipes" / "kim2021"
 FAST = ("stages.text.max_steps=6", "stages.text.evaluations=1", "data.valid_limit=4", "data.train_limit=12")
@@ -125,7 +125,7 @@ def test_gold_words_do_not_reach_the_scorers(tmp_path):
             return []
 
     items, _ = made.word_sets("test")["emocause"]
-    from empatheia.training.tasks.estimate import ranked_words
+    from empatheia_research.training.tasks.estimate import ranked_words
 
     with pytest.raises(ValueError, match="shorter"):
         ranked_words(Spy(), items)

@@ -7,18 +7,18 @@ import numpy as np
 import pytest
 import torch
 
-from empatheia.checkpoints.contexts import ContextReader
-from empatheia.config import DecodingConfig
-from empatheia.corpora import sample
-from empatheia.dialogue import CauseAnnotation, Dialogue
-from empatheia.responders import RESPONDERS
-from empatheia.responders.transformer import Transformer, TransformerConfig
+from empatheia.records.dialogue import CauseAnnotation, Dialogue
 from empatheia.taxonomy import EMOTIONS
-from empatheia.text.collation import Collator, EncodedExample, Layout, encode_examples
-from empatheia.text.tokenizer import DialogueTokenizer
 from empatheia.text.words import count_words
-from empatheia.training import evaluation
-from empatheia.training.evaluation import (
+from empatheia_research.checkpoints.contexts import ContextReader
+from empatheia_research.corpora import sample
+from empatheia_research.recipes import DecodingConfig
+from empatheia_research.responders import RESPONDERS
+from empatheia_research.responders.transformer import Transformer, TransformerConfig
+from empatheia_research.text.collation import Collator, EncodedExample, Layout, encode_examples
+from empatheia_research.text.tokenizer import DialogueTokenizer
+from empatheia_research.training import evaluation
+from empatheia_research.training.evaluation import (
     batches_of,
     best_word_threshold,
     emotion_scores,
@@ -244,7 +244,7 @@ def test_a_whole_evaluation(model, tokenizer, examples, tmp_path, monkeypatch):
 
 def test_a_model_that_draws_is_measured_the_same_again(tokenizer, examples, monkeypatch):
     """MIME as released draws its latents when it answers; what was drawn before does not matter."""
-    from empatheia.responders.mime import MIME, MIMEConfig
+    from empatheia_research.responders.mime import MIME, MIMEConfig
 
     monkeypatch.setattr(evaluation, "N_RESAMPLES", 20)
     sizes = {"vocab_size": len(tokenizer), "width": 12, "attention_width": 8, "ffn_width": 6}

@@ -10,18 +10,19 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from empatheia.analysis import Mechanism
-from empatheia.config import load_recipe, recipes_root
 from empatheia.errors import CheckpointError, ConfigError, MissingResourceError
 from empatheia.metrics.coverage import Coverage
 from empatheia.metrics.score import Signature
+from empatheia.records.analysis import Mechanism
 from empatheia.taxonomy import MECHANISMS
-from empatheia.training.runner import run
-from empatheia.training.tasks import focus, reply_judges
-from empatheia.training.tasks.focus import FocusTask, comparisons
-from empatheia.training.tasks.focus_contexts import FILE, chosen_examples, focus_contexts
-from empatheia.training.tasks.focus_replies import S0, Point, points_of, speak
-from empatheia.training.tasks.focus_speakers import open_speaker
+from empatheia_research.recipes import load_recipe
+from empatheia_research.shipped import recipes_root
+from empatheia_research.training.runner import run
+from empatheia_research.training.tasks import focus, reply_judges
+from empatheia_research.training.tasks.focus import FocusTask, comparisons
+from empatheia_research.training.tasks.focus_contexts import FILE, chosen_examples, focus_contexts
+from empatheia_research.training.tasks.focus_replies import S0, Point, points_of, speak
+from empatheia_research.training.tasks.focus_speakers import open_speaker
 from tiny_language_models import make_folder
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "decoding"))
@@ -105,11 +106,11 @@ def point(kind: str) -> dict:
 
 def test_unfocused_it_is_what_the_responder_is_measured_as(places, tmp_path):
     """Replies, BLEU, Distinct and perplexity of S0 are those of the task that trains responders."""
-    from empatheia.checkpoints.contexts import ContextReader
-    from empatheia.responders import RESPONDERS
-    from empatheia.text.collation import Layout
-    from empatheia.text.tokenizer import DialogueTokenizer
-    from empatheia.training.evaluation import evaluate_model
+    from empatheia_research.checkpoints.contexts import ContextReader
+    from empatheia_research.responders import RESPONDERS
+    from empatheia_research.text.collation import Layout
+    from empatheia_research.text.tokenizer import DialogueTokenizer
+    from empatheia_research.training.evaluation import evaluate_model
 
     chosen = recipe(places)
     examples = chosen_examples(chosen.data)
@@ -123,9 +124,9 @@ def test_unfocused_it_is_what_the_responder_is_measured_as(places, tmp_path):
 
 
 def test_focused_it_is_focused_generate_and_focused_score_one_by_one(places, tmp_path):
-    from empatheia.decoding.focus import focused_generate
-    from empatheia.decoding.given_replies import focused_score
-    from empatheia.decoding.world_inputs import worlds_of
+    from empatheia_research.decoding.focus import focused_generate
+    from empatheia_research.decoding.given_replies import focused_score
+    from empatheia_research.decoding.world_inputs import worlds_of
 
     task = FocusTask(recipe(places), tmp_path)
     own, contexts = task.speaker, task.contexts
@@ -185,7 +186,7 @@ def test_a_language_model_by_folder(kind, places, tmp_path):
         size="smoke",
         overrides=["model={form: seq2seq}", f"model.form={form}", *changes[:2], "decoding.max_new_tokens=6"],
     )
-    from empatheia.training.tasks.prompt import PromptTask
+    from empatheia_research.training.tasks.prompt import PromptTask
 
     task = PromptTask(prompted, tmp_path / "prompt")
     examples = chosen_examples(recipe(places).data)

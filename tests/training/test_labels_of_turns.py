@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from empatheia.config import load_recipe
-from empatheia.corpora import CORPORA
-from empatheia.dialogue import Dialogue
 from empatheia.errors import ConfigError, DataError
-from empatheia.training.tasks import make_task
+from empatheia.records.dialogue import Dialogue
+from empatheia_research.corpora import CORPORA
+from empatheia_research.recipes import load_recipe
+from empatheia_research.training.tasks import make_task
 
 OWN = [
     {"id": f"d{i}", "turns": [
@@ -92,6 +92,6 @@ def test_files_that_hold_too_little(own, tmp_path):
 
 def test_an_emotion_that_is_none_of_the_32(tmp_path, monkeypatch):
     odd = replace(CORPORA.get("sample")("train"), dialogues=(Dialogue.of("I fell.", "Oh.", emotion="grumpy"),))
-    monkeypatch.setattr("empatheia.corpora.sample.load", lambda split, root=None, strict=False: odd)
+    monkeypatch.setattr("empatheia_research.corpora.sample.load", lambda split, root=None, strict=False: odd)
     with pytest.raises(DataError, match=r"emotion 'grumpy' of .* is none of the 32.* data.labels=turns"):
         task_of(tmp_path, "data.text=utterance", name="rashkin2018/fasttext").items("train")

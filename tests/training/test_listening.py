@@ -7,15 +7,16 @@ from dataclasses import replace
 
 import pytest
 
-from empatheia.config import load_recipe, recipes_root
 from empatheia.errors import ConfigError
 from empatheia.listener.steps.focused import FocusedListener
 from empatheia.metrics.records import read_records
-from empatheia.reports.record_tables import tables
-from empatheia.reports.results_page import keep
-from empatheia.training.runner import run
-from empatheia.training.tasks import listen
-from empatheia.training.tasks.listen import WHOLE, ListenTask
+from empatheia_research.recipes import load_recipe
+from empatheia_research.reports.record_tables import tables
+from empatheia_research.reports.results_page import keep
+from empatheia_research.shipped import recipes_root
+from empatheia_research.training.runner import run
+from empatheia_research.training.tasks import listen
+from empatheia_research.training.tasks.listen import WHOLE, ListenTask
 
 NAMES = [
     WHOLE, "responder alone", "no focus", "predicted intent", "no ranking", "no knowledge", "bundled parts only",

@@ -2,9 +2,10 @@
 
 import pytest
 
-from empatheia.config import load_recipe, recipe_files, recipe_sizes, recipes_root
-from empatheia.config.needs import runs_needed
-from empatheia.responders.empdg import EmpDGConfig
+from empatheia_research.recipes import load_recipe, recipe_files, recipe_sizes
+from empatheia_research.recipes.needs import runs_needed
+from empatheia_research.responders.empdg import EmpDGConfig
+from empatheia_research.shipped import recipes_root
 
 CRITICS = ("empdg", "empdg_imagine", "empdg_gao2021", "without_g")
 

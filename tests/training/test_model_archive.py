@@ -7,10 +7,17 @@ import tarfile
 
 import pytest
 
-from empatheia.checkpoints.catalogue import bundled_root, find_model
 from empatheia.errors import CheckpointError, ConfigError, DataError, MissingResourceError
 from empatheia.resources import models_root
-from empatheia.training.model_archive import LIST, install_archive, list_models, named_models, pack_models, read_list
+from empatheia.resources.catalogue import bundled_root, find_model
+from empatheia_research.training.model_archive import (
+    LIST,
+    install_archive,
+    list_models,
+    named_models,
+    pack_models,
+    read_list,
+)
 
 ed25519 = pytest.importorskip("cryptography.hazmat.primitives.asymmetric.ed25519")
 serialization = pytest.importorskip("cryptography.hazmat.primitives.serialization")

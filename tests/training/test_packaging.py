@@ -4,13 +4,13 @@ import json
 
 import pytest
 
-from empatheia.config import load_recipe
-from empatheia.corpora.annotations import read_annotations, write_annotations
-from empatheia.dialogue import CauseAnnotation, Dialogue, Span
 from empatheia.errors import CheckpointError, DataError, MissingResourceError
-from empatheia.reports.results_page import keep
-from empatheia.training.release import ModelFolder, card_text, metric_rows, package
-from empatheia.training.runner import run
+from empatheia.records.dialogue import CauseAnnotation, Dialogue, Span
+from empatheia_research.corpora.annotations import read_annotations, write_annotations
+from empatheia_research.recipes import load_recipe
+from empatheia_research.reports.results_page import keep
+from empatheia_research.training.release import ModelFolder, card_text, metric_rows, package
+from empatheia_research.training.runner import run
 
 TINY = [
     "data.train_limit=8", "data.valid_limit=3", "data.test_limit=3", "decoding.max_new_tokens=8",
@@ -90,7 +90,7 @@ def test_annotation_errors_say_where(tmp_path):
 
 
 def test_annotating_never_shows_the_future():
-    from empatheia.understanding.causes.entailment import items_from_dialogue
+    from empatheia_research.understanding.causes.entailment import items_from_dialogue
 
     items = items_from_dialogue(Dialogue.of("a", "b", "c", "d", id="x", emotion="sad"), emotion_map={"sad": "sadness"})
     assert [(item.target, item.texts) for item in items] == [(0, ("a",)), (2, ("a", "b", "c"))]
@@ -99,8 +99,8 @@ def test_annotating_never_shows_the_future():
 def test_our_scores_stand_beside_the_published_ones():
     from types import SimpleNamespace
 
-    from empatheia.cli.evaluate import published_text
     from empatheia.metrics import METRICS
+    from empatheia_research.cli.evaluate import published_text
 
     metric = METRICS.get("accuracy")()
     metric.update([0, 1, 2, 3], [0, 1, 2, 0])

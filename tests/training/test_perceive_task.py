@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 import torch
 
-from empatheia.config import load_recipe, stage_data_config, validate_recipe
-from empatheia.corpora import everyday, reccon, sample
-from empatheia.dialogue import Dialogue, Span, Turn
 from empatheia.errors import ConfigError
 from empatheia.perceive.affect import Affect
-from empatheia.resources import load_weights
+from empatheia.records.dialogue import Dialogue, Span, Turn
 from empatheia.settings import read_yaml
 from empatheia.taxonomy import EMOTIONS, RECCON_EMOTIONS
-from empatheia.training.perception_card import PerceptionFolder, package_perception
-from empatheia.training.runner import run
-from empatheia.training.tasks.perceive import (
+from empatheia_research.corpora import everyday, reccon, sample
+from empatheia_research.pretrained import load_weights
+from empatheia_research.recipes import load_recipe, stage_data_config, validate_recipe
+from empatheia_research.training.perception_card import PerceptionFolder, package_perception
+from empatheia_research.training.runner import run
+from empatheia_research.training.tasks.perceive import (
     SIDE_OF,
     Lesson,
     PerceiveTask,
@@ -29,10 +29,10 @@ from empatheia.training.tasks.perceive import (
     speaker_last,
     taught,
 )
-from empatheia.training.tasks.perceive_states import SHARES, PerceiveStatesTask, best_share
-from empatheia.training.word_marks import best_threshold, marked_scores, reccon_rows, word_scores
-from empatheia.understanding.affect.states import StatePieces
-from empatheia.understanding.affect.turns import AffectOfTurns
+from empatheia_research.training.tasks.perceive_states import SHARES, PerceiveStatesTask, best_share
+from empatheia_research.training.word_marks import best_threshold, marked_scores, reccon_rows, word_scores
+from empatheia_research.understanding.affect.states import StatePieces
+from empatheia_research.understanding.affect.turns import AffectOfTurns
 
 RECIPE = "recipes/default/perception.yaml"
 

@@ -6,17 +6,17 @@ import os
 
 import pytest
 
-from empatheia.config import load_recipe
-from empatheia.corpora.reccon import load as load_reccon
-from empatheia.dialogue import Span
 from empatheia.errors import ConfigError
 from empatheia.metrics.records import measured_of
-from empatheia.reports.record_tables import tables
-from empatheia.training.runner import run
-from empatheia.training.standings import parts
-from empatheia.training.tasks.position import BEST_RULE, RULES, rule_cells
-from empatheia.understanding.causes.entailment_items import EntailmentItem, items_of_fold
-from empatheia.understanding.causes.entailment_scores import scores_at
+from empatheia.records.dialogue import Span
+from empatheia_research.corpora.reccon import load as load_reccon
+from empatheia_research.recipes import load_recipe
+from empatheia_research.reports.record_tables import tables
+from empatheia_research.training.runner import run
+from empatheia_research.training.standings import parts
+from empatheia_research.training.tasks.position import BEST_RULE, RULES, rule_cells
+from empatheia_research.understanding.causes.entailment_items import EntailmentItem, items_of_fold
+from empatheia_research.understanding.causes.entailment_scores import scores_at
 
 RECIPE = "recipes/reccon/position.yaml"
 

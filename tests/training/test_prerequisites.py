@@ -2,10 +2,11 @@
 
 import pytest
 
-from empatheia.config import load_recipe, recipe_files, recipes_root
 from empatheia.errors import MissingResourceError
-from empatheia.training.prerequisites import Missing, lacking, missing_for
-from empatheia.training.tasks import make_task
+from empatheia_research.recipes import load_recipe, recipe_files
+from empatheia_research.shipped import recipes_root
+from empatheia_research.training.prerequisites import Missing, lacking, missing_for
+from empatheia_research.training.tasks import make_task
 
 
 @pytest.fixture(autouse=True)

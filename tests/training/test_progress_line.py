@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 from transformers.utils import logging as transformers_logging
 
-from empatheia.training import progress_line
-from empatheia.training.progress_line import ProgressLine, without_foreign_bars
+from empatheia_research.training import progress_line
+from empatheia_research.training.progress_line import ProgressLine, without_foreign_bars
 
 
 def told(monkeypatch, is_terminal: bool, seconds: float) -> str:

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from empatheia.config import DecodingConfig, load_recipe, recipes_root
 from empatheia.errors import CheckpointError, ConfigError, EndpointError
 from empatheia.listener import LanguageListener, Listener
-from empatheia.training.language_model_card import package_language_model
-from empatheia.training.runner import run
-from empatheia.training.tasks.prompt import PromptRun, PromptTask
+from empatheia_research.recipes import DecodingConfig, load_recipe
+from empatheia_research.shipped import recipes_root
+from empatheia_research.training.language_model_card import package_language_model
+from empatheia_research.training.runner import run
+from empatheia_research.training.tasks.prompt import PromptRun, PromptTask
 from tiny_language_models import make_folder
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "judging"))
@@ -45,7 +46,7 @@ def test_a_tuned_model_trains_saves_measures_and_answers(name, tmp_path):
 
 def test_words_are_counted_as_for_the_other_systems(tmp_path):
     """The divisor of the perplexity is the one that RespondTask uses for the same replies."""
-    from empatheia.training.tasks.respond import RespondTask
+    from empatheia_research.training.tasks.respond import RespondTask
 
     task = PromptTask(recipe("zero_shot"), tmp_path)
     other = load_recipe(recipes_root() / "gao2021" / "transformer.yaml", size="smoke", overrides=FEW[:3])

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 import fresh
-from empatheia.config.queue import QueueEntry, queued_anew, read_queue
-from empatheia.config.recipe import recipe_files, recipes_root
 from empatheia.errors import CheckpointError, ConfigError
-from empatheia.resources import load_weights
-from empatheia.training.queue import QueuedRun, hours_left, standing, work
+from empatheia_research.pretrained import load_weights
+from empatheia_research.recipes.queue import QueueEntry, queued_anew, read_queue
+from empatheia_research.recipes.recipe import recipe_files
+from empatheia_research.shipped import recipes_root
+from empatheia_research.training.queue import QueuedRun, hours_left, standing, work
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = """

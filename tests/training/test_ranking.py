@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from empatheia.config import load_recipe, recipes_root
-from empatheia.corpora import everyday
 from empatheia.errors import ConfigError
-from empatheia.resources import load_arrays
-from empatheia.training.runner import run
-from empatheia.training.tasks.rank import Pairs, RankTask, choose_weights
+from empatheia_research.corpora import everyday
+from empatheia_research.pretrained import load_arrays
+from empatheia_research.recipes import load_recipe
+from empatheia_research.shipped import recipes_root
+from empatheia_research.training.runner import run
+from empatheia_research.training.tasks.rank import Pairs, RankTask, choose_weights
 
 RECIPE = recipes_root() / "default" / "ranking.yaml"
 

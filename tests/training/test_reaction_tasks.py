@@ -12,18 +12,18 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "understanding"))
 from tiny_reactions import encoder_folder
 
-from empatheia.config import load_recipe
-from empatheia.corpora import sample
-from empatheia.corpora.turn_labels import write_turn_labels
-from empatheia.dialogue import Dialogue, Span
 from empatheia.errors import ConfigError, DataError
+from empatheia.records.dialogue import Dialogue, Span
 from empatheia.taxonomy import LABELS_41, MECHANISMS
-from empatheia.training.runner import run
-from empatheia.training.tasks.anticipate import AnticipateTask, next_turns, reaction_scores
-from empatheia.training.tasks.mechanisms import MechanismsTask, mechanism_scores
-from empatheia.understanding.labels.next_label import ReactionToTurns
-from empatheia.understanding.mechanisms.identifier import MechanismsOfTurns
-from empatheia.understanding.mechanisms.pairs import Identified, Pair, PairReader
+from empatheia_research.corpora import sample
+from empatheia_research.corpora.turn_labels import write_turn_labels
+from empatheia_research.recipes import load_recipe
+from empatheia_research.training.runner import run
+from empatheia_research.training.tasks.anticipate import AnticipateTask, next_turns, reaction_scores
+from empatheia_research.training.tasks.mechanisms import MechanismsTask, mechanism_scores
+from empatheia_research.understanding.labels.next_label import ReactionToTurns
+from empatheia_research.understanding.mechanisms.identifier import MechanismsOfTurns
+from empatheia_research.understanding.mechanisms.pairs import Identified, Pair, PairReader
 
 RECIPES = Path(__file__).resolve().parents[2] / "recipes"
 
@@ -167,7 +167,7 @@ def test_the_same_pieces_after_a_restart(tmp_path, monkeypatch):
     """Pieces are learnt once a run: learning them again, or in another process, may break ties otherwise."""
     chosen = recipe("meed2/response_labels.yaml")
     first = AnticipateTask(chosen, tmp_path)
-    monkeypatch.setattr("empatheia.training.tasks.base.train_pieces", None)
+    monkeypatch.setattr("empatheia_research.training.tasks.base.train_pieces", None)
     again = AnticipateTask(chosen, tmp_path)
     assert again.reader.encode(again.items("test")) == first.reader.encode(first.items("test"))
 

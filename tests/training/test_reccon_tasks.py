@@ -13,17 +13,17 @@ from transformers import AutoTokenizer
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "understanding"))
 import tiny_causes as bench
 
-from empatheia.config import Recipe, load_recipe, recipe_sizes
 from empatheia.errors import ConfigError
 from empatheia.metrics.published import compare, published
 from empatheia.metrics.score import Score
-from empatheia.reports.results_page import keep
-from empatheia.training.runner import run
-from empatheia.training.tasks.entail import EntailTask
-from empatheia.training.tasks.extract import ExtractTask
-from empatheia.training.tasks.span_scores import tuned_value
-from empatheia.understanding.causes.entailment import CauseEntailment, annotate
-from empatheia.understanding.causes.spans import CauseSpans, extract
+from empatheia_research.recipes import Recipe, load_recipe, recipe_sizes
+from empatheia_research.reports.results_page import keep
+from empatheia_research.training.runner import run
+from empatheia_research.training.tasks.entail import EntailTask
+from empatheia_research.training.tasks.extract import ExtractTask
+from empatheia_research.training.tasks.span_scores import tuned_value
+from empatheia_research.understanding.causes.entailment import CauseEntailment, annotate
+from empatheia_research.understanding.causes.spans import CauseSpans, extract
 
 RECIPES = [
     path

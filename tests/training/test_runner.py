@@ -16,15 +16,15 @@ import torch
 from safetensors.torch import load_file
 
 import fresh
-from empatheia.config import load_recipe
 from empatheia.errors import CheckpointError, ConfigError
-from empatheia.reports.results_page import keep
-from empatheia.responders import RESPONDERS
-from empatheia.text.tokenizer import DialogueTokenizer
-from empatheia.training import runner, trainer
-from empatheia.training.runner import run, run_all, run_folder
-from empatheia.training.trainer import MARKER
 from empatheia.writing import hold_folder, save_folder, write_atomically
+from empatheia_research.recipes import load_recipe
+from empatheia_research.reports.results_page import keep
+from empatheia_research.responders import RESPONDERS
+from empatheia_research.text.tokenizer import DialogueTokenizer
+from empatheia_research.training import runner, trainer
+from empatheia_research.training.runner import run, run_all, run_folder
+from empatheia_research.training.trainer import MARKER
 
 
 @pytest.fixture(scope="module")
@@ -227,8 +227,8 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file
 import tiny_training as bench
-from empatheia.training import trainer
-from empatheia.training.runner import run
+from empatheia_research.training import trainer
+from empatheia_research.training.runner import run
 torch.set_num_threads(int(sys.argv[2]))
 plain = trainer.RunClock.on_save
 trainer.RunClock.on_save = lambda *args, **kwargs: (plain(*args, **kwargs), time.sleep(0.05))[0]

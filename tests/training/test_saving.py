@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 import tiny_training as bench
 
-from empatheia.config import Recipe, load_recipe
 from empatheia.errors import CheckpointError, ConfigError
 from empatheia.settings import path_name, plain_name
-from empatheia.training import release, runner
-from empatheia.training.records import keep_record
-from empatheia.training.runner import run, run_folder
 from empatheia.writing import MADE, save_folder
+from empatheia_research.recipes import Recipe, load_recipe
+from empatheia_research.training import release, runner
+from empatheia_research.training.records import keep_record
+from empatheia_research.training.runner import run, run_folder
 
 LEAD_ELSEWHERE = ["", ".", "..", "/etc", "a/../b", "../../x", "a\\b", "..\\x", "a\0b", "a\nb", " a", "a ", "a.", ".a"]
 NOT_FOR_US = ["joint.part", "x.PARTIAL", "a" * 121, "C:x", "a*", "-rf", "~"]

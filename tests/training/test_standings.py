@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from empatheia.cli import main
-from empatheia.config import load_recipe, recipe_files
 from empatheia.errors import DataError
 from empatheia.metrics.published import published
-from empatheia.training.standings import parts, standings, to_text
+from empatheia_research.recipes import load_recipe, recipe_files
+from empatheia_research.training.standings import parts, standings, to_text
 
 
 def record(folder: Path, recipe: str, metrics: dict, size: str = "cpu", seed: int = 1) -> None:

@@ -5,9 +5,9 @@ import time
 import tiny_training as bench
 import torch
 
-from empatheia.responders.moel import MoEL, MoELConfig, Teacher
-from empatheia.text.collation import Collator
-from empatheia.training import trainer as trainer_module
+from empatheia_research.responders.moel import MoEL, MoELConfig, Teacher
+from empatheia_research.text.collation import Collator
+from empatheia_research.training import trainer as trainer_module
 
 
 def make_model():

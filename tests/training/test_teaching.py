@@ -7,10 +7,16 @@ import tiny_training as bench
 import torch
 from safetensors import safe_open
 
-from empatheia.config import load_recipe
 from empatheia.errors import CheckpointError
-from empatheia.training.runner import run
-from empatheia.training.teacher_labels import emotion_distributions, load_run, teacher_items, teacher_key, write_teacher
+from empatheia_research.recipes import load_recipe
+from empatheia_research.training.runner import run
+from empatheia_research.training.teacher_labels import (
+    emotion_distributions,
+    load_run,
+    teacher_items,
+    teacher_key,
+    write_teacher,
+)
 
 
 @pytest.fixture(scope="module")

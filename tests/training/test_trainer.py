@@ -10,11 +10,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from empatheia.errors import CheckpointError, ConfigError, TrainingError
-from empatheia.responders.transformer import Transformer
 from empatheia.text.batching import BucketBatchSampler, TokenBatchSampler
-from empatheia.training import trainer as trainer_module
-from empatheia.training.stages import choose_parameters
-from empatheia.training.trainer import MARKER, EpochBatches, last_checkpoint
+from empatheia_research.responders.transformer import Transformer
+from empatheia_research.training import trainer as trainer_module
+from empatheia_research.training.stages import choose_parameters
+from empatheia_research.training.trainer import MARKER, EpochBatches, last_checkpoint
 
 
 class FixedBatches:
@@ -43,7 +43,9 @@ def test_accumulating_one_and_four_batches_log_and_learn_the_same(tmp_path, monk
     narrow = [order[i : i + 2] for i in range(0, 48, 2)]
     results = []
     for accumulate, batches in ((1, wide), (4, narrow)):
-        monkeypatch.setattr("empatheia.training.stages.BucketBatchSampler", lambda *a, b=batches, **k: FixedBatches(b))
+        monkeypatch.setattr(
+            "empatheia_research.training.stages.BucketBatchSampler", lambda *a, b=batches, **k: FixedBatches(b)
+        )
         results.append(bench.train(tmp_path / str(accumulate), accumulate=accumulate, max_grad_norm=1.0))
     (one, done_one, curve_one), (four, done_four, curve_four) = results
     assert done_one.steps == done_four.steps == 12

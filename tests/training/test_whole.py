@@ -6,12 +6,13 @@ import json
 
 import pytest
 
-from empatheia.cli.evaluate import default_listener
-from empatheia.config import load_recipe, recipes_root
 from empatheia.errors import MissingResourceError
 from empatheia.listener.perceiving import PerceivingListener
-from empatheia.training.runner import run
-from empatheia.training.tasks.whole import share_of_frequent
+from empatheia_research.cli.evaluate import default_listener
+from empatheia_research.recipes import load_recipe
+from empatheia_research.shipped import recipes_root
+from empatheia_research.training.runner import run
+from empatheia_research.training.tasks.whole import share_of_frequent
 
 
 def test_frequent_replies_are_counted_together():

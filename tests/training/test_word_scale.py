@@ -2,9 +2,9 @@
 
 import pytest
 
-from empatheia.config import load_recipe
-from empatheia.config.recipe import recipes_root
-from empatheia.training.tasks.respond import RespondTask
+from empatheia_research.recipes import load_recipe
+from empatheia_research.shipped import recipes_root
+from empatheia_research.training.tasks.respond import RespondTask
 
 
 def built(name, folder, *overrides):

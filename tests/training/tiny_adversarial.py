@@ -8,10 +8,10 @@ from typing import Any
 import tiny_training as bench
 import torch
 
-from empatheia.responders import empdg
-from empatheia.responders.empdg import EmpDG, EmpDGConfig
-from empatheia.text.collation import Collator, pad_rows
-from empatheia.training.stages import StageData
+from empatheia_research.responders import empdg
+from empatheia_research.responders.empdg import EmpDG, EmpDGConfig
+from empatheia_research.text.collation import Collator, pad_rows
+from empatheia_research.training.stages import StageData
 
 CRITICS = {"critic_semantic": 1.0, "critic_emotion": 1.0}
 GENERATOR = {"words": 1.0, "emotion": 1.0, "adversarial_semantic": 0.5, "adversarial_emotion": 0.5}

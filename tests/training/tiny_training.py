@@ -8,10 +8,10 @@ from pathlib import Path
 
 import torch
 
-from empatheia.config import Recipe, StageConfig
-from empatheia.responders.transformer import Transformer, TransformerConfig
-from empatheia.text.collation import Collator, EncodedExample
-from empatheia.training.stages import StageData, StageResult, run_stage
+from empatheia_research.recipes import Recipe, StageConfig
+from empatheia_research.responders.transformer import Transformer, TransformerConfig
+from empatheia_research.text.collation import Collator, EncodedExample
+from empatheia_research.training.stages import StageData, StageResult, run_stage
 
 VOCABULARY = 40
 

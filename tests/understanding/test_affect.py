@@ -7,13 +7,19 @@ import pytest
 import torch
 from transformers import BertConfig, BertModel
 
-from empatheia.dialogue import Dialogue, Span, Turn
 from empatheia.errors import CheckpointError, ConfigError, MissingResourceError
 from empatheia.perceive.affect import scored_words
+from empatheia.records.dialogue import Dialogue, Span, Turn
 from empatheia.taxonomy import EMOTIONS
-from empatheia.understanding.affect.reader import ADAPTER, AffectPieces, AffectReader, AffectReaderConfig, cause_targets
-from empatheia.understanding.affect.turns import AffectOfTurns
-from empatheia.understanding.labels.utterance_classifier import train_pieces
+from empatheia_research.understanding.affect.reader import (
+    ADAPTER,
+    AffectPieces,
+    AffectReader,
+    AffectReaderConfig,
+    cause_targets,
+)
+from empatheia_research.understanding.affect.turns import AffectOfTurns
+from empatheia_research.understanding.labels.utterance_classifier import train_pieces
 
 TEXTS = [
     "I finally passed my driving test!",

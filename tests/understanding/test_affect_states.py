@@ -7,12 +7,12 @@ import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from empatheia.dialogue import Dialogue, Span, Turn
 from empatheia.errors import CheckpointError, ConfigError
 from empatheia.perceive.affect import Affect, mass_of_sides
+from empatheia.records.dialogue import Dialogue, Span, Turn
 from empatheia.taxonomy import EMOTIONS
-from empatheia.text.prompt_pieces import train_prompt_pieces
-from empatheia.understanding.affect.states import (
+from empatheia_research.text.prompt_pieces import train_prompt_pieces
+from empatheia_research.understanding.affect.states import (
     QUESTION,
     AffectStates,
     AffectStatesConfig,
@@ -190,7 +190,7 @@ def test_a_block_the_model_has_not(config):
 
 def test_a_quantised_language_model_is_expanded_once(config, tmp_path, monkeypatch):
     """What comes of a GGUF file is kept in the cache; the file is not read again, and the states are the same."""
-    from empatheia.understanding.affect import states
+    from empatheia_research.understanding.affect import states
 
     monkeypatch.setenv("EMPATHEIA_CACHE", str(tmp_path))
     base, read = config.base, []
@@ -213,7 +213,7 @@ def test_a_quantised_language_model_is_expanded_once(config, tmp_path, monkeypat
 
 
 def test_without_a_cache_the_states_are_the_same(config, tmp_path, monkeypatch):
-    from empatheia.understanding.affect import states
+    from empatheia_research.understanding.affect import states
 
     wanted = StatePieces.load(config).encode(TEXTS)
     (tmp_path / "file").write_text("no folder")
@@ -272,7 +272,7 @@ def test_what_is_shouted_is_read_as_what_is_said(second):
 def test_words_stay_the_firsts_and_the_side_is_of_both(second, monkeypatch):
     felt = Affect(np.full(32, 1 / 32), np.array([0.7, 0.2, 0.1]), (Span(0, 0, 1, 0.5),), (Span(0, 0, 1, 0.5),), 0.4)
     both = JoinedAffect(First(), second)
-    monkeypatch.setattr("empatheia.understanding.affect.turns.AffectOfTurns.read", lambda *_, **__: [felt] * 4)
+    monkeypatch.setattr("empatheia_research.understanding.affect.turns.AffectOfTurns.read", lambda *_, **__: [felt] * 4)
     second.model.config.share, second.model.config.joined_temperature = 1.0, 1.0
     found = both.read(TEXTS)
     said, _ = second.probabilities(TEXTS)

@@ -9,11 +9,11 @@ from dataclasses import replace
 import pytest
 import tiny_causes as bench
 
-from empatheia.corpora import sample
-from empatheia.corpora.annotations import read_annotations
-from empatheia.dialogue import Dialogue
-from empatheia.training import corpus_labels
-from empatheia.training.corpus_labels import detect_causes
+from empatheia.records.dialogue import Dialogue
+from empatheia_research.corpora import sample
+from empatheia_research.corpora.annotations import read_annotations
+from empatheia_research.training import corpus_labels
+from empatheia_research.training.corpus_labels import detect_causes
 
 DIALOGUES = [
     Dialogue.of("a b c .", "d ?", "e f g h , a b", "b", id="four", emotion="furious"),

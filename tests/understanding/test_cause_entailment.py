@@ -16,10 +16,10 @@ from transformers import (
 )
 
 import fresh
-from empatheia.dialogue import CauseAnnotation, Dialogue, Span, Turn
+from empatheia.analysis.component import UNDERSTANDERS
 from empatheia.errors import CheckpointError, ConfigError, DataError, MissingResourceError
-from empatheia.understanding import UNDERSTANDERS
-from empatheia.understanding.causes.entailment import (
+from empatheia.records.dialogue import CauseAnnotation, Dialogue, Span, Turn
+from empatheia_research.understanding.causes.entailment import (
     CauseEntailment,
     CauseEntailmentConfig,
     EntailmentCollator,
@@ -36,8 +36,8 @@ from empatheia.understanding.causes.entailment import (
     pair_text,
     token_batches,
 )
-from empatheia.understanding.causes.entailment_items import in_stretches, item_pair_texts
-from empatheia.understanding.causes.span_answers import whole_words
+from empatheia_research.understanding.causes.entailment_items import in_stretches, item_pair_texts
+from empatheia_research.understanding.causes.span_answers import whole_words
 
 WORDS = [
     "[PAD]",
@@ -280,7 +280,7 @@ def test_saved_model_is_bit_equal_in_a_new_process(tokenizer, items, tmp_path):
     torch.save(row, tmp_path / "batch.pt")
     code = f"""
 import json, torch
-from empatheia.understanding.causes.entailment import CauseEntailment
+from empatheia_research.understanding.causes.entailment import CauseEntailment
 model = CauseEntailment.from_pretrained({str(tmp_path)!r}).eval()
 with torch.no_grad():
     output = model(**torch.load({str(tmp_path / "batch.pt")!r}))
@@ -348,7 +348,7 @@ def test_questions_come_in_stretches_that_do_not_change_the_answer(tokenizer, it
     assert [len(part) for part in in_stretches(items, 1)] == [1, 1, 1, 1] and list(in_stretches([], 3)) == []
     model = build(form="pair", max_pieces=70)
     whole, seen = annotate(model, tokenizer, items), []
-    monkeypatch.setattr("empatheia.understanding.causes.entailment.PAIRS_AT_ONCE", 3)
+    monkeypatch.setattr("empatheia_research.understanding.causes.entailment.PAIRS_AT_ONCE", 3)
     parts = annotate(model, tokenizer, items, progress=lambda done, total: seen.append((done, total)))
     assert seen == [(1, 4), (3, 4), (4, 4)]
     for a, b in zip(whole, parts, strict=True):
@@ -449,7 +449,7 @@ def test_registry_names_the_model():
 @pytest.mark.real_data
 def test_items_and_scores_cover_the_published_test_pairs(tokenizer):
     """Poria et al. (2021), fold 1: 1,894 positive and 5,330 negative test pairs."""
-    reccon = pytest.importorskip("empatheia.corpora.reccon")
+    reccon = pytest.importorskip("empatheia_research.corpora.reccon")
     try:
         corpus = reccon.load("test")
     except MissingResourceError as error:

@@ -6,8 +6,8 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from empatheia.dialogue import Span, Turn
 from empatheia.perceive.phrases import PHRASES, WORDS_IN_PHRASE, cause_phrases, clauses, speaker_words
+from empatheia.records.dialogue import Span, Turn
 
 
 def scored(text, scores, turn=0, strict=True):

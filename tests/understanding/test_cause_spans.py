@@ -11,24 +11,24 @@ import torch
 from transformers import AutoModel
 
 import fresh
-from empatheia.corpora import reccon
-from empatheia.corpora.reccon_pairs import span_question
-from empatheia.dialogue import Span
+from empatheia.analysis.component import UNDERSTANDERS
 from empatheia.errors import CheckpointError, ConfigError, DataError, MissingResourceError
 from empatheia.metrics.spans import SpanF1
-from empatheia.training.tasks.span_scores import (
+from empatheia.records.dialogue import Span
+from empatheia_research.corpora import reccon
+from empatheia_research.corpora.reccon_pairs import span_question
+from empatheia_research.training.tasks.span_scores import (
     best_null_threshold,
     marked_answers,
     predictions,
     span_scores,
     tuned_value,
 )
-from empatheia.understanding import UNDERSTANDERS
-from empatheia.understanding.causes.entailment import annotate
-from empatheia.understanding.causes.entailment_items import items_of_fold
-from empatheia.understanding.causes.span_answers import whole_words
-from empatheia.understanding.causes.span_items import joint_rows, question_rows
-from empatheia.understanding.causes.spans import (
+from empatheia_research.understanding.causes.entailment import annotate
+from empatheia_research.understanding.causes.entailment_items import items_of_fold
+from empatheia_research.understanding.causes.span_answers import whole_words
+from empatheia_research.understanding.causes.span_items import joint_rows, question_rows
+from empatheia_research.understanding.causes.spans import (
     CauseSpans,
     CauseSpansConfig,
     SpanAnswer,
@@ -318,7 +318,7 @@ def test_saved_model_is_bit_equal_in_a_new_process(fields, tmp_path):
     torch.save(batch, tmp_path / "batch.pt")
     code = f"""
 import json, torch
-from empatheia.understanding.causes.spans import CauseSpans
+from empatheia_research.understanding.causes.spans import CauseSpans
 model = CauseSpans.from_pretrained({str(tmp_path)!r}).eval()
 with torch.no_grad():
     output = model(**torch.load({str(tmp_path / "batch.pt")!r}))
@@ -473,7 +473,7 @@ def test_nothing_to_ask():
 def test_questions_come_in_stretches_that_do_not_change_the_answer(monkeypatch):
     model, items, seen = bench.spans_model(), bench.labelled(), []
     whole = extract(model, bench.tokenizer(), items)
-    monkeypatch.setattr("empatheia.understanding.causes.spans.QUESTIONS_AT_ONCE", 3)
+    monkeypatch.setattr("empatheia_research.understanding.causes.spans.QUESTIONS_AT_ONCE", 3)
     parts = extract(model, bench.tokenizer(), items, progress=lambda done, total: seen.append((done, total)))
     assert seen == [(1, 4), (3, 4), (4, 4)]
     for a, b in zip(whole, parts, strict=True):

@@ -8,12 +8,12 @@ import pytest
 import tiny_causes as bench
 import torch
 
-from empatheia.analysis import Analysis, TurnLabels
-from empatheia.dialogue import Dialogue, Turn
+from empatheia.analysis.component import COMPONENTS
 from empatheia.errors import CheckpointError, ConfigError, DataError, MissingResourceError
+from empatheia.records.analysis import Analysis, TurnLabels
+from empatheia.records.dialogue import Dialogue, Turn
 from empatheia.taxonomy import EMOTIONS
-from empatheia.understanding import COMPONENTS
-from empatheia.understanding.causes.turns import CausesOfTurns, reccon_word, reccon_word_of
+from empatheia_research.understanding.causes.turns import CausesOfTurns, reccon_word, reccon_word_of
 
 MIXED = [
     Dialogue.of("a b c .", "d ?", "e f g h , a b", "b", id="four", emotion="furious"),

@@ -9,10 +9,10 @@ import pytest
 import torch
 from tiny_estimators import KINDS, TEXTS, estimator, hf_tokenizer
 
+from empatheia.analysis.component import UNDERSTANDERS
 from empatheia.errors import CheckpointError, ConfigError, DataError
 from empatheia.taxonomy import EMOTION_TO_RECCON, EMOTIONS
-from empatheia.understanding import UNDERSTANDERS
-from empatheia.understanding.words.estimator import (
+from empatheia_research.understanding.words.estimator import (
     PAPER,
     REPO,
     RUNNING,
@@ -28,7 +28,7 @@ from empatheia.understanding.words.estimator import (
     likelihoods,
     remembered,
 )
-from empatheia.understanding.words.estimator_pieces import EstimatorReader, TextPieces
+from empatheia_research.understanding.words.estimator_pieces import EstimatorReader, TextPieces
 
 LOG = torch.log
 WORDS = torch.tensor([[0.2, 0.1, 0.5], [0.1, 0.1, 0.5], [0.05, 0.1, 0.5], [0.02, 0.1, 0.5]], dtype=torch.float64)

@@ -7,17 +7,22 @@ from collections import Counter
 import pytest
 import tiny_causes as bench
 
-from empatheia.corpora import reccon, sample
-from empatheia.dialogue import CauseAnnotation, Span
 from empatheia.errors import ConfigError, DataError, MissingResourceError
-from empatheia.understanding.causes.entailment import (
+from empatheia.records.dialogue import CauseAnnotation, Span
+from empatheia_research.corpora import reccon, sample
+from empatheia_research.understanding.causes.entailment import (
     CauseEntailmentConfig,
     annotate,
     entailment_rows,
     items_from_reccon,
 )
-from empatheia.understanding.causes.entailment_items import items_of_fold, pair_text, split_candidates
-from empatheia.understanding.causes.entailment_scores import best_scores, evaluate_pairs, question_cells, scores_at
+from empatheia_research.understanding.causes.entailment_items import items_of_fold, pair_text, split_candidates
+from empatheia_research.understanding.causes.entailment_scores import (
+    best_scores,
+    evaluate_pairs,
+    question_cells,
+    scores_at,
+)
 
 
 @pytest.fixture(scope="module")

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
+from empatheia.analysis.component import UNDERSTANDERS
 from empatheia.errors import ConfigError, DataError, MissingResourceError
 from empatheia.taxonomy import EMOTIONS
-from empatheia.understanding import UNDERSTANDERS
-from empatheia.understanding.labels.classifier import classify_rows
-from empatheia.understanding.labels.feature_classifier import (
+from empatheia_research.understanding.labels.classifier import classify_rows
+from empatheia_research.understanding.labels.feature_classifier import (
     FeatureClassifier,
     FeatureClassifierConfig,
     FeatureReader,

@@ -12,9 +12,9 @@ from tiny_inferences import Echo
 import fresh
 from empatheia.errors import CheckpointError, ConfigError, DataError, MissingResourceError
 from empatheia.taxonomy import RELATIONS
-from empatheia.understanding.inferences import cache as cache_module
-from empatheia.understanding.inferences.cache import CachedInferences, cache_key, fill_cache
-from empatheia.understanding.inferences.heads import Asked
+from empatheia_research.understanding.inferences import cache as cache_module
+from empatheia_research.understanding.inferences.cache import CachedInferences, cache_key, fill_cache
+from empatheia_research.understanding.inferences.heads import Asked
 
 TEXTS = ("i lost my job", "my dog died", "i lost my job", "so sad \ud83d", "happy", "all day long", "", "angry")
 

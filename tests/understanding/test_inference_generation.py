@@ -10,8 +10,8 @@ from tiny_inferences import pieces, save_encoder, save_seq2seq
 
 from empatheia.errors import CheckpointError, ConfigError, MissingResourceError
 from empatheia.taxonomy import RELATIONS
-from empatheia.understanding.inferences.generation import GeneratedInferences
-from empatheia.understanding.inferences.turns import open_provider
+from empatheia_research.understanding.inferences.generation import GeneratedInferences
+from empatheia_research.understanding.inferences.turns import open_provider
 
 HEADS = ["i lost my job", "my dog died . i was so sad", "", "happy", "i lost my job"]
 

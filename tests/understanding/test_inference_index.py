@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 from tiny_inferences import Axes, save_encoder, table
 
-from empatheia.corpora import atomic
 from empatheia.errors import CheckpointError, ConfigError, DataError, MissingDependencyError, MissingResourceError
 from empatheia.taxonomy import RELATIONS
-from empatheia.understanding.inferences import index as index_module
-from empatheia.understanding.inferences.index import TupleIndex, build_index
-from empatheia.understanding.inferences.nearest import NearestInferences
-from empatheia.understanding.inferences.turns import open_provider
-from empatheia.understanding.vectors.texts import SentenceVectors, WordVectors
+from empatheia_research.corpora import atomic
+from empatheia_research.understanding.inferences import index as index_module
+from empatheia_research.understanding.inferences.index import TupleIndex, build_index
+from empatheia_research.understanding.inferences.nearest import NearestInferences
+from empatheia_research.understanding.inferences.turns import open_provider
+from empatheia_research.understanding.vectors.texts import SentenceVectors, WordVectors
 
 PLANE = {"east": (1, 0), "north": (0, 1), "northeast": (1, 1), "west": (-1, 0)}
 ROWS = (

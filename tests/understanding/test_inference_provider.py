@@ -6,8 +6,8 @@ import pytest
 
 from empatheia.errors import ConfigError
 from empatheia.taxonomy import RELATION_GROUPS, RELATIONS
-from empatheia.understanding.fingerprints import fingerprint_of
-from empatheia.understanding.inferences.provider import (
+from empatheia_research.understanding.fingerprints import fingerprint_of
+from empatheia_research.understanding.inferences.provider import (
     REASONS,
     Fallback,
     Filtered,

@@ -9,13 +9,13 @@ import pytest
 from tiny_inferences import Axes, Echo, save_encoder, table
 
 from empatheia import Analyzer, Dialogue
-from empatheia.corpora import atomic
-from empatheia.dialogue import CauseAnnotation, Turn
+from empatheia.analysis.component import COMPONENTS
 from empatheia.errors import CheckpointError, ConfigError, MissingResourceError
+from empatheia.records.dialogue import CauseAnnotation, Turn
 from empatheia.taxonomy import RELATIONS
-from empatheia.understanding import COMPONENTS
-from empatheia.understanding.inferences.cache import CachedInferences, fill_cache
-from empatheia.understanding.inferences.heads import (
+from empatheia_research.corpora import atomic
+from empatheia_research.understanding.inferences.cache import CachedInferences, fill_cache
+from empatheia_research.understanding.inferences.heads import (
     HEADS,
     asked_about,
     clean_head,
@@ -24,10 +24,10 @@ from empatheia.understanding.inferences.heads import (
     phrases,
     plain_head,
 )
-from empatheia.understanding.inferences.index import build_index
-from empatheia.understanding.inferences.nearest import NearestInferences
-from empatheia.understanding.inferences.provider import Filtered, NoInferences
-from empatheia.understanding.inferences.turns import InferencesOfTurns, open_provider
+from empatheia_research.understanding.inferences.index import build_index
+from empatheia_research.understanding.inferences.nearest import NearestInferences
+from empatheia_research.understanding.inferences.provider import Filtered, NoInferences
+from empatheia_research.understanding.inferences.turns import InferencesOfTurns, open_provider
 
 
 def talk(*texts: str, identity: str = "d", first: str = "speaker") -> Dialogue:

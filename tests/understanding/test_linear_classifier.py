@@ -7,12 +7,12 @@ import pytest
 import torch
 from tiny_classifiers import SENTENCES, linear_classifier, save
 
-from empatheia.dialogue import Dialogue
+from empatheia.analysis.component import UNDERSTANDERS
 from empatheia.errors import ConfigError, DataError
+from empatheia.records.dialogue import Dialogue
 from empatheia.taxonomy import EMOTIONS
-from empatheia.understanding import UNDERSTANDERS
-from empatheia.understanding.labels.classifier import TextClassifier
-from empatheia.understanding.labels.linear_classifier import (
+from empatheia_research.understanding.labels.classifier import TextClassifier
+from empatheia_research.understanding.labels.linear_classifier import (
     LinearClassifier,
     LinearClassifierConfig,
     NgramReader,

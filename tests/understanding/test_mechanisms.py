@@ -15,17 +15,24 @@ from tiny_reactions import SENTENCES, SIZES, encoder_folder, identifier, pairs, 
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from empatheia.dialogue import Dialogue, Span, Turn
+from empatheia.analysis.component import COMPONENTS, UNDERSTANDERS
 from empatheia.errors import CheckpointError, ConfigError, MissingResourceError
+from empatheia.records.dialogue import Dialogue, Span, Turn
 from empatheia.taxonomy import IGNORED, MECHANISMS
-from empatheia.understanding import COMPONENTS, UNDERSTANDERS
-from empatheia.understanding.mechanisms.identifier import (
+from empatheia_research.understanding.mechanisms.identifier import (
     MechanismIdentifier,
     MechanismIdentifierConfig,
     MechanismsOfTurns,
     identify,
 )
-from empatheia.understanding.mechanisms.pairs import Identified, Pair, PairReader, answered_turns, lowered, marked_spans
+from empatheia_research.understanding.mechanisms.pairs import (
+    Identified,
+    Pair,
+    PairReader,
+    answered_turns,
+    lowered,
+    marked_spans,
+)
 
 ER, IP, EX = MECHANISMS
 

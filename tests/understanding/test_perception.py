@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 from tiny_classifiers import encoder_classifier, linear_classifier, save
 
-from empatheia.dialogue import Dialogue, Turn
+from empatheia.analysis.component import COMPONENTS
 from empatheia.errors import CheckpointError
+from empatheia.records.dialogue import Dialogue, Turn
 from empatheia.taxonomy import EMOTIONS, LABELS_41
-from empatheia.understanding import COMPONENTS
-from empatheia.understanding.labels.turns import EmotionOfTurns, IntentOfTurns
+from empatheia_research.understanding.labels.turns import EmotionOfTurns, IntentOfTurns
 
 TALK = Dialogue.of("My dog ate the cake.", "Oh no, the whole cake?", "He was so happy!", "How is he now?", id="a")
 LISTENER_ONLY = Dialogue("b", (Turn("listener", "Did you tell him?"), Turn("listener", "Hello?")))
@@ -68,7 +68,7 @@ def test_context_matters_only_to_models_that_read_it(components):
 
 
 def test_progress_counts_conversations(components, monkeypatch):
-    monkeypatch.setattr("empatheia.understanding.labels.turns.WINDOW_TURNS", 5)
+    monkeypatch.setattr("empatheia_research.understanding.labels.turns.WINDOW_TURNS", 5)
     done: list[int] = []
     rows = components["intent"].annotate(DIALOGUES[:4], progress=done.append)
     assert sum(done) == 4 and len(done) == 2 and len(rows) == 4

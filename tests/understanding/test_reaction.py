@@ -10,13 +10,13 @@ import pytest
 import torch
 from tiny_reactions import SENTENCES, Labeller, encoder_folder, predictor
 
-from empatheia.dialogue import Dialogue, Turn
+from empatheia.analysis.component import COMPONENTS, UNDERSTANDERS
 from empatheia.errors import CheckpointError, ConfigError, DataError
-from empatheia.layers.pooling import Pooling
+from empatheia.records.dialogue import Dialogue, Turn
 from empatheia.taxonomy import LABELS_41
-from empatheia.training.tasks.anticipate import next_turns, one_turn_a_dialogue
-from empatheia.understanding import COMPONENTS, UNDERSTANDERS
-from empatheia.understanding.labels.next_label import (
+from empatheia_research.layers.pooling import Pooling
+from empatheia_research.training.tasks.anticipate import next_turns, one_turn_a_dialogue
+from empatheia_research.understanding.labels.next_label import (
     NO_LABEL,
     ContextReader,
     NextTurn,

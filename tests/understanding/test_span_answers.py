@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from empatheia.understanding.causes.span_answers import best_overlap, n_best, place_of, whole_words
+from empatheia_research.understanding.causes.span_answers import best_overlap, n_best, place_of, whole_words
 
 
 def spans_of(n, longest):

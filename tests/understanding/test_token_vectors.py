@@ -10,9 +10,9 @@ from tiny_inferences import save_encoder
 from empatheia.errors import CheckpointError, ConfigError, MissingResourceError
 from empatheia.metrics.bertscore import BERTScore, inverse_document_frequencies
 from empatheia.metrics.similarity import SentenceSimilarity
-from empatheia.understanding.vectors.cache import CachedVectors
-from empatheia.understanding.vectors.texts import SentenceVectors
-from empatheia.understanding.vectors.tokens import TokenEncoder
+from empatheia_research.understanding.vectors.cache import CachedVectors
+from empatheia_research.understanding.vectors.texts import SentenceVectors
+from empatheia_research.understanding.vectors.tokens import TokenEncoder
 
 TEXTS = ["i lost my dog .", "so sad", "", "my dog died and i lost the job .", "so sad"]
 

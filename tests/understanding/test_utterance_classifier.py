@@ -11,12 +11,12 @@ from tiny_classifiers import SENTENCES, encoder_classifier, linear_classifier, s
 from transformers import BertConfig, BertModel, get_linear_schedule_with_warmup, pipeline
 
 import fresh
-from empatheia.dialogue import Dialogue
+from empatheia.analysis.component import UNDERSTANDERS
 from empatheia.errors import CheckpointError, ConfigError, MissingResourceError
+from empatheia.records.dialogue import Dialogue
 from empatheia.taxonomy import EMOTIONS, LABELS_41
-from empatheia.understanding import UNDERSTANDERS
-from empatheia.understanding.labels.classifier import TextClassifier, classify_rows
-from empatheia.understanding.labels.utterance_classifier import (
+from empatheia_research.understanding.labels.classifier import TextClassifier, classify_rows
+from empatheia_research.understanding.labels.utterance_classifier import (
     PieceReader,
     UtteranceClassifier,
     UtteranceClassifierConfig,
@@ -113,7 +113,7 @@ def test_saved_and_loaded_in_a_fresh_process(tmp_path, labels):
     tiny = encoder_classifier(labels, pooling="additive", head_width=16, softmax_temperature=1.7)
     folder = save(tiny, tmp_path / "model")
     code = (
-        "import json, sys\nfrom empatheia.understanding.labels.classifier import TextClassifier\n"
+        "import json, sys\nfrom empatheia_research.understanding.labels.classifier import TextClassifier\n"
         f"found = TextClassifier.load({str(folder)!r})\n"
         f"print(json.dumps([found.labels, found.classify_texts({list(SENTENCES)!r}).tolist()]))"
     )
@@ -202,7 +202,7 @@ def test_published_learning_rate():
     """MEED2 checks, learning rate: peak 2e-5, warm-up 700, total 7,000 (the recipe's max_steps), never below 0."""
     from pathlib import Path
 
-    from empatheia.config import load_recipe
+    from empatheia_research.recipes import load_recipe
 
     recipes = Path(__file__).resolve().parents[2] / "recipes"
     stage = load_recipe(recipes / "meed2/emotion_intent_repo.yaml", size="full").stages[0]

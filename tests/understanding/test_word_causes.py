@@ -14,26 +14,8 @@ from tiny_classifiers import save as save_classifier
 from tiny_estimators import TEXTS, estimator
 from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
 
-from empatheia.analysis import TurnLabels
-from empatheia.corpora import emocause, reccon, sample
-from empatheia.corpora.lexicons import Affect, Lexicon
-from empatheia.dialogue import Dialogue
-from empatheia.errors import CheckpointError, ConfigError, DataError, MissingResourceError
-from empatheia.metrics.causes import CauseRecall
-from empatheia.taxonomy import EMOTIONS
-from empatheia.text.stop_words import STOP_WORDS
-from empatheia.understanding import COMPONENTS
-from empatheia.understanding.words.baselines import (
-    AttentionWords,
-    ClassifierWords,
-    GradientWords,
-    LexiconWords,
-    RakeWords,
-    RandomWords,
-)
-from empatheia.understanding.words.evidence import PAPER, REPO, RUNNING
-from empatheia.understanding.words.gold import emocause_words, reccon_words
-from empatheia.understanding.words.questions import (
+from empatheia.analysis.component import COMPONENTS
+from empatheia.analysis.questions import (
     WordAnswer,
     WordQuestion,
     is_candidate,
@@ -43,7 +25,25 @@ from empatheia.understanding.words.questions import (
     spread_to_words,
     words_of,
 )
-from empatheia.understanding.words.turns import EstimatorWords, WordsOfTurns
+from empatheia.errors import CheckpointError, ConfigError, DataError, MissingResourceError
+from empatheia.metrics.causes import CauseRecall
+from empatheia.records.analysis import TurnLabels
+from empatheia.records.dialogue import Dialogue
+from empatheia.taxonomy import EMOTIONS
+from empatheia.text.stop_words import STOP_WORDS
+from empatheia_research.corpora import emocause, reccon, sample
+from empatheia_research.corpora.lexicons import Affect, Lexicon
+from empatheia_research.understanding.words.baselines import (
+    AttentionWords,
+    ClassifierWords,
+    GradientWords,
+    LexiconWords,
+    RakeWords,
+    RandomWords,
+)
+from empatheia_research.understanding.words.evidence import PAPER, REPO, RUNNING
+from empatheia_research.understanding.words.gold import emocause_words, reccon_words
+from empatheia_research.understanding.words.turns import EstimatorWords, WordsOfTurns
 
 LEXICON = Lexicon(
     "nrc_vad",

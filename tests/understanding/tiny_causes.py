@@ -9,10 +9,10 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import BertConfig, BertModel, DistilBertConfig, PreTrainedTokenizerFast, RobertaConfig
 
-from empatheia.dialogue import Span
-from empatheia.understanding.causes.entailment import CauseEntailment, CauseEntailmentConfig
-from empatheia.understanding.causes.entailment_items import EntailmentItem
-from empatheia.understanding.causes.spans import CauseSpans, CauseSpansConfig
+from empatheia.records.dialogue import Span
+from empatheia_research.understanding.causes.entailment import CauseEntailment, CauseEntailmentConfig
+from empatheia_research.understanding.causes.entailment_items import EntailmentItem
+from empatheia_research.understanding.causes.spans import CauseSpans, CauseSpansConfig
 
 VOCABULARY = """
 [PAD] [UNK] [CLS] [SEP] anger happiness sadness neutral a b c d e f g h

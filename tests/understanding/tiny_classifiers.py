@@ -10,9 +10,9 @@ from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerFast
 
 from empatheia.taxonomy import EMOTIONS
-from empatheia.understanding.labels.classifier import TextClassifier
-from empatheia.understanding.labels.linear_classifier import LinearClassifier
-from empatheia.understanding.labels.utterance_classifier import (
+from empatheia_research.understanding.labels.classifier import TextClassifier
+from empatheia_research.understanding.labels.linear_classifier import LinearClassifier
+from empatheia_research.understanding.labels.utterance_classifier import (
     PieceReader,
     UtteranceClassifier,
     UtteranceClassifierConfig,

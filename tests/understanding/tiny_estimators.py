@@ -9,9 +9,9 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, 
 from transformers import PreTrainedTokenizerFast
 
 from empatheia.taxonomy import EMOTIONS
-from empatheia.text.tokenizer import DialogueTokenizer
-from empatheia.understanding.words.estimator import EmotionEstimator, EmotionEstimatorConfig
-from empatheia.understanding.words.estimator_pieces import EstimatorReader
+from empatheia_research.text.tokenizer import DialogueTokenizer
+from empatheia_research.understanding.words.estimator import EmotionEstimator, EmotionEstimatorConfig
+from empatheia_research.understanding.words.estimator_pieces import EstimatorReader
 
 TEXTS = (
     "My dog ate the whole cake.",

@@ -10,10 +10,10 @@ import torch
 from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers, processors
 from transformers import BartConfig, BartForConditionalGeneration, BertConfig, BertModel, PreTrainedTokenizerFast
 
-from empatheia.corpora import atomic
 from empatheia.taxonomy import RELATIONS
-from empatheia.understanding.fingerprints import fingerprint_of
-from empatheia.understanding.inferences.provider import Tails, asked_relations
+from empatheia_research.corpora import atomic
+from empatheia_research.understanding.fingerprints import fingerprint_of
+from empatheia_research.understanding.inferences.provider import Tails, asked_relations
 
 TEXT = """
 i my the a lost job dog died was so sad happy angry to go home sleep new work of . , and then

@@ -10,10 +10,10 @@ from tokenizers import Tokenizer
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
 from empatheia.taxonomy import LABELS_41
-from empatheia.understanding.labels.next_label import ContextReader, ReactionPredictor, ReactionPredictorConfig
-from empatheia.understanding.labels.utterance_classifier import train_pieces
-from empatheia.understanding.mechanisms.identifier import MechanismIdentifier, MechanismIdentifierConfig
-from empatheia.understanding.mechanisms.pairs import Pair, PairReader
+from empatheia_research.understanding.labels.next_label import ContextReader, ReactionPredictor, ReactionPredictorConfig
+from empatheia_research.understanding.labels.utterance_classifier import train_pieces
+from empatheia_research.understanding.mechanisms.identifier import MechanismIdentifier, MechanismIdentifierConfig
+from empatheia_research.understanding.mechanisms.pairs import Pair, PairReader
 
 SENTENCES = (
     "I lost my job and I don't know what to do now.",
@@ -102,7 +102,7 @@ class Labeller:
     name = "by length"
 
     def annotate(self, dialogues, *, batch_size=32, progress=None):
-        from empatheia.analysis import TurnLabels
+        from empatheia.records.analysis import TurnLabels
 
         def label(text: str) -> dict[str, float]:
             chosen = LABELS_41[len(text) % 41]

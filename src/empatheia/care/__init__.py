@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-from empatheia.care.assessment import ABOUT, KINDS, LEVELS, Assessment
 from empatheia.care.checking import Care, Checked
 from empatheia.care.counting import Counter
 from empatheia.care.detector import Detector, assess
@@ -15,6 +14,7 @@ from empatheia.care.guard import Guard, guarded, guarded_stream
 from empatheia.care.policy import Policy
 from empatheia.care.replies import Replies, Wording
 from empatheia.care.resources import Resources
+from empatheia.records.danger import ABOUT, KINDS, LEVELS, Assessment
 
 __all__ = [
     "ABOUT",

@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from empatheia.care.assessment import Assessment, Assessor
 from empatheia.care.counting import Counter
 from empatheia.care.detector import shipped_detector, turns_of
 from empatheia.care.policy import Policy
 from empatheia.care.replies import Replies, Wording
 from empatheia.care.reply_check import asks_whether_human, check_reply, without_claims
 from empatheia.care.resources import Resources
-from empatheia.dialogue import Reply, Turn, Understanding
 from empatheia.errors import ConfigError
 from empatheia.reading import Json
+from empatheia.records.danger import Assessment, Assessor
+from empatheia.records.dialogue import Reply, Turn, Understanding
 from empatheia.taxonomy import EMOTIONS
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 One row of weights for each head: ``risk`` and ``crisis`` read all features, the others (whose danger it is, and the
 kinds) only words, letters and lexicon hits, in half as many buckets. Written by
-:mod:`empatheia.care.training`.
+:mod:`empatheia_research.care.training`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from pathlib import Path
 
 import numpy as np
 
-from empatheia.care.assessment import KINDS
 from empatheia.care.features import BUCKETS, FEATURES
 from empatheia.errors import CheckpointError
 from empatheia.reading import parse_json
-from empatheia.resources import load_described
+from empatheia.records.danger import KINDS
+from empatheia_research.pretrained import load_described
 
 WEIGHTS = Path(__file__).parent / "data" / "classifier.safetensors"
 HEADS = ("risk", "crisis", "self", "other", "past", "fiction", *KINDS)
@@ -94,13 +94,13 @@ class LinearClassifier:
         except (CheckpointError, KeyError, TypeError, ValueError) as error:
             raise CheckpointError(
                 f"the classifier {path} cannot be read: {error}. Reinstall the package, or train it again:"
-                " python -m empatheia.care.training"
+                " python -m empatheia_research.care.training"
             ) from error
         shapes, wanted = (wide.shape, narrow.shape), ((N_WIDE, FEATURES), (len(HEADS) - N_WIDE, NARROW))
         if shapes != wanted or told["heads"] != ",".join(HEADS):
             raise CheckpointError(
                 f"the classifier {path} has the shapes {shapes}; this release reads {wanted}."
-                " Train it again: python -m empatheia.care.training"
+                " Train it again: python -m empatheia_research.care.training"
             )
         return cls(wide, narrow, bias, thresholds, notes)
 

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from empatheia.care.assessment import About
 from empatheia.care.lexicon import Hit, sentences
 from empatheia.care.normalising import LAUGH, Token
+from empatheia.records.danger import About
 from empatheia.settings import read_yaml
 
 _WORDS = read_yaml(Path(__file__).parent / "data" / "words.yaml")

@@ -8,9 +8,9 @@ from datetime import date
 from pathlib import Path
 from threading import Lock
 
-from empatheia.care.assessment import LEVELS, Level
 from empatheia.errors import DataError
 from empatheia.reading import UnreadableError, read_record
+from empatheia.records.danger import LEVELS, Level
 
 
 class Counter:

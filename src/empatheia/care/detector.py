@@ -14,7 +14,6 @@ from functools import lru_cache
 
 import numpy as np
 
-from empatheia.care.assessment import KINDS, LEVELS, About, Assessment, Kind, Level, graver
 from empatheia.care.classifier import CRISIS, RISK, LinearClassifier, shipped_classifier
 from empatheia.care.context import Reading, Surroundings, read_hits, surroundings
 from empatheia.care.danger import DangerReader, bundled_danger_reader
@@ -25,9 +24,10 @@ from empatheia.care.lexicon import MASKED, Hit, Lexicon, sentences, shipped_lexi
 from empatheia.care.normalising import LAUGH, Token, tokens_of
 from empatheia.care.questions import said_with_yes
 from empatheia.care.word_vectors import shipped_word_vectors
-from empatheia.dialogue import Dialogue, Span, Turn
 from empatheia.errors import DataError
 from empatheia.giving_way import give_way
+from empatheia.records.danger import KINDS, LEVELS, About, Assessment, Kind, Level, graver
+from empatheia.records.dialogue import Dialogue, Span, Turn
 from empatheia.text.uncertainty import EMOJI, LANGUAGE, SCRIPT, doubts
 
 LONGEST = 60
@@ -431,7 +431,7 @@ def assess(item: object) -> Assessment:
     """How grave a conversation is at its last speaker turn, by the shipped detector.
 
     Args:
-        item: A text or a :class:`~empatheia.dialogue.Dialogue`.
+        item: A text or a :class:`~empatheia.records.dialogue.Dialogue`.
 
     Raises:
         DataError: It is something else.

@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from empatheia.care.assessment import About, Kind, Level, graver
 from empatheia.care.normalising import tokens_of
 from empatheia.care.questions import read_answer
-from empatheia.dialogue import Turn
+from empatheia.records.danger import About, Kind, Level, graver
+from empatheia.records.dialogue import Turn
 
 DECAY = 0.8
 """Left of an earlier turn's weight at each speaker turn after it."""

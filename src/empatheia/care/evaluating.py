@@ -10,11 +10,11 @@ from typing import TypedDict
 
 import numpy as np
 
-from empatheia.care.assessment import LEVELS, Assessment, Assessor, check_name
 from empatheia.care.labelled import labelled_records, with_typos
-from empatheia.dialogue import ROLES, Dialogue, Turn
 from empatheia.errors import DataError
 from empatheia.reading import Json
+from empatheia.records.danger import LEVELS, Assessment, Assessor, check_name
+from empatheia.records.dialogue import ROLES, Dialogue, Turn
 
 BEFORE = (
     "The bus was late again.",

@@ -19,8 +19,8 @@ from typing import Any, ParamSpec, Protocol, cast, overload
 
 from empatheia.care.checking import CLAIM_LEFT_OUT, WITHHELD, Care, Checked, built_reply, care_of, mark, unguarded
 from empatheia.care.reply_check import ends_sentence, sentences_of
-from empatheia.dialogue import Dialogue, Reply, Understanding
 from empatheia.errors import DataError
+from empatheia.records.dialogue import Dialogue, Reply, Understanding
 
 _INPUT = re.compile(r"^input (\d+):")
 """How a responder names an item of a list; it counts those that it was given."""

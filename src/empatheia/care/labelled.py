@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from empatheia.care.assessment import ABOUT, KINDS, LEVELS, check_name
 from empatheia.errors import DataError
 from empatheia.reading import UnreadableError, lines_of, parse_json
+from empatheia.records.danger import ABOUT, KINDS, LEVELS, check_name
 
 TRAINING_TEXTS = Path(__file__).parent / "data" / "texts_train.jsonl"
 TEXT_FIELDS = "JSON lines, each an object with text, level, about, kinds"

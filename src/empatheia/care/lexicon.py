@@ -14,10 +14,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal, cast, get_args
 
-from empatheia.care.assessment import KINDS, LEVELS, Kind, Level, check_name
 from empatheia.care.normalising import Token
 from empatheia.errors import DataError
 from empatheia.reading import read_text
+from empatheia.records.danger import KINDS, LEVELS, Kind, Level, check_name
 
 LEXICON = Path(__file__).parent / "data" / "lexicon.tsv"
 COLUMNS = ("pattern", "kind", "level", "force", "provenance", "found", "alone", "false")

@@ -19,8 +19,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from empatheia.care.assessment import Kind, Level
 from empatheia.care.normalising import tokens_of
+from empatheia.records.danger import Kind, Level
 from empatheia.settings import read_yaml
 
 _QUESTIONS = read_yaml(Path(__file__).parent / "data" / "questions.yaml")

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from empatheia.care.assessment import Assessment
 from empatheia.care.detector import DANGER_TO_OTHERS
 from empatheia.care.policy import Policy
 from empatheia.care.resources import Resources, read_mapping
-from empatheia.dialogue import Turn
 from empatheia.errors import ConfigError
+from empatheia.records.danger import Assessment
+from empatheia.records.dialogue import Turn
 
 REPLIES = Path(__file__).parent / "data" / "replies.yaml"
 NEEDED: Mapping[str, tuple[str, ...]] = {

@@ -10,9 +10,9 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from empatheia.care.assessment import Level
 from empatheia.care.encodings import hidden_in
 from empatheia.care.normalising import tokens_of
+from empatheia.records.danger import Level
 
 Fault = Literal["method", "agreement", "goodbye", "encouragement", "cheer"]
 

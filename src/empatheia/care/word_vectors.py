@@ -19,8 +19,9 @@ import numpy as np
 
 from empatheia.errors import CheckpointError, MissingDependencyError
 from empatheia.reading import read_record
-from empatheia.resources import load_arrays, resolve_model
-from empatheia.text.vectors import distil_vectors
+from empatheia.resources import resolve_model
+from empatheia_research.pretrained import load_arrays
+from empatheia_research.text.vectors import distil_vectors
 
 WORDS = Path(__file__).parent / "data" / "words.safetensors"
 WIDTH = 48
@@ -136,7 +137,7 @@ def make(texts: Sequence[Sequence[str]], path: Path = WORDS) -> None:
 def main() -> None:
     """Words of the training texts first, then those of the encoder."""
     from empatheia.care.normalising import tokens_of
-    from empatheia.care.training import everyday_texts, read_texts
+    from empatheia_research.care.training import everyday_texts, read_texts
 
     make([[token.text for token in tokens_of(one.text)] for one in [*read_texts(), *everyday_texts()]])
 

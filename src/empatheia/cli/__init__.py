@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 TABLES = (
     "empatheia.cli.core_commands:COMMANDS",
-    "empatheia.cli.research_commands:COMMANDS",
-    "empatheia.cli.people_commands:COMMANDS",
+    "empatheia_research.cli:COMMANDS",
+    "empatheia_people.cli:COMMANDS",
 )
 """Our own tables of commands, in the order of ``empatheia --help``; see :mod:`empatheia.cli.core_commands`."""
 GROUP = "empatheia.commands"

@@ -28,8 +28,8 @@ from empatheia.listener.progress import progress_bar
 from empatheia.text.inputs import as_dialogue, up_to
 
 if TYPE_CHECKING:
-    from empatheia.dialogue import Understanding
     from empatheia.listener import Listener
+    from empatheia.records.dialogue import Understanding
 
 
 @with_options

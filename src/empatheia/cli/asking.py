@@ -8,13 +8,12 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from empatheia.analysis import Analysis
-from empatheia.checkpoints.catalogue import LISTENER
 from empatheia.cli.arguments import file_given, rows_given
 from empatheia.cli.findings import TABLE_COLUMNS, analysis_lines, table_rows
 from empatheia.cli.opening import analyst
 from empatheia.cli.options import AnalyzeOptions
 from empatheia.cli.output import print_json, print_lines, say
+from empatheia.documents.page import check_place
 from empatheia.errors import ConfigError, DataError, MissingResourceError
 from empatheia.files.bulk import Sink, Work, run
 from empatheia.files.conversations import read_conversations, read_stream
@@ -23,14 +22,15 @@ from empatheia.files.rows import Row
 from empatheia.listener.analyzer import Analyzer
 from empatheia.listener.parts import BY_LISTENER, HELP_FROM, PART_MODELS, parse_parts, places_of
 from empatheia.listener.progress import progress_bar
+from empatheia.records.analysis import Analysis
 from empatheia.registry import nearest
-from empatheia.reports.page import check_place
 from empatheia.resources import resolve_model
+from empatheia.resources.catalogue import LISTENER
 from empatheia.text.inputs import as_conversation
 
 if TYPE_CHECKING:
-    from empatheia.dialogue import Dialogue
-    from empatheia.reports.analysis_page import Report
+    from empatheia.documents.analysis_page import Report
+    from empatheia.records.dialogue import Dialogue
 
 PAGE_PARTS = "emotion,causes"
 """What ``--html`` shows if ``--with`` does not say."""
@@ -118,7 +118,7 @@ def _file(options: AnalyzeOptions, first: Row) -> ResultFile | None:
 def _report(options: AnalyzeOptions, source: str) -> Report | None:
     if options.html is None:
         return None
-    from empatheia.reports.analysis_page import Report
+    from empatheia.documents.analysis_page import Report
 
     return Report(source=source, full_data=options.out.name if options.out is not None else "")
 

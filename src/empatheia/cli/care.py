@@ -14,8 +14,8 @@ from empatheia.care.evaluating import read_items
 from empatheia.cli.arguments import refuse_files
 from empatheia.cli.options import CountryOption, JsonOption, ResourcesOption, group
 from empatheia.cli.output import labelled, print_json, print_lines, say, shortened, visible
-from empatheia.dialogue import ROLES, Dialogue, Turn
 from empatheia.errors import DataError
+from empatheia.records.dialogue import ROLES, Dialogue, Turn
 
 if TYPE_CHECKING:
     from empatheia.care import Assessment

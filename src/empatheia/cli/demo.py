@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from empatheia.checkpoints.catalogue import DEFAULT, LISTENER, find_model
-from empatheia.checkpoints.manifest import read_manifest
 from empatheia.cli.opening import check_who
 from empatheia.cli.options import ModelOption, WhoOptions
 from empatheia.cli.output import print_json, print_lines, reply_lines, understanding_lines
-from empatheia.dialogue import Dialogue
+from empatheia.records.dialogue import Dialogue
+from empatheia.resources.catalogue import DEFAULT, LISTENER, find_model
+from empatheia.resources.manifest import read_manifest
 
 if TYPE_CHECKING:
     from empatheia.listener import Listener

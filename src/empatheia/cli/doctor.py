@@ -14,7 +14,14 @@ from typing import Annotated, Literal
 
 import typer
 
-from empatheia.checkpoints.catalogue import (
+from empatheia.cli.doctor_uses import REINSTALL, USES, trials, tried
+from empatheia.cli.licences import licences
+from empatheia.cli.options import JsonOption
+from empatheia.cli.output import print_json, print_lines
+from empatheia.errors import EmpatheiaError, MissingResourceError
+from empatheia.perceive.perception import bundled_perception
+from empatheia.resources import cache_dir, corpus_roots, data_root, find_corpus_file, is_offline
+from empatheia.resources.catalogue import (
     LISTENER,
     SMALL,
     bundled_root,
@@ -23,14 +30,7 @@ from empatheia.checkpoints.catalogue import (
     known_models,
     second_look_lacks,
 )
-from empatheia.cli.doctor_uses import REINSTALL, USES, trials, tried
-from empatheia.cli.licences import licences
-from empatheia.cli.options import JsonOption
-from empatheia.cli.output import print_json, print_lines
-from empatheia.corpora import CORPORA, facts_of, labelled_texts, lexicons, place_of
-from empatheia.errors import EmpatheiaError, MissingResourceError
-from empatheia.perceive.perception import bundled_perception
-from empatheia.resources import cache_dir, corpus_roots, data_root, find_corpus_file, is_offline
+from empatheia_research.corpora import CORPORA, facts_of, labelled_texts, lexicons, place_of
 
 State = Literal["ok", "missing", "broken", "optional"]
 CORE = (
@@ -216,7 +216,7 @@ def _how_to_get(name: str) -> str:
 
 def _other_data() -> Iterator[Check]:
     """What recipes read besides conversations."""
-    from empatheia.corpora import atomic
+    from empatheia_research.corpora import atomic
 
     atomic_files = [file for files in atomic.SPLITS.values() for file in files]
     for part, folder, files, use, get in (

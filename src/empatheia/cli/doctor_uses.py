@@ -9,15 +9,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from empatheia.analysis.component import UNDERSTANDERS
 from empatheia.care import assess
-from empatheia.checkpoints.catalogue import INDEX, SECOND_LOOK, known_models, second_look_lacks
-from empatheia.checkpoints.manifest import read_json, read_manifest
-from empatheia.corpora import senticnet
-from empatheia.dialogue import Turn
-from empatheia.resources import quiet_loading
-from empatheia.responders import RESPONDERS
-from empatheia.understanding import UNDERSTANDERS
-from empatheia.understanding.vectors.texts import SentenceVectors
+from empatheia.records.dialogue import Turn
+from empatheia.resources.catalogue import INDEX, SECOND_LOOK, known_models, second_look_lacks
+from empatheia.resources.manifest import read_json, read_manifest
+from empatheia_research.corpora import senticnet
+from empatheia_research.pretrained import quiet_loading
+from empatheia_research.responders import RESPONDERS
+from empatheia_research.understanding.vectors.texts import SentenceVectors
 
 TEXT = "I lost my keys and I am so sad about it."
 REINSTALL = "pip install --force-reinstall --no-deps . in the package's source folder"
@@ -88,11 +88,11 @@ def _models() -> Iterator[Trial]:
 
 def _model(folder: Path) -> str:
     from empatheia.listener.listener import LISTENERS, Listener
-    from empatheia.understanding.affect.states import StatesOfTurns
-    from empatheia.understanding.labels.classifier import SYSTEMS, TextClassifier
+    from empatheia_research.understanding.affect.states import StatesOfTurns
+    from empatheia_research.understanding.labels.classifier import SYSTEMS, TextClassifier
 
     if read_json(folder / "empatheia.json").get("kind") == INDEX:
-        from empatheia.understanding.inferences.index import read_meta
+        from empatheia_research.understanding.inferences.index import read_meta
 
         return f"an index of {len(read_meta(folder))} facts"
     system = read_manifest(folder).system
@@ -116,7 +116,7 @@ def _plots() -> str:
 
 
 def _encoder() -> str:
-    from empatheia.care.encoder import UPDATES, EncoderClassifier
+    from empatheia_research.care.encoder import UPDATES, EncoderClassifier
 
     vectors = SentenceVectors.load("minilm").encode([TEXT])
     if UPDATES.is_file():
@@ -188,7 +188,7 @@ def _serve() -> str:
 def _study() -> str:
     import sqlalchemy
 
-    importlib.import_module("empatheia.studies.collecting")
+    importlib.import_module("empatheia_people.studies.collecting")
     with sqlalchemy.create_engine("sqlite://").connect() as connection:
         return f"a database says {connection.scalar(sqlalchemy.text('select 1'))}"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container
 
 from empatheia.cli.output import Line, labelled, listed, shortened, visible
-from empatheia.dialogue import Candidate, Explanation, Reply
+from empatheia.records.dialogue import Candidate, Explanation, Reply
 
 MOST_PIECES = 40
 MOST_DISTRACTORS = 6

@@ -6,10 +6,10 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from empatheia.analysis import LEVELS, Analysis, Inference, TurnLabels
 from empatheia.cli.output import LABEL_WIDTH, Line, Segment, marked_turn, shortened, visible
-from empatheia.dialogue import Span, Turn, strongest
 from empatheia.files.result_table import side_of
+from empatheia.records.analysis import LEVELS, Analysis, Inference, TurnLabels
+from empatheia.records.dialogue import Span, Turn, strongest
 from empatheia.taxonomy import MECHANISMS
 
 TABLE_COLUMNS = (

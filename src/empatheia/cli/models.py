@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from empatheia.checkpoints.catalogue import describe_model, find_model, known_models, second_look_lacks
 from empatheia.cli import load_target
 from empatheia.cli.opening import SYSTEMS
 from empatheia.cli.options import JsonOption, group
@@ -16,10 +15,11 @@ from empatheia.cli.output import print_json, print_lines, show
 from empatheia.cli.progress import download_bar
 from empatheia.errors import ConfigError, MissingDependencyError
 from empatheia.registry import nearest
-from empatheia.resources import quiet_loading
+from empatheia.resources.catalogue import describe_model, find_model, known_models, second_look_lacks
+from empatheia_research.pretrained import quiet_loading
 
 if TYPE_CHECKING:
-    from empatheia.listener.systems import SystemEntry
+    from empatheia_research.voices.systems import SystemEntry
 
 app = group("List models, show their cards, train or fetch the models of an analysis.")
 _TOLD = ("accuracy", "ppl_word", "bleu_nltk_4", "dist_corpus_2", "reccon_word_f1")
@@ -130,7 +130,7 @@ def _prepare_second_look() -> None:
     if lacks := second_look_lacks():
         show(f"second_look: {lacks}: pip install 'empatheia[gguf]'" if "gguf" in lacks else f"second_look: {lacks}")
         return
-    from empatheia.understanding.affect.states import StatesOfTurns
+    from empatheia_research.understanding.affect.states import StatesOfTurns
 
     show("second_look: expanding it once, for some seconds")
     StatesOfTurns.load("second_look")
@@ -168,7 +168,7 @@ def get_models(
     empatheia models get lab-models.tar.gz --key lab.pem --only intent
     """
     if name in _BASES:
-        from empatheia.training.install import get_base
+        from empatheia_research.training.install import get_base
 
         if only or sha256 or key:
             raise ConfigError(
@@ -179,7 +179,7 @@ def get_models(
             _prepare_second_look()
         return
     _check_place(name)
-    from empatheia.training.model_archive import install_archive
+    from empatheia_research.training.model_archive import install_archive
 
     with quiet_loading(), download_bar() as progress:
         models = install_archive(name, only or (), sha256=sha256, key=key, replace=force, progress=progress)
@@ -211,7 +211,7 @@ def remove_model(
     \b
     empatheia models remove intent reaction
     """
-    from empatheia.training.install import remove_installed
+    from empatheia_research.training.install import remove_installed
 
     folders = [str(remove_installed(name)) for name in names]
     if as_json:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from empatheia.checkpoints.catalogue import DEFAULT, LISTENER, describe_model, find_model
 from empatheia.cli import load_target
 from empatheia.cli.listener_settings import LISTENER_FILES, check_overrides
 from empatheia.cli.options import WhoOptions
 from empatheia.cli.output import say
 from empatheia.errors import ConfigError, MissingDependencyError
+from empatheia.resources.catalogue import DEFAULT, LISTENER, describe_model, find_model
 from empatheia.resources.chat_endpoint import Prices
 from empatheia.resources.lookup import resolve_weights
 

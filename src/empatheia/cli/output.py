@@ -10,8 +10,8 @@ import sys
 from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import IO, cast
 
-from empatheia.dialogue import Reply, Span, Turn, Understanding
 from empatheia.files.visible import json_line, visible, visible_lines
+from empatheia.records.dialogue import Reply, Span, Turn, Understanding
 
 Segment = tuple[str, str]  # text and its rich style
 Line = list[Segment]

@@ -12,7 +12,7 @@ from empatheia.cli.output import say
 from empatheia.listener.progress import SECONDS_BETWEEN, duration
 
 if TYPE_CHECKING:
-    from empatheia.curation.run import Progress as ShardProgress
+    from empatheia_people.curation.run import Progress as ShardProgress
 
 
 @contextmanager

@@ -13,8 +13,8 @@ from empatheia.cli.guarding import tell_guesses
 from empatheia.cli.options import SessionOptions, Shown, WritingOptions, with_options
 from empatheia.cli.output import print_json, print_lines, reply_lines, say, show, understanding_lines
 from empatheia.cli.session import open_session
-from empatheia.dialogue import Dialogue, Reply
 from empatheia.errors import DataError
+from empatheia.records.dialogue import Dialogue, Reply
 
 
 @with_options

@@ -14,14 +14,12 @@ import typer
 
 from empatheia.cli.options import with_options
 from empatheia.cli.output import aligned, print_json, show
-from empatheia.corpora.reply_files import read_replies, read_texts
 from empatheia.errors import ConfigError
 from empatheia.files.result_table import as_text
 from empatheia.metrics.bertscore import read_baseline
 from empatheia.registry import nearest
-from empatheia.reports.latex import for_latex
-from empatheia.resources import quiet_loading
-from empatheia.scoring import (
+from empatheia.replies.reply_files import read_replies, read_texts
+from empatheia.replies.scoring import (
     N_RESAMPLES,
     Likeness,
     columns_of,
@@ -30,13 +28,15 @@ from empatheia.scoring import (
     score_file,
     shared_signature,
 )
-from empatheia.side_by_side import OUTPUTS, labels_of, title_of
+from empatheia_research.pretrained import quiet_loading
+from empatheia_research.replies.alignment import OUTPUTS, labels_of, title_of
+from empatheia_research.reports.latex import for_latex
 
 if TYPE_CHECKING:
-    from empatheia.corpora.replies import ReplyFile
     from empatheia.metrics.profiles import Column
     from empatheia.metrics.score import Signature
-    from empatheia.scoring import Cell, SystemScores, SystemTests
+    from empatheia.replies.replies import ReplyFile
+    from empatheia.replies.scoring import Cell, SystemScores, SystemTests
 
 _SHOWN_LINES = 8
 _MOST_LIKELY = 0.05
@@ -261,7 +261,7 @@ def _likeness(encoder: str | None, layer: int | None, baseline: Path | None) -> 
     if baseline is not None and layer is None:
         raise ConfigError("--bertscore-baseline has a line for each layer: name yours with --bertscore-layer.")
     known = None if baseline is None else read_baseline(baseline, int(layer or 0))
-    from empatheia.understanding.vectors.tokens import TokenEncoder
+    from empatheia_research.understanding.vectors.tokens import TokenEncoder
 
     with quiet_loading():
         return Likeness(TokenEncoder.load(encoder, layer), known)

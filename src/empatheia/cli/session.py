@@ -19,9 +19,9 @@ from empatheia.text.prompts import SHOWN, parse_shown
 
 if TYPE_CHECKING:
     from empatheia.care import Care
-    from empatheia.dialogue import Dialogue, Reply
     from empatheia.listener import Conversation, Decoding, FocusedListener, Steering
     from empatheia.listener.protocol import AnyListener
+    from empatheia.records.dialogue import Dialogue, Reply
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
-from empatheia.dialogue import Dialogue
 from empatheia.errors import DataError, EmpatheiaError
 from empatheia.files.result_file import ResultFile
 from empatheia.files.rows import Row, Say
+from empatheia.records.dialogue import Dialogue
 
 ROWS_PER_CHUNK = 256
 """Rows that are read, and then written, together: what a kill loses at most; equal texts among them are read once."""

@@ -11,13 +11,13 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import BinaryIO
 
-from empatheia.dialogue import ROLES, Dialogue, Role, Turn
 from empatheia.errors import DataError
 from empatheia.files.forms import TEXT_FORMS, Form, text_form
 from empatheia.files.json_forms import CONVERSATION_COLUMNS
 from empatheia.files.rows import Row, Say, item_reader, json_rows, read_lines, read_rows, told
 from empatheia.files.talks import LEFT_OUT, ROLE_OF, Notes, dialogue_roles, mended
 from empatheia.files.transcripts import MAX_TURNS, PROBE_LINES, Transcript, begins_with_unknown_date
+from empatheia.records.dialogue import ROLES, Dialogue, Role, Turn
 
 ROLE_COLUMNS = ("role", "speaker", "speaker_idx", "author", "sender", "name")
 

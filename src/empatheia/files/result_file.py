@@ -16,12 +16,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from empatheia.dialogue import Dialogue
 from empatheia.errors import DataError, MissingResourceError
 from empatheia.files.result_table import CSV_COLUMNS, beside_file, csv_pieces, flat
 from empatheia.files.rows import Row, Say
 from empatheia.files.visible import json_line
 from empatheia.reading import parse_json, read_record
+from empatheia.records.dialogue import Dialogue
 from empatheia.resources import resolve_model
 from empatheia.writing import hold_file
 

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from empatheia.dialogue import Dialogue
 from empatheia.errors import DataError
 from empatheia.files.forms import json_form
 from empatheia.files.json_forms import turn_talk, turns_in
 from empatheia.files.tables import Table, choose_column, decoded
 from empatheia.files.talks import Notes, Talk, mended
 from empatheia.reading import UnreadableError, parse_json, read_text
+from empatheia.records.dialogue import Dialogue
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".txt")
 _MAX_ID_CHARACTERS = 1000

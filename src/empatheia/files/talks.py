@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from empatheia.dialogue import ROLES, Dialogue, Role, Turn
 from empatheia.errors import DataError
+from empatheia.records.dialogue import ROLES, Dialogue, Role, Turn
 from empatheia.registry import nearest
 
 _ROLE_NAMES = (

@@ -17,9 +17,9 @@ from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 
-from empatheia.dialogue import Dialogue, Role
 from empatheia.errors import DataError
 from empatheia.files.talks import Message, Talk, mended
+from empatheia.records.dialogue import Dialogue, Role
 
 MAX_NAME_WORDS = 4
 MAX_TURNS = 100_000

@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from empatheia.listener.conversation import Conversation
     from empatheia.listener.language_models import LanguageListener
     from empatheia.listener.listener import Listener, analyze, respond
-    from empatheia.listener.retriever import Retriever
     from empatheia.listener.steps.focused import FocusedListener
     from empatheia.listener.steps.steering import Steering
     from empatheia.listener.streaming import ReplyStream
     from empatheia.text.inputs import as_dialogue
     from empatheia.voices.decoding import Decoding
+    from empatheia_research.voices.retriever import Retriever
 
 _HOMES = {
     "Analyzer": "empatheia.listener.analyzer",
@@ -26,7 +26,7 @@ _HOMES = {
     "LanguageListener": "empatheia.listener.language_models",
     "Listener": "empatheia.listener.listener",
     "ReplyStream": "empatheia.listener.streaming",
-    "Retriever": "empatheia.listener.retriever",
+    "Retriever": "empatheia_research.voices.retriever",
     "Steering": "empatheia.listener.steps.steering",
     "analyze": "empatheia.listener.listener",
     "as_dialogue": "empatheia.text.inputs",

@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, overload
 
-from empatheia.analysis import PARTS, Analysis
-from empatheia.dialogue import Dialogue, Turn
+from empatheia.analysis.component import Component, Record
 from empatheia.errors import CheckpointError, ConfigError, DataError, EmpatheiaError
 from empatheia.listener.parts import (
     BY_LISTENER,
@@ -25,12 +24,13 @@ from empatheia.listener.parts import (
     places_of,
     stand_in_reason,
 )
+from empatheia.records.analysis import PARTS, Analysis
+from empatheia.records.dialogue import Dialogue, Turn
 from empatheia.registry import nearest
-from empatheia.resources import quiet_loading
 from empatheia.text.inputs import as_conversation, up_to
 from empatheia.text.readable import has_controls, readable
 from empatheia.text.uncertainty import CONTROLS, doubts
-from empatheia.understanding import Component, Record
+from empatheia_research.pretrained import quiet_loading
 
 WINDOW_TURNS = 1024
 """Turns read at a time: enough for full batches, and what bounds the memory."""
@@ -57,7 +57,7 @@ class Analyzer:
     the default listener. The emotion of the turns is computed once and handed to the parts that read it.
 
     Args:
-        parts: Of :data:`empatheia.analysis.PARTS`: a list, a text such as ``emotion,causes``, or ``all``.
+        parts: Of :data:`empatheia.records.analysis.PARTS`: a list, a text such as ``emotion,causes``, or ``all``.
         models: Model name (a part, or ``cause_spans``) to a folder or a name; without one, the folder of that name in
             EMPATHEIA_MODELS, in the cache, or bundled. A model given here must load.
         listener: Name or folder of the listener that answers ``emotion``, ``causes`` and ``words`` where they have no

@@ -8,15 +8,15 @@ from typing import Any, Unpack, overload
 
 from empatheia.care.checking import Care
 from empatheia.care.guard import guarded
-from empatheia.checkpoints.manifest import Manifest
-from empatheia.dialogue import Dialogue, Reply, Turn, Understanding
 from empatheia.errors import CheckpointError, DataError, DecodingError
 from empatheia.listener.conversation import Conversation
 from empatheia.listener.given import refuse
 from empatheia.listener.listener import Listener
 from empatheia.listener.protocol import Input, Inputs
 from empatheia.listener.streaming import ReplyStream
+from empatheia.records.dialogue import Dialogue, Reply, Turn, Understanding
 from empatheia.registry import nearest
+from empatheia.resources.manifest import Manifest
 from empatheia.text.inputs import ReadyInput, prepare
 from empatheia.voices.decoding import Decoding, DecodingFields
 

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from empatheia.care.checking import Care
 from empatheia.care.guard import ReplyPieces
-from empatheia.dialogue import Dialogue, Reply, Turn, Understanding
+from empatheia.records.dialogue import Dialogue, Reply, Turn, Understanding
 from empatheia.voices.decoding import Decoding
 
 

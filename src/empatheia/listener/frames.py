@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any, TypeVar
 
-from empatheia.dialogue import Dialogue, Reply, Understanding
 from empatheia.errors import DataError, InputTypeError
 from empatheia.files.result_table import beside, found_cells
+from empatheia.records.dialogue import Dialogue, Reply, Understanding
 from empatheia.registry import nearest
 
 FOUND = ("emotion", "probability", "side", "causes", "uncertain", "error")

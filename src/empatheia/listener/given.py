@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from empatheia.dialogue import Dialogue
 from empatheia.errors import InputTypeError
 from empatheia.files.json_forms import is_said, is_turn_array, turn_talk, turns_in
 from empatheia.listener.frames import Frame, frame_of, kind
+from empatheia.records.dialogue import Dialogue
 
 ACCEPTED = (
     "a text, a Dialogue, chat messages ([{'role': 'user', 'content': '...'}]), a list of these, a Series of texts, or"

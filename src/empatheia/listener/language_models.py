@@ -14,28 +14,28 @@ from typing import Any, Protocol, Unpack
 
 from empatheia.care.checking import Care
 from empatheia.care.guard import guarded_stream
-from empatheia.checkpoints.catalogue import LISTENER
-from empatheia.checkpoints.manifest import FORMAT, Manifest
-from empatheia.dialogue import Dialogue, Reply, Understanding
 from empatheia.errors import DecodingError
 from empatheia.listener.batch_listener import BatchListener, decoding_of
 from empatheia.listener.listener import Listener
 from empatheia.listener.protocol import AnyListener, Input, Inputs
 from empatheia.listener.streaming import ReplyStream, Write
+from empatheia.records.dialogue import Dialogue, Reply, Understanding
 from empatheia.registry import Registry
+from empatheia.resources.catalogue import LISTENER
 from empatheia.resources.chat_endpoint import API_KEY, ChatEndpoint, Prices, Usage
-from empatheia.responders.language_endpoint import EndpointReplies
+from empatheia.resources.manifest import FORMAT, Manifest
 from empatheia.taxonomy import EMOTIONS
 from empatheia.text.inputs import ReadyInput, prepare
 from empatheia.text.prompts import Hints, Wording, cause_texts, messages_of, parse_shown
 from empatheia.text.uncertainty import doubts
 from empatheia.voices.decoding import Decoding, DecodingFields
 from empatheia.voices.endpoint import STANDARD_SHOWN, EndpointAnswers, EndpointVoice, Prompt, check_served
+from empatheia.voices.language_endpoint import EndpointReplies
 from empatheia.voices.voice import Voice
 
 SYSTEM = "language_model"
 NOTHING_ANALYSED = "nothing was analysed: the language model answered by itself, and all emotions are equal here"
-REACTIONS = Registry("reactions", {"model": "empatheia.listener.hints:load_reaction"})
+REACTIONS = Registry("reactions", {"model": "empatheia_research.voices.hints:load_reaction"})
 """What finds the intent that a reply should have."""
 
 

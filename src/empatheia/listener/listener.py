@@ -13,16 +13,16 @@ from pathlib import Path
 from typing import Any, ClassVar, Unpack, overload
 
 from empatheia.care.checking import Care
-from empatheia.checkpoints.catalogue import DEFAULT, LISTENER, find_model
-from empatheia.checkpoints.manifest import read_manifest
-from empatheia.dialogue import Reply, Understanding
 from empatheia.errors import ConfigError
 from empatheia.listener.frames import ANSWERED, Frame
 from empatheia.listener.given import given
 from empatheia.listener.progress import Told, told
 from empatheia.listener.protocol import AnyListener, Input
 from empatheia.listener.steps.steering import NAMES, SteeredFields, Steering
+from empatheia.records.dialogue import Reply, Understanding
 from empatheia.registry import Registry
+from empatheia.resources.catalogue import DEFAULT, LISTENER, find_model
+from empatheia.resources.manifest import read_manifest
 from empatheia.text.inputs import as_dialogue, up_to
 from empatheia.text.words import tokenize_words
 from empatheia.voices.decoding import Decoding
@@ -34,13 +34,13 @@ LISTENERS = Registry(
     {
         "five_steps": "empatheia.listener.steps.focused:FocusedListener",
         "affect_reader": "empatheia.listener.perceiving:PerceivingListener",
-        "language_model": "empatheia.research_voices.language_models:LocalLanguageListener",
-        "rashkin_retrieval": "empatheia.listener.retriever:Retriever",
-        RESPONDER: "empatheia.research_voices.responder_listener:ResponderListener",
+        "language_model": "empatheia_research.voices.language_models:LocalLanguageListener",
+        "rashkin_retrieval": "empatheia_research.voices.retriever:Retriever",
+        RESPONDER: "empatheia_research.voices.responder_listener:ResponderListener",
     },
 )
 """System of a folder to who answers with it; all that are not named: ``responder``."""
-PLACES = Registry("places", {"system": "empatheia.listener.systems:find_system"})
+PLACES = Registry("places", {"system": "empatheia_research.voices.systems:find_system"})
 """What else can be loaded than a model's name or folder: kind to what finds the folder."""
 
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic
 
-from empatheia.analysis import PARTS
-from empatheia.dialogue import Dialogue, Turn
+from empatheia.analysis.component import COMPONENTS, Component, Kind, Record
 from empatheia.errors import CheckpointError, ConfigError, MissingResourceError
 from empatheia.reading import read_record
+from empatheia.records.analysis import PARTS
+from empatheia.records.dialogue import Dialogue, Turn
 from empatheia.registry import nearest
 from empatheia.resources import installed_model
-from empatheia.understanding import COMPONENTS, Component, Kind, Record
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +23,7 @@ class PartModel:
 
     Attributes:
         name: Of its folder where models are installed; also what ``empatheia models train`` takes.
-        part: One of :data:`empatheia.analysis.PARTS`.
+        part: One of :data:`empatheia.records.analysis.PARTS`.
         recipe: That makes it, below ``recipes``; empty for an index of inferences, which is built from ATOMIC.
         option: The option of the part's ``load`` that takes the folder; empty for the part's own model.
         corpus: Folders that making it needs in EMPATHEIA_DATA.

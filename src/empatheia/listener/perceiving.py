@@ -12,18 +12,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Unpack
 
+from empatheia.analysis.perceptions import open_perception
 from empatheia.care.checking import Care
 from empatheia.care.guard import guarded_stream
-from empatheia.checkpoints.catalogue import LISTENER, find_model
-from empatheia.checkpoints.manifest import Manifest, read_manifest
-from empatheia.checkpoints.perceptions import open_perception
-from empatheia.dialogue import Dialogue, Reply, Understanding
 from empatheia.giving_way import give_way
 from empatheia.listener.batch_listener import BatchListener, decoding_of
 from empatheia.listener.protocol import Input
 from empatheia.listener.steps.focused import FocusedListener
 from empatheia.listener.streaming import ReplyStream, whole_reply
 from empatheia.perceive.affect import Affect, Perceiving, named
+from empatheia.records.dialogue import Dialogue, Reply, Understanding
+from empatheia.resources.catalogue import LISTENER, find_model
+from empatheia.resources.manifest import Manifest, read_manifest
 from empatheia.taxonomy import SIDES
 from empatheia.text.inputs import ReadyInput, unread
 from empatheia.text.uncertainty import doubts
@@ -33,7 +33,7 @@ _CUT = "long text: of the newest turn only the beginning and the end were read"
 
 
 class _Reads:
-    """What this listener reads, as :class:`empatheia.checkpoints.reader.Reader` says it.
+    """What this listener reads, as :class:`empatheia_research.checkpoints.reader.Reader` says it.
 
     Args:
         affect: The loaded perception.

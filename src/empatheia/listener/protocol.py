@@ -7,10 +7,10 @@ from typing import Any, Protocol, overload
 
 from empatheia.care.checking import Care
 from empatheia.care.guard import ReplyPieces
-from empatheia.checkpoints.manifest import Manifest
-from empatheia.dialogue import Dialogue, Reply, Understanding
 from empatheia.listener.conversation import Conversation
 from empatheia.listener.progress import Told
+from empatheia.records.dialogue import Dialogue, Reply, Understanding
+from empatheia.resources.manifest import Manifest
 from empatheia.voices.decoding import Decoding
 
 Input = str | Dialogue

@@ -11,13 +11,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Generic, Protocol
 
-from empatheia.analysis import TurnLabels, WordScores
-from empatheia.checkpoints.catalogue import LISTENER
-from empatheia.checkpoints.manifest import Manifest
-from empatheia.dialogue import CauseAnnotation, Dialogue, Turn, Understanding
+from empatheia.analysis.component import Kind
+from empatheia.analysis.questions import WordAnswer, WordQuestion, record
 from empatheia.listener.listener import Listener
-from empatheia.understanding import Kind
-from empatheia.understanding.words.questions import WordAnswer, WordQuestion, record
+from empatheia.records.analysis import TurnLabels, WordScores
+from empatheia.records.dialogue import CauseAnnotation, Dialogue, Turn, Understanding
+from empatheia.resources.catalogue import LISTENER
+from empatheia.resources.manifest import Manifest
 
 
 class Reasoner(Protocol):

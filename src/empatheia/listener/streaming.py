@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from typing import cast
 
-from empatheia.dialogue import Reply, Understanding
+from empatheia.records.dialogue import Reply, Understanding
 
 Write = Callable[[threading.Event], Iterator[str]]
 """Gives the pieces of a text; stops soon after the event is set."""

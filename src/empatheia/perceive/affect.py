@@ -9,7 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from empatheia.dialogue import Span, Turn
+from empatheia.records.dialogue import Span, Turn
 from empatheia.taxonomy import EMOTIONS, SIDE_OF, SIDES
 
 _WORD = re.compile(r"[^\W_]+(?:['\u2019\u02bc-][^\W_]+)*")

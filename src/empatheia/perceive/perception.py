@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
-from empatheia.dialogue import Turn
 from empatheia.giving_way import asking, give_way
 from empatheia.perceive.affect import Affect, scored_words
 from empatheia.perceive.model_file import BUNDLED, DANGER, FEELINGS, PROBE, TOKENIZER, PerceptionFile
 from empatheia.perceive.phrases import cause_phrases
 from empatheia.perceive.pieces import PieceRow, Pieces, alike, collate
+from empatheia.records.dialogue import Turn
 
 BATCH_PIECES, BATCH_ROWS = 512, 64
 DANGER_PIECES, DANGER_ROWS = 160, 32

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-from empatheia.dialogue import Span, Turn
+from empatheia.records.dialogue import Span, Turn
 from empatheia.text.noise import straight
 from empatheia.text.stop_words import STOP_WORDS
 

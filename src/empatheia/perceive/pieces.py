@@ -9,8 +9,8 @@ from typing import TypedDict
 import numpy as np
 from tokenizers import Tokenizer
 
-from empatheia.dialogue import Turn
 from empatheia.errors import CheckpointError
+from empatheia.records.dialogue import Turn
 from empatheia.text.noise import straight
 from empatheia.text.readable import SURROGATES
 

@@ -8,10 +8,10 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, Field
 
-from empatheia.checkpoints.catalogue import LISTENER
-from empatheia.dialogue import Dialogue
 from empatheia.errors import DataError
-from empatheia.listener.reply_schema import UnderstandingRecord
+from empatheia.records.dialogue import Dialogue
+from empatheia.records.reply_schema import UnderstandingRecord
+from empatheia.resources.catalogue import LISTENER
 from empatheia.serve.asking import FAULTS, service_of
 from empatheia.serve.faults import ApiError, FaultRecord, api_error
 from empatheia.serve.messages import ChatMessage, read_messages

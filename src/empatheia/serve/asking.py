@@ -13,8 +13,8 @@ from fastapi import Request
 from fastapi.responses import JSONResponse
 
 from empatheia.care.checking import care_of
-from empatheia.dialogue import Reply, Understanding
 from empatheia.reading import parse_json
+from empatheia.records.dialogue import Reply, Understanding
 from empatheia.serve.empathy import empathy_of
 from empatheia.serve.faults import ApiError, FaultAnswer
 from empatheia.serve.messages import ChatMessage, Conversation, SteerBody, read_messages, sent_on, wish_of

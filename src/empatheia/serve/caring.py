@@ -10,8 +10,8 @@ from pydantic import BaseModel, Field
 
 from empatheia.care import Care
 from empatheia.care.checking import care_of
-from empatheia.dialogue import Dialogue
-from empatheia.listener.reply_schema import SpanRecord
+from empatheia.records.dialogue import Dialogue
+from empatheia.records.reply_schema import SpanRecord
 from empatheia.serve.asking import FAULTS, service_of
 from empatheia.serve.messages import ChatMessage, read_messages
 from empatheia.serve.requests import Body, GuardedRoute, unless_left

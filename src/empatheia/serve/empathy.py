@@ -7,8 +7,8 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from empatheia.dialogue import Explanation, Reply, Span, Turn, Understanding, span_dict
-from empatheia.listener.reply_schema import CandidateRecord, InferenceRecord, SpanRecord, TurnRecord, WeightsRecord
+from empatheia.records.dialogue import Explanation, Reply, Span, Turn, Understanding, span_dict
+from empatheia.records.reply_schema import CandidateRecord, InferenceRecord, SpanRecord, TurnRecord, WeightsRecord
 from empatheia.serve.messages import Conversation
 from empatheia.serve.replies import CARE, TOOL_CALLS
 

@@ -22,8 +22,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from empatheia.dialogue import Dialogue
 from empatheia.giving_way import Abandoned, asking
+from empatheia.records.dialogue import Dialogue
 from empatheia.serve.faults import ApiError
 from empatheia.serve.measures import Measures
 from empatheia.serve.settings import Batching

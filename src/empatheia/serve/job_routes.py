@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 from pydantic import BaseModel, Field
 
-from empatheia.checkpoints.catalogue import LISTENER
+from empatheia.resources.catalogue import LISTENER
 from empatheia.serve.asking import FAULTS, service_of
 from empatheia.serve.faults import FaultAnswer
 from empatheia.serve.jobs import Jobs

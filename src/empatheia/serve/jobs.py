@@ -26,13 +26,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from empatheia.dialogue import Dialogue
 from empatheia.errors import DataError, EmpatheiaError
 from empatheia.files.bulk import joined, record_of, usable
 from empatheia.files.result_file import keep_whole
 from empatheia.files.result_table import CSV_COLUMNS, beside_given, csv_pieces, flat, side_of
 from empatheia.files.rows import Row
 from empatheia.reading import lines_of, parse_json, read_record
+from empatheia.records.dialogue import Dialogue
 from empatheia.serve.analysis import read_item
 from empatheia.serve.faults import ApiError, api_error
 from empatheia.serve.messages import ChatMessage

@@ -9,10 +9,10 @@ from typing import Any
 
 from pydantic import Field
 
-from empatheia.dialogue import Dialogue, Turn
 from empatheia.errors import DecodingError
 from empatheia.files.json_forms import text_of
 from empatheia.listener import Steering
+from empatheia.records.dialogue import Dialogue, Turn
 from empatheia.registry import nearest
 from empatheia.resources.model_text import spoken, without_tokens
 from empatheia.serve.faults import ApiError

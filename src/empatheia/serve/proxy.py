@@ -13,10 +13,10 @@ from dataclasses import replace
 from typing import Any
 
 from empatheia.care import Care, guarded_stream
-from empatheia.dialogue import Dialogue, Explanation, Reply, Understanding
 from empatheia.errors import EndpointError
 from empatheia.giving_way import Abandoned, asking
 from empatheia.reading import parse_json
+from empatheia.records.dialogue import Dialogue, Explanation, Reply, Understanding
 from empatheia.resources.chat_endpoint import ChatEndpoint
 from empatheia.resources.chat_stream import ChatStream
 from empatheia.serve.engine import Left

@@ -9,8 +9,8 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, Field
 
-from empatheia.dialogue import Explanation
-from empatheia.listener.reply_schema import TermsRecord, WeightsRecord
+from empatheia.records.dialogue import Explanation
+from empatheia.records.reply_schema import TermsRecord, WeightsRecord
 from empatheia.serve.asking import FAULTS, service_of
 from empatheia.serve.faults import ApiError
 from empatheia.serve.messages import ChatMessage, SteerBody, read_messages, wish_of

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from empatheia.dialogue import Reply, Understanding
 from empatheia.listener import Steering
+from empatheia.records.dialogue import Reply, Understanding
 
 CARE = "care"
 """Who answers in the place of a model: the check for danger."""

@@ -11,9 +11,9 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, Field
 
-from empatheia.corpora.reply_files import read_replies
 from empatheia.errors import ConfigError, DataError
-from empatheia.scoring import columns_of, score_file
+from empatheia.replies.reply_files import read_replies
+from empatheia.replies.scoring import columns_of, score_file
 from empatheia.serve.asking import FAULTS, service_of
 from empatheia.serve.faults import ApiError
 from empatheia.serve.requests import Body, GuardedRoute, unless_left

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import cast
 
 from empatheia.care import Care
-from empatheia.checkpoints.catalogue import LISTENER
-from empatheia.dialogue import Dialogue, Reply, Understanding
+from empatheia.records.dialogue import Dialogue, Reply, Understanding
+from empatheia.resources.catalogue import LISTENER
 from empatheia.resources.chat_endpoint import ChatEndpoint
 from empatheia.serve.engine import Engine, Left
 from empatheia.serve.measures import Measures

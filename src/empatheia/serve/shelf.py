@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from empatheia.care import Care
-from empatheia.checkpoints.catalogue import DEFAULT, SYSTEMS, describe_model, find_model, known_models, renamed
-from empatheia.dialogue import Dialogue, Reply, Understanding
 from empatheia.errors import ConfigError, EmpatheiaError
 from empatheia.listener import Decoding, FocusedListener, Listener
 from empatheia.listener.listener import LISTENERS, PLACES, five_steps, in_steps
 from empatheia.listener.steps.ranking import Ranker
 from empatheia.listener.streaming import ReplyStream
+from empatheia.records.dialogue import Dialogue, Reply, Understanding
 from empatheia.registry import nearest
+from empatheia.resources.catalogue import DEFAULT, SYSTEMS, describe_model, find_model, known_models, renamed
 from empatheia.serve.faults import ApiError
 from empatheia.serve.replies import Wish
 from empatheia.serve.settings import ServerSettings

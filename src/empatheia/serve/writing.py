@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 
-from empatheia.dialogue import Understanding
+from empatheia.records.dialogue import Understanding
 from empatheia.serve.asking import Asked
 from empatheia.serve.replies import Said, cut_at
 from empatheia.serve.service import Count, Service, said_of

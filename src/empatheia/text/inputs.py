@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from empatheia.dialogue import Dialogue, Example, Span, Turn
 from empatheia.errors import DataError
+from empatheia.records.dialogue import Dialogue, Example, Span, Turn
 from empatheia.text.readable import has_controls, readable
 from empatheia.text.uncertainty import CONTROLS
 

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from empatheia.dialogue import Span, Turn
 from empatheia.errors import ConfigError
+from empatheia.records.dialogue import Span, Turn
 from empatheia.registry import nearest
 from empatheia.resources.model_text import spoken, without_tokens
 from empatheia.text.readable import readable

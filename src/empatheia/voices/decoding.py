@@ -1,6 +1,6 @@
 """How a reply is written: the settings of decoding and of focus, for voices of every kind.
 
-What they mean for a model in this process is said where it generates (:mod:`empatheia.decoding.strategies`).
+What they mean for a model in this process is said where it generates (:mod:`empatheia_research.decoding.strategies`).
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ class DecodingSettings(Strict):
 
 
 class FocusSettings(Strict):
-    """The rational speaker of Kim et al. (2021); see :mod:`empatheia.decoding.focus`."""
+    """The rational speaker of Kim et al. (2021); see :mod:`empatheia_research.decoding.focus`."""
 
     use: Literal["both", "on", "off"] = Field(
         "both", description="Focused and plain candidates, only focused ones, or none."

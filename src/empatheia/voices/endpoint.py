@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from empatheia.dialogue import Example
 from empatheia.errors import DecodingError
+from empatheia.records.dialogue import Example
 from empatheia.resources.chat_endpoint import Usage
-from empatheia.responders.language_endpoint import EndpointReplies, EndpointReply
 from empatheia.text.prompts import Hints
 from empatheia.voices.decoding import Decoding, DecodingSettings, FocusSettings
+from empatheia.voices.language_endpoint import EndpointReplies, EndpointReply
 from empatheia.voices.voice import Draft, Request, Traits, Voice
 
 STANDARD_SHOWN = ("emotion", "causes", "intent", "inferences")

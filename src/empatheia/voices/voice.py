@@ -10,24 +10,24 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
-from empatheia.dialogue import Dialogue
 from empatheia.reading import Json
+from empatheia.records.dialogue import Dialogue
 from empatheia.registry import Registry
 from empatheia.resources.chat_endpoint import Usage
-from empatheia.responders.reflection.perceived import Perceived
 from empatheia.text.prompts import Hints
 from empatheia.voices.decoding import DecodingSettings, FocusSettings
+from empatheia.voices.reflection.perceived import Perceived
 
 VOICES = Registry(
     "voices",
     {
-        "reflection": "empatheia.voices.reflection_voice:ReflectionVoice",
+        "reflection": "empatheia.voices.reflection.voice:ReflectionVoice",
         "endpoint": "empatheia.voices.endpoint:EndpointVoice",
         "listener": "empatheia.voices.given:ListenerVoice",
         "given": "empatheia.voices.given:GivenVoice",
-        "scored": "empatheia.research_voices.given:ScoredVoice",
-        "responder": "empatheia.research_voices.responder:ResponderVoice",
-        "language_model": "empatheia.research_voices.language_models:LanguageVoice",
+        "scored": "empatheia_research.voices.given:ScoredVoice",
+        "responder": "empatheia_research.voices.responder:ResponderVoice",
+        "language_model": "empatheia_research.voices.language_models:LanguageVoice",
     },
 )
 """Kind of a voice to its class."""
@@ -36,7 +36,7 @@ VOICES = Registry(
 class Contrast(Protocol):
     """A speaker turn and other texts in its place, from which a focused reply tells it.
 
-    See ``empatheia.decoding.distractors``.
+    See ``empatheia_research.decoding.distractors``.
     """
 
     @property
@@ -129,7 +129,7 @@ class HasTargets(Protocol):
 
     @property
     def targets(self) -> Any:
-        """Words of its newest turn (``empatheia.decoding.targets.Targets``), or None."""
+        """Words of its newest turn (``empatheia.analysis.targets.Targets``), or None."""
         ...
 
 

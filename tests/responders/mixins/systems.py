@@ -18,7 +18,7 @@ from common_tests.test_configuration_common import ConfigTester
 from common_tests.test_modeling_common import ModelTesterMixin
 from contract import SIZES, Case, all_cases
 
-from empatheia.responders.seq2seq import Seq2SeqResponder
+from empatheia_research.responders.seq2seq import Seq2SeqResponder
 
 UNSUPPORTED = tomllib.loads((Path(__file__).parent / "unsupported.toml").read_text(encoding="utf-8"))
 

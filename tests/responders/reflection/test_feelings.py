@@ -2,10 +2,10 @@
 
 import pytest
 
-from empatheia.dialogue import Turn
-from empatheia.responders.reflection import Perceived, reflect
-from empatheia.responders.reflection.feelings import SHARE, heeded, told_feeling
+from empatheia.records.dialogue import Turn
 from empatheia.taxonomy import EMOTIONS
+from empatheia.voices.reflection import Perceived, reflect
+from empatheia.voices.reflection.feelings import SHARE, heeded, told_feeling
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,12 @@ import re
 
 import pytest
 
-from empatheia.dialogue import Turn
-from empatheia.responders.reflection import Perceived, reflect
-from empatheia.responders.reflection.feelings import told_feeling
-from empatheia.responders.reflection.talk import talk_moment
-from empatheia.responders.reflection.topics import topics_of
+from empatheia.records.dialogue import Turn
 from empatheia.taxonomy import EMOTIONS
+from empatheia.voices.reflection import Perceived, reflect
+from empatheia.voices.reflection.feelings import told_feeling
+from empatheia.voices.reflection.talk import talk_moment
+from empatheia.voices.reflection.topics import topics_of
 
 CHEER = (
     r"!|\b(?:lovely|wonderful|glad(?! you(?:'re)? (?:told|said|telling))|great|happy for|congratulations|fun|nice"

@@ -6,9 +6,9 @@ from collections import Counter
 import pytest
 
 from empatheia.errors import DataError
-from empatheia.responders.reflection.families import FAMILIES
-from empatheia.responders.reflection.forms import Form, fill, flat, load_forms, pool, read_forms
 from empatheia.taxonomy import EMOTIONS
+from empatheia.voices.reflection.families import FAMILIES
+from empatheia.voices.reflection.forms import Form, fill, flat, load_forms, pool, read_forms
 
 GOOD = {"id": "a", "moment": ["loss"], "part": "ask", "text": "How is it?"}
 

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from empatheia.dialogue import Span, Turn
 from empatheia.errors import DataError
-from empatheia.responders.reflection import Perceived, Reflected, reflect
-from empatheia.responders.reflection.families import FAMILIES, PLEASANT, UNPLEASANT, view
-from empatheia.responders.reflection.forms import load_forms
-from empatheia.responders.reflection.scene import scene_of
-from empatheia.responders.reflection.talk import talk_moment
+from empatheia.records.dialogue import Span, Turn
 from empatheia.taxonomy import EMOTIONS
+from empatheia.voices.reflection import Perceived, Reflected, reflect
+from empatheia.voices.reflection.families import FAMILIES, PLEASANT, UNPLEASANT, view
+from empatheia.voices.reflection.forms import load_forms
+from empatheia.voices.reflection.scene import scene_of
+from empatheia.voices.reflection.talk import talk_moment
 
 SIDES = ("pleasant", "unpleasant", "mixed")
 SUBJECTS = (
@@ -111,7 +111,7 @@ def test_corpora_are_answered_in_good_grammar() -> None:
     root = os.environ.get("EMPATHEIA_DATA")
     if not root or not (Path(root) / "empatheticdialogues" / "valid.csv").is_file():
         pytest.skip("EMPATHEIA_DATA names no folder with EmpatheticDialogues")
-    from empatheia.corpora.empathetic_dialogues import read
+    from empatheia_research.corpora.empathetic_dialogues import read
 
     dialogues = read(Path(root) / "empatheticdialogues" / "valid.csv", "valid").dialogues
     cut = [[turn.text for turn in d.turns[: 1 + 2 * (i % 2)]] for i, d in enumerate(dialogues) if len(d.turns) > 2]
@@ -295,7 +295,7 @@ def test_spans_without_a_score_and_spans_past_the_end_do_no_harm() -> None:
 def test_no_network_library_comes_along() -> None:
     import subprocess
 
-    code = "import sys, empatheia.responders.reflection; print({'torch', 'transformers'} & set(sys.modules))"
+    code = "import sys, empatheia.voices.reflection; print({'torch', 'transformers'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
 

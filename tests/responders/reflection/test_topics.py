@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from empatheia.dialogue import Span, Turn
-from empatheia.responders.reflection import Perceived, reflect
-from empatheia.responders.reflection.forms import load_forms, topic_pool
-from empatheia.responders.reflection.topics import names, topics_of, weighed
+from empatheia.records.dialogue import Span, Turn
+from empatheia.voices.reflection import Perceived, reflect
+from empatheia.voices.reflection.forms import load_forms, topic_pool
+from empatheia.voices.reflection.topics import names, topics_of, weighed
 
 UNKNOWN = {"pleasant": 0.4, "unpleasant": 0.4, "mixed": 0.2}
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from empatheia.dialogue import Span, Turn
-from empatheia.responders.reflection.clauses import is_foreign, sayable
-from empatheia.responders.reflection.turning import clean, turn_person
+from empatheia.records.dialogue import Span, Turn
+from empatheia.voices.reflection.clauses import is_foreign, sayable
+from empatheia.voices.reflection.turning import clean, turn_person
 
 
 def said(text: str, *earlier: str) -> str | None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from empatheia.dialogue import Dialogue
+from empatheia.analysis.component import Component, Kind, Record
 from empatheia.errors import EndpointError
 from empatheia.listener.parts import how_to_get, models_of
 from empatheia.listener.steps.settings import Answered, ListenerSettings
-from empatheia.understanding import Component, Kind, Record
+from empatheia.records.dialogue import Dialogue
 
 if TYPE_CHECKING:
     from empatheia.listener.steps.served import ServedComponent

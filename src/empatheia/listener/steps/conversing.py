@@ -7,9 +7,9 @@ from typing import Protocol, Unpack
 
 from empatheia.care.checking import Care
 from empatheia.care.guard import ReplyPieces
-from empatheia.dialogue import Dialogue, Reply
 from empatheia.listener.conversation import Conversation, ConversationStream
 from empatheia.listener.steps.steering import SteeredFields, Steering
+from empatheia.records.dialogue import Dialogue, Reply
 from empatheia.voices.decoding import Decoding, DecodingFields
 
 

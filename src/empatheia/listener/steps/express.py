@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from empatheia.analysis import Inference
-from empatheia.dialogue import Candidate
 from empatheia.errors import ConfigError, DecodingError, EndpointError
 from empatheia.listener.steps.answering import each_alone
 from empatheia.listener.steps.history import read_by_responders
@@ -17,6 +15,8 @@ from empatheia.listener.steps.settings import ExpressSettings, MemorySettings
 from empatheia.listener.steps.understand import Steps
 from empatheia.listener.steps.understood import GIVEN, Understood
 from empatheia.listener.terms.term import Case, Row, Tools, all_terms, rounded, total
+from empatheia.records.analysis import Inference
+from empatheia.records.dialogue import Candidate
 from empatheia.registry import nearest
 from empatheia.taxonomy import RELATION_TITLES
 from empatheia.text.prompts import Hints, cause_texts

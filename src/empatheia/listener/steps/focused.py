@@ -17,11 +17,9 @@ from pathlib import Path
 from threading import Event, RLock
 from typing import Any, Unpack, overload
 
+from empatheia.analysis.component import Component, Record
 from empatheia.care.checking import Care
 from empatheia.care.guard import guarded, guarded_stream
-from empatheia.checkpoints.catalogue import LISTENER, find_model
-from empatheia.checkpoints.manifest import FORMAT, Manifest, read_manifest
-from empatheia.dialogue import Dialogue, Explanation, Reply, Understanding
 from empatheia.errors import ConfigError, DecodingError, MissingResourceError
 from empatheia.listener.batch_listener import chunks, each_once
 from empatheia.listener.listener import LISTENERS, Listener
@@ -41,10 +39,12 @@ from empatheia.listener.steps.steering import NAMES, SteeredFields, Steering
 from empatheia.listener.steps.understand import PERCEPTION, Steps
 from empatheia.listener.steps.understood import Understood
 from empatheia.listener.streaming import ReplyStream
+from empatheia.records.dialogue import Dialogue, Explanation, Reply, Understanding
 from empatheia.registry import nearest
+from empatheia.resources.catalogue import LISTENER, find_model
 from empatheia.resources.chat_endpoint import Usage
+from empatheia.resources.manifest import FORMAT, Manifest, read_manifest
 from empatheia.text.inputs import ReadyInput, prepare
-from empatheia.understanding import Component, Record
 from empatheia.voices.decoding import Decoding, DecodingSettings
 from empatheia.voices.voice import VOICES, Kit, Voice
 
@@ -65,7 +65,7 @@ class FocusedListener(Listener):
             ``reaction``, ``intent``, ``mechanisms``.
         voices: Who writes, in place of ``express.responders``: listeners or :class:`Voice` objects.
         reasoner: A loaded listener in place of the one the settings name.
-        distractors: Kind to distractors (``empatheia.decoding.distractors``), in place of those the settings name.
+        distractors: Kind to distractors (``empatheia_research.decoding.distractors``), in place of those the settings name.
         folder: Where relative places of the settings begin; None = the working folder.
         device: A torch device.
 

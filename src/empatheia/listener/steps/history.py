@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from empatheia.dialogue import Dialogue
 from empatheia.listener.steps.settings import MemorySettings
+from empatheia.records.dialogue import Dialogue
 
 
 def read_by_responders(dialogue: Dialogue, memory: MemorySettings) -> Dialogue:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from empatheia.analysis import TurnLabels
-from empatheia.dialogue import Dialogue
-from empatheia.understanding import Component
+from empatheia.analysis.component import Component
+from empatheia.records.analysis import TurnLabels
+from empatheia.records.dialogue import Dialogue
 
 _LEAST = 1e-12
 

@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from empatheia.checkpoints.catalogue import SMALL, is_here
-from empatheia.dialogue import Candidate, Explanation
 from empatheia.errors import DataError
 from empatheia.listener.listener import Listener
 from empatheia.listener.protocol import Input
 from empatheia.listener.steps.express import reply_key
 from empatheia.listener.steps.focused import FocusedListener
 from empatheia.listener.steps.steering import Steering
+from empatheia.records.dialogue import Candidate, Explanation
+from empatheia.resources.catalogue import SMALL, is_here
 from empatheia.text.inputs import as_dialogue
 from empatheia.voices.given import GivenVoice
 from empatheia.voices.voice import VOICES

@@ -13,15 +13,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeGuard
 
-from empatheia.analysis import Inference, TurnLabels, WordScores
-from empatheia.dialogue import Dialogue, Span
+from empatheia.analysis.component import Kind, Record
+from empatheia.analysis.questions import is_candidate, words_of
 from empatheia.errors import ConfigError, DataError, EndpointError
 from empatheia.reading import Json, parse_json
+from empatheia.records.analysis import Inference, TurnLabels, WordScores
+from empatheia.records.dialogue import Dialogue, Span
 from empatheia.resources.chat_endpoint import API_KEY, ChatEndpoint, Ledger, Usage, in_order
-from empatheia.responders.language_endpoint import Endpoint
 from empatheia.taxonomy import EMOTIONS, LABELS_41, RELATIONS, canonical_emotion
-from empatheia.understanding import Kind, Record
-from empatheia.understanding.words.questions import is_candidate, words_of
+from empatheia.voices.language_endpoint import Endpoint
 
 WORKERS = 4
 MOST_TOKENS = 400

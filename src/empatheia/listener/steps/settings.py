@@ -12,14 +12,14 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from empatheia.decoding.targets import N_WORDS
+from empatheia.analysis.targets import N_WORDS
 from empatheia.errors import ConfigError, DataError
 from empatheia.registry import nearest
 from empatheia.resources.chat_endpoint import API_KEY
 from empatheia.settings import Strict, apply_override, explain_invalid, read_yaml
 from empatheia.taxonomy import EMOTIONS, LABELS_41, RELATIONS, canonical_emotion
 from empatheia.voices.decoding import DecodingSettings, FocusSettings, on_or_off
-from empatheia.voices.reflection_voice import REFLECTION
+from empatheia.voices.reflection.voice import REFLECTION
 
 AUTO = "auto"
 

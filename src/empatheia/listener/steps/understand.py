@@ -14,9 +14,8 @@ from pathlib import Path
 from threading import RLock
 from typing import Literal, overload
 
-from empatheia.analysis import Inference, TurnLabels, WordScores
-from empatheia.decoding.targets import ReasonerTargets, ScoredTargets, SpanTargets, TargetFinder, Targets, named
-from empatheia.dialogue import CauseAnnotation, Dialogue, Understanding
+from empatheia.analysis.component import Component, ExplainingComponent, Record
+from empatheia.analysis.targets import ReasonerTargets, ScoredTargets, SpanTargets, TargetFinder, Targets, named
 from empatheia.errors import ConfigError, DataError, MissingResourceError
 from empatheia.listener.analyzer import Analyzer
 from empatheia.listener.parts import places_of
@@ -26,10 +25,11 @@ from empatheia.listener.steps.perceive import Perceiver
 from empatheia.listener.steps.settings import ListenerSettings, ProjectSettings
 from empatheia.listener.steps.steering import OFF, Steering
 from empatheia.listener.steps.understood import GIVEN, Understood
+from empatheia.records.analysis import Inference, TurnLabels, WordScores
+from empatheia.records.dialogue import CauseAnnotation, Dialogue, Understanding
 from empatheia.taxonomy import EMOTIONS
 from empatheia.text.inputs import ReadyInput, unread
 from empatheia.text.uncertainty import doubts
-from empatheia.understanding import Component, ExplainingComponent, Record
 
 PERCEPTION = "affect_reader"
 _BY_REASONER = ("emotion", "words")

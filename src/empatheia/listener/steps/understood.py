@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from empatheia.analysis import Inference
-from empatheia.decoding.targets import Targets
-from empatheia.dialogue import Dialogue, Span, Understanding
-from empatheia.responders.reflection.perceived import Perceived
+from empatheia.analysis.targets import Targets
+from empatheia.records.analysis import Inference
+from empatheia.records.dialogue import Dialogue, Span, Understanding
 from empatheia.text.inputs import ReadyInput
+from empatheia.voices.reflection.perceived import Perceived
 
 GIVEN = "given"
 """In the place of who found something: the caller said so."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from empatheia.dialogue import Dialogue, Turn
 from empatheia.listener.terms.term import LEAST, UNWEIGHTED, Case, RankingTerm, Row, Tools, placed
+from empatheia.records.dialogue import Dialogue, Turn
 
 
 class IntentTerm(RankingTerm):

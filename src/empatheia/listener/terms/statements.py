@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from empatheia.dialogue import Turn
+from empatheia.analysis.questions import is_candidate
 from empatheia.giving_way import give_way
 from empatheia.listener.terms.term import RankingTerm, Row, Tools
 from empatheia.listener.terms.wording import words_of
 from empatheia.metrics.word_forms import base_form
-from empatheia.understanding.words.questions import is_candidate
+from empatheia.records.dialogue import Turn
 
 _STATEMENT = re.compile(
     r"[.!;:,\n\u2014]+|\b(?:and|but|because|so|when|while|if|after|before|until|although|though|which|who)\b",

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from empatheia.analysis import Inference
+from empatheia.analysis.questions import is_candidate
 from empatheia.giving_way import give_way
 from empatheia.listener.terms.term import Case, RankingTerm, Row, Tools
 from empatheia.metrics.word_forms import base_form, each_once
+from empatheia.records.analysis import Inference
 from empatheia.text.words import tokenize_words
-from empatheia.understanding.words.questions import is_candidate
 
 
 class Coverage(RankingTerm):

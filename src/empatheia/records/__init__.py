@@ -1,0 +1,1 @@
+"""What the rooms of the house pass on: dialogues, analyses, danger, replies; frozen, no models."""

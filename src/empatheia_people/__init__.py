@@ -1,0 +1,1 @@
+"""Human evaluation and curation: studies, judging, subtitles made into dialogues."""

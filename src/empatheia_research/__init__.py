@@ -1,0 +1,1 @@
+"""Training and measuring published systems: corpora, recipes, models, reproduction."""

@@ -1,0 +1,1 @@
+"""Training of the check for danger."""

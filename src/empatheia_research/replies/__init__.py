@@ -1,0 +1,1 @@
+"""Replies of several systems to the same contexts."""

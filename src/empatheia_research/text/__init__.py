@@ -1,0 +1,1 @@
+"""Texts as models read them: pieces, vocabularies, batches of tensors."""

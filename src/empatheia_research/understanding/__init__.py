@@ -1,0 +1,1 @@
+"""What is understood, as models learn it: labels, causes, mechanisms, inferences, words."""
