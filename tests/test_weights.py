@@ -22,7 +22,8 @@ from empatheia.errors import CheckpointError
 from empatheia.listener.listener import Listener
 from empatheia.resources.catalogue import LISTENER, bundled_root
 from empatheia_people.curation.segmenter import TurnSegmenter
-from empatheia_research.pretrained import load_described, load_weights
+from empatheia.resources.arrays import load_described
+from empatheia_research.pretrained import load_weights
 from empatheia_research.understanding.affect.reader import AffectReader
 from empatheia_research.understanding.labels.classifier import TextClassifier
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from empatheia.errors import CheckpointError, EmpatheiaError, MissingDependencyError
 from empatheia.reading import read_record
+from empatheia.resources.arrays import AGAIN, check_finite, damaged
 from empatheia.resources.lookup import resolve_model
 from empatheia_research.gguf_header import check_gguf
 
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from transformers import PreTrainedConfig
 
 WHOLE = "Give a folder with config.json, model.safetensors and tokenizer.json."
-_AGAIN = "Train it again, or copy it anew."
 _NEEDS_GGUF = "reading a GGUF file needs the package gguf, which is not installed: pip install 'empatheia[gguf]'"
 _NOT_RUN = "which is never run here. Choose a model that transformers knows itself."
 _PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".h5", ".msgpack")
@@ -91,7 +91,7 @@ def fitting_parts(place: object) -> Iterator[None]:
         raise
     except Exception as error:  # files of different models raise errors of all kinds
         said = " ".join(str(error).split())[:200] or type(error).__name__
-        raise CheckpointError(f"{place}: its files do not fit each other ({said}). {_AGAIN}") from None
+        raise CheckpointError(f"{place}: its files do not fit each other ({said}). {AGAIN}") from None
 
 
 def check_pieces(n_pieces: int, n_rows: int, place: object, exactly: bool = False) -> None:
@@ -113,56 +113,6 @@ def check_pieces(n_pieces: int, n_rows: int, place: object, exactly: bool = Fals
         )
 
 
-def check_finite(weights: Mapping[str, Tensor | np.ndarray], place: object, remedy: str = _AGAIN) -> None:
-    """Refuses weights that are not numbers: whatever is computed with one is none, and every answer is the first label.
-
-    Args:
-        weights: By name; read once, nothing is copied.
-        place: Where they are from, for the message.
-        remedy: How it ends.
-
-    Raises:
-        CheckpointError: One is NaN or infinite; names it.
-    """
-    odd = [name for name, values in weights.items() if not _is_finite(values)]
-    if odd:
-        raise CheckpointError(
-            f"{place}: {len(odd)} of {len(weights)} arrays hold NaN or infinite numbers, first {odd[0]!r}. {remedy}"
-        )
-
-
-def _is_finite(values: Any) -> bool:
-    if not math.prod(values.shape):
-        return True
-    if hasattr(values, "aminmax"):  # of torch; a least and a largest number are NaN where any is
-        if values.is_meta or not values.is_floating_point():
-            return True
-        values = values.detach().float() if values.element_size() == 1 else values.detach()
-        return all(math.isfinite(bound) for bound in values.aminmax())
-    return values.dtype.kind != "f" or all(math.isfinite(bound) for bound in (values.min(), values.max()))
-
-
-@contextmanager
-def quiet_loading(expands: bool = False) -> Iterator[None]:
-    """Keeps transformers' progress bars and load reports away from the caller's terminal.
-
-    Args:
-        expands: A GGUF file may be expanded, whose bar cannot be switched off; nothing is written to stderr meanwhile.
-    """
-    from transformers.utils import logging as transformers_logging
-
-    level, bars = transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
-    transformers_logging.set_verbosity(logging.CRITICAL)
-    transformers_logging.disable_progress_bar()
-    try:
-        with redirect_stderr(StringIO()) if expands else nullcontext():
-            yield
-    finally:
-        transformers_logging.set_verbosity(level)
-        if bars:
-            transformers_logging.enable_progress_bar()
-
-
 def load_weights(path: Path) -> dict[str, Tensor]:
     """Tensors by name from a safetensors file.
 
@@ -175,36 +125,9 @@ def load_weights(path: Path) -> dict[str, Tensor]:
     try:
         weights = load_file(path)
     except (OSError, SafetensorError, KeyError, ValueError) as problem:
-        raise _damaged(path, problem) from None
+        raise damaged(path, problem) from None
     check_finite(weights, path)
     return weights
-
-
-def load_arrays(path: Path) -> dict[str, np.ndarray]:
-    """Arrays of numpy by name from a safetensors file, without torch; raises as :func:`load_described`."""
-    return load_described(path)[0]
-
-
-def load_described(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
-    """Arrays of numpy by name, and what is told of them, from a safetensors file, without torch.
-
-    Raises:
-        CheckpointError: The file is missing, truncated or of another kind, or holds NaN or infinite numbers.
-    """
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(path, framework="numpy") as file:
-            arrays, told = {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
-    except (OSError, SafetensorError, KeyError, ValueError, AttributeError, TypeError) as problem:  # an odd dtype
-        raise _damaged(path, problem) from None
-    check_finite(arrays, path)
-    return arrays, told
-
-
-def _damaged(path: Path, problem: Exception) -> CheckpointError:
-    said = " ".join(str(problem).split())[:200]
-    return CheckpointError(f"{path} is missing, truncated or damaged ({said}). {_AGAIN}")
 
 
 def build_pretrained(auto: Any, config: Any, **options: Any) -> Any:

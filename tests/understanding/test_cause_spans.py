@@ -11,7 +11,7 @@ import torch
 from transformers import AutoModel
 
 import fresh
-from empatheia.analysis.component import UNDERSTANDERS
+from empatheia_research.understanding import UNDERSTANDERS
 from empatheia.errors import CheckpointError, ConfigError, DataError, MissingResourceError
 from empatheia.metrics.spans import SpanF1
 from empatheia.records.dialogue import Span

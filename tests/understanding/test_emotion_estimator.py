@@ -9,7 +9,7 @@ import pytest
 import torch
 from tiny_estimators import KINDS, TEXTS, estimator, hf_tokenizer
 
-from empatheia.analysis.component import UNDERSTANDERS
+from empatheia_research.understanding import UNDERSTANDERS
 from empatheia.errors import CheckpointError, ConfigError, DataError
 from empatheia.taxonomy import EMOTION_TO_RECCON, EMOTIONS
 from empatheia_research.understanding.words.estimator import (

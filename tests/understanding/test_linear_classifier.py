@@ -7,7 +7,7 @@ import pytest
 import torch
 from tiny_classifiers import SENTENCES, linear_classifier, save
 
-from empatheia.analysis.component import UNDERSTANDERS
+from empatheia_research.understanding import UNDERSTANDERS
 from empatheia.errors import ConfigError, DataError
 from empatheia.records.dialogue import Dialogue
 from empatheia.taxonomy import EMOTIONS

@@ -15,7 +15,8 @@ from tiny_reactions import SENTENCES, SIZES, encoder_folder, identifier, pairs, 
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from empatheia.analysis.component import COMPONENTS, UNDERSTANDERS
+from empatheia.analysis.component import COMPONENTS
+from empatheia_research.understanding import UNDERSTANDERS
 from empatheia.errors import CheckpointError, ConfigError, MissingResourceError
 from empatheia.records.dialogue import Dialogue, Span, Turn
 from empatheia.taxonomy import IGNORED, MECHANISMS

@@ -10,7 +10,8 @@ import pytest
 import torch
 from tiny_reactions import SENTENCES, Labeller, encoder_folder, predictor
 
-from empatheia.analysis.component import COMPONENTS, UNDERSTANDERS
+from empatheia.analysis.component import COMPONENTS
+from empatheia_research.understanding import UNDERSTANDERS
 from empatheia.errors import CheckpointError, ConfigError, DataError
 from empatheia.records.dialogue import Dialogue, Turn
 from empatheia.taxonomy import LABELS_41

@@ -9,22 +9,6 @@ from empatheia.records.analysis import Inference, Mechanism, TurnLabels, WordSco
 from empatheia.records.dialogue import CauseAnnotation, Dialogue
 from empatheia.registry import Registry
 
-UNDERSTANDERS = Registry(
-    "understanders",
-    {
-        "affect_reader": "empatheia_research.understanding.affect.reader:AffectReader",
-        "affect_states": "empatheia_research.understanding.affect.states:AffectStates",
-        "cause_entailment": "empatheia_research.understanding.causes.entailment:CauseEntailment",
-        "cause_spans": "empatheia_research.understanding.causes.spans:CauseSpans",
-        "utterance_classifier": "empatheia_research.understanding.labels.utterance_classifier:UtteranceClassifier",
-        "linear_classifier": "empatheia_research.understanding.labels.linear_classifier:LinearClassifier",
-        "feature_classifier": "empatheia_research.understanding.labels.feature_classifier:FeatureClassifier",
-        "emotion_estimator": "empatheia_research.understanding.words.estimator:EmotionEstimator",
-        "mechanism_identifier": "empatheia_research.understanding.mechanisms.identifier:MechanismIdentifier",
-        "reaction_predictor": "empatheia_research.understanding.labels.next_label:ReactionPredictor",
-    },
-)
-"""Trainable models by the name recipes use (`system:`)."""
 
 
 Record = TurnLabels | CauseAnnotation | WordScores | Mechanism | Inference
@@ -83,18 +67,7 @@ class ExplainingComponent(Component[Kind], Protocol[Kind]):
         ...
 
 
-COMPONENTS = Registry(
-    "components",
-    {
-        "emotion": "empatheia_research.understanding.labels.turns:EmotionOfTurns",
-        "intent": "empatheia_research.understanding.labels.turns:IntentOfTurns",
-        "causes": "empatheia_research.understanding.causes.turns:CausesOfTurns",
-        "words": "empatheia_research.understanding.words.turns:WordsOfTurns",
-        "mechanisms": "empatheia_research.understanding.mechanisms.identifier:MechanismsOfTurns",
-        "inferences": "empatheia_research.understanding.inferences.turns:InferencesOfTurns",
-        "reaction": "empatheia_research.understanding.labels.next_label:ReactionToTurns",
-    },
-)
+COMPONENTS = Registry("components", {})
 """Part or provider name to a class with ``load(folder, **options) -> Component``."""
 
-__all__ = ["COMPONENTS", "UNDERSTANDERS", "Component", "ExplainingComponent", "Kind", "Record"]
+__all__ = ["COMPONENTS", "Component", "ExplainingComponent", "Kind", "Record"]

@@ -9,13 +9,7 @@ from empatheia.perceive.model_file import BUNDLED, is_perception
 from empatheia.perceive.perception import Perception, bundled_perception
 from empatheia.registry import Registry
 
-PERCEPTIONS = Registry(
-    "perceptions",
-    {
-        "as_trained": "empatheia_research.understanding.affect.turns:AffectOfTurns",
-        "joined": "empatheia_research.understanding.affect.states:JoinedAffect",
-    },
-)
+PERCEPTIONS = Registry("perceptions", {})
 """Perceptions that are not a file for ONNX Runtime: weights as they were trained, and one with a second look."""
 
 

@@ -18,7 +18,7 @@ from empatheia.care.features import BUCKETS, FEATURES
 from empatheia.errors import CheckpointError
 from empatheia.reading import parse_json
 from empatheia.records.danger import KINDS
-from empatheia_research.pretrained import load_described
+from empatheia.resources.arrays import load_described
 
 WEIGHTS = Path(__file__).parent / "data" / "classifier.safetensors"
 HEADS = ("risk", "crisis", "self", "other", "past", "fiction", *KINDS)

@@ -20,7 +20,7 @@ import numpy as np
 from empatheia.errors import CheckpointError, MissingDependencyError
 from empatheia.reading import read_record
 from empatheia.resources import resolve_model
-from empatheia_research.pretrained import load_arrays
+from empatheia.resources.arrays import load_arrays
 from empatheia_research.text.vectors import distil_vectors
 
 WORDS = Path(__file__).parent / "data" / "words.safetensors"

@@ -31,11 +31,7 @@ from empatheia.registry import nearest
 if TYPE_CHECKING:
     from typer._click.core import Command  # what typer makes of a function; its own copy of click has no public name
 
-TABLES = (
-    "empatheia.cli.core_commands:COMMANDS",
-    "empatheia_research.cli:COMMANDS",
-    "empatheia_people.cli:COMMANDS",
-)
+TABLES = ("empatheia.cli.core_commands:COMMANDS",)
 """Our own tables of commands, in the order of ``empatheia --help``; see :mod:`empatheia.cli.core_commands`."""
 GROUP = "empatheia.commands"
 HELP_FLAGS = {"help_option_names": ["-h", "--help"]}

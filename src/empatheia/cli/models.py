@@ -16,7 +16,7 @@ from empatheia.cli.progress import download_bar
 from empatheia.errors import ConfigError, MissingDependencyError
 from empatheia.registry import nearest
 from empatheia.resources.catalogue import describe_model, find_model, known_models, second_look_lacks
-from empatheia_research.pretrained import quiet_loading
+from empatheia.resources.quiet import quiet_loading
 
 if TYPE_CHECKING:
     from empatheia_research.voices.systems import SystemEntry

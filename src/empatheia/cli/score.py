@@ -28,9 +28,9 @@ from empatheia.replies.scoring import (
     score_file,
     shared_signature,
 )
-from empatheia_research.pretrained import quiet_loading
+from empatheia.resources.quiet import quiet_loading
 from empatheia_research.replies.alignment import OUTPUTS, labels_of, title_of
-from empatheia_research.reports.latex import for_latex
+from empatheia.documents.latex import for_latex
 
 if TYPE_CHECKING:
     from empatheia.metrics.profiles import Column

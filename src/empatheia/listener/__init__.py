@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from empatheia.listener.streaming import ReplyStream
     from empatheia.text.inputs import as_dialogue
     from empatheia.voices.decoding import Decoding
-    from empatheia_research.voices.retriever import Retriever
 
 _HOMES = {
     "Analyzer": "empatheia.listener.analyzer",
@@ -26,7 +25,6 @@ _HOMES = {
     "LanguageListener": "empatheia.listener.language_models",
     "Listener": "empatheia.listener.listener",
     "ReplyStream": "empatheia.listener.streaming",
-    "Retriever": "empatheia_research.voices.retriever",
     "Steering": "empatheia.listener.steps.steering",
     "analyze": "empatheia.listener.listener",
     "as_dialogue": "empatheia.text.inputs",
@@ -42,7 +40,6 @@ __all__ = [
     "LanguageListener",
     "Listener",
     "ReplyStream",
-    "Retriever",
     "Steering",
     "analyze",
     "as_dialogue",

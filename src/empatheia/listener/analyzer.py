@@ -30,7 +30,6 @@ from empatheia.registry import nearest
 from empatheia.text.inputs import as_conversation, up_to
 from empatheia.text.readable import has_controls, readable
 from empatheia.text.uncertainty import CONTROLS, doubts
-from empatheia_research.pretrained import quiet_loading
 
 WINDOW_TURNS = 1024
 """Turns read at a time: enough for full batches, and what bounds the memory."""
@@ -268,12 +267,11 @@ class Analyzer:
         places = places_of(part, self.models, self._may_stand_in)
         is_listeners = part in BY_LISTENER and not places
         try:
-            with quiet_loading():
-                component: Any = (
-                    self._by_listener(part)
-                    if is_listeners
-                    else load_part(part, self.models, self._helper, self.device, self._may_stand_in)
-                )
+            component: Any = (
+                self._by_listener(part)
+                if is_listeners
+                else load_part(part, self.models, self._helper, self.device, self._may_stand_in)
+            )
         except EmpatheiaError as error:
             if given:
                 raise

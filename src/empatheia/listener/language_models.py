@@ -35,7 +35,7 @@ from empatheia.voices.voice import Voice
 
 SYSTEM = "language_model"
 NOTHING_ANALYSED = "nothing was analysed: the language model answered by itself, and all emotions are equal here"
-REACTIONS = Registry("reactions", {"model": "empatheia_research.voices.hints:load_reaction"})
+REACTIONS = Registry("reactions", {})
 """What finds the intent that a reply should have."""
 
 

@@ -34,13 +34,10 @@ LISTENERS = Registry(
     {
         "five_steps": "empatheia.listener.steps.focused:FocusedListener",
         "affect_reader": "empatheia.listener.perceiving:PerceivingListener",
-        "language_model": "empatheia_research.voices.language_models:LocalLanguageListener",
-        "rashkin_retrieval": "empatheia_research.voices.retriever:Retriever",
-        RESPONDER: "empatheia_research.voices.responder_listener:ResponderListener",
     },
 )
 """System of a folder to who answers with it; all that are not named: ``responder``."""
-PLACES = Registry("places", {"system": "empatheia_research.voices.systems:find_system"})
+PLACES = Registry("places", {})
 """What else can be loaded than a model's name or folder: kind to what finds the folder."""
 
 

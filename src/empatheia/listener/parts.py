@@ -14,6 +14,7 @@ from empatheia.reading import read_record
 from empatheia.records.analysis import PARTS
 from empatheia.records.dialogue import Dialogue, Turn
 from empatheia.registry import nearest
+from empatheia.resources.quiet import quiet_loading
 from empatheia.resources import installed_model
 
 
@@ -148,7 +149,8 @@ def load_part(
             options[option] = helper
     if "device" in accepted:
         options["device"] = device
-    component = load(folder, **options)
+    with quiet_loading():
+        component = load(folder, **options)
     if getattr(component, "part", None) != part:
         raise CheckpointError(
             f"{folder} gives a component for {getattr(component, 'part', None)!r}, not for {part!r}."

@@ -14,7 +14,6 @@ from empatheia.resources.lookup import (
     resolve_model,
     resolve_weights,
 )
-from empatheia_research.shipped import shipped_path
 
 __all__ = [
     "cache_dir",
@@ -31,5 +30,4 @@ __all__ = [
     "is_at_hand",
     "resolve_model",
     "resolve_weights",
-    "shipped_path",
 ]

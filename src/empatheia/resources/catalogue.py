@@ -25,13 +25,7 @@ LISTENER = "listener"
 """The bundled perception."""
 SECOND_LOOK = "second_look"
 """The bundled second look at what is felt, which needs its language model and is asked for by name alone."""
-SYSTEMS = Registry(
-    "systems",
-    {
-        "known": "empatheia_research.responders:RESPONDERS",
-        "how_to_get": "empatheia_research.checkpoints.system_recipes:how_to_get",
-    },
-)
+SYSTEMS = Registry("systems", {})
 """What is asked about published systems: their names, and how to get a model of one."""
 INDEX = "inference_index"
 """``kind`` of a folder in which inferences are looked up; it has no network."""

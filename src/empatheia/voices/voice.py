@@ -25,9 +25,6 @@ VOICES = Registry(
         "endpoint": "empatheia.voices.endpoint:EndpointVoice",
         "listener": "empatheia.voices.given:ListenerVoice",
         "given": "empatheia.voices.given:GivenVoice",
-        "scored": "empatheia_research.voices.given:ScoredVoice",
-        "responder": "empatheia_research.voices.responder:ResponderVoice",
-        "language_model": "empatheia_research.voices.language_models:LanguageVoice",
     },
 )
 """Kind of a voice to its class."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 
 from empatheia_people.studies.results import Results
-from empatheia_research.reports.latex import latex_table
+from empatheia.documents.latex import latex_table
 
 Interval = tuple[float, float] | None
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from empatheia.errors import CheckpointError, ConfigError
 from empatheia.resources.manifest import MANIFEST, REMEDY, WEIGHTS, Manifest, read_json
-from empatheia_research.pretrained import check_pieces, load_pretrained, quiet_loading
+from empatheia.resources.quiet import quiet_loading
+from empatheia_research.pretrained import check_pieces, load_pretrained
 
 if TYPE_CHECKING:
     from transformers import GenerationConfig

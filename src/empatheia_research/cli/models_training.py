@@ -14,7 +14,7 @@ from empatheia.errors import ConfigError, EmpatheiaError, MissingResourceError
 from empatheia.listener.parts import PART_MODELS
 from empatheia.resources import cache_dir, installed_model, models_root, resolve_model
 from empatheia.resources.fetch import file_sha256
-from empatheia_research.pretrained import quiet_loading
+from empatheia.resources.quiet import quiet_loading
 from empatheia_research.recipes import check_recipe_size, load_recipe
 from empatheia_research.responders import RESPONDERS
 

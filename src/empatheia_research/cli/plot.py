@@ -12,7 +12,7 @@ from empatheia.cli.options import group
 from empatheia.cli.output import show
 from empatheia.errors import DataError
 from empatheia.replies.reply_files import read_replies
-from empatheia_research.pretrained import quiet_loading
+from empatheia.resources.quiet import quiet_loading
 from empatheia_research.reports.charts import save
 from empatheia_research.reports.curves import curves_chart, curves_of, read_curves
 from empatheia_research.reports.focus_chart import focus_chart, read_focus_record

@@ -39,7 +39,8 @@ from empatheia.taxonomy import IGNORED
 from empatheia.text.batching import TokenBatchSampler
 from empatheia.text.prompts import Wording
 from empatheia_research.layers.stepping import giving_way
-from empatheia_research.pretrained import build_pretrained, load_pretrained, load_weights, quiet_loading
+from empatheia.resources.quiet import quiet_loading
+from empatheia_research.pretrained import build_pretrained, load_pretrained, load_weights
 from empatheia_research.responders.seq2seq import ResponderOutput
 from empatheia_research.text.prompt_pieces import FORMS, Form, PromptItem, PromptReader
 

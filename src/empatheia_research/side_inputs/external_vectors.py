@@ -18,7 +18,7 @@ from torch import Tensor
 from empatheia.errors import CheckpointError, ConfigError, DataError, MissingResourceError
 from empatheia.reading import Json, parse_json
 from empatheia.records.dialogue import Example, Turn
-from empatheia_research.pretrained import load_described
+from empatheia.resources.arrays import load_described
 from empatheia_research.text.collation import EncodedExample
 from empatheia_research.text.tokenizer import DialogueTokenizer
 from empatheia_research.understanding.vectors.cache import CachedVectors

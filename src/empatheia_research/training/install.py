@@ -19,7 +19,8 @@ from empatheia.resources import installed_model, models_root, resolve_model, res
 from empatheia.resources.manifest import MANIFEST, read_json
 from empatheia.writing import save_folder
 from empatheia_research.corpora.licences import LICENCES
-from empatheia_research.pretrained import check_links, quiet_loading
+from empatheia.resources.quiet import quiet_loading
+from empatheia_research.pretrained import check_links
 from empatheia_research.recipes import Recipe
 from empatheia_research.shipped import recipes_root
 

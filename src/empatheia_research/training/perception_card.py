@@ -19,7 +19,7 @@ from empatheia.resources import resolve_model
 from empatheia.settings import read_yaml
 from empatheia.writing import save_folder
 from empatheia_research.corpora import everyday, sample
-from empatheia_research.pretrained import load_arrays
+from empatheia.resources.arrays import load_arrays
 from empatheia_research.recipes import Recipe, validate_recipe
 from empatheia_research.training.release import finished_record
 from empatheia_research.training.tasks.perceive import OUTSIDE, perception_scores

@@ -23,7 +23,7 @@ from transformers import (
 from transformers import initialization as init
 from transformers.models.auto.modeling_auto import MODEL_MAPPING
 
-from empatheia.analysis.component import UNDERSTANDERS
+from empatheia_research.understanding import UNDERSTANDERS
 from empatheia.errors import CheckpointError, ConfigError
 from empatheia.reading import Json
 from empatheia_research.layers.aligned import AlignedModel

@@ -26,7 +26,8 @@ from empatheia.voices.voice import Request, Traits, Voice
 from empatheia_research.checkpoints.prompt_contexts import PromptContexts
 from empatheia_research.decoding.strategies import generate_settings
 from empatheia_research.decoding.streaming import Cancelled, Generation, PieceQueue
-from empatheia_research.pretrained import load_pretrained, quiet_loading
+from empatheia.resources.quiet import quiet_loading
+from empatheia_research.pretrained import load_pretrained
 from empatheia_research.responders.language_model import (
     LanguageModel,
     LanguageModelConfig,

@@ -32,7 +32,7 @@ from empatheia.metrics.classification import Accuracy
 from empatheia.voices.given import GivenVoice
 from empatheia.voices.voice import Voice
 from empatheia_research.corpora import everyday
-from empatheia_research.pretrained import load_arrays
+from empatheia.resources.arrays import load_arrays
 from empatheia_research.recipes import RankData
 from empatheia_research.training.evaluation import N_RESAMPLES
 from empatheia_research.training.tasks.base import Measurement, write_rows

@@ -49,7 +49,9 @@ from empatheia.taxonomy import SIDES
 from empatheia.text.noise import straight, unshouted
 from empatheia.text.readable import SURROGATES
 from empatheia_research.layers.aligned import AlignedModel
-from empatheia_research.pretrained import load_arrays, load_pretrained, quiet_loading
+from empatheia.resources.arrays import load_arrays
+from empatheia.resources.quiet import quiet_loading
+from empatheia_research.pretrained import load_pretrained
 from empatheia_research.understanding.affect.reader import AffectOutput, checksum_of, read_facts, soft_loss
 from empatheia_research.understanding.labels.classifier import Row, Text, batches_of, label_fields, row_lengths
 
