@@ -20,9 +20,9 @@ from empatheia.care.classifier import LinearClassifier
 from empatheia.care.word_vectors import WORDS, WordVectors
 from empatheia.errors import CheckpointError
 from empatheia.listener.listener import Listener
+from empatheia.resources.arrays import load_described
 from empatheia.resources.catalogue import LISTENER, bundled_root
 from empatheia_people.curation.segmenter import TurnSegmenter
-from empatheia.resources.arrays import load_described
 from empatheia_research.pretrained import load_weights
 from empatheia_research.understanding.affect.reader import AffectReader
 from empatheia_research.understanding.labels.classifier import TextClassifier

@@ -7,12 +7,10 @@ while it is read.
 
 from __future__ import annotations
 
-import logging
 import math
 import sysconfig
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext, redirect_stderr
-from io import StringIO
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +21,6 @@ from empatheia.resources.lookup import resolve_model
 from empatheia_research.gguf_header import check_gguf
 
 if TYPE_CHECKING:
-    import numpy as np
     from torch import Tensor
     from transformers import PreTrainedConfig
 

@@ -9,8 +9,8 @@ import pytest
 from scipy.optimize import minimize
 
 from empatheia.errors import ConfigError
-from empatheia_research.corpora import everyday
 from empatheia.resources.arrays import load_arrays
+from empatheia_research.corpora import everyday
 from empatheia_research.recipes import load_recipe
 from empatheia_research.shipped import recipes_root
 from empatheia_research.training.runner import run

@@ -16,9 +16,9 @@ from transformers import (
 )
 
 import fresh
-from empatheia_research.understanding import UNDERSTANDERS
 from empatheia.errors import CheckpointError, ConfigError, DataError, MissingResourceError
 from empatheia.records.dialogue import CauseAnnotation, Dialogue, Span, Turn
+from empatheia_research.understanding import UNDERSTANDERS
 from empatheia_research.understanding.causes.entailment import (
     CauseEntailment,
     CauseEntailmentConfig,

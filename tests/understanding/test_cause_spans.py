@@ -11,7 +11,6 @@ import torch
 from transformers import AutoModel
 
 import fresh
-from empatheia_research.understanding import UNDERSTANDERS
 from empatheia.errors import CheckpointError, ConfigError, DataError, MissingResourceError
 from empatheia.metrics.spans import SpanF1
 from empatheia.records.dialogue import Span
@@ -24,6 +23,7 @@ from empatheia_research.training.tasks.span_scores import (
     span_scores,
     tuned_value,
 )
+from empatheia_research.understanding import UNDERSTANDERS
 from empatheia_research.understanding.causes.entailment import annotate
 from empatheia_research.understanding.causes.entailment_items import items_of_fold
 from empatheia_research.understanding.causes.span_answers import whole_words

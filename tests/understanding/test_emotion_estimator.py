@@ -9,9 +9,9 @@ import pytest
 import torch
 from tiny_estimators import KINDS, TEXTS, estimator, hf_tokenizer
 
-from empatheia_research.understanding import UNDERSTANDERS
 from empatheia.errors import CheckpointError, ConfigError, DataError
 from empatheia.taxonomy import EMOTION_TO_RECCON, EMOTIONS
+from empatheia_research.understanding import UNDERSTANDERS
 from empatheia_research.understanding.words.estimator import (
     PAPER,
     REPO,

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from empatheia_research.understanding import UNDERSTANDERS
 from empatheia.errors import ConfigError, DataError, MissingResourceError
 from empatheia.taxonomy import EMOTIONS
+from empatheia_research.understanding import UNDERSTANDERS
 from empatheia_research.understanding.labels.classifier import classify_rows
 from empatheia_research.understanding.labels.feature_classifier import (
     FeatureClassifier,

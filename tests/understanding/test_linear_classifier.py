@@ -7,10 +7,10 @@ import pytest
 import torch
 from tiny_classifiers import SENTENCES, linear_classifier, save
 
-from empatheia_research.understanding import UNDERSTANDERS
 from empatheia.errors import ConfigError, DataError
 from empatheia.records.dialogue import Dialogue
 from empatheia.taxonomy import EMOTIONS
+from empatheia_research.understanding import UNDERSTANDERS
 from empatheia_research.understanding.labels.classifier import TextClassifier
 from empatheia_research.understanding.labels.linear_classifier import (
     LinearClassifier,

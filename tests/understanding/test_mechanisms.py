@@ -16,10 +16,10 @@ from tokenizers import Regex, Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from empatheia.analysis.component import COMPONENTS
-from empatheia_research.understanding import UNDERSTANDERS
 from empatheia.errors import CheckpointError, ConfigError, MissingResourceError
 from empatheia.records.dialogue import Dialogue, Span, Turn
 from empatheia.taxonomy import IGNORED, MECHANISMS
+from empatheia_research.understanding import UNDERSTANDERS
 from empatheia_research.understanding.mechanisms.identifier import (
     MechanismIdentifier,
     MechanismIdentifierConfig,

@@ -11,12 +11,12 @@ import torch
 from tiny_reactions import SENTENCES, Labeller, encoder_folder, predictor
 
 from empatheia.analysis.component import COMPONENTS
-from empatheia_research.understanding import UNDERSTANDERS
 from empatheia.errors import CheckpointError, ConfigError, DataError
 from empatheia.records.dialogue import Dialogue, Turn
 from empatheia.taxonomy import LABELS_41
 from empatheia_research.layers.pooling import Pooling
 from empatheia_research.training.tasks.anticipate import next_turns, one_turn_a_dialogue
+from empatheia_research.understanding import UNDERSTANDERS
 from empatheia_research.understanding.labels.next_label import (
     NO_LABEL,
     ContextReader,

@@ -11,10 +11,10 @@ from tiny_classifiers import SENTENCES, encoder_classifier, linear_classifier, s
 from transformers import BertConfig, BertModel, get_linear_schedule_with_warmup, pipeline
 
 import fresh
-from empatheia_research.understanding import UNDERSTANDERS
 from empatheia.errors import CheckpointError, ConfigError, MissingResourceError
 from empatheia.records.dialogue import Dialogue
 from empatheia.taxonomy import EMOTIONS, LABELS_41
+from empatheia_research.understanding import UNDERSTANDERS
 from empatheia_research.understanding.labels.classifier import TextClassifier, classify_rows
 from empatheia_research.understanding.labels.utterance_classifier import (
     PieceReader,

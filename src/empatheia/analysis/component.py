@@ -9,8 +9,6 @@ from empatheia.records.analysis import Inference, Mechanism, TurnLabels, WordSco
 from empatheia.records.dialogue import CauseAnnotation, Dialogue
 from empatheia.registry import Registry
 
-
-
 Record = TurnLabels | CauseAnnotation | WordScores | Mechanism | Inference
 """What components say of a turn."""
 Kind = TypeVar("Kind", bound=Record, covariant=True)

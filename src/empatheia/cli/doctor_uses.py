@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from empatheia_research.understanding import UNDERSTANDERS
 from empatheia.care import assess
 from empatheia.records.dialogue import Turn
 from empatheia.resources.catalogue import INDEX, SECOND_LOOK, known_models, second_look_lacks
 from empatheia.resources.manifest import read_json, read_manifest
-from empatheia_research.corpora import senticnet
 from empatheia.resources.quiet import quiet_loading
+from empatheia_research.corpora import senticnet
 from empatheia_research.responders import RESPONDERS
+from empatheia_research.understanding import UNDERSTANDERS
 from empatheia_research.understanding.vectors.texts import SentenceVectors
 
 TEXT = "I lost my keys and I am so sad about it."

@@ -14,6 +14,7 @@ import typer
 
 from empatheia.cli.options import with_options
 from empatheia.cli.output import aligned, print_json, show
+from empatheia.documents.latex import for_latex
 from empatheia.errors import ConfigError
 from empatheia.files.result_table import as_text
 from empatheia.metrics.bertscore import read_baseline
@@ -30,7 +31,6 @@ from empatheia.replies.scoring import (
 )
 from empatheia.resources.quiet import quiet_loading
 from empatheia_research.replies.alignment import OUTPUTS, labels_of, title_of
-from empatheia.documents.latex import for_latex
 
 if TYPE_CHECKING:
     from empatheia.metrics.profiles import Column

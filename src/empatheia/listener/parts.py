@@ -14,8 +14,8 @@ from empatheia.reading import read_record
 from empatheia.records.analysis import PARTS
 from empatheia.records.dialogue import Dialogue, Turn
 from empatheia.registry import nearest
-from empatheia.resources.quiet import quiet_loading
 from empatheia.resources import installed_model
+from empatheia.resources.quiet import quiet_loading
 
 
 @dataclass(frozen=True, kw_only=True)

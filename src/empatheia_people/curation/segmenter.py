@@ -18,10 +18,10 @@ import numpy as np
 
 from empatheia.errors import CheckpointError, ConfigError
 from empatheia.reading import read_record
+from empatheia.resources.arrays import load_arrays
 from empatheia_people.curation.dialogues import CHAT_GAP_MS
 from empatheia_people.curation.pair_features import BITS, SLOTS, pair_features, strip_marks
 from empatheia_people.curation.records import Script, ScriptTurn, Sentence
-from empatheia.resources.arrays import load_arrays
 
 BUNDLED = "bundled"
 FORMAT = 1

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from empatheia_people.studies.results import Results
 from empatheia.documents.latex import latex_table
+from empatheia_people.studies.results import Results
 
 Interval = tuple[float, float] | None
 

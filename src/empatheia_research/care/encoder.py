@@ -29,9 +29,9 @@ from empatheia.errors import CheckpointError
 from empatheia.perceive.pieces import alike
 from empatheia.reading import parse_json
 from empatheia.resources import resolve_model
-from empatheia_research.layers.low_rank import add_low_rank, merge
 from empatheia.resources.arrays import load_described
 from empatheia.resources.quiet import quiet_loading
+from empatheia_research.layers.low_rank import add_low_rank, merge
 from empatheia_research.pretrained import load_pretrained, load_weights
 
 if TYPE_CHECKING:

@@ -16,13 +16,13 @@ from torch import Tensor
 
 from empatheia.perceive.phrases import cause_phrases, speaker_words
 from empatheia.records.dialogue import Understanding
+from empatheia.resources.arrays import check_finite
 from empatheia.resources.manifest import Manifest
 from empatheia.taxonomy import EMOTIONS
 from empatheia.text.batching import TokenBatchSampler, cut_by_length
 from empatheia.text.inputs import ReadyInput, unread
 from empatheia.text.uncertainty import doubts
 from empatheia_research.checkpoints.contexts import ContextReader
-from empatheia.resources.arrays import check_finite
 from empatheia_research.responders.seq2seq import Seq2SeqResponder, Understood, given
 from empatheia_research.side_inputs import make_side_inputs
 from empatheia_research.text.collation import EncodedExample, Layout, word_scores

@@ -35,11 +35,11 @@ from transformers import (
 from empatheia.errors import CheckpointError, ConfigError, MissingDependencyError
 from empatheia.registry import nearest
 from empatheia.resources import resolve_weights
+from empatheia.resources.quiet import quiet_loading
 from empatheia.taxonomy import IGNORED
 from empatheia.text.batching import TokenBatchSampler
 from empatheia.text.prompts import Wording
 from empatheia_research.layers.stepping import giving_way
-from empatheia.resources.quiet import quiet_loading
 from empatheia_research.pretrained import build_pretrained, load_pretrained, load_weights
 from empatheia_research.responders.seq2seq import ResponderOutput
 from empatheia_research.text.prompt_pieces import FORMS, Form, PromptItem, PromptReader

@@ -17,9 +17,9 @@ from empatheia.listener.parts import BY_LISTENER, PART_MODELS, PartModel, load_p
 from empatheia.registry import nearest
 from empatheia.resources import installed_model, models_root, resolve_model, resolve_weights
 from empatheia.resources.manifest import MANIFEST, read_json
+from empatheia.resources.quiet import quiet_loading
 from empatheia.writing import save_folder
 from empatheia_research.corpora.licences import LICENCES
-from empatheia.resources.quiet import quiet_loading
 from empatheia_research.pretrained import check_links
 from empatheia_research.recipes import Recipe
 from empatheia_research.shipped import recipes_root

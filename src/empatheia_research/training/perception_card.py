@@ -16,10 +16,10 @@ from empatheia.perceive.affect import Perceiving
 from empatheia.perceive.model_file import FACTS, GRAPH
 from empatheia.reading import read_record
 from empatheia.resources import resolve_model
+from empatheia.resources.arrays import load_arrays
 from empatheia.settings import read_yaml
 from empatheia.writing import save_folder
 from empatheia_research.corpora import everyday, sample
-from empatheia.resources.arrays import load_arrays
 from empatheia_research.recipes import Recipe, validate_recipe
 from empatheia_research.training.release import finished_record
 from empatheia_research.training.tasks.perceive import OUTSIDE, perception_scores

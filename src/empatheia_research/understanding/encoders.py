@@ -23,11 +23,11 @@ from transformers import (
 from transformers import initialization as init
 from transformers.models.auto.modeling_auto import MODEL_MAPPING
 
-from empatheia_research.understanding import UNDERSTANDERS
 from empatheia.errors import CheckpointError, ConfigError
 from empatheia.reading import Json
 from empatheia_research.layers.aligned import AlignedModel
 from empatheia_research.pretrained import build_pretrained, check_pieces, load_pretrained, model_type_of
+from empatheia_research.understanding import UNDERSTANDERS
 
 _LATE_POSITIONS = ("roberta", "xlm-roberta", "camembert", "mpnet", "longformer")
 """Encoders whose positions start after the padding index."""

@@ -17,6 +17,7 @@ from empatheia.records.dialogue import Example
 from empatheia.resources.catalogue import find_model
 from empatheia.resources.chat_endpoint import Usage
 from empatheia.resources.manifest import FORMAT, MANIFEST, Manifest, read_json, read_manifest
+from empatheia.resources.quiet import quiet_loading
 from empatheia.text.inputs import prepare
 from empatheia.text.prompts import read_reply
 from empatheia.voices.decoding import NO_REPEAT, Decoding, DecodingSettings
@@ -26,7 +27,6 @@ from empatheia.voices.voice import Request, Traits, Voice
 from empatheia_research.checkpoints.prompt_contexts import PromptContexts
 from empatheia_research.decoding.strategies import generate_settings
 from empatheia_research.decoding.streaming import Cancelled, Generation, PieceQueue
-from empatheia.resources.quiet import quiet_loading
 from empatheia_research.pretrained import load_pretrained
 from empatheia_research.responders.language_model import (
     LanguageModel,

@@ -29,10 +29,10 @@ from empatheia.listener.steps.focused import FocusedListener
 from empatheia.listener.steps.settings import FocusSettings, WeightSettings, check_settings
 from empatheia.listener.terms.term import TERMS
 from empatheia.metrics.classification import Accuracy
+from empatheia.resources.arrays import load_arrays
 from empatheia.voices.given import GivenVoice
 from empatheia.voices.voice import Voice
 from empatheia_research.corpora import everyday
-from empatheia.resources.arrays import load_arrays
 from empatheia_research.recipes import RankData
 from empatheia_research.training.evaluation import N_RESAMPLES
 from empatheia_research.training.tasks.base import Measurement, write_rows

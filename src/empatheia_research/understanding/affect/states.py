@@ -45,12 +45,12 @@ from empatheia.giving_way import give_way
 from empatheia.perceive.affect import Affect, Perceiving, mass_of_sides
 from empatheia.records.dialogue import Turn
 from empatheia.resources import cache_dir, installed_model, resolve_model, resolve_weights
+from empatheia.resources.arrays import load_arrays
+from empatheia.resources.quiet import quiet_loading
 from empatheia.taxonomy import SIDES
 from empatheia.text.noise import straight, unshouted
 from empatheia.text.readable import SURROGATES
 from empatheia_research.layers.aligned import AlignedModel
-from empatheia.resources.arrays import load_arrays
-from empatheia.resources.quiet import quiet_loading
 from empatheia_research.pretrained import load_pretrained
 from empatheia_research.understanding.affect.reader import AffectOutput, checksum_of, read_facts, soft_loss
 from empatheia_research.understanding.labels.classifier import Row, Text, batches_of, label_fields, row_lengths

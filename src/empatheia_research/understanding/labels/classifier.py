@@ -16,16 +16,16 @@ import torch
 from torch import Tensor
 from transformers import AutoTokenizer, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-from empatheia_research.understanding import UNDERSTANDERS
 from empatheia.errors import CheckpointError, ConfigError
 from empatheia.giving_way import give_way
 from empatheia.reading import read_record
 from empatheia.records.dialogue import Dialogue, Turn
 from empatheia.registry import nearest
 from empatheia.resources import resolve_model
-from empatheia.text.batching import BucketBatchSampler, TokenBatchSampler
 from empatheia.resources.arrays import check_finite
+from empatheia.text.batching import BucketBatchSampler, TokenBatchSampler
 from empatheia_research.pretrained import check_pieces, fitting_parts, load_pretrained
+from empatheia_research.understanding import UNDERSTANDERS
 
 PROCESSOR_BATCH_TOKENS, ACCELERATOR_BATCH_TOKENS = 512, 2048
 """Padded tokens a pass; on a processor larger batches only add padding (``benchmarks/classify.py``)."""
