@@ -369,7 +369,7 @@ def readers() -> tuple[Reader, ...]:
     )
     from empatheia_research.corpora.annotations import read_annotations
     from empatheia_research.decoding.reply_index import ReplyIndex
-    from empatheia_research.replies.alignment import read_answers
+    from empatheia.replies.alignment import read_answers
     from empatheia_research.reports.focus_chart import focus_chart, read_focus_record
     from empatheia_research.reports.label_charts import GOLD_FIELDS, labels_in, read_rows
     from empatheia_research.side_inputs.external_vectors import read_features as read_vectors

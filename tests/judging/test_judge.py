@@ -23,7 +23,7 @@ from empatheia_people.judging.verdicts import (
     verdict_of,
 )
 from empatheia_research.corpora.loading import sample_root
-from empatheia_research.replies.alignment import read_answers
+from empatheia.replies.alignment import read_answers
 
 REPLIES = sample_root() / "replies"
 
