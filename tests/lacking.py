@@ -107,8 +107,18 @@ def _need_inside(function: ast.AST, file: Path) -> str:
 
 
 def _names(function: ast.AST) -> set[str]:
-    asked = {argument.arg for argument in ast.walk(function) if isinstance(argument, ast.arg)}
-    return asked | {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
+    """What a function calls or reads and does not set itself; of a test and a fixture also what it asks pytest for."""
+    names = [node for node in ast.walk(function) if isinstance(node, ast.Name)]
+    read = {node.id for node in names if isinstance(node.ctx, ast.Load)}
+    own = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+    arguments = {node.arg for node in ast.walk(function) if isinstance(node, ast.arg)}
+    return (read - own) | arguments if _pytest_calls(function) else read - own - arguments
+
+
+def _pytest_calls(function: ast.AST) -> bool:
+    if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+        return False
+    return function.name.startswith("test") or any("fixture" in ast.unparse(one) for one in function.decorator_list)
 
 
 @functools.cache
