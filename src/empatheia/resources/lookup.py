@@ -86,17 +86,6 @@ def find_corpus_file(folder: str, names: str | Iterable[str], root: str | Path |
     raise MissingResourceError(f"no file {listed} in {places}. To do: {'; '.join(remedies)}.")
 
 
-def shipped_path(place: str | Path) -> Path:
-    """A file or folder as given; where it is not there and its path begins with ``recipes`` or ``results``, our own.
-
-    These two lie beside the package where it is installed, and at the top of a checkout.
-    """
-    path, package = Path(place), Path(__file__).parents[1]
-    if path.is_absolute() or path.parts[:1] not in (("recipes",), ("results",)) or path.exists():
-        return path
-    return next((found for root in (package, package.parents[1]) if (found := root / path).exists()), path)
-
-
 def is_offline() -> bool:
     """Whether a switch in the environment forbids connections."""
     names = ("EMPATHEIA_OFFLINE", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")

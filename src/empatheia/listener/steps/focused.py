@@ -65,7 +65,7 @@ class FocusedListener(Listener):
             ``reaction``, ``intent``, ``mechanisms``.
         voices: Who writes, in place of ``express.responders``: listeners or :class:`Voice` objects.
         reasoner: A loaded listener in place of the one the settings name.
-        distractors: Kind to distractors (``empatheia_research.decoding.distractors``), in place of those the settings name.
+        distractors: Kind to distractors (``empatheia_research.decoding.distractors``), instead of the settings'.
         folder: Where relative places of the settings begin; None = the working folder.
         device: A torch device.
 
