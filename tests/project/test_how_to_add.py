@@ -213,7 +213,7 @@ def test_a_part_is_one_file_and_one_line(follow, shell, cli, capsys):
     for line in made:
         shell(line)
     assert re.search(r"questioning\b.*1\.00|questioning\b.*100", shell(analyze)), shell(analyze)
-    found = json.loads(cli("analyze", "I am sorry?", "--parts", "intent", "--model-for", "intent=rules", "--json").out)
+    found = json.loads(cli("analyze", "I am sorry?", "--with", "intent", "--model-for", "intent=rules", "--json").out)
     shares = found["intent"][0]["probabilities"]
     assert (shares["questioning"], shares["sympathizing"], found["models"]) == (0.5, 0.5, {"intent": "rules"})
     rules = names["rules"]
@@ -225,7 +225,7 @@ def test_a_part_is_one_file_and_one_line(follow, shell, cli, capsys):
 
 def test_a_folder_that_nothing_here_reads_says_so(tmp_path, cli):
     (tmp_path / "empatheia.json").write_text('{"component": "rule_intents"}', encoding="utf-8")
-    done = cli("analyze", "Hello.", "--parts", "intent", "--model-for", f"intent={tmp_path}")
+    done = cli("analyze", "Hello.", "--with", "intent", "--model-for", f"intent={tmp_path}")
     assert done.code and re.search(r"a model for 'intent': no component is called 'rule_intents'", done.err), done.err
 
 
