@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import re
 import shlex
 import shutil
@@ -241,12 +242,14 @@ def test_readme_is_short():
     assert len(words) <= 700
 
 
-def test_the_tree_of_the_house_is_the_tree():
-    (tree,) = [block for block in blocks(HOUSE, "text") if "src/empatheia/" in block]
-    listed = {line.split()[0].rstrip("/") for line in tree.partition("src/empatheia/\n")[2].splitlines()}
-    package = ROOT / "src" / "empatheia"
-    there = {path.name for path in package.iterdir() if path.suffix == ".py" or any(path.rglob("*.*"))}
-    assert listed == there - {"__init__.py", "__main__.py", "__pycache__", "errors.py", "registry.py"}
+@pytest.mark.parametrize("package", ["empatheia", "empatheia_research", "empatheia_people"])
+def test_the_tree_of_the_house_is_the_tree(package: str):
+    (tree,) = [block for block in blocks(HOUSE, "text") if f"src/{package}/" in block]
+    below = itertools.takewhile(lambda line: line.startswith("  "), tree.partition(f"src/{package}/\n")[2].splitlines())
+    listed = {line.split()[0].rstrip("/") for line in below}
+    folder = ROOT / "src" / package
+    there = {path.name for path in folder.iterdir() if path.suffix == ".py" or any(path.rglob("*.*"))}
+    assert listed == there - {"__init__.py", "__main__.py", "__pycache__"}
 
 
 @pytest.mark.usefixtures("sentence_encoder")
