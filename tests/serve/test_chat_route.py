@@ -206,7 +206,7 @@ def test_content_in_parts_and_every_role(client):
 
 def test_a_model_whose_encoder_is_not_here_is_not_offered(monkeypatch, tmp_path):
     """The page offered it, and every request to it was a 404."""
-    shutil.copytree(bundled_root() / "listener", tmp_path / "trained")
+    shutil.copytree(bundled_root() / "listener_as_trained", tmp_path / "trained")
     monkeypatch.setenv("EMPATHEIA_MODELS", str(tmp_path))
     assert ("trained" in Shelf(ServerSettings()).entries) == is_at_hand("minilm")
     monkeypatch.setattr("empatheia.resources.catalogue.is_at_hand", lambda name: False)

@@ -13,7 +13,7 @@ from empatheia.errors import EndpointError
 from empatheia.reading import parse_json
 from empatheia.resources.chat_endpoint import ChatEndpoint
 from empatheia.resources.connections import opened, read_body
-from empatheia.resources.model_text import ModelText
+from empatheia.text.model_text import ModelText
 
 _LONGEST_LINE = 1 << 20
 _LONGEST_BODY = 16 << 20
