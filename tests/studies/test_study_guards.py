@@ -25,8 +25,8 @@ from empatheia_people.studies.desk import Desk
 from empatheia_people.studies.exporting import FORMATS, _write
 from empatheia_people.studies.making import make_study
 from empatheia_people.studies.serving import STATIC, study_app
-from empatheia_people.studies.submissions import Submissions
 from empatheia_people.studies.store import Store
+from empatheia_people.studies.submissions import Submissions
 
 SMALL = ("composition.hits=2", "composition.raters=2", "composition.items_per_hit=3")
 
