@@ -19,7 +19,7 @@ from urllib.request import Request, urlopen
 
 from environments import QUIET, ROOT, clean_environment, make_environment, pip
 
-EXTRAS = "encoder,serve,study,curate"
+EXTRAS = "research,people,encoder"
 TEXT = "I love this blender, it crushed ice in seconds!"
 COMMANDS: dict[str, tuple[Sequence[str], str, str]] = {
     "doctor": (("doctor",), "", "use: reply"),
