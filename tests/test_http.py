@@ -127,5 +127,5 @@ def test_a_body_and_its_lines_are_bounded(servers):
 def test_an_address_that_is_none():
     with pytest.raises(UnreachedError, match="protocol"):
         get("ftp://127.0.0.1/x")
-    with pytest.raises(ValueError, match="port|URL"):
+    with pytest.raises(ValueError, match=r"port|URL"):
         get("http://127.0.0.1:port/x")
