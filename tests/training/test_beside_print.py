@@ -20,7 +20,9 @@ WHY_NOT = {"full": "", "row": AT_ROW_SIZE, "smoke": "measured on the sample"}
 
 @pytest.mark.parametrize("size", WHY_NOT)
 def test_only_what_print_has_is_compared(size):
-    text = published_text(SimpleNamespace(recipe=load_recipe(recipes_root() / "gao2021" / "soft.yaml", size=size)), SCORES)
+    text = published_text(
+        SimpleNamespace(recipe=load_recipe(recipes_root() / "gao2021" / "soft.yaml", size=size)), SCORES
+    )
     assert text.startswith("Published: ") and "42.4" in text
     assert {why for why in WHY_NOT.values() if why and why in text} == ({WHY_NOT[size]} - {""})
 
