@@ -115,7 +115,7 @@ def package_of(module: str) -> str:
 
 
 def layer_of(module: str) -> str:
-    """``empatheia_research.layers.gates`` is of ``layers``; a package's own ``__init__`` is of the package and above."""
+    """``empatheia_research.layers.gates`` is of ``layers``; a package's own ``__init__`` stands above all of it."""
     parts = module.split(".")
     return parts[1] if len(parts) > 1 and parts[1] != "__main__" else parts[0]
 
