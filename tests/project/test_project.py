@@ -317,7 +317,7 @@ def test_no_address_of_a_machine_or_a_registry():
 def test_no_large_file_and_a_small_bundled_model():
     sizes = {path: path.stat().st_size for path in project_files()}
     package = ROOT / "src" / "empatheia"
-    bundled = (package / "pretrained", package / "perceive" / "data")
+    bundled = (ROOT / "models", package / "perceive" / "data")
     limits = dict(zip(bundled, (30_000_000, 43_000_000), strict=True))
     for folder, limit in limits.items():
         assert sum(size for path, size in sizes.items() if folder in path.parents) <= limit
@@ -337,7 +337,7 @@ def test_every_recipe_loads(size: str):
 
 
 def test_bundled_model_card_is_complete():
-    cards = sorted((ROOT / "src" / "empatheia" / "pretrained").rglob("*.md"))
+    cards = sorted((ROOT / "models").rglob("*.md"))
     assert cards
     for card in cards:
         text = card.read_text(encoding="utf-8")

@@ -62,8 +62,8 @@ def write_leaderboard(
         results: Folder of run records.
         runs: Folder of run folders, whose replies are shown with their dialogues; None shows none. The page then holds
             text of the corpus, whose licence says who may have it.
-        replies: More files of replies, see :func:`~empatheia.replies.alignment.read_answers`. Without these and ``runs`` the
-            page shows the self-written sample.
+        replies: More files of replies, see :func:`~empatheia.replies.alignment.read_answers`. Without these
+            and ``runs`` the page shows the self-written sample.
 
     Returns:
         Number of runs in the tables, of contexts with replies, and notes for the person.
