@@ -1,4 +1,4 @@
-"""What the house may cost at most: lines, sizes, imports inside functions; ``budgets.yaml`` has it, numbers only fall."""
+"""What the house may cost at most: lines, sizes, imports inside functions; ``budgets.yaml`` has it, and only falls."""
 
 from __future__ import annotations
 

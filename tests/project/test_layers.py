@@ -246,9 +246,10 @@ def test_a_default_reply_needs_nothing_heavy():
 def test_what_is_imported_is_a_declared_dependency(imports: list[Import]):
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     core = {_normal(line) for line in project["dependencies"]}
-    extras = {
-        name: {_normal(line) for line in lines} for name, lines in project["optional-dependencies"].items()
-    }  # fmt: skip
+    named = project["optional-dependencies"]
+    extras = {name: {_normal(line) for line in lines} for name, lines in named.items()}
+    for name, lines in named.items():  # people is empatheia[serve] and more
+        extras[name] |= {one for line in lines for other in _extras_within(line) for one in extras[other]}
     at_top = {CORE: core, RESEARCH: core | extras["research"], PEOPLE: core | extras["research"] | extras["people"]}
     homes = packages_distributions()
     undeclared = []
@@ -258,12 +259,17 @@ def test_what_is_imported_is_a_declared_dependency(imports: list[Import]):
             continue
         allowed = at_top[package_of(entry.module)]
         if package_of(entry.module) == CORE and layer_of(entry.module) == "serve":
-            allowed = allowed | extras["serve"]
+            allowed = allowed | extras["serve"] | extras["mcp"]
         if entry.is_lazy:
             allowed = core.union(*extras.values())
         if not {_normal(name) for name in homes.get(top, [top])} & allowed:
             undeclared.append(str(entry))
     assert undeclared == []
+
+
+def _extras_within(requirement: str) -> list[str]:
+    found = re.match(r"empatheia\[([\w,]+)\]", requirement)
+    return found[1].split(",") if found else []
 
 
 def _normal(requirement: str) -> str:
