@@ -54,9 +54,15 @@ def _lack(module: str, importer: Path) -> str:
 
 
 def _helper(module: str, importer: Path) -> Path | None:
-    """The file of a helper module beside the test or in tests/ and its folder of attacks."""
-    folders = (importer.parent, TESTS, TESTS / "attacks")
-    return next((file for folder in folders if (file := folder / f"{module}.py").is_file() and file != importer), None)
+    """The file of a helper module: beside the test, or anywhere below tests/, as pytest's path of modules has it."""
+    beside = importer.parent / f"{module}.py"
+    file = beside if beside.is_file() else _helpers().get(module)
+    return file if file != importer else None
+
+
+@functools.cache
+def _helpers() -> dict[str, Path]:
+    return {file.stem: file for file in TESTS.rglob("*.py") if not file.name.startswith(("test_", "conftest"))}
 
 
 def _imports_at_top(body: list[ast.stmt]) -> Iterator[str]:

@@ -9,6 +9,7 @@ test process is forked from one that has imported the heavy libraries (``tests/f
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -20,30 +21,43 @@ import fresh
 
 TESTS = Path(__file__).resolve().parent
 SOURCE = TESTS.parent / "src"
+_RIGHT: set[str] = set()
+"""Tests that pass without a mistake."""
+
+
+def first_failure(tests: str, source: Path) -> str:
+    """The node of the first test that fails over a copy of ``src``; empty if all pass."""
+    command = ["-m", "pytest", "-x", "-q", "--no-header", "-p", "no:cacheprovider"]
+    done = fresh.run(
+        [*command, *(str(TESTS / place) for place in tests.split())],
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(source), str(TESTS)]),
+            "PYTHONDONTWRITEBYTECODE": "1",  # a mistake of the same length and second would not be read
+        },
+        cwd=TESTS.parent,
+    )
+    if done.returncode not in (0, 1):
+        sys.exit(f"{tests}: pytest ended with {done.returncode}\n{done.stdout}\n{done.stderr}")
+    found = re.search(r"^(?:FAILED|ERROR) tests/(\S+)", done.stdout, re.MULTILINE)
+    return found[1] if found else ""
 
 
 def noticed(mutation: dict[str, str], source: Path) -> str:
-    """The first failing test's line with the mistake in place; empty if all pass."""
+    """The test that fails with the mistake in place and passes without it; empty if there is none."""
     path = source / mutation["file"]
     right = path.read_text(encoding="utf-8")
     path.write_text(right.replace(mutation["old"], mutation["new"]), encoding="utf-8")
     try:
-        command = ["-m", "pytest", "-x", "-q", "--no-header", "-p", "no:cacheprovider", "-n0"]
-        done = fresh.run(
-            [*command, *(str(TESTS / place) for place in mutation["tests"].split())],
-            env={
-                **os.environ,
-                "PYTHONPATH": os.pathsep.join([str(source), str(TESTS)]),
-                "PYTHONDONTWRITEBYTECODE": "1",  # a mistake of the same length and second would not be read
-            },
-            cwd=TESTS.parent,
-        )
+        test = first_failure(mutation["tests"], source)
     finally:
         path.write_text(right, encoding="utf-8")
-    if done.returncode not in (0, 1):
-        sys.exit(f"{mutation['tests']}: pytest ended with {done.returncode}\n{done.stdout}\n{done.stderr}")
-    lines = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
-    return lines[0] if done.returncode == 1 and lines else ""
+    if test and test not in _RIGHT:
+        if first_failure(test, source):
+            print(f"{test} fails without any mistake, too; mend it first.", flush=True)
+            return ""
+        _RIGHT.add(test)
+    return test
 
 
 def check_places(mutations: list[dict[str, str]]) -> None:

@@ -84,7 +84,7 @@ def follow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable
 
 @pytest.fixture
 def shell(cli, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]:
-    """Runs a line of a page as a shell: ``export``, ``mkdir``, ``printf ... > file``, ``empatheia``; gives its output."""
+    """Runs a line of a page, ``export``, ``mkdir``, ``printf ... > file`` or ``empatheia``, and gives its output."""
 
     def run(line: str) -> str:
         words = shlex.split(line)

@@ -24,6 +24,8 @@ SMALL = "gao2021-small"
 _WAS_SMALL = "default"
 LISTENER = "listener"
 """The bundled perception."""
+AS_TRAINED = "listener_as_trained"
+"""The weights that :data:`LISTENER` was written from, in a checkout: where training begins."""
 SECOND_LOOK = "second_look"
 """The bundled second look at what is felt, which needs its language model and is asked for by name alone."""
 SYSTEMS = Registry("systems", {})

@@ -14,8 +14,6 @@ from empatheia.errors import ConfigError
 from empatheia.registry import nearest
 from empatheia.resources.catalogue import second_look_lacks
 from empatheia.resources.quiet import quiet_loading
-from empatheia_research.training.install import get_base, remove_installed
-from empatheia_research.training.model_archive import install_archive
 
 _BASES = {"listener": "the base encoder it was trained on", "second_look": "its language model"}
 """What ``models get`` fetches by name, and how it is called."""
@@ -62,6 +60,8 @@ def get_models(
     empatheia models get lab-models.tar.gz --key lab.pem --only intent
     """
     if name in _BASES:
+        from empatheia_research.training.install import get_base
+
         if only or sha256 or key:
             raise ConfigError(
                 f"--only, --sha256 and --key are for an archive; the base of {name} is checked by its own hash."
@@ -71,6 +71,8 @@ def get_models(
             _prepare_second_look()
         return
     _check_place(name)
+    from empatheia_research.training.model_archive import install_archive
+
     with quiet_loading(), download_bar() as progress:
         models = install_archive(name, only or (), sha256=sha256, key=key, replace=force, progress=progress)
     if as_json:
@@ -100,6 +102,8 @@ def remove_model(
     \b
     empatheia models remove intent reaction
     """
+    from empatheia_research.training.install import remove_installed
+
     folders = [str(remove_installed(name)) for name in names]
     if as_json:
         print_json([{"model": name, "removed": folder} for name, folder in zip(names, folders, strict=True)])
