@@ -69,7 +69,7 @@ def modules_of(source: Path) -> dict[str, Path]:
 
 
 def imports_of(source: Path) -> list[Import]:
-    """Every import statement of the packages, those under TYPE_CHECKING and inside functions and names in registries."""
+    """Every import statement of the packages, also under TYPE_CHECKING and inside functions, and names in registries."""
     modules = modules_of(source)
     return [entry for module, path in modules.items() for entry in _imports_of_file(module, path, modules)]
 
@@ -115,7 +115,7 @@ def package_of(module: str) -> str:
 
 
 def layer_of(module: str) -> str:
-    """``empatheia_research.layers.gates`` is of ``layers``; a package's own ``__init__`` stands above all, named as it."""
+    """``empatheia_research.layers.gates`` is of ``layers``; a package's ``__init__`` stands above all, named as it."""
     parts = module.split(".")
     return parts[1] if len(parts) > 1 and parts[1] != "__main__" else parts[0]
 
