@@ -1,4 +1,4 @@
-"""What the house may cost at most: lines, sizes, imports inside functions, as in ``budgets.yaml``; numbers only fall."""
+"""What the house may cost at most: lines, sizes, imports inside functions (``budgets.yaml``); numbers only fall."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def modules_of(source: Path) -> dict[str, Path]:
 
 
 def imports_of(source: Path) -> list[Import]:
-    """Every import statement of the packages, also under TYPE_CHECKING and inside functions, and names in registries."""
+    """Every import statement of the packages, also under TYPE_CHECKING and in functions, and names in registries."""
     modules = modules_of(source)
     return [entry for module, path in modules.items() for entry in _imports_of_file(module, path, modules)]
 
