@@ -25,11 +25,11 @@ _RIGHT: set[str] = set()
 """Tests that pass without a mistake."""
 
 
-def first_failure(tests: str, source: Path) -> str:
+def first_failure(tests: list[str], source: Path) -> str:
     """The node of the first test that fails over a copy of ``src``; empty if all pass."""
     command = ["-m", "pytest", "-x", "-q", "--no-header", "-p", "no:cacheprovider"]
     done = fresh.run(
-        [*command, *(str(TESTS / place) for place in tests.split())],
+        [*command, *(str(TESTS / place) for place in tests)],
         env={
             **os.environ,
             "PYTHONPATH": os.pathsep.join([str(source), str(TESTS)]),
@@ -38,8 +38,8 @@ def first_failure(tests: str, source: Path) -> str:
         cwd=TESTS.parent,
     )
     if done.returncode not in (0, 1):
-        sys.exit(f"{tests}: pytest ended with {done.returncode}\n{done.stdout}\n{done.stderr}")
-    found = re.search(r"^(?:FAILED|ERROR) tests/(\S+)", done.stdout, re.MULTILINE)
+        sys.exit(f"{', '.join(tests)}: pytest ended with {done.returncode}\n{done.stdout}\n{done.stderr}")
+    found = re.search(r"^(?:FAILED|ERROR) tests/(.+?)(?: - .*)?$", done.stdout, re.MULTILINE)
     return found[1] if found else ""
 
 
@@ -49,11 +49,11 @@ def noticed(mutation: dict[str, str], source: Path) -> str:
     right = path.read_text(encoding="utf-8")
     path.write_text(right.replace(mutation["old"], mutation["new"]), encoding="utf-8")
     try:
-        test = first_failure(mutation["tests"], source)
+        test = first_failure(mutation["tests"].split(), source)
     finally:
         path.write_text(right, encoding="utf-8")
     if test and test not in _RIGHT:
-        if first_failure(test, source):
+        if first_failure([test], source):
             print(f"{test} fails without any mistake, too; mend it first.", flush=True)
             return ""
         _RIGHT.add(test)

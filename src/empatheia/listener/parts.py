@@ -139,13 +139,13 @@ def load_part(
         folder = side.pop(next(iter(side)))
     if folder is None:
         raise MissingResourceError(how_to_get(own))
-    reader = _record(folder).get("component") or part
+    reader = str(_record(folder).get("component") or part)
     if reader not in COMPONENTS:
         raise MissingResourceError(
             f"nothing here reads {folder}, a model for {part!r}: no component is called {reader!r}."
             " Install the package that brings it, e.g. pip install 'empatheia[research]'."
         )
-    load = COMPONENTS.get(str(reader)).load
+    load = COMPONENTS.get(reader).load
     accepted = inspect.signature(load).parameters
     options: dict[str, Any] = {name: value for name, value in side.items() if name in accepted}
     for option, other in HELP_FROM.get(part, {}).items():

