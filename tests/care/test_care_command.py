@@ -130,6 +130,8 @@ def test_labels_and_limits():
 
     rows = targets([LabelledText("a", "crisis", "self", ("means",)), LabelledText("b", "none", "unclear")])
     assert rows[0, 0] == 1 and rows[0, 1] == 1 and rows[1, 0] == 0
+    (concern,) = targets([LabelledText("c", "concern", "self", ("hopelessness",))])
+    assert (concern[0], concern[1]) == (1, 0)
     assert limit_for(np.array([0.1, 0.6, 0.9]), np.array([1, 1, 0]), 0.0) == 0.6001
 
 

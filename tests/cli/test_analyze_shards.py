@@ -8,7 +8,9 @@ from pathlib import Path
 import pyarrow.parquet
 import pytest
 
+from empatheia.errors import DataError
 from empatheia_people.cli import analyze_shards
+from empatheia_people.cli.analyze_shards import _names, files_of
 
 TEXTS = ("I lost my keys again.", "We won the final!", "", "My cat is ill and I am afraid.", "Nobody called me today.")
 
@@ -107,3 +109,15 @@ def test_nothing_to_analyse(cli, tmp_path, tiny_model):
     (tmp_path / "in" / "b.parquet").write_bytes(b"PAR1")
     done = cli("analyze", str(tmp_path / "in"), *words)
     assert done.code == 1 and "no row of" in done.err and "not a complete Parquet file" in done.err
+
+
+def test_files_of_a_folder_have_names_of_their_own(tmp_path):
+    for name in ("a.csv", "a.jsonl", "sub/a.csv", ".hidden.csv", "notes.pdf"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    files = files_of(tmp_path)
+    assert [path.relative_to(tmp_path).as_posix() for path in files] == ["a.csv", "a.jsonl", "sub/a.csv"]
+    names = _names(files, tmp_path)
+    assert len(set(names)) == 3 and names[0] == "a" and names[2] == "sub-a"
+    with pytest.raises(DataError, match=r"nothing to analyse in .*accepted: files with a suffix of"):
+        files_of(tmp_path / "notes.pdf")

@@ -16,7 +16,7 @@ from empatheia.analysis.targets import (
     of_analysis,
 )
 from empatheia.errors import ConfigError, DataError
-from empatheia.records.analysis import Analysis, Labels, TurnAnalysis
+from empatheia.records.analysis import Analysis, Labels, TurnAnalysis, WordScores
 from empatheia.records.dialogue import CauseAnnotation, Dialogue, Span, Turn
 from empatheia.taxonomy import EMOTIONS
 
@@ -102,6 +102,31 @@ def test_words_of_cause_spans():
     assert own.words == ("dog", "gone", "came") and own.emotion == "sadness"
     (few,) = SpanTargets(Spans(), k=1).find([LONG])
     assert few.words == ("dog",)
+
+
+def test_words_of_score_zero_and_words_cut_by_a_span():
+    text = LONG.turns[2].text
+    places = {word: (text.index(word), text.index(word) + len(word)) for word in ("came", "back", "dog", "gone")}
+
+    class Words:
+        part, name = "words", "some"
+
+        def annotate(self, dialogues, *, batch_size=32, progress=None):
+            scores = {"came": 0.0, "back": 0.2, "dog": 0.9, "gone": 0.0}
+            return [(WordScores(0, "sad", tuple(Span(0, *places[w], s) for w, s in scores.items())),) for _ in dialogues]
+
+    (own,) = ScoredTargets(Words(), k=None).find([Dialogue.of(text)])
+    assert own.words == ("dog", "back")  # 0: it carries nothing of the emotion
+
+    class Cut:
+        part, name = "causes", "cut"
+
+        def annotate(self, dialogues, *, batch_size=32, progress=None):
+            spans = (Span(2, places["back"][0] + 2, places["dog"][1] - 1, 0.9),)  # "ck, but my do"
+            return [(CauseAnnotation("long", 2, (2,), spans),)]
+
+    (own,) = SpanTargets(Cut()).find([LONG])
+    assert own.words == ("back", "dog")
 
 
 def test_named_words():

@@ -44,8 +44,10 @@ def test_plain_attention_equals_torch_multihead_attention():
         theirs.out_proj.weight.copy_(ours.out.weight)
     queries, memory = torch.randn(2, 3, 12), torch.randn(2, 5, 12)
     keep = torch.tensor([[True] * 5, [True, True, False, False, False]])
-    expected, _ = theirs(queries, memory, memory, key_padding_mask=~keep)
+    expected, looks = theirs(queries, memory, memory, key_padding_mask=~keep, average_attn_weights=False)
     torch.testing.assert_close(attend(ours, queries, memory, keep), expected, atol=1e-6, rtol=1e-5)
+    keys, _ = ours.project(memory)
+    torch.testing.assert_close(ours.weights(queries, keys, keep[:, None, None]), looks, atol=1e-6, rtol=1e-5)
 
 
 def test_all_gates_open_equals_plain_attention_in_every_form(parts):  # check 3

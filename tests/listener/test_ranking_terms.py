@@ -114,6 +114,10 @@ def test_terms_without_what_they_need_say_so():
     }
 
 
+def test_a_term_that_is_missing_counts_nothing():
+    assert total({"side": None, "length": -0.5, "coverage": 1.0}, {"side": 2.0, "length": 1.0, "coverage": 3.0}) == 2.5
+
+
 def test_an_unknown_term_is_named():
     with pytest.raises(ConfigError, match=r"no ranking term is called 'sides'\. Did you mean 'side'"):
         TERMS.get("sides")

@@ -1,9 +1,11 @@
 """What a recipe lacks, found before anything is trained: held against what the training itself says."""
 
+from pathlib import Path
+
 import pytest
 
 from empatheia.errors import MissingResourceError
-from empatheia_research.recipes import load_recipe, recipe_files
+from empatheia_research.recipes import load_recipe, needs, recipe_files
 from empatheia_research.shipped import recipes_root
 from empatheia_research.training.prerequisites import Missing, lacking, missing_for
 from empatheia_research.training.tasks import make_task
@@ -85,3 +87,22 @@ def test_commands_say_how_to_ask():
         "empatheia infer empathetic_dialogues --provider comet-atomic-2020-bart --head causes --causes causes --out"
         " runs/knowledge/empathetic_dialogues.comet-causes.jsonl",
     )
+
+
+def test_a_run_comes_behind_all_that_it_needs(monkeypatch):
+    class Run:
+        file, is_here = Path(__file__), False
+
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def load(self) -> str:
+            return self.name
+
+    runs = {name: Run(name) for name in "abcd"}
+    reads = {"whole": "ad", "a": "bc", "b": "c", "c": "", "d": "b"}
+    monkeypatch.setattr(needs, "runs_needed", lambda recipe: [runs[name] for name in reads[recipe]])
+    names = [run.name for run in needs.runs_to_make_first(["whole", "d"])]
+    assert sorted(names) == list("abcd")
+    for name in names:
+        assert all(names.index(needed) < names.index(name) for needed in reads[name])
