@@ -224,7 +224,7 @@ _A_REPLY = """
 import empatheia
 
 dialogue = empatheia.Dialogue.of("My dog ran away.", "Oh no. When?", "Last night. I am so worried.")
-assert empatheia.analyze(dialogue).emotion and empatheia.respond(dialogue).text
+assert empatheia.analyze(dialogue).newest.emotion and empatheia.respond(dialogue).text
 print(*sorted(set({blocked!r}) & set(sys.modules)))
 """
 
