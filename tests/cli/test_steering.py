@@ -57,7 +57,7 @@ def test_who_is_named_answers_alone_and_nobody_is_five_steps(cli, tiny_model, mo
     home.five_steps.cache_clear()
     home._shared.cache_clear()
     monkeypatch.setattr("empatheia.resources.catalogue.bundled_root", lambda: tiny_model.parent)
-    for home_of in ("listener.listener", "checkpoints.catalogue", "cli.opening"):
+    for home_of in ("listener.listener", "resources.catalogue", "cli.opening"):
         monkeypatch.setattr(f"empatheia.{home_of}.find_model", lambda place: tiny_model)
     try:
         own = FocusedListener().respond(TEXT, explain=True)

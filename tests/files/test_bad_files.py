@@ -252,3 +252,11 @@ def test_an_array_of_what_people_write_each_other_is_one_conversation():
 
     assert is_turn_array(array("Ana", "Ben")) and is_turn_array(array("Ana", "Ben", "Cy", "Ana", "Cy", "Ben"))
     assert not is_turn_array(array("Ana", "Ben", "Cy")) and not is_turn_array(array("Ana", "Ana"))
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.jsonl", "a.csv"])
+def test_a_byte_order_mark_is_no_text(tmp_path, name):
+    lines = {"a.txt": "One.\n\ufeffTwo.", "a.jsonl": '"One."\n"\ufeffTwo."', "a.csv": "text\nOne.\n\ufeffTwo."}
+    (tmp_path / name).write_text("\ufeff" + lines[name], encoding="utf-8")
+    one, two = (row.item for row in read_rows(tmp_path / name))
+    assert one == "One." and two.endswith("Two.")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from empatheia.errors import DataError
-from empatheia.files.bulk import Tally, Work, record_of, run
+from empatheia.files.bulk import Tally, Work, answer_each, record_of, run
 from empatheia.files.result_file import ResultFile, keep_whole
 from empatheia.files.rows import Row
 from empatheia.reading import parse_json
@@ -104,3 +104,16 @@ def test_what_is_behind_the_last_whole_record_is_cut_off(tmp_path: Path):
     place.write_bytes(b'{"row": 1}\n{"row": 2, "x": 1}\nnonsense\n{"row": 4}\n')
     assert [record["row"] for record in keep_whole(place)] == [1, 2]
     assert place.read_bytes() == b'{"row": 1}\n{"row": 2, "x": 1}\n'
+
+
+def test_one_that_fails_alone_leaves_the_others_in_their_order():
+    moved: list[int] = []
+
+    def ask(items, advance):
+        if 3 in items:
+            raise DataError("3 is odd.") if len(items) == 1 else ValueError("too odd")
+        advance(len(items))
+        return [10 * item for item in items]
+
+    assert answer_each(ask, [1, 2, 3, 4, 5], moved.append) == [10, 20, "3 is odd.", 40, 50]
+    assert sum(moved) == 5

@@ -8,10 +8,9 @@ import re
 from pathlib import Path
 
 import pytest
-from fake_components import DIALOGUE, FAKES, FakeEmotion, FakeIntent, fake_components
+from fake_components import DIALOGUE, FakeEmotion, FakeIntent, fake_components, put_into_registry
 
 import empatheia
-from empatheia.analysis.component import COMPONENTS
 from empatheia.errors import CheckpointError, ConfigError, DataError, MissingResourceError
 from empatheia.listener import analyzer as module
 from empatheia.listener.analyzer import Analyzer
@@ -26,9 +25,7 @@ def models(tmp_path, monkeypatch):
     monkeypatch.setenv("EMPATHEIA_MODELS", str(tmp_path / "models"))
     monkeypatch.setenv("EMPATHEIA_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("EMPATHEIA_OFFLINE", "1")
-    monkeypatch.setattr(
-        COMPONENTS, "_entries", {part: f"fake_components:{own.__name__}" for part, own in FAKES.items()}
-    )
+    put_into_registry(monkeypatch)
     return tmp_path / "models"
 
 

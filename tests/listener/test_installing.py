@@ -6,9 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from fake_components import FAKES
+from fake_components import FAKES, put_into_registry
 
-from empatheia.analysis.component import COMPONENTS
 from empatheia.errors import CheckpointError, ConfigError, MissingResourceError
 from empatheia.listener.analyzer import Analyzer
 from empatheia.listener.parts import BY_LISTENER, PART_MODELS, places_of
@@ -38,9 +37,7 @@ def places(tmp_path, monkeypatch):
 
 @pytest.fixture
 def fakes(monkeypatch):
-    monkeypatch.setattr(
-        COMPONENTS, "_entries", {part: f"fake_components:{own.__name__}" for part, own in FAKES.items()}
-    )
+    put_into_registry(monkeypatch)
 
 
 def finished_run(folder, size="cpu"):

@@ -157,7 +157,7 @@ def test_the_second_look_goes_with_a_perception_alone():
 
 
 def test_the_weights_as_trained_are_read_by_name_and_from_a_copy(sentence_encoder, tmp_path, listener):
-    shutil.copytree(bundled_root() / "listener", tmp_path / "copy")
+    shutil.copytree(bundled_root() / "listener_as_trained", tmp_path / "copy")
     for place in ("listener_as_trained", tmp_path / "copy"):
         opened = Listener.load(place)
         assert type(opened.affect).__name__ == "AffectOfTurns"

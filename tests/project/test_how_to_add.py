@@ -1,4 +1,4 @@
-"""The pages "Add a metric", "Add a corpus that trains" and "Add a command", followed to the letter.
+"""The pages "Add a metric, a corpus that trains, a command, a part, a voice, a ranking term", followed to the letter.
 
 Each page's file is written where the page says (the package's folder is extended by a temporary one), its registry line
 is added to the registry that the page names, and its commands are run.
@@ -20,10 +20,16 @@ from typing import Any
 
 import pytest
 
+from empatheia.analysis.component import COMPONENTS
 from empatheia.cli.core_commands import COMMANDS
+from empatheia.errors import CheckpointError, ConfigError
+from empatheia.listener import FocusedListener
+from empatheia.listener.terms.term import TERMS
 from empatheia.metrics import METRICS
 from empatheia.metrics.base import Metric
+from empatheia.records.dialogue import Dialogue
 from empatheia.taxonomy import EMOTIONS
+from empatheia.voices.voice import VOICES
 from empatheia_research.corpora import CORPORA, licences
 from metrics import test_every_metric as contract
 
@@ -35,7 +41,7 @@ class Page:
 
     def __init__(self, name: str) -> None:
         self.text = (HOW_TO / name).read_text(encoding="utf-8")
-        (self.file,) = re.findall(r"\*\*1\. The file\*\*, `src/(empatheia/\w+/\w+\.py)`", self.text)
+        (self.file,) = re.findall(r"\*\*1\. The file\*\*, `src/(empatheia(?:_\w+)?/[\w/]+\.py)`", self.text)
         (line,) = self.blocks("py")
         self.entry: dict[str, Any] = ast.literal_eval("{" + line + "}")
         (self.name,) = self.entry
@@ -78,13 +84,16 @@ def follow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable
 
 @pytest.fixture
 def shell(cli, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]:
-    """Runs a line of a page as a shell would: ``export``, ``printf ... > file`` and ``empatheia``; gives its output."""
+    """Runs a line of a page, ``export``, ``mkdir``, ``printf ... > file`` or ``empatheia``, and gives its output."""
 
     def run(line: str) -> str:
         words = shlex.split(line)
         if words[0] == "export":
             name, _, value = words[1].partition("=")
             monkeypatch.setenv(name, value.replace("$PWD", str(Path.cwd())))
+            return ""
+        if words[0] == "mkdir":
+            Path(words[1]).mkdir()
             return ""
         if words[0] == "printf":
             assert words[2] == ">"
@@ -187,3 +196,72 @@ def test_a_command_of_another_package_is_found_by_its_entry_point(follow, cli, m
     monkeypatch.setattr("empatheia.cli.entry_points", lambda group: [point] if group == point.group else [])
     assert "emotions A command of empatheia." in " ".join(cli("--help").out.split())
     assert cli("emotions", "--like", "joyful").out.split() == [str(EMOTIONS.index("joyful")), "joyful"]
+
+
+def page_code(page: Page, module: str, place: int = 1) -> dict[str, Any]:
+    """Names after a later block of a page was run beside those of its file."""
+    names = vars(import_module(module)).copy()
+    exec(page.blocks("python")[place], names)
+    return names
+
+
+def test_a_part_is_one_file_and_one_line(follow, shell, cli, capsys):
+    page = follow("add_a_part.md", COMPONENTS._entries)
+    names = page_code(page, "empatheia.analysis.rule_intents")
+    assert "questioning {'intent': 'rule_intents'}" in capsys.readouterr().out
+    *made, analyze = page.commands()
+    for line in made:
+        shell(line)
+    assert re.search(r"questioning\b.*1\.00|questioning\b.*100", shell(analyze)), shell(analyze)
+    found = json.loads(cli("analyze", "I am sorry?", "--with", "intent", "--model-for", "intent=rules", "--json").out)
+    shares = found["intent"][0]["probabilities"]
+    assert (shares["questioning"], shares["sympathizing"], found["models"]) == (0.5, 0.5, {"intent": "rules"})
+    rules = names["rules"]
+    both = rules.annotate([Dialogue.of("Why?"), Dialogue.of("Oh.", "Sorry.")])
+    assert both == [*rules.annotate([Dialogue.of("Why?")]), *rules.annotate([Dialogue.of("Oh.", "Sorry.")])]
+    with pytest.raises(CheckpointError, match=r"no intent 'questionin'\. Did you mean 'questioning'"):
+        names["RuleIntents"]({"?": "questionin"})
+
+
+def test_a_folder_that_nothing_here_reads_says_so(tmp_path, cli):
+    (tmp_path / "empatheia.json").write_text('{"component": "rule_intents"}', encoding="utf-8")
+    done = cli("analyze", "Hello.", "--with", "intent", "--model-for", f"intent={tmp_path}")
+    assert done.code and re.search(r"a model for 'intent': no component is called 'rule_intents'", done.err), done.err
+
+
+def test_a_voice_is_one_file_and_one_line(follow, shell, cli, capsys):
+    page = follow("add_a_voice.md", VOICES._entries)
+    names = page_code(page, "empatheia.voices.asking")
+    first = capsys.readouterr().out.strip()
+    alone, beside = page.commands()
+    assert first in shell(alone) and first.endswith("What happened then?")
+    shown = shell(beside)
+    assert first in shown and "reflection" in shown and "asking" in shown
+    listener = FocusedListener(voices=[names["AskingVoice"]()])
+    texts = ["My dog ran away in the park.", "I passed my exam!"]
+    assert [one.text for one in listener.respond(texts)] == [listener.respond(text).text for text in texts]
+    assert listener.respond("I want to kill myself.").care["level"] == "crisis"
+
+
+def test_a_voice_that_is_not_registered_is_taken_for_a_model(cli):
+    done = cli("respond", "My dog ran away.", "--set", "express.responders=[asking]")
+    assert done.code == 3 and "asking" in done.err
+
+
+def test_a_ranking_term_is_one_file_and_one_line(follow, shell):
+    page = follow("add_a_ranking_term.md", TERMS._entries)
+    explain, tests = page.commands()
+    assert "question" in shell(explain)
+    listener = FocusedListener()
+    why = listener.respond("My dog ran away in the park.", explain=True).explanation
+    assert why.weights["question"] == 0.5
+    assert {one.terms["question"] for one in why.candidates} <= {0.0, 1.0}
+    for one in why.candidates:
+        counted = sum(why.weights[name] * value for name, value in one.terms.items() if value is not None)
+        assert one.score == pytest.approx(counted, abs=1e-3)
+    assert tests == f"make test ARGS='tests/listener/test_ranking_terms.py -k {page.name}'"
+
+
+def test_a_ranking_term_that_is_not_registered_is_named():
+    with pytest.raises(ConfigError, match=r"no ranking term is called 'question'\."):
+        TERMS.get("question")

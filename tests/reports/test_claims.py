@@ -243,3 +243,10 @@ def test_rows_with_neither_recipe_nor_reason_are_none(targets):
     reports = [report_table(key, targets, []) for key in tables()]
     assert all(one.n_rows_with_neither == 0 for one in reports)
     assert {one.key for one in reports if one.n_rows_with_reason} >= {"rashkin2018/9", "meed2/7"}
+
+
+def test_the_interval_of_a_difference_reaches_where_both_parts_err_most():
+    """Lower end: the first too high and the second too low, by hand: 4 - hypot(3, 4), 4 + hypot(1, 1)."""
+    one = Score("accuracy", 9.0, "percent", 9, True, (6.0, 10.0))
+    other = Score("accuracy", 5.0, "percent", 9, True, (4.0, 9.0))
+    assert together(one, other) == pytest.approx((4 - 5, 4 + math.sqrt(2)))

@@ -12,6 +12,7 @@ from made_studies import RECIPES, made_items, meed2, simple
 
 from empatheia.errors import ConfigError, DataError
 from empatheia.settings import read_yaml
+from empatheia_people.studies.costs import cost_of
 from empatheia_people.studies.design import read_design, validate_design
 from empatheia_people.studies.items import Candidate, StudyItem, leaks, normalised, read_material
 from empatheia_people.studies.making import make_study
@@ -141,3 +142,9 @@ def test_a_study_without_replies_says_what_it_needs():
         make_study(meed2())
     with pytest.raises(ConfigError, match="--system NAME=MODEL"):
         make_study(simple("live"))
+
+
+def test_what_a_study_costs():
+    """By hand: 2,400 seats of 0.40, or 0.50 with the bonus, and a fifth for the platform."""
+    cost = cost_of(meed2(), 2400)
+    assert (cost.least, cost.most) == pytest.approx((2400 * 0.40 * 1.2, 2400 * 0.50 * 1.2))

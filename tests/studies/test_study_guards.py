@@ -19,12 +19,14 @@ from starlette.testclient import WebSocketDenialResponse
 from empatheia.errors import ConfigError, DataError
 from empatheia.serve.run import PatientProtocol
 from empatheia.serve.settings import WebSettings
+from empatheia_people.studies.answers import Screen
 from empatheia_people.studies.design import read_design
 from empatheia_people.studies.desk import Desk
 from empatheia_people.studies.exporting import FORMATS, _write
 from empatheia_people.studies.making import make_study
 from empatheia_people.studies.serving import STATIC, study_app
 from empatheia_people.studies.store import Store
+from empatheia_people.studies.submissions import Submissions
 
 SMALL = ("composition.hits=2", "composition.raters=2", "composition.items_per_hit=3")
 
@@ -262,3 +264,14 @@ def test_a_study_at_home_is_served_under_its_own_names_only(cli, store, monkeypa
     ):
         assert cli("study", "serve", store.url, *more).code == 0
         assert given["hosts"] == hosts
+
+
+def test_every_check_of_attention_must_be_right():
+    checks = [{"text": f"Put it into {box}.", "right": box} for box in ("good", "bad")]
+    own = object.__new__(Submissions)
+    own.design = simple("drag", attention=checks)
+    screens = [Screen(n, n, f"check:{n}", None, (), (), False) for n in (0, 1)]
+    placed = {(0, 0, "quality"): "good", (1, 0, "quality"): "bad"}
+    assert own._is_attentive(screens, placed) is True
+    assert own._is_attentive(screens, placed | {(1, 0, "quality"): "good"}) is False
+    assert own._is_attentive([], {}) is None

@@ -221,3 +221,9 @@ def test_the_command_says_where_it_stands(cli, queue_file, tmp_path):
     record = json.loads(cli("queue", "status", str(queue_file), *folders, "--json").out)
     assert record["hours_left"] == 0.03 and [run["state"] for run in record["runs"]] == ["waiting", "waiting"]
     assert cli("queue", "run", str(queue_file), *folders, "--budget", "0").code == 0
+
+
+def test_a_record_of_an_older_commit_does_not_count():
+    entry = QueueEntry(recipe="gao2021/soft", hours=1, older=("abc12", "9f"))
+    assert entry.is_older({"environment": {"commit": "abc1234567"}})
+    assert not any(map(entry.is_older, ({"environment": {"commit": "bc12"}}, {"environment": None}, {})))

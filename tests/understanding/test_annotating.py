@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import tiny_causes as bench
+import typer
 
-from empatheia.records.dialogue import Dialogue
+from empatheia.records.dialogue import CauseAnnotation, Dialogue
+from empatheia_research.cli.annotate import _checked_splits
 from empatheia_research.corpora import sample
 from empatheia_research.corpora.annotations import read_annotations
 from empatheia_research.training import corpus_labels
@@ -76,3 +79,18 @@ def test_an_emotion_is_for_causes_alone(detector, cli, tmp_path):
         "annotate", str(detector), "--what", "mechanisms", "--emotion", "none", "--out", str(tmp_path / "x.jsonl")
     )
     assert ended.code == 2 and "--emotion is for --what causes" in ended.err
+
+
+def test_splits_that_are_none_are_named():
+    assert _checked_splits("train, test,") == ["train", "test"]
+    with pytest.raises(typer.BadParameter, match="unknown split 'trian'; accepted: train, valid, test"):
+        _checked_splits("test,trian")
+
+
+def test_agreement_by_chance_counts_both_answers(monkeypatch):
+    """Cohen's kappa by hand: 3 of 4 turns the same; chance 1/4 * 1/2 + 3/4 * 1/2 = 1/2, kappa (3/4 - 1/2) / (1/2)."""
+    released = SimpleNamespace(annotations=[CauseAnnotation("a", 3, (0, 1))])
+    monkeypatch.setattr(corpus_labels.recec, "load", lambda split: released)
+    found = corpus_labels.agreement_with_released([CauseAnnotation("a", 3, (0,))], "test")
+    assert (found["raw_agreement"], found["cohen_kappa"]) == (75.0, 0.5)
+    assert corpus_labels.agreement_with_released([CauseAnnotation("a", 1, (0,))], "test") == {"conversations": 0}

@@ -66,6 +66,6 @@ class ExplainingComponent(Component[Kind], Protocol[Kind]):
 
 
 COMPONENTS = Registry("components", {})
-"""Part or provider name to a class with ``load(folder, **options) -> Component``."""
+"""Part, or ``component`` of a model's ``empatheia.json``, to a class with ``load(folder, **options) -> Component``."""
 
 __all__ = ["COMPONENTS", "Component", "ExplainingComponent", "Kind", "Record"]

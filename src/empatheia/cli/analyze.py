@@ -16,7 +16,6 @@ from empatheia.cli.asking import ask
 from empatheia.cli.opening import analyst
 from empatheia.cli.options import AnalyzeOptions, with_options
 from empatheia.cli.output import print_json, print_lines, row_line, say, understanding_lines
-from empatheia.cli.progress import told_shards
 from empatheia.errors import ConfigError, DataError
 from empatheia.files.bulk import ROWS_PER_CHUNK, Sink, Work, run
 from empatheia.files.conversations import CONVERSATION_COLUMNS, ROLE_COLUMNS, read_texts
@@ -140,8 +139,6 @@ def _by_shards(texts: list[str], options: AnalyzeOptions) -> None:
         batch_size=options.batch_size,
         workers=options.workers,
         scheduler=options.scheduler,
-        say=say,
-        tell=told_shards(),
     )
     for problem in found["problems"][:10]:
         say(problem)

@@ -10,7 +10,7 @@ from typing import Any, Generic
 
 from empatheia.analysis.component import COMPONENTS, Component, Kind, Record
 from empatheia.errors import CheckpointError, ConfigError, MissingResourceError
-from empatheia.reading import read_record
+from empatheia.reading import Json, read_record
 from empatheia.records.analysis import PARTS
 from empatheia.records.dialogue import Dialogue, Turn
 from empatheia.registry import nearest
@@ -139,9 +139,13 @@ def load_part(
         folder = side.pop(next(iter(side)))
     if folder is None:
         raise MissingResourceError(how_to_get(own))
-    if part not in COMPONENTS:
-        raise MissingResourceError(f"this release has no component for {part!r}. Upgrade the package.")
-    load = COMPONENTS.get(part).load
+    reader = _record(folder).get("component") or part
+    if reader not in COMPONENTS:
+        raise MissingResourceError(
+            f"nothing here reads {folder}, a model for {part!r}: no component is called {reader!r}."
+            " Install the package that brings it, e.g. pip install 'empatheia[research]'."
+        )
+    load = COMPONENTS.get(str(reader)).load
     accepted = inspect.signature(load).parameters
     options: dict[str, Any] = {name: value for name, value in side.items() if name in accepted}
     for option, other in HELP_FROM.get(part, {}).items():
@@ -196,15 +200,20 @@ def how_to_get(model: PartModel, other: str = "") -> str:
 
 def stand_in_reason(place: str | Path) -> str:
     """Why a model, by its folder or name, is a stand-in (``degraded`` in its ``empatheia.json``), or an empty text."""
+    reason = _record(place).get("degraded", "")
+    return reason if isinstance(reason, str) else ""
+
+
+def _record(place: str | Path) -> Mapping[str, Json]:
+    """A model's ``empatheia.json``, by its folder or name; empty where it has none that can be read."""
     folder = Path(place) if Path(place).is_dir() else installed_model(str(place))
     if folder is None:
-        return ""
+        return {}
     try:
         record = read_record(folder / "empatheia.json")
     except (OSError, ValueError):
-        return ""
-    reason = record.get("degraded", "") if isinstance(record, dict) else ""
-    return reason if isinstance(reason, str) else ""
+        return {}
+    return record if isinstance(record, dict) else {}
 
 
 class Remembered(Generic[Kind]):

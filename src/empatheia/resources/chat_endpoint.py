@@ -29,7 +29,7 @@ from empatheia.errors import ConfigError, EndpointError
 from empatheia.reading import parse_json
 from empatheia.resources.http import Answer, StatusError, UnreachedError, opened
 from empatheia.resources.lookup import is_offline
-from empatheia.resources.model_text import spoken
+from empatheia.text.model_text import spoken
 
 BASE_URL = "EMPATHEIA_BASE_URL"
 API_KEY = "EMPATHEIA_API_KEY"

@@ -10,7 +10,7 @@ from empatheia.errors import EndpointError
 from empatheia.reading import parse_json
 from empatheia.resources.chat_endpoint import LONGEST_BODY, SHOWN, ChatEndpoint
 from empatheia.resources.http import Answer, StatusError, UnreachedError
-from empatheia.resources.model_text import ModelText
+from empatheia.text.model_text import ModelText
 
 _LONGEST_LINE = 1 << 20
 _MOST_CALLS = 127  # the highest index of a tool call

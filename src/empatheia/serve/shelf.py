@@ -17,7 +17,15 @@ from empatheia.listener.steps.ranking import Ranker
 from empatheia.listener.streaming import ReplyStream
 from empatheia.records.dialogue import Dialogue, Reply, Understanding
 from empatheia.registry import nearest
-from empatheia.resources.catalogue import DEFAULT, SYSTEMS, describe_model, find_model, known_models, renamed
+from empatheia.resources.catalogue import (
+    AS_TRAINED,
+    DEFAULT,
+    SYSTEMS,
+    describe_model,
+    find_model,
+    known_models,
+    renamed,
+)
 from empatheia.serve.faults import ApiError
 from empatheia.serve.replies import Wish
 from empatheia.serve.settings import ServerSettings
@@ -142,7 +150,7 @@ class Shelf:
         self.analyst = Entry(name, name, "five_steps", "that of its models", "")
         self._add(self.analyst)
         for model in known_models():
-            if not model.fault and not model.lacks and _answers(model.system):
+            if not model.fault and not model.lacks and _answers(model.system) and model.name != AS_TRAINED:
                 self._add(Entry(model.name, model.title, model.system, model.licence, model.folder))
         named = [self._named(place) for place in settings.models]
         for entry in named:

@@ -107,12 +107,14 @@ class Traits:
         focusable: It can be focused, and can score replies: it is a :class:`Scorer`.
         reads_intent: The wanted intent has a say in what it writes.
         takes_targets: It writes about the target words without being focused.
+        needs_no_model: Its kind in :data:`VOICES` is all that settings need to name it.
         unfocused: Said where focus is wanted and it cannot be focused.
     """
 
     focusable: bool = False
     reads_intent: bool = False
     takes_targets: bool = False
+    needs_no_model: bool = False
     unfocused: str = "it gives no probabilities, so it answers without focus."
 
 
@@ -183,6 +185,12 @@ class Voice(Protocol):
             EndpointError: It is far away and gave no answer.
         """
         ...
+
+
+def voice_called(name: str | None) -> Voice | None:
+    """The voice of that kind, if its name is all it needs; None for every other name, which is a model's."""
+    made = VOICES.get(name) if name is not None and name in VOICES else None
+    return made() if made is not None and made.traits.needs_no_model else None
 
 
 @runtime_checkable

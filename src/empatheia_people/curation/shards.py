@@ -37,7 +37,7 @@ def pyarrow() -> ModuleType:
         import pyarrow
         import pyarrow.parquet
     except ImportError:
-        raise MissingDependencyError("Parquet files need pyarrow: pip install 'empatheia[curate]'") from None
+        raise MissingDependencyError("Parquet files need pyarrow: pip install 'empatheia[people]'") from None
     return pyarrow
 
 

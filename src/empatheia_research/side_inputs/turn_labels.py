@@ -86,7 +86,7 @@ class LabelsOfTurns:
         self._check_agreement()
 
     def settings(self) -> dict[str, Json]:
-        """See :class:`empatheia_research.side_inputs.SideInput`; where the model is loaded, its labellers may be missing."""
+        """See :class:`empatheia_research.side_inputs.SideInput`; in a loaded model its labellers may be missing."""
         given = {"classifier": self.classifier, "predictor": self.predictor, "labels": self.labels}
         return {**given, "must_exist": False}
 

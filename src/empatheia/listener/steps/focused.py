@@ -46,7 +46,7 @@ from empatheia.resources.chat_endpoint import Usage
 from empatheia.resources.manifest import FORMAT, Manifest, read_manifest
 from empatheia.text.inputs import ReadyInput, prepare
 from empatheia.voices.decoding import Decoding, DecodingSettings
-from empatheia.voices.voice import VOICES, Kit, Voice
+from empatheia.voices.voice import Kit, Voice, voice_called
 
 SYSTEM = "five_steps"
 FILE = "listener.yaml"
@@ -65,7 +65,7 @@ class FocusedListener(Listener):
             ``reaction``, ``intent``, ``mechanisms``.
         voices: Who writes, in place of ``express.responders``: listeners or :class:`Voice` objects.
         reasoner: A loaded listener in place of the one the settings name.
-        distractors: Kind to distractors (``empatheia_research.decoding.distractors``), in place of those the settings name.
+        distractors: Kind to distractors (``empatheia_research.decoding.distractors``), instead of the settings'.
         folder: Where relative places of the settings begin; None = the working folder.
         device: A torch device.
 
@@ -399,8 +399,8 @@ class FocusedListener(Listener):
             )
         elif one.folder is not None:
             listener = LISTENERS.get("language_model").of_model(one.folder, device=self.device)
-        elif one.model == REFLECTION:
-            return VOICES.get(REFLECTION)()
+        elif (own := voice_called(one.model)) is not None:
+            return own
         else:
             listener = self._listener(str(one.model))
         if isinstance(listener, FocusedListener):

@@ -21,6 +21,7 @@ class ReflectionVoice(Voice):
     name = place = REFLECTION
     traits = Traits(
         takes_targets=True,
+        needs_no_model=True,
         unfocused="it gives no probabilities; it says back what holds the words in place of that.",
     )
 
