@@ -139,7 +139,7 @@ def test_the_page_of_reproductions_is_current_and_says_why_of_every_number_that_
 def test_every_dotted_name_in_the_docs_exists(page: Path):
     missing = []
     names = set(re.findall(r"`(empatheia(?:\.\w+)+)(?:\(\))?`", page.read_text(encoding="utf-8")))
-    for name in names - _groups_of_entry_points():
+    for name in names - _groups_of_entry_points() - {"empatheia.json"}:
         try:
             _resolve(name)
         except (AttributeError, ImportError) as error:
