@@ -32,6 +32,7 @@ from empatheia_research.layers.precision import wide
 from empatheia_research.layers.smoothing import smoothed_cross_entropy
 from empatheia_research.layers.stepping import giving_way
 from empatheia_research.layers.transformer import Decoder, Encoder
+from empatheia_research.text import auto_tokenizer as auto_tokenizer  # known to AutoTokenizer from here on
 
 INNER_STATES = ("output_attentions", "output_hidden_states")
 _OF_THE_LOOP = frozenset(("next_sequence_length", "is_first_iteration", "inputs_embeds"))
