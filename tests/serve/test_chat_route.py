@@ -31,8 +31,8 @@ def test_the_reply_is_that_of_python(client):
         told = answer["empathy"]
         assert answer["choices"][0]["message"] == {"role": "assistant", "content": expected.text, "refusal": None}
         assert answer["choices"][0]["finish_reason"] == "stop"
-        assert told["emotions"] == dict(expected.understanding.emotions)
-        assert told["candidates"] == [one.to_dict() for one in expected.explanation.candidates]
+        assert told["emotions"] == dict(expected.analysis.newest.emotions)
+        assert told["candidates"] == [one.to_dict() for one in expected.candidates]
         assert told["spoke"]["responder"] == expected.decoding["responder"]
 
 

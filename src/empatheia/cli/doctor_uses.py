@@ -44,7 +44,8 @@ def _reply() -> str:
     from empatheia.listener.listener import respond
 
     reply = respond(TEXT)
-    return f"{reply.understanding.emotion}, {reply.text!r}"
+    emotion = reply.analysis.newest.emotion
+    return f"{emotion.label if emotion else 'nothing named'}, {reply.text!r}"
 
 
 def _care() -> str:

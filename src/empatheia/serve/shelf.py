@@ -15,7 +15,9 @@ from empatheia.listener import Decoding, FocusedListener, Listener
 from empatheia.listener.listener import LISTENERS, PLACES, five_steps, in_steps
 from empatheia.listener.steps.ranking import Ranker
 from empatheia.listener.streaming import ReplyStream
-from empatheia.records.dialogue import Dialogue, Reply, Understanding
+from empatheia.records.analysis import Analysis
+from empatheia.records.dialogue import Dialogue
+from empatheia.records.reply import Reply
 from empatheia.registry import nearest
 from empatheia.resources.catalogue import (
     AS_TRAINED,
@@ -96,11 +98,11 @@ class Served:
         return listener.respond(list(items), care=self.care, **settings)
 
     def stream(self, item: Dialogue, wish: Wish) -> ReplyStream:
-        """A reply on its way: iterate for pieces, ``understanding`` and at the end ``reply``."""
+        """A reply on its way: iterate for pieces, ``analysis`` and at the end ``reply``."""
         listener, settings = self._asked(wish)
         return listener.stream(item, care=self.care, **settings)
 
-    def analyze(self, items: Sequence[Dialogue]) -> list[Understanding]:
+    def analyze(self, items: Sequence[Dialogue]) -> list[Analysis]:
         """What is felt and why, in the order of the conversations."""
         return self.listener.analyze(list(items))
 
