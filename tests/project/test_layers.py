@@ -239,7 +239,7 @@ def test_the_core_imports_without_what_is_heavy():
 
 
 def test_a_default_reply_needs_nothing_heavy():
-    done = _fresh_python(_BLOCKING + _A_REPLY.format(blocked=BLOCKED))
+    done = _fresh_python(_BLOCKING + _A_REPLY.format(blocked=(*BLOCKED, "httpx2")))
     assert done.returncode == 0 and done.stdout.split() == [], done.stderr
 
 
